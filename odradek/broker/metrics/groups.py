@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from odradek.broker.metrics.definitions import Reading
     from odradek.broker.metrics.metered import MeteredBroker
+    from odradek.coordinator.group.consumer.groups import ConsumerGroups
     from odradek.coordinator.group.group_shard import GroupShard
 
 _MANAGER = "kafka.coordinator.group:type=GroupMetadataManager"
@@ -168,15 +169,19 @@ def _read_rebalances(broker: MeteredBroker, shards: list[GroupShard]) -> Iterato
     yield REBALANCE_LATENCY_MAX, [((), max((c.latency_max_ms for c in counters), default=0.0))]
     ends_ms = [c.last_rebalance_ms for c in counters if c.last_rebalance_ms is not None]
     yield LAST_REBALANCE, [((), broker.clock.monotonic_ms() - max(ends_ms))] if ends_ms else []
-    made = [consumer for shard in shards if (consumer := shard.consumer_if_made) is not None]
+    made = _consumer_groups(shards)
     yield HEARTBEATS, [((), sum(c.heartbeats for c in counters) + sum(each.heartbeats for each in made))]
     expired = sum(c.sessions_expired for c in counters) + sum(each.sessions_expired for each in made)
     yield SESSIONS_EXPIRED, [((), expired)]
     yield GROUPS_DELETED, [((), sum(shard.groups.groups_deleted for shard in shards))]
 
 
+def _consumer_groups(shards: list[GroupShard]) -> list[ConsumerGroups]:
+    return [consumer for shard in shards if (consumer := shard.consumer_if_made) is not None]
+
+
 def _read_explanations(shards: list[GroupShard]) -> Iterator[Reading]:
-    made = [consumer for shard in shards if (consumer := shard.consumer_if_made) is not None]
+    made = _consumer_groups(shards)
     states = Counter(group.state for consumer in made for group in consumer.each())
     counters = [consumer.why.counters for consumer in made]
     yield CONSUMER_GROUPS, [((state.value.lower(),), states[state.value]) for state in ConsumerGroupState]

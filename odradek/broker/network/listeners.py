@@ -3,7 +3,7 @@
 ``listeners`` names where to bind, ``advertised.listeners`` what Metadata answers to a client that came in by the listener of
 that name; a port of 0 takes a free one, and the advertised port follows.
 
-Left out: SASL. ``listener.security.protocol.map`` may say PLAINTEXT or SSL (``tls_connection``).
+What stands in front of a connection, TLS and SASL, is its server's affair (``tls_front``, ``sasl_listeners``).
 """
 
 from __future__ import annotations
