@@ -1,7 +1,8 @@
 """``odradek acls``: add, list and remove access control entries, on any broker."""
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final, NamedTuple, TypeVar
+from functools import wraps
+from typing import Any, Final, NamedTuple
 
 import click
 
@@ -15,7 +16,6 @@ from odradek.protocol.message_types.delete_acls import DeleteAclsFilter, DeleteA
 from odradek.protocol.message_types.describe_acls import DescribeAclsRequest
 
 Servers = list[tuple[str, int]]
-CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 
 # The names of the protocol's codes, which the protocol numbers from 0.
 _RESOURCES: Final = ("UNKNOWN", "ANY", "TOPIC", "GROUP", "CLUSTER", "TRANSACTIONAL_ID", "DELEGATION_TOKEN", "USER")
@@ -37,14 +37,21 @@ class _Resource(NamedTuple):
     pattern_type: int
 
 
-def names_resources(command: CommandT) -> CommandT:
-    """Adds the options that name resources, as ``resources``."""
-    of_cluster = click.option("--cluster", is_flag=True, help="The cluster.")
+def names_resources(command: Callable[..., int]) -> Callable[..., int]:
+    """Adds the options that name resources, which the command gets as ``resources``."""
+
+    @wraps(command)
+    def named(
+        *, topics: tuple[str, ...], groups: tuple[str, ...], transactional_ids: tuple[str, ...], cluster: bool, **others: object
+    ) -> int:
+        return command(resources=_resources(topics, groups, transactional_ids, cluster=cluster), **others)
+
+    wrapped: Callable[..., int] = named
     for kind, option in (("TRANSACTIONAL_ID", "--transactional-id"), ("GROUP", "--group"), ("TOPIC", "--topic")):
         what = kind.replace("_", " ").lower()
         text = f"A {what}; NAME* for a prefix, * for all; repeatable."
-        command = click.option(option, f"{kind.lower()}s", metavar="NAME", multiple=True, help=text)(command)
-    return of_cluster(command)
+        wrapped = click.option(option, f"{kind.lower()}s", metavar="NAME", multiple=True, help=text)(wrapped)
+    return click.option("--cluster", is_flag=True, help="The cluster.")(wrapped)
 
 
 def _resources(
@@ -85,13 +92,9 @@ def add(
     denied: tuple[str, ...],
     operations: tuple[str, ...],
     hosts: tuple[str, ...],
-    topics: tuple[str, ...],
-    groups: tuple[str, ...],
-    transactional_ids: tuple[str, ...],
-    cluster: bool,
+    resources: list[_Resource],
 ) -> int:
     """Allow or deny operations on resources. Those that are there stay as they are."""
-    resources = _resources(topics, groups, transactional_ids, cluster=cluster)
     if not (allowed or denied) or not resources:
         raise click.UsageError("name a principal, by --allow or --deny, and a resource")
     creations = [
@@ -124,7 +127,7 @@ def add(
     return exit_status(refusals)
 
 
-def selects(command: CommandT) -> CommandT:
+def selects(command: Callable[..., int]) -> Callable[..., int]:
     """Adds the options of a filter."""
     principal = click.option("--principal", metavar="PRINCIPAL", help="Of this principal.")
     operation = click.option("--operation", type=click.Choice(_OPERATIONS[1:], case_sensitive=False), default="ANY")
@@ -139,13 +142,10 @@ def list_acls(
     as_json: bool,
     principal: str | None,
     operation: str,
-    topics: tuple[str, ...],
-    groups: tuple[str, ...],
-    transactional_ids: tuple[str, ...],
-    cluster: bool,
+    resources: list[_Resource],
 ) -> int:
     """The entries that apply to the resources named, by their own patterns: all of them without options."""
-    filters = _filters(_resources(topics, groups, transactional_ids, cluster=cluster), principal, operation)
+    filters = _filters(resources, principal, operation)
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
     with Cluster(bootstrap) as connected:
         for wanted in filters:
@@ -167,13 +167,9 @@ def remove(
     as_json: bool,
     principal: str | None,
     operation: str,
-    topics: tuple[str, ...],
-    groups: tuple[str, ...],
-    transactional_ids: tuple[str, ...],
-    cluster: bool,
+    resources: list[_Resource],
 ) -> int:
     """Remove what ``list`` with the same options shows."""
-    resources = _resources(topics, groups, transactional_ids, cluster=cluster)
     if principal is None and not resources and operation == "ANY":
         raise click.UsageError("name a principal, an operation or a resource")
     with Cluster(bootstrap) as connected:
