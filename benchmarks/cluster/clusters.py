@@ -18,7 +18,7 @@ import odradek
 from benchmarks import kafka_jars, processes
 from benchmarks.peers import JVM_FLAGS, KAFKA_SETTINGS, UNDER_LOAD, BrokerFailed, free_ports, spawn, tail
 from odradek.cli.local_cluster.control import NoCluster, ask
-from odradek.storage.checkpoints import uuid_text
+from odradek.storage.checkpoints import new_uuid_text
 
 BROKERS = 3
 _CONTROLLER_ID = 100
@@ -126,7 +126,7 @@ class KafkaCluster:
         self.address = ",".join(f"127.0.0.1:{port}" for port in ports)
         self._directory = directory
         self._processes: dict[int, subprocess.Popen[str]] = {}
-        cluster_id = uuid_text(uuid4())
+        cluster_id = new_uuid_text(uuid4)
         shared = {
             **KAFKA_SETTINGS,
             **UNDER_LOAD[self.name],
@@ -149,7 +149,7 @@ class KafkaCluster:
             if node_id == _CONTROLLER_ID:
                 _format(cluster_id, place / "server.properties")
             else:
-                meta = {"version": "1", "cluster.id": cluster_id, "node.id": str(node_id), "directory.id": uuid_text(uuid4())}
+                meta = {"version": "1", "cluster.id": cluster_id, "node.id": str(node_id), "directory.id": new_uuid_text(uuid4)}
                 _write_properties(place / "data" / "meta.properties", meta)
 
     @property

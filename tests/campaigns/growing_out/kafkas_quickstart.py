@@ -9,7 +9,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from benchmarks.peers import free_ports
-from odradek.storage.checkpoints import uuid_text
+from odradek.storage.checkpoints import new_uuid_text
 from tests.campaigns.growing_out.inventory import Inventory, differences, settled, take_inventory
 from tests.campaigns.growing_out.kept import Kept
 from tests.campaigns.growing_out.processes import Processes
@@ -73,7 +73,7 @@ def come_from_kafka(scratch: Path) -> QuickstartFound:
             inventory = settled(lambda: take_inventory(client), None, TIMEOUT_S)
 
     try:
-        KafkaTools(scratch, f"127.0.0.1:{port}").format_standalone(uuid_text(uuid4()), kafkas)
+        KafkaTools(scratch, f"127.0.0.1:{port}").format_standalone(new_uuid_text(uuid4), kafkas)
         processes.start_kafka("kafka", kafkas, port)
         use()
         processes.stop("kafka")

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from benchmarks import kafka_jars
 from benchmarks.peers import free_ports, spawn, tail
-from odradek.storage.checkpoints import uuid_text
+from odradek.storage.checkpoints import new_uuid_text
 from tests.campaigns.kafka_tools.kafka_broker import accepts, end_process, until
 from tests.campaigns.kafka_tools.kafka_controllers import JVM_FLAGS, KafkaControllers
 from tests.campaigns.kafka_tools.odradek_controller import OdradekController
@@ -89,7 +89,7 @@ class KafkaBrokers:
             "version": 1,
             "cluster.id": self._controllers.cluster_id,
             "node.id": node_id,
-            "directory.id": uuid_text(uuid4()),
+            "directory.id": new_uuid_text(uuid4),
         }
         lines = "".join(f"{key}={value}\n" for key, value in meta.items())
         (directory / "data" / "meta.properties").write_text(lines, encoding="ascii")

@@ -15,7 +15,7 @@ from uuid import uuid4
 from benchmarks import kafka_jars
 from benchmarks.peers import free_ports, spawn, tail
 from odradek.protocol.record_batch import iter_batches
-from odradek.storage.checkpoints import uuid_text
+from odradek.storage.checkpoints import new_uuid_text
 from tests.campaigns.kafka_tools.kafka_broker import TIMEOUT_S, until
 
 # Flags for a fast start: a controller of a test has little to do.
@@ -33,7 +33,7 @@ class KafkaControllers:
     """
 
     def __init__(self, scratch: Path, count: int, settings: Mapping[str, str], *, is_dynamic: bool = False) -> None:
-        self.cluster_id = uuid_text(uuid4())
+        self.cluster_id = new_uuid_text(uuid4)
         self.ports = dict(zip(range(1, count + 1), free_ports(count), strict=True))
         self._scratch = scratch
         self._processes: dict[int, subprocess.Popen[str]] = {}
@@ -116,7 +116,7 @@ class KafkaControllers:
         (directory / "server.properties").write_text(text, encoding="utf-8")
 
     def _format(self, node_id: int) -> None:
-        meta = {"version": 1, "cluster.id": self.cluster_id, "node.id": node_id, "directory.id": uuid_text(uuid4())}
+        meta = {"version": 1, "cluster.id": self.cluster_id, "node.id": node_id, "directory.id": new_uuid_text(uuid4)}
         path = self._scratch / f"controller-{node_id}" / "data" / "meta.properties"
         path.write_text("".join(f"{key}={value}\n" for key, value in meta.items()), encoding="ascii")
 

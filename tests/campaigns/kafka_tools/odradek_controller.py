@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from benchmarks.peers import free_ports
 from odradek.protocol.record_batch import iter_batches
-from odradek.storage.checkpoints import uuid_text
+from odradek.storage.checkpoints import new_uuid_text
 from tests.campaigns.kafka_tools.kafka_broker import end_process
 
 NODE_ID = 1
@@ -25,7 +25,7 @@ class OdradekController:
     """
 
     def __init__(self, scratch: Path, settings: Mapping[str, str] | None = None, *, is_dynamic: bool = False) -> None:
-        self.cluster_id = uuid_text(uuid4())
+        self.cluster_id = new_uuid_text(uuid4)
         self.ports = dict(zip([NODE_ID], free_ports(1), strict=True))
         self._scratch = scratch
         self._settings = dict(settings or {})
@@ -110,7 +110,7 @@ class OdradekController:
     def _format(self) -> None:
         data = self.log_dir(NODE_ID).parent
         data.mkdir(parents=True)
-        meta = {"version": 1, "cluster.id": self.cluster_id, "node.id": NODE_ID, "directory.id": uuid_text(uuid4())}
+        meta = {"version": 1, "cluster.id": self.cluster_id, "node.id": NODE_ID, "directory.id": new_uuid_text(uuid4)}
         text = "".join(f"{key}={value}\n" for key, value in meta.items())
         (data / "meta.properties").write_text(text, encoding="ascii")
 
