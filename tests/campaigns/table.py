@@ -208,6 +208,14 @@ CAMPAIGNS = {
             (f"{_HERE}/sasl_differential/test_sasl_differential.py",),
         ),
         Campaign(
+            "security-fuzz",
+            "tests.campaigns.security_fuzz",
+            (),
+            9,
+            "1,000,000 odd SASL frames and TLS records, 10,000 half-open handshakes at once, and a search for secrets",
+            (f"{_HERE}/security_fuzz/test_security_fuzz.py",),
+        ),
+        Campaign(
             "simulate",
             "tests.campaigns.simulation",
             ("--seeds", "20000", "--jobs", "2"),

@@ -164,7 +164,7 @@ def fuzz(broker: BrokerProcess, seed: int, first: int, frames: int) -> None:
     with RawClient(broker.host, broker.port) as client:
         clean_topics(client)
     fuzzer = Fuzzer(broker, seed, first, frames)
-    client = WorkingClient(broker.host, broker.port)
+    client = WorkingClient(RawClient(broker.host, broker.port))
     try:
         started_kib = memory_kib(broker.pid)
         client.start()

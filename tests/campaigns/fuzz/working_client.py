@@ -17,9 +17,10 @@ _RECORDS_A_BATCH = 3
 class WorkingClient:
     """Produces, and fetches its own records, in a thread; once stopped it reports errors."""
 
-    def __init__(self, host: str, port: int) -> None:
-        self._client = RawClient(host, port)
-        self._client.call(ApiKey.CREATE_TOPICS, 7, topics=[{"name": CLIENT_TOPIC, "num_partitions": 1, "replication_factor": 1}])
+    def __init__(self, client: RawClient, topic: str = CLIENT_TOPIC) -> None:
+        self._client = client
+        self._topic = topic
+        self._client.call(ApiKey.CREATE_TOPICS, 7, topics=[{"name": topic, "num_partitions": 1, "replication_factor": 1}])
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._stopping = threading.Event()
         self._values: list[bytes] = []
@@ -42,6 +43,10 @@ class WorkingClient:
         if self._thread.ident is not None:
             self._thread.join()
 
+    def close(self) -> None:
+        """Leave the broker."""
+        self._client.socket.close()
+
     def check_every_record(self) -> None:
         """AssertionError unless every acknowledged record is fetched, in order and once."""
         found: list[bytes] = []
@@ -61,7 +66,7 @@ class WorkingClient:
     def _work(self) -> None:
         end = len(self._values)
         values = [b"record %d" % number for number in range(end, end + _RECORDS_A_BATCH)]
-        answer = self._client.produce(CLIENT_TOPIC, *values)
+        answer = self._client.produce(self._topic, *values)
         assert answer.error_code == 0, answer
         assert answer.base_offset == end, answer
         self._values += values
@@ -70,7 +75,7 @@ class WorkingClient:
         self.operations += 2
 
     def _fetch(self, offset: int) -> list[bytes]:
-        response = self._client.call(ApiKey.FETCH, 12, **fetch_fields(CLIENT_TOPIC, offset))
+        response = self._client.call(ApiKey.FETCH, 12, **fetch_fields(self._topic, offset))
         (partition,) = response.responses[0].partitions
         assert partition.error_code == 0, partition
         data = partition.records
