@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
+
+from odradek.cli.secret_files import write_secret
 
 if TYPE_CHECKING:
     from odradek.testing.certificates import Certificate, CertificateAuthority
@@ -68,24 +69,15 @@ def _authority(kind: type[CertificateAuthority], directory: Path, days: int, pas
     if certificate.exists() or key.exists():
         return kind.load(certificate.read_text(), key.read_text())
     authority = kind.make(days=days)
-    _secret(key, authority.own.key_pem.encode())
+    write_secret(key, authority.own.key_pem.encode())
     certificate.write_text(authority.own.pem)
     (directory / "truststore.p12").write_bytes(authority.trust_store(password))
     return authority
 
 
 def _write(directory: Path, name: str, made: Certificate, password: str) -> None:
-    _secret(directory / f"{name}.pem", (made.pem + made.key_pem).encode())
-    _secret(directory / f"{name}.p12", made.pkcs12(password))
-
-
-def _secret(path: Path, data: bytes) -> None:
-    """Write what nobody else is to read; whoever reads it meets the old file or the new one."""
-    written = path.with_name(f".{path.name}.new")
-    written.unlink(missing_ok=True)
-    with os.fdopen(os.open(written, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(data)
-    written.replace(path)
+    write_secret(directory / f"{name}.pem", (made.pem + made.key_pem).encode())
+    write_secret(directory / f"{name}.p12", made.pkcs12(password))
 
 
 def _file_name(client: str) -> str:

@@ -10,6 +10,7 @@ import click
 
 from odradek.build import description
 from odradek.cli.control_options import Control, may_be_steered
+from odradek.cli.metrics_options import Metrics, serves_metrics
 from odradek.cli.options import help_where_nothing_is_asked, key_and_value
 
 # Each is imported when it is called.
@@ -55,25 +56,27 @@ def command(context: click.Context) -> None:
 @click.option("--data-dir", type=click.Path(path_type=Path), help="Where the data lives.  [default: the user's data folder]")
 @click.option("--config", "config_file", type=click.Path(path_type=Path), help="A server.properties, as Kafka has it.")
 @click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, callback=key_and_value, help="One config; repeatable.")
-@click.option("--metrics-port", type=click.IntRange(0, 65535), help="Serve Prometheus metrics there; 0 takes a free port.")
-@click.option("--metrics-host", help="Address for them.  [default: that of the first listener]")
+@click.option("--secure", is_flag=True, help="Let clients in by SASL_SSL alone, and say what they need.")
 @click.option("--faults", "faults_file", type=click.Path(path_type=Path), help="Rules for what is to go wrong: JSON.")
 @may_be_steered
+@serves_metrics
 def serve(
     host: str | None,
     port: int | None,
     data_dir: Path | None,
     config_file: Path | None,
     settings: dict[str, str],
-    metrics_port: int | None,
-    metrics_host: str | None,
+    secure: bool,
     faults_file: Path | None,
     control: Control | None,
+    metrics: Metrics | None,
 ) -> int:
     """Run a broker until it is told to stop (SIGTERM, SIGINT).
 
     When it can answer it prints one line on stdout: odradek ready on HOST:PORT. Its log goes to stderr, with the address of
     the metrics in it. The flags weigh more than --set, and --set more than the file.
+
+    With --secure, certificates and a password are made, and kept with the data; what clients need is printed behind that line.
 
     With --control-port, a line before that says where the control interface is, and its token: docs/testing.md. Such a broker
     is for tests.
@@ -86,16 +89,16 @@ def serve(
     from odradek.cli.serve import run
     from odradek.cli.serve_control import serve_controlled
 
-    if metrics_host is not None and metrics_port is None:
-        raise click.UsageError("--metrics-host needs --metrics-port")
+    if secure and control is not None:
+        raise click.UsageError("--secure and --control-port do not go together")
     return run(
         host=host,
         port=port,
         data_dir=data_dir,
         config_file=config_file,
         settings=settings,
-        metrics_host=metrics_host,
-        metrics_port=metrics_port,
+        is_secure=secure,
+        metrics=metrics,
         faults_file=faults_file,
         in_memory=control is not None and control.is_in_memory,
         serve=None if control is None else partial(serve_controlled, control=control),

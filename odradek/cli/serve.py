@@ -35,6 +35,8 @@ from odradek.timing.threaded_background import ThreadedBackground
 if TYPE_CHECKING:
     from odradek.broker.metrics.endpoint import MetricsEndpoint
     from odradek.broker.server import Broker
+    from odradek.cli.metrics_options import Metrics
+    from odradek.cli.secure.door import Door
     from odradek.testing.faults.faults import Faults
     from odradek.testing.faults.vocabulary import Words
     from odradek.testing.severed import SeverableFileSystem
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 # How long the interpreter lets one thread run while another waits, while a thread has long work: 5 ms is its default.
 _SWITCH_INTERVAL_S = 0.0002
 DEFAULT_LISTENER = "PLAINTEXT://127.0.0.1:9092"
+SECURE_LISTENER = "SASL_SSL://127.0.0.1:9092"
 
 
 def run(
@@ -51,14 +54,15 @@ def run(
     data_dir: Path | None,
     config_file: Path | None,
     settings: Mapping[str, str],
-    metrics_host: str | None = None,
-    metrics_port: int | None = None,
+    is_secure: bool = False,
+    metrics: "Metrics | None" = None,
     faults_file: Path | None = None,
     in_memory: bool = False,
     serve: Callable[[Mapping[str, str], list["Words"]], Coroutine[None, None, int]] | None = None,
 ) -> int:
-    """Run a broker until SIGTERM or SIGINT; the exit status. Metrics are served where ``metrics_port`` is given.
+    """Run a broker until SIGTERM or SIGINT; the exit status.
 
+    With ``is_secure`` it lets clients in by SASL_SSL alone (``cli.secure``), scrapers of its metrics by TLS and a token.
     ``faults_file`` has rules for what is to go wrong. ``serve`` runs another broker in its place, on settings and rules.
     """
     try:
@@ -73,11 +77,18 @@ def run(
             place_in_memory(merged)
         else:
             used_default = place_data(merged, data_dir)
+        if is_secure:
+            merged.setdefault("listeners", SECURE_LISTENER)
         place_listener(merged, host, port)
+        door = None
+        if is_secure:
+            from odradek.cli.secure.door import shut_door
+
+            door, metrics = shut_door(merged, metrics)
         config = load(None, merged)
     except UnicodeDecodeError:
         return cannot_start(f"{config_file} is not UTF-8 text")
-    except (InvalidConfig, OSError) as error:
+    except (InvalidConfig, DataDirectoryLocked, InconsistentDataDirectory, OSError) as error:
         return cannot_start(error)
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
@@ -86,10 +97,10 @@ def run(
             if config["process.roles"] == ("controller",):
                 from odradek.cli.serve_controller import serve_controller
 
-                if metrics_port is not None or rules:
+                if metrics is not None or rules:
                     return cannot_start("metrics and faults are a broker's: process.roles is controller")
                 return runner.run(serve_controller(config, default_data_dir=used_default))
-            return runner.run(_serve(config, metrics_host, metrics_port, rules, default_data_dir=used_default))
+            return runner.run(_serve(config, metrics, rules, default_data_dir=used_default, door=door))
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
 
@@ -141,11 +152,11 @@ def ready_line(host: str, port: int) -> str:
 
 async def _serve(
     config: BrokerConfig,
-    metrics_host: str | None,
-    metrics_port: int | None,
+    metrics_flags: "Metrics | None",
     rules: list["Words"],
     *,
     default_data_dir: str | None,
+    door: "Door | None",
 ) -> int:
     raise_open_files_limit()
     asyncio.get_running_loop().set_exception_handler(LoopErrors(SystemClock()).report)
@@ -167,7 +178,7 @@ async def _serve(
     broker.on_much_loaded = gc.freeze
     try:
         # Before the start, so that a port that is taken leaves the data directory as it is.
-        metrics = None if metrics_port is None else await _bind_metrics(broker, metrics_host, metrics_port)
+        metrics = None if metrics_flags is None else await _bind_metrics(broker, metrics_flags)
         if not await _start(server, stopping):
             return 0
     except (DataDirectoryLocked, InconsistentDataDirectory, InvalidConfig, KafkaError, OSError) as error:
@@ -177,6 +188,8 @@ async def _serve(
     except MembershipLost as error:
         return cannot_start(error)
     print(ready_line(*server.bound_address), flush=True)
+    if door is not None:
+        print(door.told(broker.endpoints), flush=True)
     _poll_busily(server)
     QuietCollections(
         lambda: broker.slices.is_busy,
@@ -279,11 +292,17 @@ def _install_faults(broker: "Broker", files: "SeverableFileSystem", rules: list[
     return install(broker, files, rules)
 
 
-async def _bind_metrics(broker: "Broker", host: str | None, port: int) -> "MetricsEndpoint":
+async def _bind_metrics(broker: "Broker", flags: "Metrics") -> "MetricsEndpoint":
     from odradek.broker.metrics.endpoint import MetricsEndpoint
 
+    context = None
+    if flags.certificate is not None:
+        from odradek.cli.certificate_file import server_context_of
+
+        context = server_context_of(flags.certificate, "--metrics-certificate")
+    host = flags.host
     if host is None:
         host = parse_endpoints("listeners", broker.config["listeners"])[0].host
-    endpoint = MetricsEndpoint(broker)
-    await endpoint.bind(host, port)
+    endpoint = MetricsEndpoint(broker, flags.token, context)
+    await endpoint.bind(host, flags.port)
     return endpoint

@@ -16,6 +16,7 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, Self
 
 from cryptography import x509
+from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import (
@@ -105,16 +106,34 @@ class CertificateAuthority:
             builder = builder.add_extension(x509.SubjectAlternativeName(list(map(_host, hosts))), False)
         return Certificate(builder.sign(self.own.key, SHA256()), key, authority)
 
+    def lasts(self, days: int) -> bool:
+        """Whether the authority's own certificate is valid for ``days`` yet."""
+        return self.own.certificate.not_valid_after_utc >= _now() + timedelta(days=days)
+
+    def has_issued(self, pem: str, hosts: Sequence[str], days: int) -> bool:
+        """Whether ``pem`` begins with a certificate of this authority's, of a server of all ``hosts``, valid for ``days`` yet."""
+        try:
+            found = x509.load_pem_x509_certificate(pem.encode())
+            found.verify_directly_issued_by(self.own.certificate)
+            names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        except (ValueError, TypeError, InvalidSignature, x509.ExtensionNotFound):
+            return False
+        return set(map(_host, hosts)) <= set(names) and found.not_valid_after_utc >= _now() + timedelta(days=days)
+
     def trust_store(self, password: str) -> bytes:
         """The authority's certificate as a trust store of PKCS12, marked as Java wants it."""
         trusted = pkcs12.PKCS12Certificate(self.own.certificate, b"ca")
         return pkcs12.serialize_java_truststore([trusted], BestAvailableEncryption(password.encode()))
 
 
+def _now() -> datetime:
+    return datetime.fromtimestamp(SystemClock().now_ms() // 1000, UTC)
+
+
 def _builder(
     subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, signing: ec.EllipticCurvePrivateKey, days: int
 ) -> x509.CertificateBuilder:
-    now = datetime.fromtimestamp(SystemClock().now_ms() // 1000, UTC)
+    now = _now()
     return (
         x509.CertificateBuilder()
         .subject_name(subject)

@@ -1,21 +1,25 @@
 """``GET /metrics``: just enough HTTP/1.1 for a scraper, on the broker's own event loop.
 
 The numbers are read on the loop thread, which owns them, and formatted in another thread. A connection serves one request and
-is closed.
+is closed. With a certificate it speaks TLS (``exchange``). With a token, a request without ``Authorization: Bearer TOKEN`` is
+answered 401, and is one line in the log, of one address no more than a line limit lets pass.
 
-Left out: TLS, authentication, keep-alive, compression. Serve it on trusted networks only.
+Left out: keep-alive, compression, certificates of scrapers.
 """
 
 from __future__ import annotations
 
 import asyncio
+from hmac import compare_digest
 from typing import TYPE_CHECKING
 
 from odradek.broker.logging import log
+from odradek.broker.metrics.exchange import Exchange, PlainExchange
 from odradek.broker.metrics.exposition import render
 from odradek.broker.metrics.table import read_all
 
 if TYPE_CHECKING:
+    import ssl
     from concurrent.futures import Future
 
     from odradek.broker.metrics.definitions import Reading
@@ -30,18 +34,26 @@ _TEXT = "text/plain; charset=utf-8"
 
 
 class _Refused(Exception):
-    """A request that cannot be served, with the status line's code and reason."""
+    """A request that cannot be served: the status line's code and reason, a word more, and a header."""
 
-    def __init__(self, status: str) -> None:
+    def __init__(self, status: str, told: str = f"Metrics are at {PATH}.", header: str | None = None) -> None:
         super().__init__(status)
         self.status = status
+        self.told = told
+        self.headers = () if header is None else (header,)
+
+    def response(self, *, with_body: bool) -> bytes:
+        """The answer."""
+        return _response(self.status, f"{self.status[4:]}. {self.told}\n".encode(), _TEXT, *self.headers, with_body=with_body)
 
 
 class MetricsEndpoint:
-    """Serves one broker's metrics. Loop thread only."""
+    """Serves one broker's metrics, with a TLS context by TLS, with a token to whoever has it. Loop thread only."""
 
-    def __init__(self, broker: MeteredBroker) -> None:
+    def __init__(self, broker: MeteredBroker, token: str | None = None, context: ssl.SSLContext | None = None) -> None:
         self._broker = broker
+        self._context = context
+        self._authorization = None if token is None else f"Bearer {token}".encode()
         self._server: asyncio.Server | None = None
         self._writers: set[asyncio.StreamWriter] = set()
         self.address: tuple[str, int] = ("", 0)
@@ -50,7 +62,8 @@ class MetricsEndpoint:
     def url(self) -> str:
         """The URL for a scraper."""
         host, port = self.address
-        return f"http://{f'[{host}]' if ':' in host else host or 'localhost'}:{port}{PATH}"
+        scheme = "http" if self._context is None else "https"
+        return f"{scheme}://{f'[{host}]' if ':' in host else host or 'localhost'}:{port}{PATH}"
 
     async def bind(self, host: str, port: int) -> None:
         """Bind the address; accept no connections yet. Port 0: a free port; empty host: every interface. Raises OSError."""
@@ -78,37 +91,65 @@ class MetricsEndpoint:
         self._writers.add(writer)
         try:
             async with asyncio.timeout(_REQUEST_TIMEOUT_S):
-                writer.write(await self._respond(reader))
+                exchange = await self._begin(reader, writer)
+                exchange.write(await self._respond(exchange, writer))
+                exchange.end()
                 await writer.drain()
-        except (OSError, TimeoutError, asyncio.IncompleteReadError):
-            # The scraper has gone or is too slow: nobody is left to answer.
+        except (OSError, TimeoutError, EOFError):
+            # The scraper has gone, is too slow, or does not trust the certificate: nobody is left to answer.
             writer.transport.abort()
         finally:
             self._writers.discard(writer)
             writer.close()
 
-    async def _respond(self, reader: asyncio.StreamReader) -> bytes:
-        with_body = True
+    async def _begin(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Exchange:
+        """The bytes of a connection: by TLS, if there is a context, its handshake done. Raises OSError, EOFError."""
+        if self._context is None:
+            return PlainExchange(reader, writer)
+        from odradek.broker.metrics.tls_exchange import HandshakeFailed, TlsExchange
+
+        exchange = TlsExchange(reader, writer, self._context)
         try:
-            method, path, headers = await _read_head(reader)
-            with_body = method != "HEAD"
+            await exchange.shake_hands()
+        except HandshakeFailed as failure:
+            self._tell(writer, "TLS handshake failed", str(failure))
+            raise
+        return exchange
+
+    def _tell(self, writer: asyncio.StreamWriter, event: str, cause: str) -> None:
+        host, port = (writer.get_extra_info("peername") or ("", 0))[:2]
+        left_out = self._broker.line_limit.left_out((event, cause, host))
+        if left_out is not None:
+            log.warn(event, peer=f"{host}:{port}", listener="metrics", cause=cause, **left_out)
+
+    def _let_in(self, headers: dict[str, str], writer: asyncio.StreamWriter) -> None:
+        """Raises _Refused without the token."""
+        shown = headers.get("authorization", "").encode("latin-1")
+        if self._authorization is not None and not compare_digest(shown, self._authorization):
+            self._tell(writer, "scrape refused", "its token is wrong" if shown else "it has no token")
+            told = "Authorization: Bearer TOKEN is missing or wrong."
+            raise _Refused("401 Unauthorized", told, "WWW-Authenticate: Bearer")
+
+    async def _respond(self, exchange: Exchange, writer: asyncio.StreamWriter) -> bytes:
+        """The response. Raises OSError, EOFError where the scraper has gone."""
+        try:
+            method, path, headers = await _read_head(exchange)
+        except _Refused as refused:
+            return refused.response(with_body=True)
+        try:
+            self._let_in(headers, writer)
             if method not in {"GET", "HEAD"}:
-                raise _Refused("405 Method Not Allowed")  # noqa: TRY301  handled with its kin
+                raise _Refused("405 Method Not Allowed", header="Allow: GET, HEAD")  # noqa: TRY301  handled with its kin
             if path.partition("?")[0] != PATH:
                 raise _Refused("404 Not Found")  # noqa: TRY301  handled with its kin
             readings = read_all(self._broker)
             body, content_type = await self._render(readings, headers.get("accept", ""))
-            status = "200 OK"
         except _Refused as refused:
-            status, body, content_type = refused.status, f"{refused.status[4:]}. Metrics are at {PATH}.\n".encode(), _TEXT
+            return refused.response(with_body=method != "HEAD")
         except Exception as error:  # noqa: BLE001  a fault of ours: it ends the scrape, not the broker
             log.error("a scrape failed", error)
-            status, body, content_type = "500 Internal Server Error", b"The broker's log says why.\n", _TEXT
-        headers_out = [f"Content-Type: {content_type}", f"Content-Length: {len(body)}", "Connection: close"]
-        if status.startswith("405"):
-            headers_out.append("Allow: GET, HEAD")
-        head = "\r\n".join([f"HTTP/1.1 {status}", *headers_out, "", ""])
-        return head.encode() + (body if with_body else b"")
+            return _response("500 Internal Server Error", b"The broker's log says why.\n", _TEXT, with_body=method != "HEAD")
+        return _response("200 OK", body, content_type, with_body=method != "HEAD")
 
     async def _render(self, readings: list[Reading], accept: str) -> tuple[bytes, str]:
         """The text, and its type. A large broker's takes longer than the loop may be kept."""
@@ -123,12 +164,23 @@ class MetricsEndpoint:
         return (await rendered).result()
 
 
-async def _read_head(reader: asyncio.StreamReader) -> tuple[str, str, dict[str, str]]:
-    """(method, path, headers by lower-case name). A body is not read: a GET needs none."""
-    try:
-        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
-    except asyncio.LimitOverrunError:
-        raise _Refused("431 Request Header Fields Too Large") from None
+def _response(status: str, body: bytes, content_type: str, *more: str, with_body: bool) -> bytes:
+    headers = [f"Content-Type: {content_type}", f"Content-Length: {len(body)}", "Connection: close", *more]
+    head = "\r\n".join([f"HTTP/1.1 {status}", *headers, "", ""])
+    return head.encode() + (body if with_body else b"")
+
+
+async def _read_head(exchange: Exchange) -> tuple[str, str, dict[str, str]]:
+    """(method, path, headers by lower-case name). A body is not read: a GET needs none. Raises EOFError."""
+    received = bytearray()
+    while (end := received.find(b"\r\n\r\n")) < 0:
+        if len(received) > _MAX_HEAD_BYTES:
+            raise _Refused("431 Request Header Fields Too Large")
+        data = await exchange.read()
+        if not data:
+            raise EOFError
+        received += data
+    head = received[:end].decode("latin-1")
     request_line, *lines = head.split("\r\n")
     words = request_line.split(" ")
     if len(words) != 3 or not words[2].startswith("HTTP/1."):

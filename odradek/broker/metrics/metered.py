@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from odradek.broker.config.broker_config import BrokerConfig
     from odradek.broker.coordination.group_coordinator import GroupCoordinator
     from odradek.broker.coordination.transaction_coordinator import TransactionCoordinator
+    from odradek.broker.line_limit import LineLimit
     from odradek.broker.metadata.cluster_metadata import ClusterMetadata
     from odradek.broker.network.connection_registry import ConnectionRegistry
     from odradek.broker.network.dispatch import Dispatcher
@@ -31,6 +32,7 @@ class MeteredBroker(Protocol):
     clock: Clock
     background: Background
     timer: Timer
+    line_limit: LineLimit
     controller: ClusterMetadata
     partitions: Partitions
     log_manager: LogManager

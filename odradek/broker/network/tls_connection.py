@@ -268,7 +268,7 @@ class TlsConnection(asyncio.Transport, asyncio.BufferedProtocol):
         except ssl.SSLError as error:
             # The alert.
             self._flush()
-            self._fail(_cause(error))
+            self._fail(handshake_cause(error))
             return
         self._flush()
         try:
@@ -367,7 +367,7 @@ class TlsConnection(asyncio.Transport, asyncio.BufferedProtocol):
         host, port = self._connection.session.peer
         left_out = self._line_limit.left_out((error.reason, host))
         if left_out is not None:
-            log.warn("closing a connection", peer=f"{host}:{port}", cause=f"TLS: {_cause(error)}", **left_out)
+            log.warn("closing a connection", peer=f"{host}:{port}", cause=f"TLS: {handshake_cause(error)}", **left_out)
         self.abort()
 
     # What it is sent.
@@ -391,7 +391,8 @@ class TlsConnection(asyncio.Transport, asyncio.BufferedProtocol):
         self._socket.write(data)
 
 
-def _cause(error: ssl.SSLError) -> str:
+def handshake_cause(error: ssl.SSLError) -> str:
+    """Why TLS cannot go on, in words for the log."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"the client's certificate is not trusted: {error.verify_message}"
     reason = error.reason or str(error)

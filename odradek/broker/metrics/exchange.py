@@ -1,0 +1,42 @@
+"""The bytes of a scraper's connection, as the endpoint sees them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Protocol
+
+if TYPE_CHECKING:
+    import asyncio
+
+READ_BYTES: Final = 4096
+
+
+class Exchange(Protocol):
+    """A connection that a request is read from, and answered to."""
+
+    async def read(self) -> bytes:
+        """The next bytes; none at the end. Raises OSError."""
+
+    def write(self, data: bytes) -> None:
+        """Send ``data``."""
+
+    def end(self) -> None:
+        """Say that no more comes."""
+
+
+class PlainExchange:
+    """Without TLS."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    async def read(self) -> bytes:
+        """Part of Exchange."""
+        return await self._reader.read(READ_BYTES)
+
+    def write(self, data: bytes) -> None:
+        """Part of Exchange."""
+        self._writer.write(data)
+
+    def end(self) -> None:
+        """Part of Exchange: the connection is closed, which says it."""

@@ -1,0 +1,79 @@
+"""TLS between the metrics endpoint and a scraper's connection.
+
+OpenSSL works on two buffers in memory, so that a connection counts from the moment it is accepted, its handshake included:
+asyncio's own TLS counts it afterwards, and lets any number of handshakes wait.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ssl
+from typing import TYPE_CHECKING
+
+from odradek.broker.metrics.exchange import READ_BYTES
+from odradek.broker.network.tls_connection import handshake_cause
+
+if TYPE_CHECKING:
+    import asyncio
+
+
+class HandshakeFailed(OSError):
+    """The text says why."""
+
+
+class TlsExchange:
+    """Part of ``exchange.Exchange``."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, context: ssl.SSLContext) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._incoming = ssl.MemoryBIO()
+        self._outgoing = ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+
+    async def shake_hands(self) -> None:
+        """Before anything else. Raises HandshakeFailed, OSError."""
+        while True:
+            try:
+                self._tls.do_handshake()
+            except ssl.SSLWantReadError:
+                self._flush()
+                if not await self._receive():
+                    raise HandshakeFailed("the client ended the handshake") from None
+            except ssl.SSLError as error:
+                # The alert.
+                self._flush()
+                raise HandshakeFailed(handshake_cause(error)) from error
+            else:
+                self._flush()
+                return
+
+    async def read(self) -> bytes:
+        """Part of Exchange."""
+        while True:
+            try:
+                return self._tls.read(READ_BYTES)
+            except ssl.SSLWantReadError:
+                if not await self._receive():
+                    return b""
+
+    def write(self, data: bytes) -> None:
+        """Part of Exchange."""
+        self._tls.write(data)
+        self._flush()
+
+    def end(self) -> None:
+        """Part of Exchange: say goodbye, and do not wait for the answer."""
+        with contextlib.suppress(ssl.SSLError, ValueError):
+            self._tls.unwrap()
+        self._flush()
+
+    async def _receive(self) -> bool:
+        """Take what has come; False at the end."""
+        data = await self._reader.read(READ_BYTES)
+        self._incoming.write(data)
+        return bool(data)
+
+    def _flush(self) -> None:
+        if self._outgoing.pending:
+            self._writer.write(self._outgoing.read())

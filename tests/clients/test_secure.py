@@ -1,0 +1,154 @@
+"""``serve --secure``: what it prints is what each client takes, and without it nobody comes in."""
+
+import stat
+import subprocess
+import urllib.error
+import urllib.request
+from pathlib import Path
+from ssl import create_default_context
+
+import pytest
+import yaml
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from click.testing import CliRunner
+from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka import TopicPartition as ConfluentPartition
+from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
+from kafka import KafkaConsumer, KafkaProducer
+from kafka import TopicPartition as KafkaPythonPartition
+
+from benchmarks import kafka_jars
+from odradek.cli.main import command
+from tests.clients.conftest import CLIENT_TIMEOUT_S
+from tests.secure import PARTS, SecureBroker
+
+SAID = b"hello to those who are let in"
+
+
+@pytest.fixture(scope="module")
+def module_broker(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("secure")
+    with SecureBroker(directory / "data", arguments=("--metrics-port", "0")) as broker:
+        yield broker
+        assert not [secret for secret in broker.secrets if secret in broker.stderr + broker.printed]
+
+
+def test_what_is_printed_is_of_each_client_and_ten_lines_at_most(broker):
+    assert [heading for heading in PARTS if len(broker.part(heading).splitlines()) > 10] == []
+
+
+def test_kafka_python_comes_in(broker, new_name):
+    kafka, topic = broker.python("# kafka-python"), new_name()
+    with KafkaProducer(**kafka) as producer:
+        producer.send(topic, SAID).get(CLIENT_TIMEOUT_S)
+    with KafkaConsumer(**kafka, auto_offset_reset="earliest") as consumer:
+        consumer.assign([KafkaPythonPartition(topic, 0)])
+        assert next(consumer).value == SAID
+
+
+async def test_aiokafka_comes_in(broker, new_name):
+    kafka, topic = broker.python("# aiokafka"), new_name()
+    async with AIOKafkaProducer(**kafka) as producer:
+        await producer.send_and_wait(topic, SAID)
+    async with AIOKafkaConsumer(**kafka, auto_offset_reset="earliest") as consumer:
+        consumer.assign([TopicPartition(topic, 0)])
+        assert (await consumer.getone()).value == SAID
+
+
+def test_librdkafka_comes_in(broker, new_name):
+    kafka, topic = broker.python("# librdkafka"), new_name()
+    producer = Producer(kafka)
+    producer.produce(topic, SAID)
+    assert producer.flush(CLIENT_TIMEOUT_S) == 0
+    consumer = Consumer({**kafka, "group.id": topic, "auto.offset.reset": "earliest"})
+    consumer.assign([ConfluentPartition(topic, 0, 0)])
+    assert consumer.poll(CLIENT_TIMEOUT_S).value() == SAID
+    consumer.close()
+
+
+@pytest.mark.timeout(120)
+def test_the_java_client_comes_in(broker, new_name):
+    libraries = f"{kafka_jars.libraries(kafka_jars.LOG_TOOLS)}/*"
+    java = [kafka_jars.java(), "-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", libraries]
+    arguments = ["--bootstrap-server", broker.properties["bootstrap.servers"], "--topic", new_name()]
+    arguments += ["--command-config", broker.properties_path]
+
+    def tool(name, *more, **options):
+        line = [*java, f"org.apache.kafka.tools.{name}", *arguments, *more]
+        return subprocess.run(line, capture_output=True, text=True, check=False, **options)
+
+    produced = tool("ConsoleProducer", input=SAID.decode())
+    assert produced.returncode == 0, produced.stderr
+    consumed = tool("consumer.ConsoleConsumer", "--from-beginning", "--max-messages", "1")
+    assert consumed.stdout == f"{SAID.decode()}\n", consumed.stderr
+
+
+def test_odradeks_own_commands_come_in_and_let_others_in(broker, tmp_path):
+    at = ["--bootstrap-server", broker.address, "--command-config", broker.properties_path]
+    (tmp_path / "password").write_text("carol-secret")
+    added = CliRunner().invoke(command, ["users", "add", "carol", "--password-file", str(tmp_path / "password"), *at])
+    assert added.exit_code == 0, added.output
+    kafka = broker.python("# librdkafka") | {"sasl.username": "carol", "sasl.password": "carol-secret"}
+    for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
+        assert AdminClient(kafka | {"sasl.mechanism": mechanism}).list_topics(timeout=CLIENT_TIMEOUT_S).brokers
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"sasl.password": "a guess"},
+        {"security.protocol": "SSL"},
+        {"security.protocol": "SASL_PLAINTEXT"},
+        {"ssl.ca.location": ""},
+    ],
+    ids=["password", "without SASL", "without TLS", "another authority"],
+)
+def test_without_what_is_printed_nobody_comes_in(broker, wrong):
+    kafka = {key: value for key, value in (broker.python("# librdkafka") | wrong).items() if value}
+    with pytest.raises(KafkaException):
+        AdminClient({**kafka, "log_level": 0}).list_topics(timeout=0.5)
+
+
+def test_who_is_in_is_not_told_the_password(broker):
+    admin = AdminClient(broker.python("# librdkafka"))
+    [described] = admin.describe_configs([ConfigResource(ResourceType.BROKER, "1")]).values()
+    configs = described.result(CLIENT_TIMEOUT_S)
+    assert configs["listeners"].value.startswith("SASL_SSL://")
+    assert not [each for each in configs.values() if broker.secrets[0] in str(each.value)]
+
+
+def test_a_scraper_comes_in_with_what_is_printed_and_without_it_does_not(broker):
+    printed = yaml.safe_load(broker.part("# Prometheus"))
+    assert printed["scheme"] == "https"
+    token = Path(printed["authorization"]["credentials_file"]).read_text()
+    context = create_default_context(cafile=printed["tls_config"]["ca_file"])
+
+    def scrape(token):
+        request = urllib.request.Request(broker.metrics_url, headers={"Authorization": f"Bearer {token}"})
+        with urllib.request.urlopen(request, timeout=10, context=context) as answer:
+            return answer.read()
+
+    assert b"kafka_server_replicamanager_partitioncount" in scrape(token)
+    with pytest.raises(urllib.error.HTTPError, match="401"):
+        scrape("a guess")
+
+
+def test_only_the_authoritys_certificate_may_be_read_by_others(broker):
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in broker.data_dir.glob("secure-*")}
+    assert modes == {
+        "secure-ca.pem": 0o644,
+        **dict.fromkeys(
+            ("secure-ca.key", "secure-broker.pem", "secure-client.properties", "secure-metrics-token", "secure-password"), 0o600
+        ),
+    }
+
+
+def test_after_a_restart_clients_come_in_with_what_they_had(tmp_path):
+    file = tmp_path / "server.properties"
+    file.write_text(f"listeners=DOOR://:0\nlistener.security.protocol.map=DOOR:SASL_SSL\nlog.dirs={tmp_path}/data\n")
+    with SecureBroker(tmp_path / "data", arguments=("--config", str(file))) as broker:
+        kafka, printed, secrets = broker.python("# librdkafka"), broker.printed, broker.secrets
+        broker.restart()
+        assert broker.printed == printed
+        assert broker.secrets == secrets
+        assert AdminClient(kafka).list_topics(timeout=CLIENT_TIMEOUT_S).brokers

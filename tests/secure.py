@@ -1,0 +1,72 @@
+"""A broker of ``serve --secure``, and what it says that clients need."""
+
+import json
+import time
+from pathlib import Path
+
+from odradek.broker.config.properties import parse_properties
+from tests.broker_process import BrokerProcess
+
+JAVA = "# Java"
+# By what each part begins with.
+PARTS = ("# kafka-python", "# aiokafka", "# librdkafka", "# Spark", JAVA)
+
+
+class SecureBroker(BrokerProcess):
+    """``printed`` is what follows the line that it is ready."""
+
+    printed = ""
+
+    def __init__(self, data_dir, *, settings=None, arguments=()):
+        super().__init__(data_dir, settings=settings, arguments=("--secure", *arguments))
+
+    def start(self):
+        super().start()
+        stdout = self._running().stdout
+        lines = []
+        while not (lines and lines[-1].startswith(JAVA)):
+            lines.append(stdout.readline())
+            assert lines[-1], self.stderr
+        self.printed = "".join([*lines, stdout.readline()])
+        return self
+
+    def part(self, name):
+        """The lines below a heading."""
+        [found] = [part for part in self.printed.split("\n\n") if part.startswith(name)]
+        return found.strip().partition("\n")[2]
+
+    def python(self, name):
+        """The configs that the Python of a part makes."""
+        namespace = {}
+        exec(self.part(name), namespace)
+        return namespace["kafka"]
+
+    @property
+    def properties_path(self):
+        """The file that the part for Java names."""
+        return self.part(JAVA)
+
+    @property
+    def properties(self):
+        return parse_properties(Path(self.properties_path).read_text())
+
+    @property
+    def metrics_url(self):
+        """Where metrics are served, once that has been logged."""
+        for _ in range(100):
+            urls = [line["url"] for line in map(json.loads, self.stderr.splitlines()) if "url" in line]
+            if urls:
+                return urls[-1]
+            time.sleep(0.05)
+        raise AssertionError(self.stderr)
+
+    @property
+    def secrets(self):
+        """What nobody is to find elsewhere."""
+        names = ("secure-password", "secure-metrics-token")
+        keys = [line for name in ("secure-ca.key", "secure-broker.pem") for line in self._file(name).splitlines()[-3:-1]]
+        return [text for text in (*map(self._file, names), *keys) if text]
+
+    def _file(self, name):
+        path = self.data_dir / name
+        return path.read_text() if path.exists() else ""
