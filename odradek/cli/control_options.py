@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import wraps
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import click
@@ -10,12 +11,13 @@ CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 
 
 class Control(NamedTuple):
-    """Where the control interface is, and the token that it wants; one is drawn where there is none."""
+    """Where the control interface is, the token that it wants (without one, one is drawn), and a certificate for TLS."""
 
     host: str
     port: int
     token: str | None
     is_in_memory: bool
+    certificate: Path | None = None
 
 
 def may_be_steered(command: CommandT) -> CommandT:
@@ -31,10 +33,22 @@ def may_be_steered(command: CommandT) -> CommandT:
         "--control-host", default="127.0.0.1", envvar="ODRADEK_CONTROL_HOST", show_default=True, help="Address for that."
     )
     @click.option("--control-token", envvar="ODRADEK_CONTROL_TOKEN", help="What lets them in.  [default: one is drawn]")
+    @click.option(
+        "--control-certificate",
+        type=click.Path(path_type=Path),
+        envvar="ODRADEK_CONTROL_CERTIFICATE",
+        help="Speak TLS there: a PEM file with certificate and key.",
+    )
     @click.option("--in-memory", is_flag=True, help="Keep the data in memory. Only with --control-port.")
     @wraps(command)
     def with_control(
-        *, control_port: int | None, control_host: str, control_token: str | None, in_memory: bool, **others: object
+        *,
+        control_port: int | None,
+        control_host: str,
+        control_token: str | None,
+        control_certificate: Path | None,
+        in_memory: bool,
+        **others: object,
     ) -> object:
         if control_port is None and in_memory:
             raise click.UsageError("--in-memory needs --control-port")
@@ -42,7 +56,9 @@ def may_be_steered(command: CommandT) -> CommandT:
             raise click.UsageError("--control-port and --metrics-port do not go together")
         if in_memory and others["data_dir"] is not None:
             raise click.UsageError("--in-memory and --data-dir do not go together")
-        control = None if control_port is None else Control(control_host, control_port, control_token, in_memory)
+        control = None
+        if control_port is not None:
+            control = Control(control_host, control_port, control_token, in_memory, control_certificate)
         return command(control=control, **others)
 
     return with_control  # type: ignore[return-value]

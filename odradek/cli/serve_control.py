@@ -5,8 +5,10 @@ from collections.abc import Iterable, Mapping
 from secrets import token_urlsafe
 from typing import TYPE_CHECKING
 
+from odradek.broker.config.definitions import InvalidConfig
 from odradek.broker.logging import lines_to, log
 from odradek.broker.metadata.metadata_log import MetadataUnreadable
+from odradek.cli.certificate_file import server_context_of
 from odradek.cli.control_options import Control
 from odradek.cli.process import FAILED, cannot_start, on_stop_signal, raise_open_files_limit, tell
 from odradek.cli.serve import ready_line
@@ -24,13 +26,17 @@ async def serve_controlled(settings: Mapping[str, str], rules: Iterable["Words"]
     from odradek.testing.control.server import ControlServer
     from odradek.testing.threaded import Broker
 
+    try:
+        context = None if control.certificate is None else server_context_of(control.certificate, "--control-certificate")
+    except InvalidConfig as error:
+        return cannot_start(error)
     raise_open_files_limit()
     stopping = asyncio.Event()
     on_stop_signal(stopping.set)
     directory = None if control.is_in_memory else settings.get("log.dirs") or settings["log.dir"]
     broker = Broker(directory, configs=settings, on_line=_print)
     token = control.token or token_urlsafe(16)
-    server = ControlServer(broker, token)
+    server = ControlServer(broker, token, context)
     server.add_faults(rules)
     try:
         server.start(control.host, control.port)

@@ -1,6 +1,7 @@
 """Serves the control interface by HTTP, in threads of its own: each request is done on the broker's loop, and waited for.
 
-A connection may be kept for several requests. Routes that are not open want ``Authorization: Bearer TOKEN``.
+A connection may be kept for several requests. Routes that are not open want ``Authorization: Bearer TOKEN``; a request without it
+is one line in the log, of one address no more than a line limit lets pass. With a TLS context the interface speaks TLS.
 """
 
 from __future__ import annotations
@@ -15,14 +16,18 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
+from odradek.broker.line_limit import LineLimit
 from odradek.broker.logging import log
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.testing.control import openapi
 from odradek.testing.control.fields import BadRequest, Json, check
 from odradek.testing.control.route import Call, Held, Missing, Route
 from odradek.testing.control.routes import ROUTES
+from odradek.timing.system_clock import SystemClock
 
 if TYPE_CHECKING:
+    import socket
+    import ssl
     from collections.abc import Iterable, Mapping
 
     from odradek.testing.faults.vocabulary import Words
@@ -30,6 +35,7 @@ if TYPE_CHECKING:
 
 _MOST_BYTES = 64 * 1024 * 1024
 _IDLE_S = 60.0
+_UNAUTHORIZED = 401
 _NOT_FOUND = {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.TRANSACTIONAL_ID_NOT_FOUND}
 
 
@@ -42,10 +48,12 @@ class _Refusal(Exception):
 
 
 class ControlServer:
-    """Serves one broker, and the forks of its snapshots, from ``start`` to ``close``. ``url`` says where."""
+    """Serves a broker and the forks of its snapshots from ``start`` to ``close``, with ``context`` by TLS. ``url`` says where."""
 
-    def __init__(self, broker: Broker, token: str) -> None:
+    def __init__(self, broker: Broker, token: str, context: ssl.SSLContext | None = None) -> None:
         self.url = ""
+        self._context = context
+        self._line_limit = LineLimit(SystemClock())
         self._broker = broker
         self._held = Held()
         self._token = token
@@ -61,7 +69,8 @@ class ControlServer:
             answer = staticmethod(self._answer)
 
         self._server = _Server((host, port), Handler)
-        self.url = f"http://{host}:{self._server.server_address[1]}"
+        self._server.context = self._context
+        self.url = f"{'http' if self._context is None else 'https'}://{host}:{self._server.server_address[1]}"
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), name="control", daemon=True)
         self._thread.start()
 
@@ -79,11 +88,15 @@ class ControlServer:
             self._thread.join()
         await self._held.close()
 
-    def _answer(self, method: str, target: str, authorization: str, body: bytes) -> tuple[int, Json]:
+    def _answer(self, method: str, target: str, authorization: str, body: bytes, peer: str) -> tuple[int, Json]:
         """Status and answer. In a thread of the server."""
         try:
             return 200, self._done(method, urlsplit(target), authorization, body)
         except _Refusal as refusal:
+            if refusal.status == _UNAUTHORIZED and self._loop is not None:
+                self._loop.call_soon_threadsafe(
+                    self._tell_refused, peer, "its token is wrong" if authorization else "it has no token"
+                )
             return refusal.status, {"error": str(refusal)}
         except BadRequest as error:
             return 400, {"error": str(error)}
@@ -116,7 +129,13 @@ class ControlServer:
 
     def _let_in(self, authorization: str) -> None:
         if not compare_digest(authorization.encode(), f"Bearer {self._token}".encode()):
-            raise _Refusal(401, "Authorization: Bearer TOKEN is missing or wrong; the token was printed at the start")
+            raise _Refusal(_UNAUTHORIZED, "Authorization: Bearer TOKEN is missing or wrong; the token was printed at the start")
+
+    def _tell_refused(self, peer: str, cause: str) -> None:
+        """On the loop."""
+        left_out = self._line_limit.left_out((peer, cause))
+        if left_out is not None:
+            log.warn("control request refused", peer=peer, cause=cause, **left_out)
 
 
 def _route(method: str, path: str) -> tuple[Route, Mapping[str, str]]:
@@ -158,6 +177,14 @@ class _Server(ThreadingHTTPServer):
 
     daemon_threads = True
     block_on_close = False
+    context: ssl.SSLContext | None = None
+
+    def get_request(self) -> tuple[socket.socket, tuple[str, int]]:
+        """A new connection. Its handshake is done in its own thread, with its first bytes."""
+        connection, address = super().get_request()
+        if self.context is not None:
+            connection = self.context.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
+        return connection, address
 
     def handle_error(self, request: object, client_address: object) -> None:  # noqa: ARG002  as the standard library has it
         """The connection is closed."""
@@ -167,7 +194,7 @@ class _Server(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """One connection. ``answer`` takes method, target, the header Authorization and the body."""
+    """One connection. ``answer`` takes method, target, the header Authorization, the body and the client's address."""
 
     protocol_version = "HTTP/1.1"
     server_version = "odradek"
@@ -175,7 +202,7 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = _IDLE_S
 
     @staticmethod
-    def answer(method: str, target: str, authorization: str, body: bytes) -> tuple[int, Json]:
+    def answer(method: str, target: str, authorization: str, body: bytes, peer: str) -> tuple[int, Json]:
         """Set by the server that this is a handler of."""
         raise NotImplementedError
 
@@ -188,7 +215,12 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(411 if is_chunked else 413, {"error": error})
             return
         body = self.rfile.read(int(length))
-        self._send(*self.answer(self.command, self.path, self.headers.get("Authorization", ""), body))
+        if len(body) < int(length):
+            # The client has gone in the middle.
+            self.close_connection = True
+            return
+        authorization = self.headers.get("Authorization", "")
+        self._send(*self.answer(self.command, self.path, authorization, body, self.client_address[0]))
 
     do_GET = do_POST = do_DELETE = do_PUT = _serve  # noqa: N815  names of the standard library
 
@@ -197,6 +229,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
+        if status == _UNAUTHORIZED:
+            self.send_header("WWW-Authenticate", "Bearer")
         self.end_headers()
         self.wfile.write(body)
 

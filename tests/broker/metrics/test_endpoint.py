@@ -1,24 +1,29 @@
 """The metrics over HTTP."""
 
 import asyncio
+import json
+import socket
+import ssl
 import threading
+from pathlib import Path
 
 import pytest
 
 from odradek.broker.metrics import endpoint as endpoint_module
 from odradek.broker.metrics.endpoint import MetricsEndpoint
+from odradek.cli.certificate_file import server_context_of
 from tests.broker.metrics.bed import on_a_broker
 
 
-async def ask(request):
+async def ask(request, token=None, context=None, **client):
     """(status, headers, body) of the answer to raw bytes."""
 
     async def scenario(bed):
-        endpoint = MetricsEndpoint(bed.broker)
+        endpoint = MetricsEndpoint(bed.broker, token, context)
         await endpoint.bind("127.0.0.1", 0)
         await endpoint.serve()
         try:
-            return await exchange(endpoint, request)
+            return await exchange(endpoint, request, **client)
         finally:
             endpoint.close()
 
@@ -28,8 +33,8 @@ async def ask(request):
     return status_line.split(" ", 1)[1], dict(line.split(": ", 1) for line in lines), body
 
 
-async def exchange(endpoint, request):
-    reader, writer = await asyncio.open_connection(*endpoint.address)
+async def exchange(endpoint, request, **client):
+    reader, writer = await asyncio.open_connection(*endpoint.address, **client)
     writer.write(request)
     answer = await asyncio.wait_for(reader.read(), 10)
     writer.close()
@@ -49,6 +54,138 @@ async def test_the_accept_header_is_heeded():
     _, headers, body = await ask(b"GET /metrics HTTP/1.1\r\naccept: application/openmetrics-text; version=1.0.0\r\n\r\n")
     assert headers["Content-Type"].startswith("application/openmetrics-text")
     assert body.endswith(b"# EOF\n")
+
+
+SCRAPE = b"GET /metrics HTTP/1.1\r\n\r\n"
+
+
+def with_token(token, method=b"GET", path=b"/metrics"):
+    return b"%b %b HTTP/1.1\r\nAuthorization: Bearer %b\r\n\r\n" % (method, path, token)
+
+
+async def test_who_has_the_token_is_answered():
+    assert (await ask(with_token(b"let me in"), token="let me in"))[0] == "200 OK"
+
+
+@pytest.mark.parametrize(
+    ("request_", "cause"),
+    [
+        (SCRAPE, "it has no token"),
+        (with_token(b"let me"), "its token is wrong"),
+        (with_token(b"let me in", path=b"/").replace(b"Bearer", b"Basic"), "its token is wrong"),
+        (with_token(b"\xff\xfe", b"POST"), "its token is wrong"),
+    ],
+)
+async def test_who_has_not_the_token_is_refused_whatever_was_asked_and_that_is_a_line(request_, cause, capsys):
+    status, headers, body = await ask(request_, token="let me in")
+    assert (status, headers["WWW-Authenticate"]) == ("401 Unauthorized", "Bearer")
+    assert b"odradek_" not in body
+    [line] = map(json.loads, capsys.readouterr().err.splitlines())
+    assert (line["event"], line["cause"], line["peer"].partition(":")[0]) == ("scrape refused", cause, "127.0.0.1")
+    assert "let me" not in json.dumps(line)
+
+
+async def test_who_guesses_tokens_does_not_fill_the_log(capsys):
+    async def scenario(bed):
+        endpoint = MetricsEndpoint(bed.broker, "let me in")
+        await endpoint.bind("127.0.0.1", 0)
+        await endpoint.serve()
+        for _ in range(15):
+            assert b" 401 " in await exchange(endpoint, with_token(b"a guess"))
+        endpoint.close()
+
+    await on_a_broker(scenario)
+    assert len(capsys.readouterr().err.splitlines()) == 10
+
+
+@pytest.fixture
+def context(certificates):
+    """Of an endpoint with a certificate."""
+    return server_context_of(Path(certificates.path("broker.pem")), "--metrics-certificate")
+
+
+async def test_with_a_certificate_a_scrape_goes_by_tls(certificates, context, capsys):
+    client = certificates.client_context()
+    status, headers, body = await ask(with_token(b"let me in"), "let me in", context, ssl=client)
+    assert (status, int(headers["Content-Length"])) == ("200 OK", len(body))
+    assert (await ask(SCRAPE, "let me in", context, ssl=client))[0] == "401 Unauthorized"
+    assert (await ask(b"GET /metrics HTTP/1.1\r\nX: " + b"x" * 70_000 + b"\r\n\r\n", None, context, ssl=client))[0].startswith(
+        "431"
+    )
+
+
+async def test_with_a_certificate_what_is_no_tls_is_no_scrape(context, capsys):
+    async def scenario(bed):
+        endpoint = MetricsEndpoint(bed.broker, None, context)
+        await endpoint.bind("127.0.0.1", 0)
+        await endpoint.serve()
+        try:
+            return await exchange(endpoint, SCRAPE)
+        finally:
+            endpoint.close()
+
+    assert b"HTTP" not in await on_a_broker(scenario)
+    [line] = map(json.loads, capsys.readouterr().err.splitlines())
+    assert (line["event"], line["cause"]) == ("TLS handshake failed", "the client speaks HTTP")
+
+
+async def test_a_scraper_that_does_not_trust_the_certificate_is_told_of(certificates, context, capsys):
+    client = certificates.client_context(trusted="strangers")
+
+    def scrape(address):
+        with socket.create_connection(address) as plain, pytest.raises(ssl.SSLCertVerificationError):
+            client.wrap_socket(plain, server_hostname="localhost")
+
+    async def scenario(bed):
+        endpoint = MetricsEndpoint(bed.broker, None, context)
+        await endpoint.bind("127.0.0.1", 0)
+        await endpoint.serve()
+        await asyncio.to_thread(scrape, endpoint.address)
+        while endpoint._writers:  # noqa: ASYNC110  it has no event for it
+            await asyncio.sleep(0)
+        endpoint.close()
+
+    await on_a_broker(scenario)
+    [line] = map(json.loads, capsys.readouterr().err.splitlines())
+    assert (line["event"], line["cause"]) == ("TLS handshake failed", "the client does not trust the broker's certificate")
+
+
+async def test_handshakes_that_have_not_begun_count_as_connections(monkeypatch, certificates, context):
+    monkeypatch.setattr(endpoint_module, "_MAX_CONNECTIONS", 1)
+
+    async def scenario(bed):
+        endpoint = MetricsEndpoint(bed.broker, None, context)
+        await endpoint.bind("127.0.0.1", 0)
+        await endpoint.serve()
+        _, waiting = await asyncio.open_connection(*endpoint.address)
+        try:
+            with pytest.raises((ConnectionError, ssl.SSLError)):
+                await exchange(endpoint, SCRAPE, ssl=certificates.client_context())
+        finally:
+            waiting.close()
+            endpoint.close()
+
+    await on_a_broker(scenario)
+
+
+async def test_a_scraper_that_goes_before_it_has_asked_is_no_fault(capsys):
+    async def scenario(bed):
+        endpoint = MetricsEndpoint(bed.broker)
+        await endpoint.bind("127.0.0.1", 0)
+        await endpoint.serve()
+        reader, writer = await asyncio.open_connection(*endpoint.address)
+        writer.write(b"GET /met")
+        writer.write_eof()
+        try:
+            return await reader.read()
+        except ConnectionResetError:
+            return b""
+        finally:
+            writer.close()
+            endpoint.close()
+
+    assert await on_a_broker(scenario) == b""
+    assert capsys.readouterr().err == ""
 
 
 async def test_a_query_is_passed_over():

@@ -16,8 +16,9 @@ TOKEN = "let me in"
 class Client:
     """Asks a control interface: each call returns (status, answer)."""
 
-    def __init__(self, url, token=TOKEN):
+    def __init__(self, url, token=TOKEN, context=None):
         self.url = url
+        self.context = context
         self.token = token
 
     async def __call__(self, method, path, body=None, *, token=None, data=None):
@@ -33,10 +34,9 @@ class Client:
         assert status == 200, answer
         return answer
 
-    @staticmethod
-    def _ask(request):
+    def _ask(self, request):
         try:
-            with urlopen(request, timeout=20) as response:
+            with urlopen(request, timeout=20, context=self.context) as response:
                 return response.status, json.load(response)
         except HTTPError as error:
             return error.code, json.load(error)

@@ -1,6 +1,8 @@
 """``odradek serve --control-port``: a broker in a process of its own, steered from another."""
 
+import json
 import re
+import socket
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -16,8 +18,8 @@ SERVE = [sys.executable, "-m", "odradek", "serve", "--port", "0"]
 
 
 @contextmanager
-def served(*arguments, **environment):
-    """(a client of its control interface, the line that told it, the broker's address); the process ends well."""
+def served(*arguments, logged=(), context=None, **environment):
+    """(a client of its control interface, the broker's address); the process ends well, and has ``logged`` these events."""
     process = subprocess.Popen(
         [*SERVE, "--control-port", "0", *arguments],
         stdout=subprocess.PIPE,
@@ -27,19 +29,19 @@ def served(*arguments, **environment):
     )
     try:
         told = process.stdout.readline()
-        url, token = re.fullmatch(r"odradek control on (http://127\.0\.0\.1:\d+)(?: token (\S+))?\n", told).groups()
+        url, token = re.fullmatch(r"odradek control on (https?://127\.0\.0\.1:\d+)(?: token (\S+))?\n", told).groups()
         address = process.stdout.readline().removeprefix("odradek ready on ").strip()
-        yield Client(url, token or environment["ODRADEK_CONTROL_TOKEN"]), address
+        yield Client(url, token or environment["ODRADEK_CONTROL_TOKEN"], context), address
         process.terminate()
         out, err = process.communicate(timeout=20)
-        assert (process.returncode, out, err) == (0, "", "")
+        assert (process.returncode, out, [json.loads(line)["event"] for line in err.splitlines()]) == (0, "", [*logged])
     finally:
         process.kill()
         process.communicate()
 
 
 async def test_a_week_passes_in_another_process_and_its_records_go():
-    with served("--in-memory", ODRADEK_CONTROL_TOKEN="the suite's own") as (control, address):
+    with served("--in-memory", logged=["control request refused"], ODRADEK_CONTROL_TOKEN="the suite's own") as (control, address):
         await control.done("POST", "/topics", {"name": "orders"})
         producer = Producer({"bootstrap.servers": address})
         producer.produce("orders", b"an order")
@@ -79,6 +81,19 @@ async def test_rules_of_a_file_are_there_from_the_start(tmp_path):
         assert [each["rule"] for each in (await control.done("GET", "/faults"))["faults"]] == ["api=FETCH, delay_ms=20"]
 
 
+async def test_with_a_certificate_it_speaks_tls_and_nothing_else(certificates):
+    pem, context = certificates.path("broker.pem"), certificates.client_context()
+    with served("--in-memory", "--control-certificate", pem, context=context) as (control, _):
+        assert control.url.startswith("https://")
+        # Who says nothing keeps nobody waiting.
+        address = ("127.0.0.1", int(control.url.rpartition(":")[2]))
+        with socket.create_connection(address), socket.create_connection(address, 20) as plain:
+            plain.sendall(b"GET /ready HTTP/1.1\r\n\r\n")
+            assert not plain.makefile("rb").read().startswith(b"HTTP")
+            assert (await control("GET", "/ready"))[0] == 200
+            assert (await control.done("GET", "/topics"))["topics"] == []
+
+
 @pytest.mark.parametrize(
     ("arguments", "mentions"),
     [
@@ -86,6 +101,7 @@ async def test_rules_of_a_file_are_there_from_the_start(tmp_path):
         (["--in-memory", "--control-port", "0", "--data-dir", "x"], "--data-dir"),
         (["--control-port", "0", "--metrics-port", "0"], "--metrics-port"),
         (["--control-port", "0", "--in-memory", "--set", "num.partitions=none"], "num.partitions"),
+        (["--control-port", "0", "--control-certificate", "none.pem"], "none.pem for configuration --control-certificate"),
         (["--control-port", "0", "--in-memory", "--control-host", "192.0.2.1"], "assign requested address"),
     ],
 )

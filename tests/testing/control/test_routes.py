@@ -23,6 +23,17 @@ async def test_nothing_else_is_said_without_the_token(control):
             assert (status, "token" in answer["error"]) == (401, True), route.path
 
 
+async def test_each_cause_of_a_refusal_is_a_line_and_not_for_ever(control, capsys):
+    for _ in range(15):
+        assert (await control("GET", "/topics", token="a guess"))[0] == 401
+    await control.done("GET", "/topics")
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert [(line["event"], line["peer"], line["cause"]) for line in lines] == [
+        ("control request refused", "127.0.0.1", "its token is wrong")
+    ] * 10
+    assert "a guess" not in json.dumps(lines)
+
+
 async def test_records_go_in_and_come_out(control):
     rows = [{"key": "a", "value": {"total": 12}, "headers": {"h": "1"}}, {"key": "b", "value": None}, {"value_base64": "/w=="}]
     written = await control.done("POST", "/topics/orders/records", {"records": rows})
