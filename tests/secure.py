@@ -4,7 +4,7 @@ import json
 import time
 from pathlib import Path
 
-from odradek.broker.config.properties import parse_properties
+from odradek.properties import parse_properties
 from tests.broker_process import BrokerProcess
 
 JAVA = "# Java"

@@ -18,7 +18,7 @@ from odradek.pipeline.errors import PipelineError, Unreachable, root_cause
 _TIMEOUT_MS = "15000"
 _CONNECT_TIMEOUT_S = 5.0
 _WHAT_TO_LOOK_AT = (
-    "is it a Kafka broker, can its advertised.listeners be reached from here, does it want --kafka-config security.protocol=... ?"
+    "is it a Kafka broker, can its advertised.listeners be reached from here, does it want TLS or SASL: --command-config FILE?"
 )
 _PORT = re.compile(r"^(.+):(\d{1,5})$")
 

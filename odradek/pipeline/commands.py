@@ -12,12 +12,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
+from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from odradek.pipeline.errors import NoRecords, PipelineError, Unreachable, root_cause
+from odradek.properties import parse_properties
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,6 +55,19 @@ def _settings(_context: click.Context, _option: click.Parameter, texts: tuple[st
             raise click.BadParameter(f"{text!r} is not of the form key=value")
         settings[key.strip()] = value.strip()
     return settings
+
+
+def _client_properties(path: Path | None) -> dict[str, str]:
+    """The configs in a file of properties, but for the address, which ``--bootstrap-server`` has."""
+    if path is None:
+        return {}
+    try:
+        configs = parse_properties(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "it is no file of properties"
+        raise _Stopped(f"--command-config {path} cannot be read: {reason}") from error
+    configs.pop("bootstrap.servers", None)
+    return configs
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +125,12 @@ def _uses_spark(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _talks_to_a_cluster(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds the options of a job that connects to a cluster."""
+    """Adds the options of a job that connects to a cluster; ``kafka_config`` is what both of them say of its clients."""
+
+    @wraps(command)
+    def with_configs(*, command_config: Path | None, kafka_config: dict[str, str], **arguments: Any) -> Any:
+        return command(kafka_config=_client_properties(command_config) | kafka_config, **arguments)
+
     options = (
         click.option(
             "--bootstrap-server",
@@ -120,14 +140,20 @@ def _talks_to_a_cluster(command: Callable[..., Any]) -> Callable[..., Any]:
             help="One broker or several, separated by commas.",
         ),
         click.option(
+            "--command-config",
+            type=click.Path(path_type=Path),
+            metavar="FILE",
+            help="Configs of Kafka's clients, as Kafka's own commands take them: security.protocol and what belongs to it.",
+        ),
+        click.option(
             "--kafka-config",
             callback=_settings,
             multiple=True,
             metavar="KEY=VALUE",
-            help="A config of Kafka's clients, such as security.protocol; repeatable.",
+            help="A config of Kafka's clients, which weighs more than the file's; repeatable.",
         ),
     )
-    return _with(command, options)
+    return _with(with_configs, options)
 
 
 def _reads_a_cluster(command: Callable[..., Any]) -> Callable[..., Any]:

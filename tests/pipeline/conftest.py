@@ -80,9 +80,10 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
 class Life:
     """What clients do at a broker."""
 
-    def __init__(self, broker: BrokerProcess) -> None:
+    def __init__(self, broker: BrokerProcess, settings: dict[str, object] | None = None) -> None:
+        """``settings`` are what clients need beside the address."""
         self.broker = broker
-        self._settings = {"bootstrap.servers": broker.address, "log_level": 0}
+        self._settings = {**(settings or {}), "bootstrap.servers": broker.address, "log_level": 0}
         self._producers: dict[str, Producer] = {}
 
     def produce(self, topic: str, *values: bytes) -> None:

@@ -15,8 +15,8 @@ from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.config.definitions import InvalidConfig, parse_list
 from odradek.broker.config.endpoints import Endpoint, inter_broker_listener, parse_endpoints
 from odradek.broker.config.ignored import IGNORED
-from odradek.broker.config.properties import property_line
 from odradek.broker.config.table import BROKER_CONFIGS
+from odradek.properties import property_line
 
 DEFAULT_CONTROLLER_PORT = 9093
 _CONTROLLER = "CONTROLLER"

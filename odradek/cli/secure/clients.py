@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
-from odradek.broker.config.properties import property_line
 from odradek.cli.secret_files import write_secret
 from odradek.cli.secure.settings import USER
+from odradek.properties import property_line
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -4,7 +4,7 @@ import pytest
 
 from odradek.broker.config.broker_config import InvalidConfig, load
 from odradek.broker.config.kafka_properties import kafka_properties
-from odradek.broker.config.properties import parse_properties, property_line
+from odradek.properties import parse_properties, property_line
 
 HERE = {"log.dirs": "/data", "listeners": "PLAINTEXT://127.0.0.1:9092"}
 
