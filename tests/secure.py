@@ -12,6 +12,16 @@ JAVA = "# Java"
 PARTS = ("# kafka-python", "# aiokafka", "# librdkafka", "# Spark", JAVA)
 
 
+def logged_url(broker):
+    """Where a broker's metrics are served, once that has been logged."""
+    for _ in range(100):
+        urls = [line["url"] for line in map(json.loads, broker.stderr.splitlines()) if "url" in line]
+        if urls:
+            return urls[-1]
+        time.sleep(0.05)
+    raise AssertionError(broker.stderr)
+
+
 class SecureBroker(BrokerProcess):
     """``printed`` is what follows the line that it is ready."""
 
@@ -49,16 +59,6 @@ class SecureBroker(BrokerProcess):
     @property
     def properties(self):
         return parse_properties(Path(self.properties_path).read_text())
-
-    @property
-    def metrics_url(self):
-        """Where metrics are served, once that has been logged."""
-        for _ in range(100):
-            urls = [line["url"] for line in map(json.loads, self.stderr.splitlines()) if "url" in line]
-            if urls:
-                return urls[-1]
-            time.sleep(0.05)
-        raise AssertionError(self.stderr)
 
     @property
     def secrets(self):

@@ -46,12 +46,13 @@ def command_config() -> CommandConfig:
     if context is None or context.meta.get(_FILE) is None:
         return CommandConfig()
     if _READ not in context.meta:
-        context.meta[_READ] = _read(context.meta[_FILE])
+        context.meta[_READ] = read_command_config(context.meta[_FILE])
     found: CommandConfig = context.meta[_READ]
     return found
 
 
-def _read(path: Path) -> CommandConfig:
+def read_command_config(path: Path) -> CommandConfig:
+    """What a file says. Raises CannotSpeak."""
     from odradek.broker.config.broker_config import InvalidConfig, parse_properties
 
     try:

@@ -19,9 +19,10 @@ SAID = "hello by TLS"
 
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory):
-    """Where the first console example has been typed, and the broker's file written."""
+    """Where the example of ``odradek certs`` has been typed, and the broker's file written."""
     directory = tmp_path_factory.mktemp("documented")
-    [line, *printed] = code_blocks(PAGE, "console")[0].splitlines()
+    blocks = [block.splitlines() for block in code_blocks(PAGE, "console")]
+    [[line, *printed]] = [lines for lines in blocks if lines[0].startswith("$ odradek certs certs --client")]
     command = [sys.executable, "-m", *line.removeprefix("$ ").split()]
     told = subprocess.run(command, cwd=directory, env=command_environment(), capture_output=True, text=True, check=True).stdout
     assert told.splitlines() == [each.replace("/home/you", str(directory)) for each in printed]

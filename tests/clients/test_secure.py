@@ -1,5 +1,6 @@
 """``serve --secure``: what it prints is what each client takes, and without it nobody comes in."""
 
+import re
 import stat
 import subprocess
 import urllib.error
@@ -20,7 +21,8 @@ from kafka import TopicPartition as KafkaPythonPartition
 from benchmarks import kafka_jars
 from odradek.cli.main import command
 from tests.clients.conftest import CLIENT_TIMEOUT_S
-from tests.secure import PARTS, SecureBroker
+from tests.project.documents import DOCS, code_blocks, table
+from tests.secure import PARTS, SecureBroker, logged_url
 
 SAID = b"hello to those who are let in"
 
@@ -35,6 +37,15 @@ def module_broker(tmp_path_factory):
 
 def test_what_is_printed_is_of_each_client_and_ten_lines_at_most(broker):
     assert [heading for heading in PARTS if len(broker.part(heading).splitlines()) > 10] == []
+
+
+def test_the_page_has_what_is_printed_and_every_file(broker):
+    [shown] = [block for block in code_blocks(DOCS / "security.md", "text") if block.startswith("odradek ready on")]
+    printed = re.sub(r"# Prometheus.*?\n\n", "", broker.printed, flags=re.DOTALL)
+    placed = printed.replace(str(broker.data_dir), "/home/you/data").replace(broker.address, "127.0.0.1:9092")
+    assert shown == f"odradek ready on 127.0.0.1:9092\n{placed}"
+    files = " ".join(row["file"] for row in table(DOCS / "security.md", "file", "content"))
+    assert {path.name for path in broker.data_dir.glob("secure-*")} == set(re.findall(r"[\w.-]+", files))
 
 
 def test_kafka_python_comes_in(broker, new_name):
@@ -124,7 +135,7 @@ def test_a_scraper_comes_in_with_what_is_printed_and_without_it_does_not(broker)
     context = create_default_context(cafile=printed["tls_config"]["ca_file"])
 
     def scrape(token):
-        request = urllib.request.Request(broker.metrics_url, headers={"Authorization": f"Bearer {token}"})
+        request = urllib.request.Request(logged_url(broker), headers={"Authorization": f"Bearer {token}"})
         with urllib.request.urlopen(request, timeout=10, context=context) as answer:
             return answer.read()
 

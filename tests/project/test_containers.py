@@ -6,12 +6,14 @@ import shlex
 import subprocess
 import sys
 import tomllib
+from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
 import yaml
 
 from odradek.broker.config.broker_config import load
+from odradek.properties import parse_properties
 from tests.broker_process import REPOSITORY, command_environment
 
 DOCKERFILE = (REPOSITORY / "Dockerfile").read_text()
@@ -50,6 +52,16 @@ def test_the_host_is_told_localhost_and_other_containers_the_service_name():
     config = load(None, settings(COMPOSE["services"]["odradek"]["command"]))
     assert set(config["advertised.listeners"]) == {"HOST://localhost:9092", "INTERNAL://odradek:29092"}
     assert COMPOSE["services"]["odradek"]["ports"] == ["127.0.0.1:9092:9092"]
+
+
+def test_what_is_published_is_on_this_machine_alone_and_a_listener_is_bound_to_it():
+    published = {name: service["ports"] for name, service in COMPOSE["services"].items() if "ports" in service}
+    assert published.keys() == {"odradek", "broker-1", "broker-2", "broker-3"}
+    for name, [port] in published.items():
+        address, _, inside = port.split(":")
+        bound = load(None, settings(COMPOSE["services"][name]["command"]))["listeners"]
+        assert address == "127.0.0.1"
+        assert f"HOST://0.0.0.0:{inside}" in bound
 
 
 def test_spark_waits_for_a_healthy_broker_and_reads_by_the_internal_listener():
@@ -119,10 +131,59 @@ def test_everything_the_dockerfile_copies_is_let_through():
     assert [name for name in copied if name not in let_through or not (REPOSITORY / name).exists()] == []
 
 
+def _health_check():
+    return listed("CMD", DOCKERFILE[DOCKERFILE.index("HEALTHCHECK") : DOCKERFILE.index('ENTRYPOINT ["odradek"')])
+
+
 def test_the_health_check_is_a_round_trip_to_the_port_exposed():
-    health = DOCKERFILE[DOCKERFILE.index("HEALTHCHECK") : DOCKERFILE.index('ENTRYPOINT ["odradek"')]
-    assert listed("CMD", health) == ["python", "-m", "odradek.cli.health", "127.0.0.1:9092"]
+    assert _health_check() == ["python", "-m", "odradek.cli.health", "127.0.0.1:9092"]
     assert "EXPOSE 9092" in stage("broker")
+
+
+def documented_runs():
+    """What follows ``docker run`` on the page, as words."""
+    page = (REPOSITORY / "docs" / "operations.md").read_text().replace("\\\n", " ")
+    return [shlex.split(line)[3:] for line in page.splitlines() if line.startswith("$ docker run ")]
+
+
+def test_every_documented_port_is_on_this_machine_alone_or_behind_a_password():
+    for words in documented_runs():
+        ports = [words[at + 1] for at, word in enumerate(words) if word == "-p"]
+        assert ports
+        assert "--secure" in words or all(port.startswith("127.0.0.1:") for port in ports), words
+    dockerfile = [shlex.split(line) for line in DOCKERFILE.splitlines() if "docker run" in line]
+    assert [words[words.index("-p") + 1] for words in dockerfile] == ["127.0.0.1:9092:9092"]
+
+
+def test_the_image_has_what_makes_certificates():
+    assert 'pip install --no-cache-dir ".[tls]"' in stage("build")
+
+
+def test_the_documented_secure_run_is_healthy_and_opens_to_its_file_alone(tmp_path, monkeypatch):
+    [words] = [words for words in documented_runs() if "--secure" in words]
+    arguments = words[words.index("odradek") + 1 :]
+    assert words[words.index("-p") + 1] == "9092:9092"
+    monkeypatch.setenv("TMPDIR", os.fspath(tmp_path))
+    entrypoint = [sys.executable, "-m", *listed("ENTRYPOINT", stage("broker"))]
+    line = [os.fspath(tmp_path / "data") if word == "/data" else word for word in entrypoint]
+    process = subprocess.Popen([*line, *arguments, "--port", "0"], stdout=subprocess.PIPE, text=True, env=command_environment())
+    try:
+        # As clients outside are told.
+        told = re.fullmatch(r"odradek ready on 0\.0\.0\.0:(\d+)\n", process.stdout.readline())
+        health = [sys.executable if word == "python" else word.replace("9092", told[1]) for word in _health_check()]
+        assert subprocess.run(health, env=command_environment(), check=False, timeout=30).returncode == 0
+        while not (path := process.stdout.readline().strip()).endswith("secure-client.properties"):
+            assert process.poll() is None
+        configs = parse_properties(Path(path).read_text())
+        assert configs["bootstrap.servers"] == f"localhost:{told[1]}"
+        at = ["--bootstrap-server", configs["bootstrap.servers"]]
+        asked = [sys.executable, "-m", "odradek", "topics", "list", *at, "--command-config", path]
+        assert subprocess.run(asked, env=command_environment(), check=False, timeout=30).returncode == 0
+        process.terminate()
+        assert process.wait(20) == 0
+    finally:
+        process.kill()
+        process.communicate()
 
 
 def test_the_documented_environment_opens_the_control_interface_of_the_image(tmp_path):

@@ -13,7 +13,8 @@ This page is generated from the tables in `odradek/broker/metrics/`, by
 `python -m odradek.broker.metrics.document > docs/metrics.md`.
 
 `odradek serve --metrics-port 9404` serves the metrics at `http://HOST:9404/metrics`, in Prometheus' text format or as
-OpenMetrics, as the scraper asks. Without that option they are off. How to use them: [operations](operations.md#metrics).
+OpenMetrics, as the scraper asks. Without that option they are off. How to use them, and how to serve them by TLS to scrapers
+with a token: [operations](operations.md#metrics).
 
 A metric that Kafka also has is named as Prometheus' JMX exporter, with the configuration usual for Kafka, names Kafka's MBean, so
 that dashboards and alerts work unchanged. All others begin with `odradek_`. Times are in milliseconds. Where Kafka has a rate,
