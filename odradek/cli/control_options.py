@@ -19,6 +19,10 @@ class Control(NamedTuple):
     is_in_memory: bool
     certificate: Path | None = None
 
+    def __repr__(self) -> str:
+        """Without the token."""
+        return f"Control({self.host}:{self.port})"
+
 
 def may_be_steered(command: CommandT) -> CommandT:
     """Adds the flags of the control interface, as ``control``: a Control, or None without ``--control-port``."""

@@ -21,6 +21,10 @@ class Metrics(NamedTuple):
     token: str | None = None
     certificate: Path | None = None
 
+    def __repr__(self) -> str:
+        """Without the token."""
+        return f"Metrics({self.host}:{self.port})"
+
 
 def serves_metrics(command: CommandT) -> CommandT:
     """Adds the flags of metrics, as ``metrics``: a Metrics, or None without ``--metrics-port``."""

@@ -110,10 +110,10 @@ class CertificateAuthority:
         """Whether the authority's own certificate is valid for ``days`` yet."""
         return self.own.certificate.not_valid_after_utc >= _now() + timedelta(days=days)
 
-    def has_issued(self, pem: str, hosts: Sequence[str], days: int) -> bool:
+    def has_issued(self, pem: bytes, hosts: Sequence[str], days: int) -> bool:
         """Whether ``pem`` begins with a certificate of this authority's, of a server of all ``hosts``, valid for ``days`` yet."""
         try:
-            found = x509.load_pem_x509_certificate(pem.encode())
+            found = x509.load_pem_x509_certificate(pem)
             found.verify_directly_issued_by(self.own.certificate)
             names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         except (ValueError, TypeError, InvalidSignature, x509.ExtensionNotFound):

@@ -9,6 +9,7 @@ import json
 from typing import TYPE_CHECKING, Final
 
 from odradek.cli.secret_files import write_secret
+from odradek.cli.secure.files import secret
 from odradek.cli.secure.settings import USER
 from odradek.properties import property_line
 
@@ -29,7 +30,7 @@ kafka = dict(
     ssl_cafile={authority},
     sasl_mechanism="PLAIN",
     sasl_plain_username={name},
-    sasl_plain_password=Path({password}).read_text(),
+    sasl_plain_password=Path({password}).read_text().strip(),
 )
 
 # aiokafka
@@ -41,7 +42,7 @@ kafka = dict(
     ssl_context=create_ssl_context(cafile={authority}),
     sasl_mechanism="PLAIN",
     sasl_plain_username={name},
-    sasl_plain_password=Path({password}).read_text(),
+    sasl_plain_password=Path({password}).read_text().strip(),
 )
 
 # librdkafka: confluent-kafka
@@ -52,12 +53,12 @@ kafka = {{
     "ssl.ca.location": {authority},
     "sasl.mechanism": "PLAIN",
     "sasl.username": {name},
-    "sasl.password": Path({password}).read_text(),
+    "sasl.password": Path({password}).read_text().strip(),
 }}
 
 # Spark
 from pathlib import Path
-login = 'username={name} password="' + Path({password}).read_text() + '"'
+login = 'username={name} password="' + Path({password}).read_text().strip() + '"'
 kafka = {{
     "kafka.bootstrap.servers": {address},
     "kafka.security.protocol": "SASL_SSL",
@@ -98,7 +99,7 @@ def client_lines(address: str, files: SecureFiles, *, metrics: bool) -> str:
 
 def write_client_properties(address: str, files: SecureFiles) -> None:
     """Write all that Java needs into one file: it can be copied to where the clients are. Raises OSError."""
-    password = files.password.read_text(encoding="ascii").strip()
+    password = secret(files.password)
     settings = {
         "bootstrap.servers": address,
         "security.protocol": "SASL_SSL",

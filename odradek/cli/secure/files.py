@@ -81,7 +81,7 @@ class SecureFiles:
         except ImportError as error:
             raise CannotSecure(f"--secure needs cryptography: pip install 'odradek[tls]' ({error})") from error
         authority = self._authority(CertificateAuthority)
-        is_good = self.broker.exists() and authority.has_issued(self.broker.read_text(), hosts, _SPARE_DAYS)
+        is_good = self.broker.exists() and authority.has_issued(self.broker.read_bytes(), hosts, _SPARE_DAYS)
         if not is_good:
             made = authority.issue("broker", hosts, _BROKER_DAYS)
             write_secret(self.broker, (made.pem + made.key_pem).encode())
@@ -104,7 +104,11 @@ class SecureFiles:
 
 
 def secret(path: Path) -> str:
-    """What the file says; it is made, of random letters, where there is none. Raises OSError."""
-    if not path.exists():
+    """What the file says; it is made, of random letters, where there is none. Raises CannotSecure, OSError."""
+    if not path.exists() or not path.stat().st_size:
         write_secret(path, secrets.token_urlsafe(_SECRET_BYTES).encode())
-    return path.read_text(encoding="ascii").strip()
+    text = path.read_bytes().strip()
+    # In a JAAS line, and in a header of HTTP, all other letters stand for themselves.
+    if not text.isascii() or not text.decode().isprintable() or set(text) & set(b'"\\'):
+        raise CannotSecure(f"{path}: must be letters of ASCII, without quotes and backslashes")
+    return text.decode()

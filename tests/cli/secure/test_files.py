@@ -58,13 +58,13 @@ def test_a_certificate_that_expires_is_made_anew_by_the_same_authority(files, da
     assert {name for name in before if before[name] != after[name]} == {"secure-broker.pem"}
     context = ssl.create_default_context(cafile=str(files.authority))
     assert CertificateAuthority.load(files.authority.read_text(), files.authority_key.read_text()).has_issued(
-        files.broker.read_text(), HOSTS, 300
+        files.broker.read_bytes(), HOSTS, 300
     )
     context.load_cert_chain(files.broker)
 
 
 def test_a_certificate_of_another_authority_or_none_is_made_anew(files):
-    for spoil in (lambda: put_broker(files, HOSTS, 300, CertificateAuthority.make()), lambda: files.broker.write_text("")):
+    for spoil in (lambda: put_broker(files, HOSTS, 300, CertificateAuthority.make()), lambda: files.broker.write_bytes(b"\xff")):
         spoil()
         spoilt = files.broker.read_bytes()
         files.make(HOSTS)
@@ -101,3 +101,21 @@ def test_secrets_are_random_and_long(tmp_path):
     found = {secret(tmp_path / str(number)) for number in range(100)}
     assert len(found) == 100
     assert min(map(len, found)) >= 32
+
+
+def test_a_secret_of_ones_own_stays_and_an_empty_one_does_not(tmp_path):
+    path = tmp_path / "secret"
+    path.write_text("chosen by hand\n")
+    assert secret(path) == "chosen by hand"
+    path.write_text("")
+    assert len(secret(path)) >= 32
+
+
+@pytest.mark.parametrize("chosen", ['quo"te', "back\\slash", "z\u00e4h", "two\nlines"])
+def test_a_secret_that_would_have_to_be_escaped_is_refused_and_not_told(tmp_path, chosen):
+    path = tmp_path / "secret"
+    path.write_text(chosen)
+    with pytest.raises(CannotSecure) as caught:
+        secret(path)
+    assert str(path) in str(caught.value)
+    assert chosen not in str(caught.value)

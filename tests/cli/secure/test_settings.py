@@ -30,7 +30,7 @@ def made(tmp_path):
 
 def is_for(files, *hosts):
     authority = CertificateAuthority.load(files.authority.read_text(), files.authority_key.read_text())
-    return authority.has_issued(files.broker.read_text(), hosts, 300)
+    return authority.has_issued(files.broker.read_bytes(), hosts, 300)
 
 
 def test_what_is_added_is_a_configuration_without_a_warning(made):
