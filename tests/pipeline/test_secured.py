@@ -2,6 +2,8 @@
 
 import pytest
 
+from odradek.pipeline import commands
+from odradek.pipeline.errors import PipelineError
 from odradek.pipeline.schema import read_raw
 from tests.pipeline.conftest import Life
 from tests.secure import SecureBroker
@@ -54,3 +56,18 @@ def test_a_file_that_cannot_be_read_is_one_line(command, tmp_path, warehouse, co
         path.write_bytes(content)
     status, err = command("ingest", "--warehouse", warehouse, "--command-config", path)
     assert (status, told in err, len(err.splitlines())) == (2, True, 1)
+
+
+def test_what_is_sent_goes_with_the_file_too(command, monkeypatch, secured, warehouse):
+    asked = {}
+
+    def findings_job(**what):
+        asked.update(what)
+        raise PipelineError("enough")
+
+    monkeypatch.setattr(commands, "_findings_job", findings_job)
+    arguments = ("--command-config", secured.properties_path, "--kafka-config", "acks=1", "--findings-topic", "found")
+    assert command("findings", "--warehouse", warehouse, *arguments) == (2, "odradek: enough\n")
+    expected = {"acks": "1", **secured.properties}
+    del expected["bootstrap.servers"]
+    assert asked["kafka_config"] == expected
