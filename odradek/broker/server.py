@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from odradek.broker.replica.partition_directories import PartitionDirectories
     from odradek.broker.served import Handler
     from odradek.broker.storage_start import OpenStorage
+    from odradek.broker.telemetry.manager import ClientMetricsManager
     from odradek.protocol.api_keys import ApiKey
     from odradek.storage.filesystem import FileSystem
     from odradek.storage.log_manager import LogManager
@@ -150,6 +151,30 @@ class Broker:
     def authorization(self) -> Authorization | None:
         """The authorizer; None where there is none."""
         return authorization(self.config, self.clock)
+
+    @cached_property
+    def telemetry(self) -> ClientMetricsManager:
+        """What asks clients for their metrics. Made for the first client that asks what it is asked for."""
+        from odradek.broker.telemetry.manager import ClientMetricsManager, TelemetrySurroundings
+
+        surroundings = TelemetrySurroundings(
+            max_bytes=lambda: self.config["telemetry.max.bytes"],
+            clock=self.clock,
+            timer=self.timer,
+            new_uuid=self.new_uuid,
+            inspections=self.pattern_matches,
+            line_limit=self.line_limit,
+        )
+        manager = ClientMetricsManager(surroundings, self.controller.image)
+        self.controller.subscribe(manager, PublishingOrder.BROKER_CONFIGS)
+        if self.connections is not None:
+            self.connections.on_lost = manager.lost
+        return manager
+
+    @property
+    def telemetry_so_far(self) -> ClientMetricsManager | None:
+        """The same; None where no client has asked."""
+        return self.__dict__.get("telemetry")
 
     def _handlers(self) -> Callable[[ApiKey], Handler]:
         """What loads handlers, which ask the authorizer first if there is one."""

@@ -94,9 +94,17 @@ OF_CONTROLLERS: Final[Mapping[ApiKey, Rule]] = _OF_METADATA | {
     ApiKey.ASSIGN_REPLICAS_TO_DIRS: _CLUSTER_ACTION,
 }
 
-# Anybody is told the versions, and may say who it is. The protocols of groups that are not there are refused whoever asks
-# (``handlers.REFUSED``).
-OPEN: Final = frozenset({ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE})
+# Anybody is told the versions, may say who it is, and push what it is asked for. The protocols of groups that are not there are
+# refused whoever asks (``handlers.REFUSED``).
+OPEN: Final = frozenset(
+    {
+        ApiKey.API_VERSIONS,
+        ApiKey.SASL_HANDSHAKE,
+        ApiKey.SASL_AUTHENTICATE,
+        ApiKey.GET_TELEMETRY_SUBSCRIPTIONS,
+        ApiKey.PUSH_TELEMETRY,
+    }
+)
 
 
 def behind_rules(

@@ -111,7 +111,7 @@ _BY_REASON = {
     "there are no plugins, quotas or JMX metrics": """
         alter.config.policy.class.name client.quota.callback.class config.providers* create.topic.policy.class.name
         kafka.metrics.polling.interval.secs kafka.metrics.reporters metric.reporters* metrics.num.samples
-        metrics.recording.level metrics.sample.window.ms quota.window.num quota.window.size.seconds telemetry.max.bytes
+        metrics.recording.level metrics.sample.window.ms quota.window.num quota.window.size.seconds
         unstable.api.versions.enable unstable.feature.versions.enable
     """,
 }

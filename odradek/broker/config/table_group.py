@@ -1,15 +1,14 @@
 """The table, fourth part: the configs of groups and of client metrics.
 
 Imported only to describe and to set them. Kafka has the configs of a group for the protocols of KIP-848, KIP-932 and KIP-1071,
-and those of client metrics for KIP-714. Only those of consumer groups have a use here. ``server_default`` names the broker config
-that a group's config falls back to; those of share and streams groups are not in the broker's table.
+and those of client metrics for KIP-714. Those of share and streams groups have no use here. ``server_default`` names the broker
+config that a group's config falls back to; those of share and streams groups are not in the broker's table.
 """
 
 from odradek.broker.config.definitions import BOOLEAN, INT, LIST, STRING, ConfigDefinition, ConfigType, Value
 from odradek.broker.config.validators import AtLeast
 
 _NO_SUCH_GROUPS = "there are no share or streams groups"
-_NOT_COLLECTED = "client metrics are not collected"
 
 
 def _group(name: str, kind: ConfigType, default: Value, doc: str, *, own: bool = False) -> ConfigDefinition:
@@ -18,10 +17,6 @@ def _group(name: str, kind: ConfigType, default: Value, doc: str, *, own: bool =
 
 def _consumer(name: str, default: int, least: int, doc: str) -> ConfigDefinition:
     return ConfigDefinition(name, INT, default, doc, AtLeast(least), server_default=f"group.{name}")
-
-
-def _metrics(name: str, kind: ConfigType, default: Value, doc: str) -> ConfigDefinition:
-    return ConfigDefinition(name, kind, default, doc, no_use=_NOT_COLLECTED)
 
 
 GROUP_DEFINITIONS = (
@@ -45,7 +40,13 @@ GROUP_DEFINITIONS = (
 )
 
 CLIENT_METRICS_DEFINITIONS = (
-    _metrics("metrics", LIST, (), "Prefixes of the metrics that clients are asked for."),
-    _metrics("interval.ms", INT, 300000, "How often clients are asked to send their metrics."),
-    _metrics("match", LIST, (), "Which clients are asked."),
+    ConfigDefinition("metrics", LIST, (), "Prefixes of the names of metrics that clients are asked for; * for all metrics."),
+    ConfigDefinition("interval.ms", INT, 300000, "How often clients are asked to send their metrics."),
+    ConfigDefinition(
+        "match",
+        LIST,
+        (),
+        "Which clients are asked: attribute=pattern, all of which have to match. The attributes are client_instance_id, "
+        "client_id, client_software_name, client_software_version, client_source_address and client_source_port.",
+    ),
 )

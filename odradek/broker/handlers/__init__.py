@@ -74,6 +74,8 @@ SERVED: dict[ApiKey, Served] = {
     ApiKey.LIST_TRANSACTIONS: _served(0, 2),
     ApiKey.CONSUMER_GROUP_HEARTBEAT: _served(0, 1),
     ApiKey.CONSUMER_GROUP_DESCRIBE: _served(0, 1),
+    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: _served(0, 0),
+    ApiKey.PUSH_TELEMETRY: _served(0, 0),
     ApiKey.LIST_CONFIG_RESOURCES: _served(0, 1),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: _served(0, 0),
     ApiKey.SHARE_GROUP_HEARTBEAT: _served(1, 1),

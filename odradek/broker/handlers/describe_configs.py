@@ -5,8 +5,8 @@ error, the others are answered: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPT
 this one, and for a group or a subscription of client metrics without a name. A list of keys limits the answer to those; an empty
 one does not.
 
-Deliberate gaps: a broker has no loggers by Kafka's names, so BROKER_LOGGER is an empty list; CLIENT_METRICS and the configs of
-share and streams groups (KIP-714, KIP-932, KIP-1071) have Kafka's defaults and what is set.
+Deliberate gaps: a broker has no loggers by Kafka's names, so BROKER_LOGGER is an empty list; the configs of share and
+streams groups (KIP-932, KIP-1071) have Kafka's defaults and what is set.
 """
 
 from collections.abc import Iterable

@@ -1,13 +1,12 @@
 """IncrementalAlterConfigs, versions 0 and 1 (KIP-339): set, delete, append to and subtract from overrides, one by one.
 
-Topics, groups, this broker, and the cluster's brokers by default (the name ""). Each resource succeeds or fails as a whole; what
-succeeds is one batch of the metadata log. INVALID_CONFIG for a topic config that is unknown or cannot have the value, and for
-appending to what is no list; INVALID_REQUEST for a broker config that cannot, for a key named twice and for a null;
-UNKNOWN_TOPIC_OR_PARTITION.
+Topics, groups, client metrics, this broker, and the cluster's brokers by default (the name ""). Each resource succeeds or fails
+as a whole; what succeeds is one batch of the metadata log. INVALID_CONFIG for a topic config that is unknown or cannot have the
+value, and for appending to what is no list; INVALID_REQUEST for a broker config that cannot, for a key named twice and for a
+null; UNKNOWN_TOPIC_OR_PARTITION.
 
-Deliberate gaps: no ``alter.config.policy.class.name``; BROKER_LOGGER has no loggers to set; CLIENT_METRICS, whose protocol
-(KIP-714) is not served, is INVALID_REQUEST. An unknown operation is INVALID_REQUEST for topics as for
-brokers, where Kafka runs into a null pointer.
+Deliberate gaps: no ``alter.config.policy.class.name``; BROKER_LOGGER has no loggers to set. An unknown operation is
+INVALID_REQUEST for topics as for brokers, where Kafka runs into a null pointer.
 """
 
 from typing import TYPE_CHECKING

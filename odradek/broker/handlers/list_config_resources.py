@@ -1,7 +1,7 @@
 """ListConfigResources, versions 0 and 1 (KIP-1142): what there is to describe, by type; all that is supported without one.
 
-Version 0 was ListClientMetricsResources (KIP-714): the canonical request asks for CLIENT_METRICS alone then. Of those there are
-only such as Kafka has made. A type nobody knows is UNSUPPORTED_VERSION.
+Version 0 was ListClientMetricsResources (KIP-714): the canonical request asks for CLIENT_METRICS alone then. A type nobody
+knows is UNSUPPORTED_VERSION.
 """
 
 from typing import TYPE_CHECKING

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from odradek.broker.replica.partition_directories import PartitionDirectories
     from odradek.broker.replica.partitions import Partitions
     from odradek.broker.replica.replica_moves import ReplicaMoves
+    from odradek.broker.telemetry.manager import ClientMetricsManager
     from odradek.storage.log_manager import LogManager
     from odradek.timing.clock import Clock
     from odradek.timing.purgatory import DelayedOperation, Purgatory
@@ -45,6 +46,14 @@ class TransactionServices(Protocol):
     @property
     def transactions(self) -> TransactionCoordinator:
         """Their coordinator."""
+
+
+class TelemetryServices(Protocol):
+    """What clients measure."""
+
+    @property
+    def telemetry(self) -> ClientMetricsManager:
+        """What asks them, and takes what they push."""
 
 
 class TransactionListServices(TransactionServices, Protocol):

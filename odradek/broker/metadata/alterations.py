@@ -7,7 +7,7 @@ Kafka (KAFKA-13609).
 A cluster that Kafka has made with eligible leader replicas (KIP-966) has one ``min.insync.replicas``, set for all brokers. It can
 be changed, and neither removed nor set for one broker: INVALID_CONFIG, as from Kafka.
 
-Left out: CLIENT_METRICS, whose protocol is not served, and BROKER_LOGGER, since odradek has no loggers by Kafka's names.
+Left out: BROKER_LOGGER, since odradek has no loggers by Kafka's names.
 """
 
 from collections import Counter
@@ -123,6 +123,12 @@ def decide(view: ConfigView, alteration: Alteration) -> list[ConfigChange]:
             current = view.overrides(resource_type, resource_name)
             wanted = _wanted(current, alteration, DEFINITIONS)
             check_group(view.config, resource_name, wanted)
+        case ResourceType.CLIENT_METRICS:
+            from odradek.broker.metadata.client_metrics_configs import DEFINITIONS, check_subscription
+
+            current = view.overrides(resource_type, resource_name)
+            wanted = _wanted(current, alteration, DEFINITIONS)
+            check_subscription(resource_name, wanted)
         case ResourceType.BROKER_LOGGER if not replaces:
             _refuse_loggers(view, resource_name, operations)
             return []

@@ -94,6 +94,8 @@ class ConnectionRegistry:
         self.busy_poll: BusyPoll | None = None
         # Who is asked about each new connection, beside the limits: True refuses it.
         self.refuses: Callable[[OpenConnection], bool] | None = None
+        # Who is told of each connection that is lost.
+        self.on_lost: Callable[[Session], None] | None = None
         self.outbox = Outbox()
         self.line_limit = LineLimit(clock)
         self.sasl = SaslCounts()
@@ -165,6 +167,8 @@ class ConnectionRegistry:
         self._by_ip[ip] -= 1
         if not self._by_ip[ip]:
             del self._by_ip[ip]
+        if self.on_lost is not None:
+            self.on_lost(connection.session)
 
     def stop_reading(self) -> None:
         """No further request is taken from any connection."""

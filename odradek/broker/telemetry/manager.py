@@ -1,0 +1,257 @@
+"""Answers clients that ask for their telemetry subscription, and takes what they push (KIP-714).
+
+A client instance is known from its first request until its connection closes, or until it has been silent for a minute, or for
+three push intervals if these are longer. At most 16,384 are known; the one unheard for longest gives way.
+
+What differs from Kafka: a get or push too early is told by the monotonic clock; a push is decoded before it is answered, so that
+INVALID_RECORD says that it is no MetricsData. Source: ``ClientMetricsManager`` of Apache Kafka 4.3.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple
+from uuid import UUID
+
+from odradek.broker.logging import log
+from odradek.broker.telemetry.client_instance import ClientInstance
+from odradek.broker.telemetry.received import Push, ReceivedMetrics, read_push
+from odradek.broker.telemetry.subscriptions import Subscription, asked_of, id_text, subscription_of
+from odradek.protocol.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.message_types.get_telemetry_subscriptions import GetTelemetrySubscriptionsResponse
+from odradek.timing.reply import Reply
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from odradek.broker.context import RequestContext, Session
+    from odradek.broker.line_limit import LineLimit
+    from odradek.broker.metadata.delta import MetadataDelta
+    from odradek.broker.metadata.image import MetadataImage
+    from odradek.broker.replica.inspections import Inspections
+    from odradek.protocol.message_types.push_telemetry import PushTelemetryRequest
+    from odradek.protocol.otlp_metrics import ClientMetrics
+    from odradek.timing.clock import Clock
+    from odradek.timing.timer import Timer
+
+CLIENT_METRICS_RESOURCE: Final = 16
+# In order of preference: clients take the first that they have.
+ACCEPTED_COMPRESSION_TYPES: Final = (ZSTD, LZ4, GZIP, SNAPPY)
+_KNOWN_COMPRESSION_TYPES: Final = frozenset({NONE, *ACCEPTED_COMPRESSION_TYPES})
+_RESERVED_IDS: Final = frozenset({UUID(int=1)})
+_MOST_INSTANCES: Final = 16_384
+_EXPIRY_MS: Final = 60_000
+_EXPIRY_INTERVALS: Final = 3
+# Decoded within the request up to here, else in a thread: some milliseconds.
+_AT_ONCE_BYTES: Final = 16 * 1024
+_MAY_GET_AGAIN: Final = frozenset({ErrorCode.UNKNOWN_SUBSCRIPTION_ID, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE})
+
+
+class TelemetrySurroundings(NamedTuple):
+    """What the manager needs of its broker."""
+
+    max_bytes: Callable[[], int]
+    clock: Clock
+    timer: Timer
+    new_uuid: Callable[[], UUID]
+    inspections: Inspections
+    line_limit: LineLimit
+
+
+class TelemetryCounts:
+    """Since the broker started."""
+
+    __slots__ = ("pushes", "refused_pushes", "throttled", "unknown_subscriptions")
+
+    def __init__(self) -> None:
+        self.pushes = 0
+        self.refused_pushes = 0
+        self.throttled = 0
+        self.unknown_subscriptions = 0
+
+
+class ClientMetricsManager:
+    """A MetadataPublisher. Loop thread only."""
+
+    def __init__(self, surroundings: TelemetrySurroundings, image: MetadataImage) -> None:
+        self._around = surroundings
+        self.received = ReceivedMetrics()
+        self.counts = TelemetryCounts()
+        # The one unheard for longest is the first.
+        self._instances: OrderedDict[UUID, ClientInstance] = OrderedDict()
+        self._by_session: dict[Session, UUID] = {}
+        self._subscriptions: list[Subscription] = []
+        self._version = 0
+        self._read(image)
+
+    @property
+    def instance_count(self) -> int:
+        """How many client instances are known."""
+        return len(self._instances)
+
+    def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        """Part of MetadataPublisher."""
+        if any(resource_type == CLIENT_METRICS_RESOURCE for resource_type, _ in delta.configs):
+            self._read(image)
+
+    def subscription(self, context: RequestContext, instance_id: UUID | None) -> GetTelemetrySubscriptionsResponse:
+        """The answer to a client that asks for what it is asked for. Without an id it is given one."""
+        instance_id = self._new_id() if instance_id is None else instance_id
+        instance = self._instance(context, instance_id)
+        may_get = instance.may_get(self._around.clock.monotonic_ms())
+        if not may_get and instance.last_error not in _MAY_GET_AGAIN:
+            self.counts.throttled += 1
+            return GetTelemetrySubscriptionsResponse(error_code=ErrorCode.THROTTLING_QUOTA_EXCEEDED)
+        instance.last_error = ErrorCode.NONE
+        asked = instance.asked
+        return GetTelemetrySubscriptionsResponse(
+            client_instance_id=instance_id,
+            subscription_id=asked.subscription_id,
+            accepted_compression_types=ACCEPTED_COMPRESSION_TYPES,
+            push_interval_ms=asked.interval_ms,
+            telemetry_max_bytes=self._around.max_bytes(),
+            delta_temporality=True,
+            requested_metrics=asked.metrics,
+        )
+
+    def push(self, context: RequestContext, request: PushTelemetryRequest) -> ErrorCode | Reply[ErrorCode]:
+        """Take in what a client has measured: the error code of the answer."""
+        instance_id = request.client_instance_id
+        if instance_id is None or instance_id in _RESERVED_IDS:
+            return ErrorCode.INVALID_REQUEST
+        instance = self._instance(context, instance_id)
+        code = self._check(instance, request)
+        instance.is_terminating = request.terminating
+        if code != ErrorCode.NONE or not request.metrics:
+            instance.last_error = code
+            return code
+        read = partial(read_push, bytes(request.metrics), request.compression_type, self._around.max_bytes())
+        if len(request.metrics) <= _AT_ONCE_BYTES:
+            try:
+                metrics: ClientMetrics | KafkaError = read()
+            except KafkaError as error:
+                metrics = error
+            return self._take(context, instance, metrics, is_terminating=request.terminating)
+        reply: Reply[ErrorCode] = Reply()
+        self._around.inspections.run(
+            lambda _pause: read(),
+            lambda found: reply.complete(self._take(context, instance, found, is_terminating=request.terminating)),
+        )
+        return reply
+
+    def lost(self, session: Session) -> None:
+        """A connection is closed."""
+        instance_id = self._by_session.pop(session, None)
+        if instance_id is not None:
+            self._forget(instance_id)
+
+    def _check(self, instance: ClientInstance, request: PushTelemetryRequest) -> ErrorCode:
+        if instance.is_terminating:
+            return ErrorCode.INVALID_REQUEST
+        if not instance.may_push(self._around.clock.monotonic_ms()) and not request.terminating:
+            self.counts.throttled += 1
+            return ErrorCode.THROTTLING_QUOTA_EXCEEDED
+        if request.subscription_id != instance.asked.subscription_id:
+            self.counts.unknown_subscriptions += 1
+            return ErrorCode.UNKNOWN_SUBSCRIPTION_ID
+        if request.compression_type not in _KNOWN_COMPRESSION_TYPES:
+            return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+        if len(request.metrics) > self._around.max_bytes():
+            return ErrorCode.TELEMETRY_TOO_LARGE
+        return ErrorCode.NONE
+
+    def _take(
+        self, context: RequestContext, instance: ClientInstance, metrics: ClientMetrics | KafkaError, *, is_terminating: bool
+    ) -> ErrorCode:
+        if isinstance(metrics, KafkaError):
+            # A broker that stops has no time for it: the client is to come again.
+            is_stopping = metrics.code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+            code = ErrorCode.THROTTLING_QUOTA_EXCEEDED if is_stopping else ErrorCode(metrics.code)
+            self.counts.refused_pushes += 1
+            instance.last_error = code
+            self._tell_refused(context, instance, code, metrics.reason)
+            return code
+        self.counts.pushes += 1
+        instance.last_error = ErrorCode.NONE
+        now_ms = self._around.clock.now_ms()
+        attributes = {**instance.attributes, "client_id": context.client_id}
+        if self._instances.get(instance.instance_id) is not None:
+            self.received.add(Push(instance.instance_id, attributes, metrics, now_ms, is_terminating))
+        return ErrorCode.NONE
+
+    def _tell_refused(self, context: RequestContext, instance: ClientInstance, code: ErrorCode, reason: str | None) -> None:
+        host, port = context.peer
+        left_out = self._around.line_limit.left_out(("telemetry", host))
+        if left_out is not None:
+            log.warn(
+                "a client's metrics are refused",
+                peer=f"{host}:{port}",
+                client_id=context.client_id,
+                client_instance_id=id_text(instance.instance_id),
+                error=code.name,
+                reason=reason,
+                **left_out,
+            )
+
+    def _instance(self, context: RequestContext, instance_id: UUID) -> ClientInstance:
+        """That of the id: known, or new, or made anew because the subscriptions have changed."""
+        found = self._instances.get(instance_id)
+        if found is None:
+            found = self._put(context, instance_id, _attributes(context, instance_id))
+        elif found.version < self._version:
+            found.cancel_expiry()
+            found = self._put(context, instance_id, found.attributes)
+        self._instances.move_to_end(instance_id)
+        found.cancel_expiry()
+        expiry_ms = max(_EXPIRY_MS, found.asked.interval_ms * _EXPIRY_INTERVALS)
+        found.expiry = self._around.timer.call_after(expiry_ms, partial(self._expire, instance_id, context.session))
+        return found
+
+    def _put(self, context: RequestContext, instance_id: UUID, attributes: Mapping[str, str | None]) -> ClientInstance:
+        asked = asked_of(self._subscriptions, attributes, instance_id)
+        made = self._instances[instance_id] = ClientInstance(instance_id, attributes, asked, self._version)
+        self._by_session[context.session] = instance_id
+        if len(self._instances) > _MOST_INSTANCES:
+            self._forget(next(iter(self._instances)))
+        return made
+
+    def _expire(self, instance_id: UUID, session: Session) -> None:
+        self._by_session.pop(session, None)
+        self._forget(instance_id)
+
+    def _forget(self, instance_id: UUID) -> None:
+        instance = self._instances.pop(instance_id, None)
+        if instance is not None:
+            instance.cancel_expiry()
+        self.received.forget(instance_id)
+
+    def _new_id(self) -> UUID:
+        while True:
+            # Kafka's are never mistaken for an option on a command line.
+            instance_id = self._around.new_uuid()
+            if instance_id not in self._instances and not id_text(instance_id).startswith("-"):
+                return instance_id
+
+    def _read(self, image: MetadataImage) -> None:
+        self._subscriptions = []
+        self._version += 1
+        for name in image.configured(CLIENT_METRICS_RESOURCE):
+            try:
+                self._subscriptions.append(subscription_of(image.configs(CLIENT_METRICS_RESOURCE, name)))
+            except (KafkaError, ValueError) as error:
+                # Kafka's controller has taken it: Java's patterns have more than RE2's.
+                log.warn("a subscription of client metrics is not used", name=name, reason=str(error))
+
+
+def _attributes(context: RequestContext, instance_id: UUID) -> dict[str, str | None]:
+    host, port = context.peer
+    return {
+        "client_instance_id": id_text(instance_id),
+        "client_id": context.client_id,
+        "client_software_name": context.session.client_software_name,
+        "client_software_version": context.session.client_software_version,
+        "client_source_address": host,
+        "client_source_port": str(port),
+    }

@@ -1,0 +1,112 @@
+"""What clients have pushed: the last value of each metric of each client instance, as long as the instance is known.
+
+Clients push what was added since their last push (delta temporality), which is summed up here: a counter that is scraped grows
+from 0, whichever pushes were scraped. What one instance and all together may hold is limited, since clients choose the names.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from odradek.protocol.compression import TooMuchData, decompressed_view
+from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
+from odradek.protocol.otlp_metrics import Buckets, TooManyPoints, decode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from uuid import UUID
+
+    from odradek.protocol.otlp_metrics import ClientMetrics, DataPoint
+
+# A client of a thousand partitions has some ten thousand.
+MOST_POINTS: Final = 20_000
+_MOST_SERIES: Final = 5_000
+_MOST_SERIES_IN_ALL: Final = 100_000
+# How much larger than ``telemetry.max.bytes`` a push may be when it is decompressed.
+_MOST_EXPANSION: Final = 16
+
+# The name of a metric, and the attributes of a data point in order.
+Series = tuple[str, tuple[tuple[str, str], ...]]
+
+
+class Push(NamedTuple):
+    """One push, and who sent it. ``attributes`` are those that subscriptions match; ``time_ms`` is the broker's clock."""
+
+    instance_id: UUID
+    attributes: Mapping[str, str | None]
+    metrics: ClientMetrics
+    time_ms: int
+    is_terminating: bool
+
+
+def read_push(data: bytes, compression: int, max_bytes: int) -> ClientMetrics:
+    """Decompress and decode. Raises KafkaError: INVALID_RECORD, TELEMETRY_TOO_LARGE."""
+    try:
+        return decode(memoryview(decompressed_view(compression, data, max_bytes * _MOST_EXPANSION)), MOST_POINTS)
+    except (TooMuchData, TooManyPoints) as error:
+        raise KafkaError(ErrorCode.TELEMETRY_TOO_LARGE, error.reason) from None
+    except MalformedMessage as error:
+        raise KafkaError(ErrorCode.INVALID_RECORD, error.reason) from None
+
+
+class ReceivedMetrics:
+    """By client instance. Loop thread only."""
+
+    def __init__(self) -> None:
+        self._by_instance: dict[UUID, _OfInstance] = {}
+        # Who is told of each push.
+        self.on_push: Callable[[Push], None] | None = None
+        # Series beyond the limits.
+        self.left_out = 0
+        self._series = 0
+
+    def add(self, push: Push) -> None:
+        """Take in a push."""
+        found = self._by_instance.get(push.instance_id)
+        if found is None:
+            found = self._by_instance[push.instance_id] = _OfInstance(push.attributes)
+        for point in push.metrics.points:
+            series: Series = (point.name, tuple(sorted(point.attributes.items())))
+            known = found.points.get(series)
+            if known is not None:
+                found.points[series] = _after(known, point)
+            elif len(found.points) >= _MOST_SERIES or self._series >= _MOST_SERIES_IN_ALL:
+                self.left_out += 1
+            else:
+                self._series += 1
+                found.points[series] = point
+        if self.on_push is not None:
+            self.on_push(push)
+
+    def forget(self, instance_id: UUID) -> None:
+        """The client instance is gone."""
+        found = self._by_instance.pop(instance_id, None)
+        self._series -= 0 if found is None else len(found.points)
+
+    def all(self) -> Iterator[tuple[UUID, Mapping[str, str | None], Mapping[Series, DataPoint]]]:
+        """Each client instance that has pushed, with its attributes and the last data point of each series."""
+        for instance_id, found in self._by_instance.items():
+            yield instance_id, found.attributes, found.points
+
+
+class _OfInstance:
+    __slots__ = ("attributes", "points")
+
+    def __init__(self, attributes: Mapping[str, str | None]) -> None:
+        self.attributes = attributes
+        self.points: dict[Series, DataPoint] = {}
+
+
+def _after(known: DataPoint, point: DataPoint) -> DataPoint:
+    """The data point that stands for both; deltas are added."""
+    if not point.is_delta or known.kind is not point.kind:
+        return point
+    before, now = known.value, point.value
+    if isinstance(before, Buckets) and isinstance(now, Buckets):
+        if before.bounds != now.bounds or len(before.counts) != len(now.counts):
+            return point
+        counts = tuple(map(sum, zip(before.counts, now.counts, strict=True)))
+        return point._replace(value=Buckets(before.count + now.count, before.total + now.total, now.bounds, counts))
+    if isinstance(before, Buckets) or isinstance(now, Buckets):
+        return point
+    return point._replace(value=before + now)

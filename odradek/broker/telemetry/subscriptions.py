@@ -1,0 +1,104 @@
+"""Subscriptions: what is asked of which client, and the id of it all.
+
+A client is asked for the metrics of every subscription that matches, in the smallest of their intervals. The id changes with
+either, so that a client that pushes what is not asked any more is told to ask anew.
+
+    id = CRC-32C of "[prefix, prefix]" + interval, exclusive or the hash code of the client instance's id
+
+The prefixes are in the order of a Java HashSet, as in Kafka: a client sees the same ids from brokers of both kinds.
+Source: ``ClientMetricsManager`` and ``ClientMetricsConfigs`` of Apache Kafka 4.3.
+"""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64encode
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from crc32c import crc32c
+
+from odradek.broker.metadata.client_metrics_configs import INTERVAL_MS, MATCH, METRICS, entries_of, parse_match
+from odradek.coordinator.runtime.hashing import java_string_hash
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from uuid import UUID
+
+    from odradek.broker.metadata.client_metrics_configs import ClientPattern
+
+DEFAULT_INTERVAL_MS: Final = 300_000
+ALL_METRICS: Final = "*"
+_SMALLEST_TABLE: Final = 16
+_INT32_MASK: Final = 0xFFFFFFFF
+# A longer attribute matches nothing: a match takes time by its length.
+_LONGEST_ATTRIBUTE: Final = 1024
+
+
+class Subscription(NamedTuple):
+    """A resource of type CLIENT_METRICS."""
+
+    metrics: tuple[str, ...]
+    interval_ms: int
+    match: Mapping[str, ClientPattern]
+
+    def matches(self, attributes: Mapping[str, str | None]) -> bool:
+        """Whether a client with these attributes is asked."""
+        for name, pattern in self.match.items():
+            value = attributes.get(name)
+            if value is None or len(value) > _LONGEST_ATTRIBUTE or pattern.fullmatch(value) is None:
+                return False
+        return True
+
+
+class Asked(NamedTuple):
+    """What one client instance is asked for. Without ``metrics`` it is asked for nothing, and asks again after the interval."""
+
+    metrics: tuple[str, ...]
+    interval_ms: int
+    subscription_id: int
+
+
+def subscription_of(configs: Mapping[str, str]) -> Subscription:
+    """The subscription of a resource's configs. Raises KafkaError for a pattern that RE2 does not have."""
+    metrics = tuple(dict.fromkeys(entries_of(configs.get(METRICS, ""))))
+    return Subscription(
+        metrics, int(configs.get(INTERVAL_MS, DEFAULT_INTERVAL_MS)), parse_match(entries_of(configs.get(MATCH, "")))
+    )
+
+
+def asked_of(subscriptions: Iterable[Subscription], attributes: Mapping[str, str | None], instance_id: UUID) -> Asked:
+    """What a client instance is asked for by the subscriptions that match its attributes."""
+    interval_ms = DEFAULT_INTERVAL_MS
+    prefixes: dict[str, None] = {}
+    for subscription in subscriptions:
+        if subscription.matches(attributes):
+            prefixes.update(dict.fromkeys(in_hash_order(subscription.metrics)))
+            interval_ms = min(interval_ms, subscription.interval_ms)
+    metrics = (ALL_METRICS,) if ALL_METRICS in prefixes else in_hash_order(prefixes)
+    return Asked(metrics, interval_ms, subscription_id(metrics, interval_ms, instance_id))
+
+
+def subscription_id(metrics: Iterable[str], interval_ms: int, instance_id: UUID) -> int:
+    """A signed 32-bit integer. See the module."""
+    checksum = crc32c(f"[{', '.join(metrics)}]{interval_ms}".encode())
+    halves = instance_id.int >> 64 ^ instance_id.int & (1 << 64) - 1
+    found = checksum ^ (halves >> 32 ^ halves) & _INT32_MASK
+    return found - (1 << 32) if found >> 31 else found
+
+
+def in_hash_order(names: Iterable[str]) -> tuple[str, ...]:
+    """Distinct names as a java.util.HashSet has them that was filled in this order. A bucket of eight would differ."""
+    distinct = tuple(names)
+    size = _SMALLEST_TABLE
+    while len(distinct) > size * 3 // 4:
+        size *= 2
+
+    def bucket(name: str) -> int:
+        value = java_string_hash(name) & _INT32_MASK
+        return (value ^ value >> 16) & size - 1
+
+    return tuple(sorted(distinct, key=bucket))
+
+
+def id_text(instance_id: UUID) -> str:
+    """A client instance's id as Kafka writes it: base64 for URLs."""
+    return urlsafe_b64encode(instance_id.bytes).rstrip(b"=").decode()
