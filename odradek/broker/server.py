@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from odradek.broker.served import Handler
     from odradek.broker.storage_start import OpenStorage
     from odradek.broker.telemetry.manager import ClientMetricsManager
+    from odradek.broker.telemetry.received import Push
     from odradek.protocol.api_keys import ApiKey
     from odradek.storage.filesystem import FileSystem
     from odradek.storage.log_manager import LogManager
@@ -75,6 +76,8 @@ class Broker:
 
     # Part of MemberServices: without an authorizer clients may know of all topics.
     may_see: Final = None
+    # Who is told of what clients push, from the first one on.
+    on_client_push: Callable[[Push], None] | None = None
 
     def __init__(
         self,
@@ -167,6 +170,7 @@ class Broker:
         )
         manager = ClientMetricsManager(surroundings, self.controller.image)
         self.controller.subscribe(manager, PublishingOrder.BROKER_CONFIGS)
+        manager.on_push = self.on_client_push
         if self.connections is not None:
             self.connections.on_lost = manager.lost
         return manager

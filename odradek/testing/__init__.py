@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from odradek.testing.answer import Answer, Unanswered
     from odradek.testing.blocking import BlockingBroker
+    from odradek.testing.client_metrics import ClientMetrics, ClientPush
     from odradek.testing.disk import MemoryDisk
     from odradek.testing.in_process import InProcessBroker, LogLine
     from odradek.testing.kafka_container import KafkaContainer
@@ -51,6 +52,8 @@ __all__ = [
     "Answer",
     "BlockingBroker",
     "Broker",
+    "ClientMetrics",
+    "ClientPush",
     "Decision",
     "Difference",
     "Exchange",
@@ -80,6 +83,7 @@ __all__ = [
 _MODULES = {
     "answer": ("Answer", "Unanswered"),
     "blocking": ("BlockingBroker",),
+    "client_metrics": ("ClientMetrics", "ClientPush"),
     "disk": ("MemoryDisk",),
     "in_process": ("InProcessBroker", "LogLine"),
     "kafka_container": ("KafkaContainer",),

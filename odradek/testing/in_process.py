@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from odradek.broker.network.gate import Gate
+    from odradek.broker.telemetry.received import Push
     from odradek.protocol.api_keys import ApiKey
     from odradek.storage.filesystem import FileSystem
     from odradek.timing.clock import Clock
@@ -45,6 +46,7 @@ T = TypeVar("T")
 
 MEMORY_DIRECTORY = "/data"
 _KEPT_LINES = 10_000
+KEPT_PUSHES = 1_000
 # The field of a line that has an exception (``broker.logging``).
 _EXCEPTION = "exc_info"
 # Turns of the loop in which a broker does what it can do without time passing: more than loading a coordinator takes.
@@ -98,6 +100,8 @@ class InProcessBroker:
         self._severable = SeverableFileSystem(self.disk)
         self._open_answers: WeakSet[Answer] = WeakSet()
         self._gates: list[Gate] = []
+        # What clients have measured, in order, over all processes.
+        self.client_pushes: deque[Push] = deque(maxlen=KEPT_PUSHES)
 
     @property
     def core(self) -> BrokerCore:
@@ -267,6 +271,7 @@ class InProcessBroker:
         )
 
     def _put_gates(self, core: BrokerCore) -> None:
+        core.on_client_push = self.client_pushes.append
         for gate in self._gates:
             core.dispatcher.add_gate(gate)
 

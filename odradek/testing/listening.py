@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, Unpack
 
 from odradek.broker.broker_server import BrokerServer
 from odradek.broker.logging import log
-from odradek.testing import records, state, waiting
+from odradek.testing import client_metrics, records, state, waiting
 from odradek.testing.disk import MemoryDisk
 from odradek.testing.image import Image
 from odradek.testing.in_process import InProcessBroker
@@ -242,6 +242,29 @@ class ListeningBroker(InProcessBroker):
         """
         await self.restarted()
         await waiting.wait_for(self, condition, within)
+
+    async def subscribe_client_metrics(
+        self,
+        *prefixes: str,
+        interval_ms: int = 100,
+        match: Mapping[str, str] | None = None,
+        name: str = client_metrics.SUBSCRIPTION,
+    ) -> None:
+        """Ask clients for the metrics whose names begin so, or for all, so often (KIP-714). ``match``: patterns by attribute.
+
+        Raises KafkaError where the subscription cannot be.
+        """
+        await self.restarted()
+        configs = {
+            "metrics": ",".join(prefixes) or "*",
+            "interval.ms": str(interval_ms),
+            "match": client_metrics.match_text(match) or None,
+        }
+        await client_metrics.subscribe(self, configs, name)
+
+    def client_metrics(self, client_id: str | None = None) -> client_metrics.ClientMetrics:
+        """What a client has measured, or all: what it was asked for by ``subscribe_client_metrics``, as it has pushed it."""
+        return client_metrics.measured(self.client_pushes, client_id)
 
     async def lag(self, group: str) -> int:
         """How many records a group is behind, in all its partitions together. AssertionError where there is no such group."""

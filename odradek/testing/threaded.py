@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Self, TypeVar, Unpack
 
-from odradek.testing import waiting
+from odradek.testing import client_metrics, waiting
 from odradek.testing.broker_thread import BrokerThread
 from odradek.testing.image import Image, LinkedDirectory
 from odradek.testing.linked import LinkedFileSystem, link_tree
@@ -129,6 +129,21 @@ class ThreadedBroker:
         """
         _ensure_no_loop_runs()
         self._thread.run(lambda: self._thread.broker.wait_for(within=within, **condition))
+
+    def subscribe_client_metrics(
+        self,
+        *prefixes: str,
+        interval_ms: int = 100,
+        match: Mapping[str, str] | None = None,
+        name: str = client_metrics.SUBSCRIPTION,
+    ) -> None:
+        """Ask clients for their metrics: see ``ListeningBroker.subscribe_client_metrics``."""
+        broker = self._thread.broker
+        self._thread.run(lambda: broker.subscribe_client_metrics(*prefixes, interval_ms=interval_ms, match=match, name=name))
+
+    def client_metrics(self, client_id: str | None = None) -> client_metrics.ClientMetrics:
+        """What a client has measured, or all: what it was asked for by ``subscribe_client_metrics``, as it has pushed it."""
+        return client_metrics.measured(list(self._thread.broker.client_pushes), client_id)
 
     def lag(self, group: str) -> int:
         """How many records a group is behind, in all its partitions together. AssertionError where there is no such group."""

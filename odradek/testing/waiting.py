@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, TypedDict
 
-from odradek.testing import records, state
+from odradek.testing import client_metrics, records, state
 
 if TYPE_CHECKING:
     from odradek.testing.in_process import InProcessBroker
@@ -22,10 +22,11 @@ class NotReached(AssertionError):
 
 
 class Condition(TypedDict, total=False):
-    """What is waited for: of one of ``group``, ``transactional_id`` and ``topic``, whatever else is given.
+    """What is waited for: of one of ``group``, ``transactional_id``, ``topic`` and ``client_id``, whatever else is given.
 
     Of a group: its ``state``, how many ``members`` it has, that its total ``lag`` is no more than this. Of a transactional id:
-    its ``state``. Of a topic: that a consumer of ``isolation_level`` can read as many ``records``.
+    its ``state``. Of a topic: that a consumer of ``isolation_level`` can read as many ``records``. Of a client: that it has
+    pushed its metrics as many times as ``pushes`` (1), and this ``metric`` among them.
     """
 
     group: str
@@ -36,12 +37,16 @@ class Condition(TypedDict, total=False):
     lag: int
     records: int
     isolation_level: records.Isolation
+    client_id: str
+    pushes: int
+    metric: str
 
 
 _OF_SUBJECT = {
     "group": {"state", "members", "lag"},
     "transactional_id": {"state"},
     "topic": {"records", "isolation_level"},
+    "client_id": {"pushes", "metric"},
 }
 
 
@@ -86,6 +91,8 @@ async def _look(broker: InProcessBroker, condition: Condition) -> tuple[bool, st
         if transaction is None:
             return False, f"no such transactional id; transactional ids: {', '.join(transactions) or 'none'}"
         return condition.get("state") in (None, transaction.state), str(transaction)
+    if "client_id" in condition:
+        return _look_at_client(broker, condition)
     return await _look_at_topic(broker, condition)
 
 
@@ -96,6 +103,16 @@ def _is_met_by_group(condition: Condition, group: state.Group) -> bool:
         # A group without partitions has no lag that could be told.
         and ("lag" not in condition or (bool(group.lag) and group.total_lag <= condition["lag"]))
     )
+
+
+def _look_at_client(broker: InProcessBroker, condition: Condition) -> tuple[bool, str]:
+    found = client_metrics.measured(broker.client_pushes, condition["client_id"])
+    if not found.pushes:
+        everybody = client_metrics.measured(broker.client_pushes, None)
+        others = sorted({push.client_id for push in everybody.pushes})
+        return False, f"no push of that client; clients that have pushed: {', '.join(others) or 'none'}"
+    is_met = len(found.pushes) >= condition.get("pushes", 1) and condition.get("metric") in (None, *found.names)
+    return is_met, f"a client with {len(found.pushes)} pushes; metrics: {', '.join(found.names) or 'none'}"
 
 
 async def _look_at_topic(broker: InProcessBroker, condition: Condition) -> tuple[bool, str]:

@@ -124,10 +124,11 @@ def decide(view: ConfigView, alteration: Alteration) -> list[ConfigChange]:
             wanted = _wanted(current, alteration, DEFINITIONS)
             check_group(view.config, resource_name, wanted)
         case ResourceType.CLIENT_METRICS:
-            from odradek.broker.metadata.client_metrics_configs import DEFINITIONS, check_subscription
+            from odradek.broker.metadata.client_metrics_configs import check_subscription
 
             current = view.overrides(resource_type, resource_name)
-            wanted = _wanted(current, alteration, DEFINITIONS)
+            # As in Kafka, whose controller does not know that two of them are lists, nothing can be appended to them.
+            wanted = _wanted(current, alteration, {})
             check_subscription(resource_name, wanted)
         case ResourceType.BROKER_LOGGER if not replaces:
             _refuse_loggers(view, resource_name, operations)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import Final, NoReturn, Protocol
 
-from odradek.broker.config.definitions import ConfigDefinition, InvalidConfig, parse
+from odradek.broker.config.definitions import ConfigDefinition, InvalidConfig, parse, parse_list
 from odradek.broker.config.table_group import CLIENT_METRICS_DEFINITIONS
 from odradek.protocol.errors import ErrorCode, KafkaError
 
@@ -55,13 +55,7 @@ def check_subscription(name: str, wanted: Mapping[str, str]) -> None:
         _check_value(config, text)
     if INTERVAL_MS in wanted and not _MIN_INTERVAL_MS <= int(wanted[INTERVAL_MS]) <= _MAX_INTERVAL_MS:
         _refuse(f"Invalid value {int(wanted[INTERVAL_MS])} for {INTERVAL_MS}, interval must be between 100 and 3600000 (1 hour)")
-    parse_match(entries_of(wanted.get(MATCH, "")))
-
-
-def entries_of(text: str) -> list[str]:
-    """The entries of a list, those that are equal included."""
-    stripped = text.strip()
-    return [entry.strip() for entry in stripped.split(",")] if stripped else []
+    parse_match(parse_list(wanted.get(MATCH, "")))
 
 
 def parse_match(entries: Iterable[str]) -> dict[str, ClientPattern]:
@@ -82,12 +76,7 @@ def _check_value(config: str, text: str) -> None:
         parse(DEFINITIONS[config], text)
     except InvalidConfig as error:
         raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from None
-    if config == INTERVAL_MS:
-        return
-    entries = entries_of(text)
-    if len(set(entries)) < len(entries):
-        raise KafkaError(ErrorCode.INVALID_CONFIG, f"Configuration '{config}' values must not be duplicated.")
-    if "" in entries:
+    if config != INTERVAL_MS and "" in parse_list(text):
         raise KafkaError(ErrorCode.INVALID_CONFIG, f"Configuration '{config}' values must not be empty.")
 
 

@@ -79,6 +79,8 @@ class ClientMetricsManager:
         self._around = surroundings
         self.received = ReceivedMetrics()
         self.counts = TelemetryCounts()
+        # Who is told of each push.
+        self.on_push: Callable[[Push], None] | None = None
         # The one unheard for longest is the first.
         self._instances: OrderedDict[UUID, ClientInstance] = OrderedDict()
         self._by_session: dict[Session, UUID] = {}
@@ -177,8 +179,12 @@ class ClientMetricsManager:
         instance.last_error = ErrorCode.NONE
         now_ms = self._around.clock.now_ms()
         attributes = {**instance.attributes, "client_id": context.client_id}
-        if self._instances.get(instance.instance_id) is not None:
-            self.received.add(Push(instance.instance_id, attributes, metrics, now_ms, is_terminating))
+        push = Push(instance.instance_id, attributes, metrics, now_ms, is_terminating)
+        # The client may have gone while its push was decoded.
+        if instance.instance_id in self._instances:
+            self.received.add(push)
+        if self.on_push is not None:
+            self.on_push(push)
         return ErrorCode.NONE
 
     def _tell_refused(self, context: RequestContext, instance: ClientInstance, code: ErrorCode, reason: str | None) -> None:

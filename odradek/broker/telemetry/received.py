@@ -13,7 +13,7 @@ from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
 from odradek.protocol.otlp_metrics import Buckets, TooManyPoints, decode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
     from uuid import UUID
 
     from odradek.protocol.otlp_metrics import ClientMetrics, DataPoint
@@ -54,8 +54,6 @@ class ReceivedMetrics:
 
     def __init__(self) -> None:
         self._by_instance: dict[UUID, _OfInstance] = {}
-        # Who is told of each push.
-        self.on_push: Callable[[Push], None] | None = None
         # Series beyond the limits.
         self.left_out = 0
         self._series = 0
@@ -75,8 +73,6 @@ class ReceivedMetrics:
             else:
                 self._series += 1
                 found.points[series] = point
-        if self.on_push is not None:
-            self.on_push(push)
 
     def forget(self, instance_id: UUID) -> None:
         """The client instance is gone."""

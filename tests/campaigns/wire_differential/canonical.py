@@ -71,6 +71,8 @@ class Canonical:
             self._numbers, self._counts = {}, {}
         if self._answers_shift and api == "PRODUCE":
             self._masked = frozenset({"base_offset"})
+        if api == "GET_TELEMETRY_SUBSCRIPTIONS" and _is_drawn(value):
+            self._masked = frozenset({"subscription_id"})
         return self._numbered(self._value("", value))
 
     def _value(self, field: str, value: Any) -> Any:
@@ -131,6 +133,12 @@ class Canonical:
             self._counts[value.kind] = self._counts.get(value.kind, 0) + 1
             self._numbers[value] = self._counts[value.kind]
         return f"#{value.kind} {self._numbers[value]}"
+
+
+def _is_drawn(subscribed: Any) -> bool:
+    """Whether the broker has drawn the client instance's id, which the subscription's id is made of."""
+    found = subscribed.get("client_instance_id") if isinstance(subscribed, dict) else None
+    return isinstance(found, UUID) and bool(found.int >> 64)
 
 
 def _sort_key(item: Any) -> str:

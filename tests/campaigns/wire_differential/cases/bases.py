@@ -5,7 +5,7 @@ from typing import Any
 
 from odradek.broker.handlers import REFUSED
 from odradek.protocol.api_keys import ApiKey
-from tests.campaigns.wire_differential.cases import setup
+from tests.campaigns.wire_differential.cases import setup, telemetry
 from tests.campaigns.wire_differential.cases.setup import CONSUMED, GROUP, SIMPLE_GROUP, SUBSCRIPTION, TOPIC, TRANSACTIONAL_ID
 from tests.campaigns.wire_differential.script import Batch, Ref, Step
 
@@ -269,6 +269,8 @@ BASES: dict[ApiKey, Base] = {
         each_time=True,
     ),
     ApiKey.CONSUMER_GROUP_DESCRIBE: Base({"group_ids": [GROUP], "include_authorized_operations": True}, setup.consumer()),
+    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: Base({"client_instance_id": telemetry.own_id(1)}),
+    ApiKey.PUSH_TELEMETRY: Base(telemetry.push("", 1).fields, (telemetry.get("", 1),)),
     ApiKey.LIST_CONFIG_RESOURCES: Base({"resource_types": [2]}, _TOPIC),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: Base({"topics": [{"name": TOPIC}], "response_partition_limit": 10}, _TOPIC),
 }
