@@ -25,7 +25,12 @@ if TYPE_CHECKING:
     from odradek.protocol.message_types.describe_transactions import DescribeTransactionsRequest, DescribeTransactionsResponse
     from odradek.protocol.message_types.fetch import FetchRequest, FetchResponse
     from odradek.protocol.message_types.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+    from odradek.protocol.message_types.incremental_alter_configs import (
+        IncrementalAlterConfigsRequest,
+        IncrementalAlterConfigsResponse,
+    )
     from odradek.protocol.message_types.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+    from odradek.protocol.message_types.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
     from odradek.protocol.message_types.list_groups import ListGroupsRequest, ListGroupsResponse
     from odradek.protocol.message_types.list_offsets import ListOffsetsRequest, ListOffsetsResponse
     from odradek.protocol.message_types.list_transactions import ListTransactionsRequest, ListTransactionsResponse
@@ -55,6 +60,10 @@ DELETE_GROUPS: Final[Api[DeleteGroupsRequest, DeleteGroupsResponse]] = Api(ApiKe
 DELETE_TOPICS: Final[Api[DeleteTopicsRequest, DeleteTopicsResponse]] = Api(ApiKey.DELETE_TOPICS)
 # Version 2 tells of fenced brokers.
 DESCRIBE_CLUSTER: Final[Api[DescribeClusterRequest, DescribeClusterResponse]] = Api(ApiKey.DESCRIBE_CLUSTER, 2)
+INCREMENTAL_ALTER_CONFIGS: Final[Api[IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse]] = Api(
+    ApiKey.INCREMENTAL_ALTER_CONFIGS
+)
+LIST_CONFIG_RESOURCES: Final[Api[ListConfigResourcesRequest, ListConfigResourcesResponse]] = Api(ApiKey.LIST_CONFIG_RESOURCES)
 DESCRIBE_CONFIGS: Final[Api[DescribeConfigsRequest, DescribeConfigsResponse]] = Api(ApiKey.DESCRIBE_CONFIGS)
 DESCRIBE_GROUPS: Final[Api[DescribeGroupsRequest, DescribeGroupsResponse]] = Api(ApiKey.DESCRIBE_GROUPS)
 DESCRIBE_PRODUCERS: Final[Api[DescribeProducersRequest, DescribeProducersResponse]] = Api(ApiKey.DESCRIBE_PRODUCERS)

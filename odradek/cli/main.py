@@ -17,6 +17,7 @@ from odradek.cli.options import help_where_nothing_is_asked, key_and_value
 _ELSEWHERE = {
     "acls": "odradek.cli.acls",
     "certs": "odradek.cli.certs",
+    "client-metrics": "odradek.cli.client_metrics",
     "cluster": "odradek.cli.local_cluster.commands",
     "format": "odradek.cli.format",
     "groups": "odradek.cli.groups",

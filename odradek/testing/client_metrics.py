@@ -44,6 +44,8 @@ class ClientPush:
     time_ms: int
     is_terminating: bool
     points: tuple[DataPoint, ...]
+    # What is so of all of them: a consumer's group for one.
+    resource: Mapping[str, str]
 
     def value(self, metric: str, **attributes: object) -> float | Buckets | None:
         """The value of the first data point of a metric that has these attributes; None where there is none."""
@@ -121,6 +123,7 @@ def _shown(push: Push) -> ClientPush:
         time_ms=push.time_ms,
         is_terminating=push.is_terminating,
         points=push.metrics.points,
+        resource=push.metrics.resource,
     )
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from odradek.broker.replica.fetch_sessions import FetchSessions
     from odradek.broker.replica.log_cleaner import LogCleaner
     from odradek.broker.replica.partitions import Partitions
+    from odradek.broker.telemetry.manager import ClientMetricsManager
     from odradek.storage.log_manager import LogManager
     from odradek.timing.background import Background
     from odradek.timing.clock import Clock
@@ -43,6 +44,10 @@ class MeteredBroker(Protocol):
     dispatcher: Dispatcher
     # None where nobody listens for it.
     connections: ConnectionRegistry | None
+
+    @property
+    def telemetry_so_far(self) -> ClientMetricsManager | None:
+        """What clients measure; None where none has asked what to measure."""
 
     @property
     def listener_names(self) -> list[str]:

@@ -11,6 +11,7 @@ from odradek.broker.metrics.groups import GROUP_SECTION, OFFSET_SECTION, SHARD_S
 from odradek.broker.metrics.partitions import PARTITION_SECTION, TOPIC_SECTION
 from odradek.broker.metrics.replication import REPLICATION_SECTION
 from odradek.broker.metrics.requests import CONNECTION_SECTION, REQUEST_SECTION
+from odradek.broker.metrics.telemetry import TELEMETRY_SECTION
 from odradek.broker.metrics.transactions import TRANSACTION_SECTION, TRANSACTION_SHARD_SECTION
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ SECTIONS = (
     TRANSACTION_SECTION,
     TRANSACTION_SHARD_SECTION,
     PURGATORY_SECTION,
+    TELEMETRY_SECTION,
     BROKER_SECTION,
 )
 

@@ -1,0 +1,169 @@
+"""What clients have pushed of their own metrics (KIP-714), and how the broker's part of it fares.
+
+A client's metric is named as OpenTelemetry's convention for Prometheus has it: ``org.apache.kafka.producer.record.send.total``
+becomes ``org_apache_kafka_producer_record_send_total``. Its labels are the client and the data point's attributes. Any other
+name than Kafka's own gets ``client_`` in front, so that no client can stand in the place of the broker's metrics.
+
+Names and labels are the clients' to choose, and limited: how many there are, and how long a value is.
+"""
+
+from __future__ import annotations
+
+from re import sub
+from typing import TYPE_CHECKING, Final
+
+from odradek.broker.metrics.definitions import Distribution, Kind, Metric, Section, Sum
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from odradek.broker.metrics.definitions import Reading, Sample
+    from odradek.broker.metrics.metered import MeteredBroker
+    from odradek.broker.telemetry.received import ReceivedMetrics
+    from odradek.protocol.otlp_metrics import DataPoint
+
+_MBEAN: Final = "kafka.server:type=client-metrics"
+_CLIENT_LABELS: Final = ("client_instance_id", "client_id")
+# Those that stand for a bucket and a quantile, and the client's own.
+_TAKEN_LABELS: Final = frozenset({"le", "quantile", *_CLIENT_LABELS})
+_KAFKAS: Final = "org_apache_kafka_"
+_OTHERS: Final = "client_"
+_MOST_FAMILIES: Final = 2_000
+_MOST_LABELS: Final = 16
+_LONGEST_NAME: Final = 200
+_LONGEST_VALUE: Final = 256
+_SUFFIXES: Final = {
+    Kind.COUNTER: ("", "_total", "_created"),
+    Kind.GAUGE: ("",),
+    Kind.HISTOGRAM: ("", "_bucket", "_sum", "_count", "_created"),
+    Kind.SUMMARY: ("", "_sum", "_count", "_created"),
+}
+
+INSTANCES = Metric(
+    "kafka_server_client_metrics_instance_count",
+    Kind.GAUGE,
+    (),
+    f"{_MBEAN} (instance-count)",
+    "Client instances that have asked for their telemetry subscription, and are connected.",
+)
+
+
+def _counter(name: str, attribute: str, help_text: str) -> Metric:
+    return Metric(f"kafka_server_client_metrics_{name}", Kind.COUNTER, (), f"{_MBEAN} ({attribute})", help_text)
+
+
+UNKNOWN = _counter(
+    "unknown_subscription_request_count",
+    "unknown-subscription-request-count",
+    "Pushes that were for another subscription than the client's present one.",
+)
+THROTTLED = _counter("throttle_count", "throttle-count,client_instance_id=", "Requests of clients that came too early.")
+PUSHED = _counter("plugin_export_count", "plugin-export-count,client_instance_id=", "Pushes that were taken in.")
+REFUSED = _counter("plugin_error_count", "plugin-error-count,client_instance_id=", "Pushes that could not be read.")
+LEFT_OUT = Metric(
+    "odradek_client_metrics_left_out",
+    Kind.COUNTER,
+    (),
+    "",
+    "Values of clients' metrics that were not kept, since their client, or all together, had too many.",
+)
+
+
+def _read(broker: MeteredBroker) -> Iterator[Reading]:
+    manager = broker.telemetry_so_far
+    if manager is None:
+        for metric in TELEMETRY_SECTION.metrics:
+            yield metric, [((), 0)]
+        return
+    counts = manager.counts
+    yield INSTANCES, [((), manager.instance_count)]
+    yield UNKNOWN, [((), counts.unknown_subscriptions)]
+    yield THROTTLED, [((), counts.throttled)]
+    yield PUSHED, [((), counts.pushes)]
+    yield REFUSED, [((), counts.refused_pushes)]
+    yield LEFT_OUT, [((), manager.received.left_out)]
+    yield from _of_clients(manager.received)
+
+
+class _Family:
+    """A metric of clients, while it is gathered."""
+
+    __slots__ = ("kind", "labels", "points")
+
+    def __init__(self, kind: Kind) -> None:
+        self.kind = kind
+        self.labels: dict[str, None] = {}
+        self.points: list[tuple[tuple[str, str], dict[str, str], float | Distribution | Sum]] = []
+
+
+def _of_clients(received: ReceivedMetrics) -> Iterator[Reading]:
+    """Metrics of one name and kind from all clients; a name that stands for another kind already is left out."""
+    families: dict[str, _Family] = {}
+    taken: set[str] = set()
+    for _, attributes, points in received.all():
+        client = (_shown(attributes["client_instance_id"]), _shown(attributes["client_id"]))
+        for point in points.values():
+            kind, value = _value(point)
+            name = _name(point.name, kind)
+            family = families.get(name)
+            if family is None:
+                names = {f"{name}{suffix}" for suffix in _SUFFIXES[kind]}
+                if len(families) >= _MOST_FAMILIES or taken & names:
+                    continue
+                taken |= names
+                family = families[name] = _Family(kind)
+            if family.kind is kind:
+                labels = _labels(point.attributes, family.labels)
+                family.points.append((client, labels, value))
+    for name, family in families.items():
+        help_text = "Measured by clients."
+        metric = Metric(name, family.kind, (*_CLIENT_LABELS, *family.labels), "", help_text)
+        yield metric, list(_samples(family))
+
+
+def _samples(family: _Family) -> Iterator[Sample]:
+    seen: set[tuple[str, ...]] = set()
+    for client, labels, value in family.points:
+        values = (*client, *(labels.get(label, "") for label in family.labels))
+        # Two may have become one by what was left out of them.
+        if values not in seen:
+            seen.add(values)
+            yield values, value
+
+
+def _value(point: DataPoint) -> tuple[Kind, float | Distribution | Sum]:
+    value = point.value
+    if isinstance(value, int | float):
+        return Kind.COUNTER if point.is_monotonic else Kind.GAUGE, value
+    if value.counts:
+        return Kind.HISTOGRAM, Distribution(value.bounds, value.counts, value.total)
+    return Kind.SUMMARY, Sum(value.count, value.total)
+
+
+def _name(name: str, kind: Kind) -> str:
+    found = sub("[^a-zA-Z0-9_]", "_", name[:_LONGEST_NAME])
+    if not found.startswith(_KAFKAS):
+        found = _OTHERS + found
+    return found.removesuffix("_total") if kind is Kind.COUNTER else found
+
+
+def _labels(attributes: Mapping[str, str], known: dict[str, None]) -> dict[str, str]:
+    """By label; new labels are added to those that are ``known``, as far as there may be more."""
+    labels = {}
+    for attribute, value in attributes.items():
+        label = sub("[^a-zA-Z0-9_]", "_", attribute[:_LONGEST_NAME])
+        if not label or label[0].isdigit() or label.startswith("__") or label in _TAKEN_LABELS:
+            label = f"attribute_{label}"
+        if label not in known:
+            if len(known) >= _MOST_LABELS:
+                continue
+            known[label] = None
+        labels[label] = _shown(value)
+    return labels
+
+
+def _shown(value: str | None) -> str:
+    return (value or "")[:_LONGEST_VALUE]
+
+
+TELEMETRY_SECTION = Section("Client telemetry", (INSTANCES, UNKNOWN, THROTTLED, PUSHED, REFUSED, LEFT_OUT), _read)

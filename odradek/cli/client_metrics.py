@@ -1,0 +1,103 @@
+"""``odradek client-metrics``: the subscriptions by which brokers ask clients for their metrics (KIP-714).
+
+Kafka's command is kafka-client-metrics.sh. What clients have pushed is on the metrics endpoint of the broker that they pushed to.
+"""
+
+import click
+
+from odradek.cli.apis import DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS, LIST_CONFIG_RESOURCES
+from odradek.cli.cluster import Cluster
+from odradek.cli.options import asks_a_broker, help_where_nothing_is_asked
+from odradek.cli.refusals import check
+from odradek.cli.table import show
+from odradek.protocol.message_types.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from odradek.protocol.message_types.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from odradek.protocol.message_types.list_config_resources import ListConfigResourcesRequest
+
+Servers = list[tuple[str, int]]
+
+_CLIENT_METRICS = 16
+_SET, _DELETE = 0, 1
+_CONFIGS = ("metrics", "interval.ms", "match")
+_LISTED = ("name", "metrics", "interval_ms", "match")
+
+
+@click.group("client-metrics", invoke_without_command=True)
+@click.pass_context
+def client_metrics(context: click.Context) -> None:
+    """Subscriptions to clients' own metrics."""
+    help_where_nothing_is_asked(context)
+
+
+@client_metrics.command("list")
+@asks_a_broker
+def list_subscriptions(bootstrap: Servers, as_json: bool) -> int:
+    """Every subscription, with its configs."""
+    with Cluster(bootstrap) as cluster:
+        listed = cluster.any.call(LIST_CONFIG_RESOURCES, ListConfigResourcesRequest(resource_types=[_CLIENT_METRICS]))
+        check("client metrics", listed.error_code)
+        rows = _described(cluster, sorted(resource.resource_name for resource in listed.config_resources))
+    show(_LISTED, rows, as_json=as_json)
+    return 0
+
+
+@client_metrics.command("set")
+@click.argument("name", metavar="NAME")
+@asks_a_broker
+@click.option("--metrics", help="Prefixes of metrics' names, with commas between; * for all metrics.")
+@click.option("--interval-ms", type=int, help="How often clients are to send them: 100 to 3600000.")
+@click.option("--match", help="Which clients: client_id=PATTERN and so on, with commas between; all if it is empty.")
+def set_subscription(
+    name: str, bootstrap: Servers, as_json: bool, metrics: str | None, interval_ms: int | None, match: str | None
+) -> int:
+    """Make a subscription, or change what is given of one. Clients are told when they ask next."""
+    told = {"metrics": metrics, "interval.ms": None if interval_ms is None else str(interval_ms), "match": match}
+    configs = [AlterableConfig(config, _SET, value) for config, value in told.items() if value is not None]
+    if not configs:
+        raise click.UsageError("there is nothing to set: give --metrics, --interval-ms or --match")
+    with Cluster(bootstrap) as cluster:
+        _alter(cluster, name, configs)
+    show(("name",), [{"name": name}], as_json=as_json)
+    return 0
+
+
+@client_metrics.command()
+@click.argument("name", metavar="NAME")
+@asks_a_broker
+def remove(name: str, bootstrap: Servers, as_json: bool) -> int:
+    """Remove a subscription."""
+    with Cluster(bootstrap) as cluster:
+        _alter(cluster, name, [AlterableConfig(config, _DELETE, None) for config in _CONFIGS])
+    show(("name",), [{"name": name}], as_json=as_json)
+    return 0
+
+
+def _described(cluster: Cluster, names: list[str]) -> list[dict[str, str | int | None]]:
+    resources = [DescribeConfigsResource(resource_type=_CLIENT_METRICS, resource_name=name) for name in names]
+    if not resources:
+        return []
+    rows: list[dict[str, str | int | None]] = []
+    for result in cluster.any.call(DESCRIBE_CONFIGS, DescribeConfigsRequest(resources=resources)).results:
+        check(result.resource_name, result.error_code, result.error_message)
+        found = {config.name: config.value for config in result.configs}
+        rows.append(
+            {
+                "name": result.resource_name,
+                "metrics": found.get("metrics"),
+                "interval_ms": int(found.get("interval.ms") or 0),
+                "match": found.get("match"),
+            }
+        )
+    return rows
+
+
+def _alter(cluster: Cluster, name: str, configs: list[AlterableConfig]) -> None:
+    resource = AlterConfigsResource(_CLIENT_METRICS, name, configs)
+    for result in (
+        cluster.controller().call(INCREMENTAL_ALTER_CONFIGS, IncrementalAlterConfigsRequest(resources=[resource])).responses
+    ):
+        check(name, result.error_code, result.error_message)
