@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import IntEnum
 from typing import Any, NamedTuple
 
-from odradek.broker.config.definitions import ConfigDefinition, ConfigType, Value, parse, to_text
+from odradek.broker.config.definitions import ConfigDefinition, ConfigType, InvalidConfig, Value, parse, to_text
 from odradek.broker.config.dynamic import CLUSTER_DEFAULT, ConfigView, ResourceType, definition_of, is_dynamic
 from odradek.broker.config.table import BROKER_CONFIGS, BROKER_DEFAULTS, TOPIC_CONFIGS, synonyms
 
@@ -61,9 +61,10 @@ def topic_entries(view: ConfigView, overrides: Mapping[str, str]) -> Iterator[Co
 
 
 def other_entries(definitions: Sequence[ConfigDefinition], overrides: Mapping[str, str], source: int) -> Iterator[ConfigEntry]:
-    """All configs of a resource without a use here, with the ``overrides`` that a broker of Kafka's may have set."""
+    """All configs of a resource that falls back to no config of the broker's, with ``overrides``."""
     for definition in definitions:
-        value = overrides.get(definition.name, to_text(definition.default))
+        text = overrides.get(definition.name)
+        value = to_text(definition.default) if text is None else _parsed(definition, text)
         set_by: tuple[Synonym, ...] = ()
         if definition.server_default is not None:
             set_by = (Synonym(definition.server_default, to_text(definition.default), ConfigSource.DEFAULT_CONFIG),)
@@ -140,6 +141,14 @@ def _broker_synonyms(view: ConfigView, name: str) -> tuple[Synonym, ...]:
             found.append(Synonym(each, default, ConfigSource.DEFAULT_CONFIG))
     first = next((index for index, synonym in enumerate(found) if synonym.name == name), len(found))
     return tuple(found[first:])
+
+
+def _parsed(definition: ConfigDefinition, text: str) -> str | None:
+    """As Kafka tells it: without spaces, and without the second of equal entries. What cannot be parsed is told as it is."""
+    try:
+        return to_text(parse(definition, text))
+    except InvalidConfig:
+        return text
 
 
 def _extra_entry(name: str, set_by: tuple[Synonym, ...]) -> ConfigEntry:

@@ -16,7 +16,6 @@ from odradek.broker.config.table_group import CLIENT_METRICS_DEFINITIONS
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 DEFINITIONS: Final[dict[str, ConfigDefinition]] = {each.name: each for each in CLIENT_METRICS_DEFINITIONS}
-METRICS: Final = "metrics"
 INTERVAL_MS: Final = "interval.ms"
 MATCH: Final = "match"
 # What a pattern may be about.

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from crc32c import crc32c
 
 from odradek.broker.config.definitions import parse_list
-from odradek.broker.metadata.client_metrics_configs import INTERVAL_MS, MATCH, METRICS, parse_match
+from odradek.broker.metadata.client_metrics_configs import parse_match
 from odradek.coordinator.runtime.hashing import java_string_hash
 
 if TYPE_CHECKING:
@@ -60,9 +60,9 @@ class Asked(NamedTuple):
 
 def subscription_of(configs: Mapping[str, str]) -> Subscription:
     """The subscription of a resource's configs. Raises KafkaError for a pattern that RE2 does not have."""
-    metrics = parse_list(configs.get(METRICS, ""))
+    metrics = parse_list(configs.get("metrics", ""))
     return Subscription(
-        metrics, int(configs.get(INTERVAL_MS, DEFAULT_INTERVAL_MS)), parse_match(parse_list(configs.get(MATCH, "")))
+        metrics, int(configs.get("interval.ms", DEFAULT_INTERVAL_MS)), parse_match(parse_list(configs.get("match", "")))
     )
 
 

@@ -200,7 +200,19 @@ def test_loggers_cannot_be_replaced():
     assert refusal.code is ErrorCode.INVALID_REQUEST
 
 
-@pytest.mark.parametrize("resource_type", [0, 1, 3, 16, 99])
+def test_a_subscription_to_client_metrics_is_set_and_loses_its_configs():
+    view = make_view(overrides={(ResourceType.CLIENT_METRICS, "s"): {"interval.ms": "500", "match": "client_id=a"}})
+    changes = alter(view, ResourceType.CLIENT_METRICS, "s", ("interval.ms", SET, "600"), ("match", DELETE, None))
+    assert sorted(changes, key=str) == [(16, "s", "interval.ms", "600"), (16, "s", "match", None)]
+
+
+@pytest.mark.parametrize("operation", [APPEND, SUBTRACT])
+def test_nothing_is_appended_to_the_configs_of_client_metrics_as_in_kafka(operation):
+    refusal = refusal_of(make_view(), ResourceType.CLIENT_METRICS, "s", ("metrics", operation, "a"))
+    assert refusal.code is ErrorCode.INVALID_CONFIG
+
+
+@pytest.mark.parametrize("resource_type", [0, 1, 3, 64, 99])
 def test_other_resources_have_no_configs(resource_type):
     assert refusal_of(make_view(), resource_type, "x", ("interval.ms", SET, "5")).code is ErrorCode.INVALID_REQUEST
 

@@ -19,7 +19,7 @@ ASKED = ApiKey.GET_TELEMETRY_SUBSCRIPTIONS
 SET, DELETE, APPEND, SUBTRACT = range(4)
 # Resource metrics > scope metrics > metric "m" > gauge > a data point of 1.5.
 METRICS = bytes.fromhex("0a14 1212 1210 0a016d 2a0b 0a09 21000000000000f83f")
-_HOUR_MS = 3_600_000
+_LONG_MS = 250_000
 _MAX_BYTES = 1 << 20
 _PREFIXES = "org.apache.kafka.producer.,org.apache.kafka.consumer.,a,b,aa,bB,org.apache.kafka.client.connection,z"
 _ATTRIBUTES = (
@@ -51,7 +51,7 @@ def alter(label: str, configs: list[tuple[str, str | None, int]], name: str = SU
     return Step(label, ApiKey.INCREMENTAL_ALTER_CONFIGS, version, {"resources": resources, "validate_only": False})
 
 
-def subscribe(number: int, *, interval_ms: int = _HOUR_MS, metrics: str = "*", name: str = SUBSCRIPTION) -> Step:
+def subscribe(number: int, *, interval_ms: int = _LONG_MS, metrics: str = "*", name: str = SUBSCRIPTION) -> Step:
     """Ask the client of a number."""
     match = f"client_instance_id={base64(number)}"
     return alter("", [("metrics", metrics, SET), ("interval.ms", str(interval_ms), SET), ("match", match, SET)], name)
@@ -164,7 +164,7 @@ def unasked() -> Iterator[Step]:
 def life() -> Iterator[Step]:
     """What becomes of gets and pushes, one after the other, early and late."""
     yield subscribe(3, metrics=_PREFIXES)
-    yield get("gets", 3, _HOUR_MS)
+    yield get("gets", 3, _LONG_MS)
     yield push("pushes another subscription", 3, subscription_id=1)
     yield get("gets at once, then", 3)
     yield push("pushes", 3)

@@ -1,0 +1,99 @@
+"""Clients that ship telemetry, unasked and asked: librdkafka's and the Java client, each pushing as it does by default."""
+
+import subprocess
+
+import pytest
+from confluent_kafka import Consumer, Producer
+
+from benchmarks import kafka_jars
+from odradek.protocol.otlp_metrics import MetricKind
+from odradek.testing import Broker
+
+SENT = "org.apache.kafka.producer.record.send.total"
+CONNECTIONS = "org.apache.kafka.producer.connection.creation.total"
+RECORDS = 500
+# librdkafka tells, on stderr, that it was given an id.
+QUIET = {"log_level": 0}
+
+
+@pytest.fixture
+def broker():
+    with Broker(topics={"orders": 1}, timeline=True) as broker:
+        yield broker
+
+
+def produce(broker, **config):
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, **QUIET, **config})
+    for _ in range(RECORDS):
+        producer.produce("orders", b"an order")
+    assert producer.flush(10) == 0
+    return producer
+
+
+def test_librdkafka_pushes_what_it_is_asked_for(broker):
+    broker.subscribe_client_metrics()
+    producer = produce(broker, **{"client.id": "app"})
+    broker.wait_for(client_id="app", pushes=3, metric=CONNECTIONS)
+    measured = broker.client_metrics(client_id="app")
+    assert {name.startswith("org.apache.kafka.producer.") for name in measured.names} == {True}
+    assert "rdkafka" in measured.pushes[0].software
+    assert measured.value("org.apache.kafka.producer.node.request.latency.max", node_id=1) is not None
+    # It waits for its last push when it ends.
+    del producer
+    assert [push.is_terminating for push in broker.client_metrics(client_id="app").pushes[-2:]] == [False, True]
+
+
+def test_only_the_clients_that_match_push(broker):
+    broker.subscribe_client_metrics(match={"client_id": "app"})
+    other = produce(broker, **{"client.id": "other"})
+    producer = produce(broker, **{"client.id": "app"})
+    broker.wait_for(client_id="app", pushes=2)
+    assert {push.client_id for push in broker.client_metrics().pushes} == {"app"}
+    del producer, other
+
+
+def test_a_consumer_tells_its_group(broker):
+    broker.subscribe_client_metrics("org.apache.kafka.consumer.")
+    broker.produce("orders", ["an order"])
+    config = {"bootstrap.servers": broker.bootstrap_servers, "group.id": "billing", "client.id": "reader", **QUIET}
+    consumer = Consumer({**config, "auto.offset.reset": "earliest"})
+    consumer.subscribe(["orders"])
+    assert consumer.poll(10).value() == b"an order"
+    broker.wait_for(client_id="reader", pushes=1)
+    assert broker.client_metrics(client_id="reader").pushes[0].resource["group_id"] == "billing"
+    consumer.close()
+
+
+def test_clients_that_nobody_asks_ask_once_and_push_nothing(broker):
+    producer = produce(broker, **{"client.id": "app"})
+    asked = broker.timeline.where(api="GetTelemetrySubscriptions")
+    assert len(asked) == 1
+    assert len(broker.timeline.where(api="PushTelemetry")) == 0
+    assert broker.client_metrics().pushes == ()
+    del producer
+
+
+def test_a_client_whose_metrics_are_refused_goes_on(broker):
+    broker.subscribe_client_metrics()
+    broker.faults.add(api="PushTelemetry", error="INVALID_RECORD")
+    producer = produce(broker, **{"client.id": "app"})
+    assert len(broker.records("orders")) == RECORDS
+    del producer
+
+
+def test_the_java_client_pushes_what_it_is_asked_for_and_ends_with_the_rest(broker):
+    broker.subscribe_client_metrics("org.apache.kafka.producer.record")
+    classpath = f"{kafka_jars.libraries()}/*"
+    command = [kafka_jars.java(), "-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", classpath]
+    command += ["org.apache.kafka.tools.ProducerPerformance", "--topic", "orders", "--num-records", str(RECORDS)]
+    command += ["--record-size", "10", "--throughput", "1000"]
+    command += ["--command-property", f"bootstrap.servers={broker.bootstrap_servers}", "client.id=java"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    measured = broker.client_metrics(client_id="java")
+    assert measured.pushes[0].software == "apache-kafka-java 4.3.1"
+    assert [push.is_terminating for push in measured.pushes] == [False] * (len(measured.pushes) - 1) + [True]
+    assert {name.startswith("org.apache.kafka.producer.record") for name in measured.names} == {True}
+    # All records are in what it counted from push to push.
+    assert measured.total(SENT) == RECORDS
+    assert {point.kind for push in measured.pushes for point in push.points if point.name == SENT} == {MetricKind.SUM}
