@@ -98,11 +98,11 @@ _EXPONENTIAL: Final = 10
 _ATTRIBUTES_AT: Final = {5: 7, 7: 7, 9: 9, 10: 1, 11: 7}
 
 
-def decode(data: bytes | memoryview, most_points: int) -> ClientMetrics:
+def decode(data: bytes, most_points: int) -> ClientMetrics:
     """Read a MetricsData. Raises MalformedMessage, TooManyPoints where there are more than ``most_points``."""
     resource: dict[str, str] = {}
     points: list[DataPoint] = []
-    for number, wire_type, value in fields(memoryview(data)):
+    for number, wire_type, value in fields(data):
         if (number, wire_type) == (1, LEN):
             for point in _resource_metrics(message(value), resource):
                 if len(points) == most_points:
@@ -111,7 +111,7 @@ def decode(data: bytes | memoryview, most_points: int) -> ClientMetrics:
     return ClientMetrics(resource, tuple(points))
 
 
-def _resource_metrics(data: memoryview, resource: dict[str, str]) -> Iterator[DataPoint]:
+def _resource_metrics(data: bytes, resource: dict[str, str]) -> Iterator[DataPoint]:
     for number, wire_type, value in fields(data):
         if (number, wire_type) == (1, LEN):
             for inner, inner_type, attribute in fields(message(value)):
@@ -123,8 +123,8 @@ def _resource_metrics(data: memoryview, resource: dict[str, str]) -> Iterator[Da
                     yield from _metric(message(metric))
 
 
-def _metric(data: memoryview) -> Iterator[DataPoint]:
-    name, kind, content = "", 0, memoryview(b"")
+def _metric(data: bytes) -> Iterator[DataPoint]:
+    name, kind, content = "", 0, b""
     for number, wire_type, value in fields(data):
         if (number, wire_type) == (1, LEN):
             name = text(value)
@@ -132,7 +132,7 @@ def _metric(data: memoryview) -> Iterator[DataPoint]:
             kind, content = number, message(value)
     if not kind:
         return
-    raw_points: list[memoryview] = []
+    raw_points: list[bytes] = []
     is_delta = is_monotonic = False
     for number, wire_type, value in fields(content):
         if (number, wire_type) == (1, LEN):
@@ -148,7 +148,7 @@ def _metric(data: memoryview) -> Iterator[DataPoint]:
             yield DataPoint(name, _KINDS[kind], attributes, point, time_ns, is_delta, is_monotonic)
 
 
-def _number_point(data: memoryview, kind: int) -> tuple[dict[str, str], int, float | None]:
+def _number_point(data: bytes, kind: int) -> tuple[dict[str, str], int, float | None]:
     """One without a value says that there is none."""
     attributes: dict[str, str] = {}
     time_ns = 0
@@ -165,7 +165,7 @@ def _number_point(data: memoryview, kind: int) -> tuple[dict[str, str], int, flo
     return attributes, time_ns, found
 
 
-def _distribution_point(data: memoryview, kind: int) -> tuple[dict[str, str], int, Buckets]:
+def _distribution_point(data: bytes, kind: int) -> tuple[dict[str, str], int, Buckets]:
     attributes: dict[str, str] = {}
     time_ns = count = 0
     total = 0.0
@@ -190,7 +190,7 @@ def _distribution_point(data: memoryview, kind: int) -> tuple[dict[str, str], in
     return attributes, time_ns, Buckets(count, total, tuple(bounds) if counts else (), tuple(counts))
 
 
-def _key_value(data: memoryview) -> tuple[str, str]:
+def _key_value(data: bytes) -> tuple[str, str]:
     key = shown = ""
     for number, wire_type, value in fields(data):
         if (number, wire_type) == (1, LEN):
@@ -200,7 +200,7 @@ def _key_value(data: memoryview) -> tuple[str, str]:
     return key, shown
 
 
-def _any_value(data: memoryview) -> str:
+def _any_value(data: bytes) -> str:
     """An AnyValue: 1 string, 2 bool, 3 int64, 4 double; lists, maps and bytes are nothing."""
     shown = ""
     for number, wire_type, value in fields(data):

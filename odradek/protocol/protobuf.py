@@ -24,37 +24,50 @@ I32: Final = 5
 
 _UINT64_MASK: Final = (1 << 64) - 1
 _MOST_BITS: Final = 64
+# What a byte of a varint has that no other one follows.
+_MOST_OF_A_BYTE: Final = 0x7F
 _MOST_NUMBER: Final = (1 << 29) - 1
 _DOUBLE: Final = struct.Struct("<d")
 _FIXED64: Final = struct.Struct("<Q")
 _SFIXED64: Final = struct.Struct("<q")
 
 # A varint as an unsigned integer, or the bytes of the others.
-Value = int | memoryview
+Value = int | bytes
 
 
-def fields(message: memoryview) -> Iterator[tuple[int, int, Value]]:
+def fields(message: bytes) -> Iterator[tuple[int, int, Value]]:
     """(number, wire type, value) of each field in order. Raises MalformedMessage."""
     position, end = 0, len(message)
     while position < end:
-        key, position = _varint(message, position)
+        key = message[position]
+        position += 1
+        # Nearly all keys and lengths are a single byte.
+        if key > _MOST_OF_A_BYTE:
+            key, position = _varint(message, position - 1)
         number, wire_type = key >> 3, key & 7
         if not 0 < number <= _MOST_NUMBER:
             raise MalformedMessage(f"protobuf: field number {number}")
-        if wire_type == VARINT:
+        if wire_type == LEN:
+            if position < end and message[position] <= _MOST_OF_A_BYTE:
+                size = message[position]
+                position += 1
+            else:
+                size, position = _varint(message, position)
+        elif wire_type == I64:
+            size = 8
+        elif wire_type == I32:
+            size = 4
+        elif wire_type == VARINT:
             value, position = _varint(message, position)
             yield number, wire_type, value
             continue
-        if wire_type == LEN:
-            size, position = _varint(message, position)
-        elif wire_type in (I64, I32):
-            size = 8 if wire_type == I64 else 4
         else:
             raise MalformedMessage(f"protobuf: wire type {wire_type}")
-        if size > end - position:
-            raise MalformedMessage(f"protobuf: a field of {size} bytes where {end - position} are left")
-        yield number, wire_type, message[position : position + size]
+        start = position
         position += size
+        if position > end:
+            raise MalformedMessage(f"protobuf: a field of {size} bytes where {end - start} are left")
+        yield number, wire_type, message[start:position]
 
 
 def text(value: Value) -> str:
@@ -65,7 +78,7 @@ def text(value: Value) -> str:
         raise MalformedMessage(f"protobuf: {error}") from None
 
 
-def message(value: Value) -> memoryview:
+def message(value: Value) -> bytes:
     """The bytes of an inner message."""
     return _bytes(value)
 
@@ -102,14 +115,14 @@ def packed_fixed64(value: Value) -> list[int]:
     return [each for (each,) in _FIXED64.iter_unpack(_packed(value))]
 
 
-def _varint(data: memoryview, position: int) -> tuple[int, int]:
+def _varint(data: bytes, position: int) -> tuple[int, int]:
     value = shift = 0
     try:
         while True:
             byte = data[position]
             position += 1
             value |= (byte & 0x7F) << shift
-            if byte < 0x80:
+            if byte <= _MOST_OF_A_BYTE:
                 return value & _UINT64_MASK, position
             shift += 7
             if shift >= _MOST_BITS + 6:
@@ -118,20 +131,20 @@ def _varint(data: memoryview, position: int) -> tuple[int, int]:
         raise MalformedMessage("protobuf: it ends within a varint") from None
 
 
-def _bytes(value: Value) -> memoryview:
+def _bytes(value: Value) -> bytes:
     if isinstance(value, int):
         raise MalformedMessage("protobuf: a field of another type")
     return value
 
 
-def _fixed(value: Value) -> memoryview:
+def _fixed(value: Value) -> bytes:
     data = _bytes(value)
     if len(data) != _DOUBLE.size:
         raise MalformedMessage("protobuf: a field of another type")
     return data
 
 
-def _packed(value: Value) -> memoryview:
+def _packed(value: Value) -> bytes:
     data = _bytes(value)
     if len(data) % _DOUBLE.size:
         raise MalformedMessage(f"protobuf: {len(data)} bytes of packed numbers")

@@ -81,8 +81,10 @@ def _read(broker: MeteredBroker) -> Iterator[Reading]:
     yield THROTTLED, [((), counts.throttled)]
     yield PUSHED, [((), counts.pushes)]
     yield REFUSED, [((), counts.refused_pushes)]
-    yield LEFT_OUT, [((), manager.received.left_out)]
-    yield from _of_clients(manager.received)
+    received = manager.received
+    yield LEFT_OUT, [((), 0 if received is None else received.left_out)]
+    if received is not None:
+        yield from _of_clients(received)
 
 
 class _Family:

@@ -16,7 +16,6 @@ from uuid import UUID
 
 from odradek.broker.logging import log
 from odradek.broker.telemetry.client_instance import ClientInstance
-from odradek.broker.telemetry.received import Push, ReceivedMetrics, read_push
 from odradek.broker.telemetry.subscriptions import Subscription, asked_of, id_text, subscription_of
 from odradek.protocol.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from odradek.broker.metadata.delta import MetadataDelta
     from odradek.broker.metadata.image import MetadataImage
     from odradek.broker.replica.inspections import Inspections
+    from odradek.broker.telemetry.received import Push, ReceivedMetrics
     from odradek.protocol.message_types.push_telemetry import PushTelemetryRequest
     from odradek.protocol.otlp_metrics import ClientMetrics
     from odradek.timing.clock import Clock
@@ -44,8 +44,10 @@ _RESERVED_IDS: Final = frozenset({UUID(int=1)})
 _MOST_INSTANCES: Final = 16_384
 _EXPIRY_MS: Final = 60_000
 _EXPIRY_INTERVALS: Final = 3
-# Decoded within the request up to here, else in a thread: some milliseconds.
+# Decoded within the request up to here, when it is decompressed, else in a thread: some milliseconds.
 _AT_ONCE_BYTES: Final = 16 * 1024
+# How much larger than ``telemetry.max.bytes`` a push may be when it is decompressed.
+_MOST_EXPANSION: Final = 16
 _MAY_GET_AGAIN: Final = frozenset({ErrorCode.UNKNOWN_SUBSCRIPTION_ID, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE})
 
 
@@ -77,7 +79,8 @@ class ClientMetricsManager:
 
     def __init__(self, surroundings: TelemetrySurroundings, image: MetadataImage) -> None:
         self._around = surroundings
-        self.received = ReceivedMetrics()
+        # Made, and what reads pushes imported, with the first push.
+        self.received: ReceivedMetrics | None = None
         self.counts = TelemetryCounts()
         # Who is told of each push.
         self.on_push: Callable[[Push], None] | None = None
@@ -129,18 +132,19 @@ class ClientMetricsManager:
         if code != ErrorCode.NONE or not request.metrics:
             instance.last_error = code
             return code
-        read = partial(read_push, bytes(request.metrics), request.compression_type, self._around.max_bytes())
+        from odradek.broker.telemetry.received import read_push
+
+        read = partial(read_push, bytes(request.metrics), request.compression_type)
+        take = partial(self._take, context, instance, is_terminating=request.terminating)
         if len(request.metrics) <= _AT_ONCE_BYTES:
             try:
-                metrics: ClientMetrics | KafkaError = read()
+                return take(read(_AT_ONCE_BYTES))
             except KafkaError as error:
-                metrics = error
-            return self._take(context, instance, metrics, is_terminating=request.terminating)
+                if error.code != ErrorCode.TELEMETRY_TOO_LARGE:
+                    return take(error)
         reply: Reply[ErrorCode] = Reply()
-        self._around.inspections.run(
-            lambda _pause: read(),
-            lambda found: reply.complete(self._take(context, instance, found, is_terminating=request.terminating)),
-        )
+        limit_bytes = self._around.max_bytes() * _MOST_EXPANSION
+        self._around.inspections.run(lambda _pause: read(limit_bytes), lambda found: reply.complete(take(found)))
         return reply
 
     def lost(self, session: Session) -> None:
@@ -175,6 +179,8 @@ class ClientMetricsManager:
             instance.last_error = code
             self._tell_refused(context, instance, code, metrics.reason)
             return code
+        from odradek.broker.telemetry.received import Push, ReceivedMetrics
+
         self.counts.pushes += 1
         instance.last_error = ErrorCode.NONE
         now_ms = self._around.clock.now_ms()
@@ -182,6 +188,7 @@ class ClientMetricsManager:
         push = Push(instance.instance_id, attributes, metrics, now_ms, is_terminating)
         # The client may have gone while its push was decoded.
         if instance.instance_id in self._instances:
+            self.received = self.received or ReceivedMetrics()
             self.received.add(push)
         if self.on_push is not None:
             self.on_push(push)
@@ -231,7 +238,8 @@ class ClientMetricsManager:
         instance = self._instances.pop(instance_id, None)
         if instance is not None:
             instance.cancel_expiry()
-        self.received.forget(instance_id)
+        if self.received is not None:
+            self.received.forget(instance_id)
 
     def _new_id(self) -> UUID:
         while True:

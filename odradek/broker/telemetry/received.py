@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from odradek.protocol.compression import TooMuchData, decompressed_view
+from odradek.protocol.compression import TooMuchData, decompress
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
 from odradek.protocol.otlp_metrics import Buckets, TooManyPoints, decode
 
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 MOST_POINTS: Final = 20_000
 _MOST_SERIES: Final = 5_000
 _MOST_SERIES_IN_ALL: Final = 100_000
-# How much larger than ``telemetry.max.bytes`` a push may be when it is decompressed.
-_MOST_EXPANSION: Final = 16
 
 # The name of a metric, and the attributes of a data point in order.
 Series = tuple[str, tuple[tuple[str, str], ...]]
@@ -39,10 +37,10 @@ class Push(NamedTuple):
     is_terminating: bool
 
 
-def read_push(data: bytes, compression: int, max_bytes: int) -> ClientMetrics:
-    """Decompress and decode. Raises KafkaError: INVALID_RECORD, TELEMETRY_TOO_LARGE."""
+def read_push(data: bytes, compression: int, limit_bytes: int) -> ClientMetrics:
+    """Decompress and decode. Raises KafkaError: INVALID_RECORD, TELEMETRY_TOO_LARGE beyond ``limit_bytes`` when decompressed."""
     try:
-        return decode(memoryview(decompressed_view(compression, data, max_bytes * _MOST_EXPANSION)), MOST_POINTS)
+        return decode(decompress(compression, data, limit_bytes), MOST_POINTS)
     except (TooMuchData, TooManyPoints) as error:
         raise KafkaError(ErrorCode.TELEMETRY_TOO_LARGE, error.reason) from None
     except MalformedMessage as error:

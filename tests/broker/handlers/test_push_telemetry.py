@@ -31,6 +31,8 @@ def pushes(broker):
 
 
 def held(broker):
+    if broker.telemetry.received is None:
+        return {}
     return {series[0]: point.value for _, _, points in broker.telemetry.received.all() for series, point in points.items()}
 
 

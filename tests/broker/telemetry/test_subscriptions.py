@@ -61,14 +61,19 @@ def test_an_attribute_beyond_a_thousand_letters_matches_nothing():
 
 
 # As Apache Kafka 4.3.1 computed them.
+PREFIXES = "org.apache.kafka.producer.,org.apache.kafka.consumer.,a,b,aa,bB,org.apache.kafka.client.connection,z"
 KAFKAS_IDS = {
-    ("", 300_000): -1517855777,
+    (PREFIXES, 250_000): 940162335,
+    ("a,b", 200_000): 19487749,
+    ("*", 150_000): 1322090239,
+    ("", 300_000): -1517855779,
 }
 
 
 @pytest.mark.parametrize(("metrics", "interval_ms"), KAFKAS_IDS)
 def test_the_id_is_kafkas(metrics, interval_ms):
-    assert asked({"metrics": metrics, "interval.ms": str(interval_ms)}).subscription_id == KAFKAS_IDS[metrics, interval_ms]
+    told = asked_of([subscription_of({"metrics": metrics, "interval.ms": str(interval_ms)})], {}, UUID(int=ID.int + 2))
+    assert told.subscription_id == KAFKAS_IDS[metrics, interval_ms]
 
 
 def test_the_id_changes_with_prefixes_interval_and_client():

@@ -1,6 +1,7 @@
 """Slice ``telemetry``: the configs of client metrics, and clients that ask for their subscription and push (KIP-714).
 
-A client instance is known until its connection closes, so each script may have the same ids. An id below 2**64 is one of a
+The last client instance of a connection is known until that closes, so each has one of its own, and each run of a script may have
+the same ids. An id below 2**64 is one of a
 script's own, of which both brokers compute the same subscription id.
 """
 
@@ -66,7 +67,7 @@ def get(label: str, number: int, until_ms: int | None = None) -> Step:
     """Ask for the subscription; again until it has this interval."""
     until = None if until_ms is None else ("push_interval_ms", (until_ms,))
     bind = {f"subscription{number}": "subscription_id"}
-    return Step(label, ASKED, 0, {"client_instance_id": own_id(number)}, bind=bind, until=until)
+    return Step(label, ASKED, 0, {"client_instance_id": own_id(number)}, bind=bind, until=until, connection=f"c{number}")
 
 
 def push(label: str, number: int, metrics: bytes = METRICS, *, compression: int = NONE, **fields: Any) -> Step:
@@ -79,7 +80,7 @@ def push(label: str, number: int, metrics: bytes = METRICS, *, compression: int 
         "metrics": metrics,
         **fields,
     }
-    return Step(label, ApiKey.PUSH_TELEMETRY, 0, told)
+    return Step(label, ApiKey.PUSH_TELEMETRY, 0, told, connection=f"c{number}")
 
 
 def configs() -> Iterator[Step]:
@@ -216,7 +217,6 @@ def matching() -> Iterator[Step]:
         ),
         50,
     ):
-        interval_ms = 1_000_000 + number
         yield alter("", [("metrics", "m", SET), ("interval.ms", str(200_000 + number), SET), ("match", match, SET)])
         # By this one the change is known to have come; it has the longer interval.
         yield subscribe(number, metrics="o", interval_ms=299_000, name="@other")
@@ -225,7 +225,8 @@ def matching() -> Iterator[Step]:
             ASKED,
             0,
             {"client_instance_id": own_id(number)},
-            until=("push_interval_ms", (200_000 + number, 299_000, interval_ms)),
+            until=("push_interval_ms", (200_000 + number, 299_000)),
+            connection=f"c{number}",
         )
     yield unsubscribe()
     yield unsubscribe("@other")
