@@ -8,6 +8,7 @@ from confluent_kafka import Consumer, Producer
 from benchmarks import kafka_jars
 from odradek.protocol.otlp_metrics import MetricKind
 from odradek.testing import Broker
+from tests.campaigns.kafka_tools.kafka_broker import until
 
 SENT = "org.apache.kafka.producer.record.send.total"
 CONNECTIONS = "org.apache.kafka.producer.connection.creation.total"
@@ -66,11 +67,11 @@ def test_a_consumer_tells_its_group(broker):
 
 def test_clients_that_nobody_asks_ask_once_and_push_nothing(broker):
     producer = produce(broker, **{"client.id": "app"})
-    asked = broker.timeline.where(api="GetTelemetrySubscriptions")
-    assert len(asked) == 1
+    until(lambda: len(broker.timeline.where(api="GetTelemetrySubscriptions")) > 0)
+    del producer
+    assert len(broker.timeline.where(api="GetTelemetrySubscriptions")) == 1
     assert len(broker.timeline.where(api="PushTelemetry")) == 0
     assert broker.client_metrics().pushes == ()
-    del producer
 
 
 def test_a_client_whose_metrics_are_refused_goes_on(broker):

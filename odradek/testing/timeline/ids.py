@@ -13,7 +13,14 @@ from uuid import UUID
 from odradek.protocol.record_batch import batch_crc, iter_batches
 
 # Fields that hold an id which a broker draws, and the kind of the id. UUIDs are ids wherever they stand.
-_KINDS: Final = {"member_id": "member", "leader": "member", "producer_id": "producer", "session_id": "session"}
+_KINDS: Final = {
+    "member_id": "member",
+    "leader": "member",
+    "producer_id": "producer",
+    "session_id": "session",
+    # Of client telemetry: it is made of the client instance's id.
+    "subscription_id": "subscription",
+}
 _UUID: Final = "uuid"
 # Where a batch has its checksum and its producer's id.
 _CRC_AT, _PRODUCER_ID_AT = 17, 43
@@ -74,6 +81,8 @@ def kind_of(field: str, value: object) -> str | None:
     if kind is None or isinstance(value, bool) or value is None:
         return None
     if isinstance(value, int):
+        if kind == "subscription":
+            return kind
         # -1 is no producer, session 0 no session; a leader that is a number is a node.
         return kind if kind != "member" and value >= (kind == "session") else None
     return kind if value != "" else None
