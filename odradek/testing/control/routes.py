@@ -8,6 +8,7 @@ from odradek.testing.control import rendering
 from odradek.testing.control.fields import BadRequest, Field, Json
 from odradek.testing.control.kit_routes import KIT_ROUTES
 from odradek.testing.control.route import Call, Missing, Route
+from odradek.testing.control.telemetry_routes import TELEMETRY_ROUTES
 from odradek.testing.topics import NewTopic
 from odradek.testing.waiting import DEFAULT_WITHIN_S
 
@@ -149,7 +150,7 @@ ROUTES = (
     Route(
         "POST",
         "/wait",
-        "Answers when a group, a transactional id or a topic is as asked; 409 says what was there instead.",
+        "Answers when a group, a transactional id, a topic or a client is as asked; 409 says what was there instead.",
         _wait,
         {
             "group": Field("string", "a group"),
@@ -160,6 +161,9 @@ ROUTES = (
             "lag": Field("integer", "of a group: no more than this"),
             "records": Field("integer", "of a topic: as many at least"),
             "isolation_level": _ISOLATION,
+            "client_id": Field("string", "or a client that pushes its metrics"),
+            "pushes": Field("integer", "of a client: as many at least"),
+            "metric": Field("string", "of a client: that it has pushed this one"),
             "within": Field("number", "seconds, 10 if it is left out"),
         },
     ),
@@ -185,4 +189,5 @@ ROUTES = (
     Route("POST", "/broker/start", "Start the broker again, at the same address.", _start),
     Route("GET", "/log", "The last lines that the broker has logged.", _log),
     *KIT_ROUTES,
+    *TELEMETRY_ROUTES,
 )
