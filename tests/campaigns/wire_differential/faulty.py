@@ -60,6 +60,12 @@ FAULTS = {
         "list_offsets", lambda answer: answer._replace(topics=()), "valid/LIST_OFFSETS/v11", "LIST_OFFSETS topics[]"
     ),
     "closed": Fault("list_groups", lambda _answer: CLOSE_CONNECTION, "valid/LIST_GROUPS/v5", "LIST_GROUPS connection"),
+    "subscription": Fault(
+        "get_telemetry_subscriptions",
+        lambda answer: answer._replace(subscription_id=answer.subscription_id ^ 1),
+        "valid/GET_TELEMETRY_SUBSCRIPTIONS/v0",
+        "GET_TELEMETRY_SUBSCRIPTIONS subscription_id",
+    ),
     "silent": Fault("delete_groups", _silent, "valid/DELETE_GROUPS/v2", "DELETE_GROUPS connection"),
 }
 
