@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from kio.schema.index import schema_name_map
 
 from odradek.protocol.api_keys import NEWEST_VERSION, ApiKey
+from odradek.protocol.hidden_fields import SECRETS
 from odradek.protocol.schemas import FieldSpec, field_specs, load
 
 PACKAGE = Path(__file__).resolve().parent.parent / "odradek/protocol/message_types"
@@ -54,17 +55,6 @@ OLDER_FIELDS: dict[ApiKey, dict[str, dict[str, str]]] = {
 OLDER_STRUCTS: dict[ApiKey, dict[str, int]] = {ApiKey.UPDATE_FEATURES: {"UpdatableFeatureResult": 1}}
 # Requests with handwritten classes, because their batches stay in the frame.
 BY_HAND = {"ProduceRequest": "odradek.protocol.produce_request"}
-
-# What must not be in anybody's log: ``repr`` leaves the values of these fields out.
-SECRETS = {
-    "SaslAuthenticateRequest": {"auth_bytes"},
-    "SaslAuthenticateResponse": {"auth_bytes"},
-    "ScramCredentialUpsertion": {"salt", "salted_password"},
-    "CreateDelegationTokenResponse": {"hmac"},
-    "RenewDelegationTokenRequest": {"hmac"},
-    "ExpireDelegationTokenRequest": {"hmac"},
-    "DescribedDelegationToken": {"hmac"},
-}
 
 _PYTHON_TYPES = {"string": "str", "bytes": "bytes", "records": "Sized", "bool": "bool", "uuid": "UUID", "float64": "float"}
 _IMPORTS = {"Sequence": "collections.abc", "Sized": "collections.abc", "UUID": "uuid"}

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from odradek.broker.controller_server import ControllerListeners
     from odradek.broker.network.sasl_listeners import SaslListeners
     from odradek.broker.network.tls_front import TlsFront
-    from odradek.broker.sasl.scram import ScramCredential
+    from odradek.broker.sasl.scram import ScramCredential, TokenCredential
+    from odradek.broker.sasl.token_credentials import TokenCredentials
     from odradek.protocol.scram import ScramMechanism
     from odradek.storage.filesystem import FileSystem
     from odradek.timing.background import Background
@@ -54,6 +55,7 @@ class BrokerServer:
         self._listeners = Listeners(self._make_connection)
         self._max_frame_bytes: int = config["socket.request.max.bytes"]
         self._sasl: SaslListeners | None = None
+        self._token_credentials: TokenCredentials | None = None
         self._tls: TlsFront | None = None
         # Of the controller, where it is in this process and listens for other brokers.
         self._controller_listeners: ControllerListeners | None = None
@@ -150,13 +152,27 @@ class BrokerServer:
         from odradek.broker.sasl.listeners import SaslServices
         from odradek.broker.sasl.scram import new_nonce
 
-        services = SaslServices(self._scram_credential, new_nonce, self.broker.clock, self.broker.background)
+        services = SaslServices(
+            self._scram_credential, new_nonce, self.broker.clock, self.broker.background, self._token_credential
+        )
         self._sasl = SaslListeners(self.broker, self.connections, names, services, self._max_frame_bytes)
         config.watch(self._sasl.check, self._sasl.reload)
 
     def _scram_credential(self, user: str, mechanism: ScramMechanism) -> ScramCredential | None:
         """What the image has now: another one may have taken its place since the start."""
         return self.broker.controller.image.kept.scram_credential(user, mechanism)
+
+    def _token_credential(self, token_id: str, mechanism: ScramMechanism) -> TokenCredential | None:
+        if not self.broker.delegation_tokens.is_enabled:
+            return None
+        if self._token_credentials is None:
+            from odradek.broker.sasl.token_credentials import TokenCredentials
+
+            tokens = self.broker.delegation_tokens
+            self._token_credentials = TokenCredentials(
+                lambda: self.broker.controller.image.kept.delegation_tokens, tokens.hmac_of
+            )
+        return self._token_credentials.find(token_id, mechanism)
 
     def _make_connection(self, listener_name: str) -> asyncio.BaseProtocol:
         connection = Connection(self.broker.dispatcher, self.connections, listener_name, self._max_frame_bytes)

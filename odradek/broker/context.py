@@ -5,7 +5,17 @@ from typing import ClassVar, Final
 from odradek.protocol.api_keys import ApiKey
 from odradek.timing.reply import Reply
 
-__all__ = ["ANONYMOUS", "CLOSE_CONNECTION", "NO_RESPONSE", "OwnSession", "Reply", "RequestContext", "Session", "Signal"]
+__all__ = [
+    "ANONYMOUS",
+    "CLOSE_CONNECTION",
+    "NO_RESPONSE",
+    "ForwardedSession",
+    "OwnSession",
+    "Reply",
+    "RequestContext",
+    "Session",
+    "Signal",
+]
 
 # The principal of a client that has not authenticated, in the form that Kafka's ACLs name it.
 ANONYMOUS: Final = "User:ANONYMOUS"
@@ -19,13 +29,17 @@ class Session:
 
     # Whether this process asks itself.
     is_own: ClassVar[bool] = False
+    # Whether a broker asks for its client.
+    is_forwarded: ClassVar[bool] = False
 
-    __slots__ = ("client_software_name", "client_software_version", "listener_name", "peer", "principal")
+    __slots__ = ("client_software_name", "client_software_version", "listener_name", "peer", "principal", "token_authenticated")
 
     def __init__(self, listener_name: str, peer: tuple[str, int], principal: str = ANONYMOUS) -> None:
         self.listener_name = listener_name
         self.peer = peer
         self.principal = principal
+        # Whether the client has shown a delegation token.
+        self.token_authenticated = False
         self.client_software_name: str | None = None
         self.client_software_version: str | None = None
 
@@ -36,6 +50,14 @@ class OwnSession(Session):
     __slots__ = ()
 
     is_own: ClassVar[bool] = True
+
+
+class ForwardedSession(Session):
+    """Stands for the client of a broker that has forwarded a request."""
+
+    __slots__ = ()
+
+    is_forwarded: ClassVar[bool] = True
 
 
 class RequestContext:

@@ -6,6 +6,7 @@ Kafka's class is ControllerServer.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Final, Protocol
 
 from odradek.broker.authorizer.configured import authorization
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from odradek.broker.config.broker_config import BrokerConfig
     from odradek.broker.config.endpoints import Endpoint
     from odradek.broker.context import Session
+    from odradek.broker.metadata.delegation_tokens import DelegationTokens
     from odradek.broker.served import Handler
     from odradek.protocol.api_keys import ApiKey
     from odradek.storage.data_directory import DirectoryIdentity
@@ -91,6 +93,7 @@ class ControllerNode:
         self.partition_directories = _NoPartitions()
         self._timer = host.timer
         self._fail = host.fail
+        self.new_uuid = host.new_uuid
         self._incarnation_id = host.new_uuid()
         self._is_closed = False
         now_ms = host.clock.now_ms()
@@ -130,6 +133,13 @@ class ControllerNode:
         self.authorization = authorization(host.config, host.clock)
         self.dispatcher = Dispatcher(self, host.clock, SERVED, self._handlers())
 
+    @cached_property
+    def delegation_tokens(self) -> DelegationTokens:
+        """What is decided about delegation tokens."""
+        from odradek.broker.metadata.delegation_tokens import DelegationTokens
+
+        return DelegationTokens(self.config)
+
     def _handlers(self) -> Callable[[ApiKey], Handler]:
         """What loads handlers, which ask the authorizer first if there is one."""
         if self.authorization is None:
@@ -146,6 +156,10 @@ class ControllerNode:
         broker_log.info("controller leads", node=self.node_id, epoch=self.leader.epoch, end_offset=self.log.end_offset)
         self.controller.write([self._registration()])
         self.controller.start(self._timer)
+        if self.config["delegation.token.secret.key"]:
+            from odradek.broker.metadata.token_expiry import TokenExpiry
+
+            TokenExpiry(self.controller, self._timer, self.config).start()
         self._be_idle_later()
 
     def answer(self, frame: bytes, session: Session) -> Reply[bytes | KafkaError]:

@@ -25,6 +25,7 @@ from odradek.broker.handlers.in_pieces import IN_PIECES, LARGE_ANSWERS, NEVER_SL
 from odradek.broker.line_limit import LineLimit
 from odradek.broker.logging import log as broker_log
 from odradek.broker.metadata.auto_topic_creation import AutoTopicCreation
+from odradek.broker.metadata.controller import Controller
 from odradek.broker.metadata.publishing import PublishingOrder
 from odradek.broker.network.dispatch import Dispatcher
 from odradek.broker.network.large_requests import LargeRequests
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from odradek.broker.config.endpoints import Endpoint
     from odradek.broker.metadata.cluster import Cluster
     from odradek.broker.metadata.cluster_metadata import ClusterMetadata
+    from odradek.broker.metadata.delegation_tokens import DelegationTokens
     from odradek.broker.network.connection_registry import ConnectionRegistry
     from odradek.broker.network.gate import Gate
     from odradek.broker.replica.delayed_fetch import DelayedFetch
@@ -154,6 +156,13 @@ class Broker:
     def authorization(self) -> Authorization | None:
         """The authorizer; None where there is none."""
         return authorization(self.config, self.clock)
+
+    @cached_property
+    def delegation_tokens(self) -> DelegationTokens:
+        """What is decided about delegation tokens."""
+        from odradek.broker.metadata.delegation_tokens import DelegationTokens
+
+        return DelegationTokens(self.config)
 
     @cached_property
     def telemetry(self) -> ClientMetricsManager:
@@ -299,6 +308,10 @@ class Broker:
         self.groups.start()
         self.transactions.start()
         self.moves.resume()
+        if self.config["delegation.token.secret.key"] and isinstance(self.controller, Controller):
+            from odradek.broker.metadata.token_expiry import TokenExpiry
+
+            TokenExpiry(self.controller, self.timer, self.config).start()
 
     async def stop(self) -> None:
         """Answer the requests that wait, then close."""

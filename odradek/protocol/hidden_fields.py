@@ -1,6 +1,17 @@
-"""How a message is shown that has secrets in it: tokens, salts, salted passwords."""
+"""The secrets in messages: tokens, HMACs, salts, salted passwords. They are in nobody's log, and in no file."""
 
-from typing import Any
+from typing import Any, Final
+
+# By the name of the struct.
+SECRETS: Final = {
+    "SaslAuthenticateRequest": {"auth_bytes"},
+    "SaslAuthenticateResponse": {"auth_bytes"},
+    "ScramCredentialUpsertion": {"salt", "salted_password"},
+    "CreateDelegationTokenResponse": {"hmac"},
+    "RenewDelegationTokenRequest": {"hmac"},
+    "ExpireDelegationTokenRequest": {"hmac"},
+    "DescribedDelegationToken": {"hmac"},
+}
 
 
 def shown(message: Any, *hidden: str) -> str:

@@ -10,6 +10,7 @@ from odradek.broker.authorization import (
     group_offsets,
     groups,
     records,
+    tokens,
     topic_changes,
     transactions,
     whole,
@@ -43,6 +44,7 @@ _OF_METADATA: Final[dict[ApiKey, Rule]] = {
     ApiKey.CREATE_ACLS: whole.acl_change(AclOperation.ALTER),
     ApiKey.DELETE_ACLS: whole.acl_change(AclOperation.ALTER),
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: _ALTER,
+    ApiKey.CREATE_DELEGATION_TOKEN: tokens.create_delegation_token,
 }
 
 OF_BROKERS: Final[Mapping[ApiKey, Rule]] = _OF_METADATA | {
@@ -69,6 +71,7 @@ OF_BROKERS: Final[Mapping[ApiKey, Rule]] = _OF_METADATA | {
     ApiKey.TXN_OFFSET_COMMIT: group_offsets.txn_offset_commit,
     ApiKey.ALTER_REPLICA_LOG_DIRS: _ALTER,
     ApiKey.DESCRIBE_LOG_DIRS: _DESCRIBE,
+    ApiKey.DESCRIBE_DELEGATION_TOKEN: tokens.describe_delegation_token,
     ApiKey.DELETE_GROUPS: groups.delete_groups,
     ApiKey.OFFSET_DELETE: group_offsets.offset_delete,
     ApiKey.DESCRIBE_CLUSTER: descriptions.describe_cluster,
@@ -94,13 +97,15 @@ OF_CONTROLLERS: Final[Mapping[ApiKey, Rule]] = _OF_METADATA | {
     ApiKey.ASSIGN_REPLICAS_TO_DIRS: _CLUSTER_ACTION,
 }
 
-# Anybody is told the versions, may say who it is, and push what it is asked for. The protocols of groups that are not there are
-# refused whoever asks (``handlers.REFUSED``).
+# Anybody is told the versions, may say who it is, and push what it is asked for. Who may renew a delegation token or expire it
+# stands in the token. The protocols of groups that are not there are refused whoever asks (``handlers.REFUSED``).
 OPEN: Final = frozenset(
     {
         ApiKey.API_VERSIONS,
         ApiKey.SASL_HANDSHAKE,
         ApiKey.SASL_AUTHENTICATE,
+        ApiKey.RENEW_DELEGATION_TOKEN,
+        ApiKey.EXPIRE_DELEGATION_TOKEN,
         ApiKey.GET_TELEMETRY_SUBSCRIPTIONS,
         ApiKey.PUSH_TELEMETRY,
     }

@@ -34,6 +34,7 @@ from odradek.broker.quorum.forwarding import ForwardingGate
 from odradek.broker.quorum.membership import MembershipLost
 from odradek.broker.quorum.producer_id_blocks import ProducerIdBlocks
 from odradek.broker.replica.replica_fetcher import FetcherConfig
+from odradek.broker.token_requests import is_refused_here
 from odradek.protocol.message_types.broker_registration import Listener
 from odradek.storage.checkpoints import HIGH_WATERMARK_FILE
 
@@ -109,7 +110,7 @@ class ClusterMember:
         self.lifecycle = BrokerLifecycle(
             registration, channel, lambda: source.applied_offset - 1, timer, random, _lifecycle_config(config)
         )
-        self.forwarding = ForwardingGate(channel)
+        self.forwarding = ForwardingGate(channel, partial(is_refused_here, config))
         self._blocks = ProducerIdBlocks(channel, node_id, self._epoch)
         self._alter_partitions = AlterPartitions(channel, timer, node_id, self._epoch)
         self._assignments = DirectoryAssignments(channel, timer, node_id, self._epoch)

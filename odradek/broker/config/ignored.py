@@ -41,10 +41,6 @@ _BY_REASON = {
         sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.jwt.validator.class sasl.oauthbearer.scope
         sasl.oauthbearer.token.endpoint.url
     """,
-    "there are no delegation tokens": """
-        delegation.token.expiry.check.interval.ms delegation.token.expiry.time.ms delegation.token.max.lifetime.ms
-        delegation.token.secret.key
-    """,
     "TLS is OpenSSL's": """
         security.providers ssl.engine.factory.class ssl.keymanager.algorithm ssl.provider ssl.secure.random.implementation
         ssl.trustmanager.algorithm

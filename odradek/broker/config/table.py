@@ -8,10 +8,12 @@ from odradek.broker.config.table_sasl import SASL_SECTIONS
 from odradek.broker.config.table_server import SERVER_SECTIONS
 from odradek.broker.config.table_ssl import SSL_SECTIONS
 from odradek.broker.config.table_telemetry import TELEMETRY_SECTIONS
+from odradek.broker.config.table_tokens import TOKEN_SECTIONS
 from odradek.broker.config.table_topic import TOPIC_DEFINITIONS
 
 SECTIONS = (
-    SERVER_SECTIONS + SSL_SECTIONS + SASL_SECTIONS + QUORUM_SECTIONS + AUTHORIZER_SECTIONS + TELEMETRY_SECTIONS + LOG_SECTIONS
+    *(SERVER_SECTIONS + SSL_SECTIONS + SASL_SECTIONS + TOKEN_SECTIONS + QUORUM_SECTIONS + AUTHORIZER_SECTIONS),
+    *(TELEMETRY_SECTIONS + LOG_SECTIONS),
 )
 BROKER_CONFIGS: dict[str, ConfigDefinition] = {row.name: row for _, rows in SECTIONS for row in rows}
 TOPIC_CONFIGS: dict[str, ConfigDefinition] = {row.name: row for row in TOPIC_DEFINITIONS}

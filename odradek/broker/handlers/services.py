@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from uuid import UUID
 
     from odradek.broker.authorizer.access import Authorization
     from odradek.broker.config.broker_config import BrokerConfig
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from odradek.broker.metadata.cluster import Cluster
     from odradek.broker.metadata.cluster_metadata import ClusterMetadata
     from odradek.broker.metadata.controller import Controller
+    from odradek.broker.metadata.delegation_tokens import DelegationTokens
     from odradek.broker.replica.delayed_fetch import DelayedFetch
     from odradek.broker.replica.fetch_sessions import FetchSessions
     from odradek.broker.replica.inspections import Inspections
@@ -110,6 +112,25 @@ class ControllerServices(TopicServices, Protocol):
     @property
     def controller(self) -> Controller:
         """The controller, with the image of what is committed."""
+
+
+class TokenServices(TopicServices, Protocol):
+    """Delegation tokens."""
+
+    @property
+    def delegation_tokens(self) -> DelegationTokens:
+        """What is decided about them."""
+
+
+class TokenChangeServices(TokenServices, ControllerServices, Protocol):
+    """Delegation tokens, and what changes them."""
+
+    @property
+    def clock(self) -> Clock:
+        """The node's clock."""
+
+    def new_uuid(self) -> UUID:
+        """A random UUID, by the node's seed."""
 
 
 class AclServices(Protocol):

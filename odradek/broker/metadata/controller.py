@@ -226,6 +226,10 @@ class Controller:
 
         return self._operate(lambda: alter(self.image, request))
 
+    def change(self, decide: Callable[[MetadataImage], tuple[T, Sequence[MetadataRecord]]]) -> Reply[T | KafkaError]:
+        """Commit what ``decide`` makes of the image; its answer, or the error that it raises."""
+        return self._operate(lambda: decide(self.image))
+
     def update_features(
         self, updates: Iterable[tuple[str, int, int]], *, validate_only: bool = False
     ) -> Reply[KafkaError | None]:

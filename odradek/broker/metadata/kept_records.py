@@ -1,10 +1,9 @@
 """The records that a cluster of one odradek broker has no use for, kept as Kafka wrote them.
 
 Registrations of brokers and controllers, quotas, credentials and tokens are replayed to what is left of them, so that a
-snapshot carries them on and an Apache Kafka that opens the directory later finds them. Access control entries and credentials are
-kept so, too: a broker with an authorizer acts on the first, and SASL listeners use the others (``sasl.scram``). Changes of
-partitions apply to the image's
-partitions, as Kafka's ``PartitionRegistration.merge`` applies them.
+snapshot carries them on and an Apache Kafka that opens the directory later finds them. Access control entries, credentials and
+delegation tokens are kept so, too: a broker with an authorizer acts on the first, and SASL listeners use the others
+(``sasl.scram``). Changes of partitions apply to the image's partitions, as Kafka's ``PartitionRegistration.merge`` applies them.
 """
 
 from __future__ import annotations
@@ -51,12 +50,10 @@ _KEYS: Final[dict[type[Any], tuple[str, ...]]] = {
     RegisterControllerRecord: ("controller_id",),
     ClientQuotaRecord: ("entity", "key"),
     UserScramCredentialRecord: ("name", "mechanism"),
-    DelegationTokenRecord: ("token_id",),
     ZkMigrationStateRecord: (),
 }
 _REMOVES: Final[dict[type[Any], type[Any]]] = {
     RemoveUserScramCredentialRecord: UserScramCredentialRecord,
-    RemoveDelegationTokenRecord: DelegationTokenRecord,
 }
 
 
@@ -74,11 +71,15 @@ class ImageTopics(Protocol):
 
 
 class KeptRecords:
-    """``brokers`` are the registrations by broker id, ``acls`` the access control entries by id. Changed only by ``replay``."""
+    """``brokers`` are the registrations by broker id, ``acls`` and ``delegation_tokens`` what there is by id.
+
+    Changed only by ``replay``.
+    """
 
     def __init__(self) -> None:
         self.brokers: dict[int, RegisterBrokerRecord] = {}
         self.acls: dict[UUID, AccessControlEntryRecord] = {}
+        self.delegation_tokens: dict[str, DelegationTokenRecord] = {}
         self._others: dict[tuple[object, ...], MetadataRecord] = {}
 
     def records(self) -> Iterator[MetadataRecord]:
@@ -87,6 +88,7 @@ class KeptRecords:
         yield from (record for record in others if isinstance(record, RegisterControllerRecord))
         yield from self.brokers.values()
         yield from (record for record in others if not isinstance(record, RegisterControllerRecord))
+        yield from self.delegation_tokens.values()
         yield from self.acls.values()
 
     def scram_credential(self, name: str, mechanism: int) -> UserScramCredentialRecord | None:
@@ -127,6 +129,10 @@ class KeptRecords:
             case RemoveAccessControlEntryRecord():
                 self.acls.pop(record.id, None)
                 delta.acls[record.id] = None
+            case DelegationTokenRecord():
+                self.delegation_tokens[record.token_id] = record
+            case RemoveDelegationTokenRecord():
+                self.delegation_tokens.pop(record.token_id, None)
             case NoOpRecord():
                 pass
             case _:

@@ -107,8 +107,8 @@ class SaslGuard:
                 if failure is not None:
                     self._tell(Refuse([], failure.cause, failure.user, authenticator.mechanism), session)
                 return chunks
-            case Authenticated(chunks, user):
-                self._let_in(session, user, is_again=is_again)
+            case Authenticated(chunks, user, by_token):
+                self._let_in(session, user, by_token=by_token, is_again=is_again)
                 return chunks
             case Refuse() as refusal:
                 return self._refuse(refusal, session)
@@ -126,9 +126,10 @@ class SaslGuard:
         """Take no more than the client needs to authenticate; a token may be a frame of its own, of any size."""
         self._connection.dispatch_by(self, 0, self._listener.max_receive_bytes, "sasl.server.max.receive.size")
 
-    def _let_in(self, session: Session, user: str, *, is_again: bool) -> None:
+    def _let_in(self, session: Session, user: str, *, by_token: bool, is_again: bool) -> None:
         """Requests go to dispatch itself, unless the session has an end that is to be watched."""
         session.principal = f"User:{user}"
+        session.token_authenticated = by_token
         if is_again:
             self._counts.succeeded_again += 1
         else:

@@ -3,9 +3,10 @@
     Envelope     the client's request, header included | its principal | its address, 4 or 16 bytes
     principal    int16 version 0 | type, name: compact strings | token authenticated: bool | tagged fields
 
-``ForwardingGate`` stands in front of the handlers: a request of an API in ``FORWARDED`` passes none of them. The controller
-answers in the version that the client has sent. A request that no controller answers within a minute is answered with
-REQUEST_TIMED_OUT; whether it was carried out is unknown then, as it is to a client of Kafka's.
+``ForwardingGate`` stands in front of the handlers: a request of an API in ``FORWARDED`` passes none of them, but for requests for
+delegation tokens that the broker itself has to refuse (``token_requests``). The controller answers in the version that the client
+has sent. A request that no controller answers within a minute is answered with REQUEST_TIMED_OUT; whether it was carried out is
+unknown then, as it is to a client of Kafka's.
 
 Kafka's class is ForwardingManagerImpl.
 """
@@ -36,6 +37,9 @@ FORWARDED: Final = frozenset(
         ApiKey.DELETE_TOPICS,
         ApiKey.CREATE_ACLS,
         ApiKey.DELETE_ACLS,
+        ApiKey.CREATE_DELEGATION_TOKEN,
+        ApiKey.RENEW_DELEGATION_TOKEN,
+        ApiKey.EXPIRE_DELEGATION_TOKEN,
         ApiKey.CREATE_PARTITIONS,
         ApiKey.ALTER_CONFIGS,
         ApiKey.INCREMENTAL_ALTER_CONFIGS,
@@ -55,15 +59,18 @@ _PRINCIPAL_VERSION: Final = Struct(">h").pack(0)
 
 
 class ForwardingGate:
-    """A Gate that answers with the controller's answers. Loop thread only."""
+    """A Gate that answers with the controller's answers, but for what is ``refused_here``. Loop thread only."""
 
-    def __init__(self, controller: Controller) -> None:
+    def __init__(self, controller: Controller, refused_here: Callable[[RequestContext], bool] | None = None) -> None:
         self._controller = controller
+        self._refused_here = refused_here
         self._under_way: set[asyncio.Task[None]] = set()
 
     def admit(self, context: RequestContext, request: object) -> object:
         """Part of Gate."""
-        return self.forward(context, request) if context.api_key in FORWARDED else None
+        if context.api_key not in FORWARDED or (self._refused_here is not None and self._refused_here(context)):
+            return None
+        return self.forward(context, request)
 
     def release(self, context: RequestContext, response: object) -> object:  # noqa: ARG002
         """Part of Gate."""
@@ -100,7 +107,7 @@ class ForwardingGate:
         frame = b"".join(request_encoder(context.api_key, context.version)(context.correlation_id, context.client_id, request))
         envelope = EnvelopeRequest(
             request_data=frame[_LENGTH_BYTES:],
-            request_principal=serialized_principal(context.session.principal),
+            request_principal=serialized_principal(context.session.principal, context.session.token_authenticated),
             client_host_address=_address_bytes(context.peer[0]),
         )
         response = await self._put(_ENVELOPE, envelope)
@@ -121,10 +128,10 @@ class ForwardingGate:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from error
 
 
-def serialized_principal(principal: str) -> bytes:
+def serialized_principal(principal: str, token_authenticated: bool = False) -> bytes:
     """``TYPE:NAME`` as Kafka's DefaultKafkaPrincipalBuilder serializes it."""
     kind, _, name = principal.partition(":")
-    return _PRINCIPAL_VERSION + _compact(kind) + _compact(name) + b"\0\0"
+    return _PRINCIPAL_VERSION + _compact(kind) + _compact(name) + bytes((token_authenticated, 0))
 
 
 def _compact(text: str) -> bytes:

@@ -53,10 +53,11 @@ class TellVersions:
 
 @dataclass(frozen=True, slots=True)
 class Authenticated:
-    """Send ``chunks``; the connection is that of ``user`` from now on."""
+    """Send ``chunks``; the connection is that of ``user`` from now on, let in by a delegation token or not."""
 
     chunks: list[Any] = field(repr=False)
     user: str
+    by_token: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +104,7 @@ class Authenticator:
 
     __slots__ = (
         "_began_again_ms",
+        "_is_by_token",
         "_is_told",
         "_mechanisms",
         "_server",
@@ -124,6 +126,7 @@ class Authenticator:
         # Of the session, once there is one.
         self.mechanism: str | None = None
         self.user: str | None = None
+        self._is_by_token = False
         # When the session is over (monotonic); None: never.
         self.expires_at_ms: float | None = None
         # When the client last began to authenticate again.
@@ -236,7 +239,7 @@ class Authenticator:
             return self._go_on(encode(correlation_id, SaslAuthenticateResponse(error_message="", auth_bytes=answer)))
         lifetime_ms = self._complete(user, wall_ms, monotonic_ms)
         response = SaslAuthenticateResponse(error_message="", auth_bytes=answer, session_lifetime_ms=lifetime_ms)
-        return Authenticated(encode(correlation_id, response), user)
+        return Authenticated(encode(correlation_id, response), user, self._is_by_token)
 
     def _take_bare_token(self, token: bytes, wall_ms: int, monotonic_ms: float) -> Outcome:
         try:
@@ -248,7 +251,7 @@ class Authenticator:
         if user is None:
             return self._go_on(chunks)
         self._complete(user, wall_ms, monotonic_ms)
-        return Authenticated(chunks, user)
+        return Authenticated(chunks, user, self._is_by_token)
 
     def _go_on(self, chunks: list[Any]) -> Respond:
         refusal = None if self._server is None else self._server.refusal
@@ -272,6 +275,7 @@ class Authenticator:
         server, self._server = self._server, None
         assert server is not None and self.mechanism is not None  # noqa: S101, PT018  begun with the state
         self.user = user
+        self._is_by_token = server.by_token
         limits = [max_ms] if (max_ms := self._mechanisms[self.mechanism].max_reauth_ms) > 0 else []
         if server.expires_ms is not None:
             limits.append(server.expires_ms - wall_ms)

@@ -13,7 +13,7 @@ from odradek.broker.config.sasl_config import MECHANISMS, OAUTHBEARER, PLAIN
 from odradek.broker.sasl.jaas import JaasError, LoginModule, parse_jaas
 from odradek.broker.sasl.oauthbearer import OAuthBearerServer
 from odradek.broker.sasl.plain import PlainServer, plain_users
-from odradek.broker.sasl.scram import ScramServer
+from odradek.broker.sasl.scram import ScramServer, no_token
 from odradek.protocol.scram import MECHANISMS as SCRAM
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from odradek.broker.config.sasl_config import SaslConfig
     from odradek.broker.sasl.mechanism import Mechanism, SaslServer
-    from odradek.broker.sasl.scram import ScramCredential
+    from odradek.broker.sasl.scram import ScramCredential, TokenCredential
     from odradek.broker.sasl.signing_keys import SigningKeys
     from odradek.protocol.scram import ScramMechanism
     from odradek.timing.background import Background
@@ -44,12 +44,13 @@ class EnabledMechanism:
 
 
 class SaslServices(NamedTuple):
-    """What mechanisms need of the broker: users' SCRAM credentials, nonces that nobody can guess, time, threads for fetches."""
+    """What mechanisms need of the broker: users' and tokens' SCRAM credentials, nonces, time, threads for fetches."""
 
     find_scram_credential: Callable[[str, ScramMechanism], ScramCredential | None]
     new_nonce: Callable[[], str]
     clock: Clock
     background: Background
+    find_token_credential: Callable[[str, ScramMechanism], TokenCredential | None] = no_token
 
 
 class SaslListener:
@@ -84,7 +85,10 @@ class SaslListener:
         def find(user: str) -> ScramCredential | None:
             return services.find_scram_credential(user, mechanism)
 
-        return EnabledMechanism(lambda: ScramServer(mechanism, find, services.new_nonce), max_reauth_ms)
+        def find_token(token_id: str) -> TokenCredential | None:
+            return services.find_token_credential(token_id, mechanism)
+
+        return EnabledMechanism(lambda: ScramServer(mechanism, find, services.new_nonce, find_token), max_reauth_ms)
 
 
 def _ensure_known(config: SaslConfig, names: tuple[str, ...]) -> None:

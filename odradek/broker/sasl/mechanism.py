@@ -34,6 +34,10 @@ class SaslServer(Protocol):
         """When the credential expires, in wall time; None: never."""
 
     @property
+    def by_token(self) -> bool:
+        """Whether the client has shown a delegation token."""
+
+    @property
     def refusal(self) -> AuthenticationFailed | None:
         """Why it has failed already, where the client has been told so in a token and is to say that it knows."""
 

@@ -39,6 +39,8 @@ class OAuthBearerServer:
 
     __slots__ = ("_validate", "expires_ms", "is_complete", "refusal", "user")
 
+    by_token = False
+
     def __init__(self, validate: Validate) -> None:
         self._validate = validate
         self.refusal: AuthenticationFailed | None = None

@@ -28,6 +28,7 @@ class PlainServer:
 
     __slots__ = ("_users", "is_complete", "user")
 
+    by_token = False
     expires_ms = None
     refusal = None
 

@@ -5,8 +5,9 @@
     client    c=channel binding,r=nonces[,extensions],p=proof
     broker    v=signature
 
-Channel binding and extensions are not looked at, as in Kafka's ScramSaslServer; ``tokenauth=true`` asks for a delegation token,
-which is not there. A user that is not known is refused at the first message, which is what Kafka does: who asks learns that.
+Channel binding and extensions are not looked at, as in Kafka's ScramSaslServer, but for ``tokenauth=true``: the name is the id of
+a delegation token then, the password its HMAC in base64, and the client is the token's owner. A user or a token that is not known
+is refused at the first message, which is what Kafka does: who asks learns that.
 """
 
 import re
@@ -37,7 +38,7 @@ _CLIENT_FIRST: Final = re.compile(
 _CLIENT_FINAL: Final = re.compile(
     rf"(?P<without_proof>c={_BASE64},r=(?P<nonce>{_NONCE}){_EXTENSIONS}),p=(?P<proof>{_BASE64})", re.DOTALL
 )
-_BY_DELEGATION: Final = "tokenauth=true"
+_BY_TOKEN: Final = re.compile(r",tokenauth=([^,]*)")
 
 
 class ScramCredential(Protocol):
@@ -65,7 +66,20 @@ def new_nonce() -> str:
     return secrets.token_urlsafe(24)
 
 
+class TokenCredential(NamedTuple):
+    """What is known of a delegation token: whom it lets in, until when in wall time, and what it is checked by."""
+
+    owner: str
+    expires_ms: int
+    credential: ScramCredential
+
+
 FindCredential = Callable[[str], ScramCredential | None]
+FindToken = Callable[[str], TokenCredential | None]
+
+
+def no_token(*_token: object) -> None:
+    """Where there are no delegation tokens."""
 
 
 class _FirstMessages(NamedTuple):
@@ -77,20 +91,37 @@ class _FirstMessages(NamedTuple):
 
 
 class ScramServer:
-    """Part of ``mechanism.SaslServer``. ``find`` gives the credential of a user, ``new_nonce`` the broker's nonce."""
+    """Part of ``mechanism.SaslServer``.
 
-    __slots__ = ("_find", "_first", "_mechanism", "_new_nonce", "is_complete", "user")
+    ``find`` gives the credential of a user, ``find_token`` that of a token id, ``new_nonce`` the broker's nonce.
+    """
 
-    expires_ms = None
+    __slots__ = (
+        "_find",
+        "_find_token",
+        "_first",
+        "_mechanism",
+        "_new_nonce",
+        "by_token",
+        "expires_ms",
+        "is_complete",
+        "user",
+    )
+
     refusal = None
 
-    def __init__(self, mechanism: ScramMechanism, find: FindCredential, new_nonce: Callable[[], str]) -> None:
+    def __init__(
+        self, mechanism: ScramMechanism, find: FindCredential, new_nonce: Callable[[], str], find_token: FindToken = no_token
+    ) -> None:
         self._mechanism = mechanism
         self._find = find
+        self._find_token = find_token
         self._new_nonce = new_nonce
         self._first: _FirstMessages | None = None
         self.is_complete = False
         self.user = ""
+        self.by_token = False
+        self.expires_ms: int | None = None
 
     def evaluate(self, token: bytes) -> bytes:
         """Part of SaslServer."""
@@ -104,21 +135,32 @@ class ScramServer:
         if match is None:
             raise AuthenticationFailed("the client's first message is not one of SCRAM")
         name = match["name"].replace("=2C", ",").replace("=3D", "=")
-        if _BY_DELEGATION in match["extensions"].split(","):
-            raise AuthenticationFailed("a delegation token is shown, and there are none", user=name)
-        credential = self._find(name)
-        if credential is None:
-            raise AuthenticationFailed(f"there is no user with a credential for {self._mechanism.text}", user=name)
+        credential = self._credential(name, match["extensions"])
         if match["authorization_id"] not in (None, name):
             told = "Authentication failed: Client requested an authorization id that is different from username"
             raise AuthenticationFailed(told, told=told, user=name)
         if credential.iterations < MIN_ITERATIONS:
             raise AuthenticationFailed(f"the credential has {credential.iterations} iterations, too few", user=name)
-        self.user = name
         nonce = match["nonce"] + self._new_nonce()
         answer = f"r={nonce},s={encode_base64(credential.salt)},i={credential.iterations}"
         self._first = _FirstMessages(credential, nonce, f"{match['bare']},{answer}")
         return answer
+
+    def _credential(self, name: str, extensions: str) -> ScramCredential:
+        """That of a user, or of a token and its owner. Raises AuthenticationFailed."""
+        values = _BY_TOKEN.findall(extensions)
+        self.by_token = bool(values) and values[-1].lower() == "true"
+        if self.by_token:
+            token = self._find_token(name)
+            if token is None:
+                raise AuthenticationFailed("there is no such delegation token", user=name)
+            self.user, self.expires_ms, credential = token
+            return credential
+        self.user = name
+        found = self._find(name)
+        if found is None:
+            raise AuthenticationFailed(f"there is no user with a credential for {self._mechanism.text}", user=name)
+        return found
 
     def _answer_final(self, message: str, first: _FirstMessages) -> str:
         match = _CLIENT_FINAL.fullmatch(message)

@@ -24,13 +24,16 @@ class Secured:
     def __init__(self, *topics, **overrides):
         defaults = {"group_initial_rebalance_delay_ms": "0", "offsets_topic_num_partitions": "1"}
         defaults["transaction_state_log_num_partitions"] = "1"
+        defaults["delegation_token_secret_key"] = "a key"
         self.broker = secured_broker(*topics, **defaults | overrides)
 
     def ask(self, api_key, version=None, principal=ALICE, peer="127.0.0.1", **fields):
         """The response to a client of this principal; CLOSE_CONNECTION; or the Reply of one that waits."""
         served = SERVED[api_key]
         version = served.max_version if version is None else version
-        context = RequestContext(api_key, version, 7, "client", Session("PLAINTEXT", (peer, 1), principal))
+        # Who asks for delegation tokens has authenticated.
+        listener = "SASL_PLAINTEXT" if "DELEGATION_TOKEN" in api_key.name else "PLAINTEXT"
+        context = RequestContext(api_key, version, 7, "client", Session(listener, (peer, 1), principal))
         response = self.broker.dispatcher.call(context, messages(api_key).request(**fields))
         if isinstance(response, Reply):
             if not response.done:

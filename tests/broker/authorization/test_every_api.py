@@ -237,6 +237,13 @@ CASES = [
         TOPIC,
         ["ALTER TOPIC t"],
     ),
+    (
+        K.CREATE_DELEGATION_TOKEN,
+        None,
+        {"owner_principal_type": "User", "owner_principal_name": "bob"},
+        ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED,
+        ["CREATE_TOKENS USER User:bob"],
+    ),
     (K.DELETE_GROUPS, None, {"groups_names": ["g"]}, GROUP, ["DELETE GROUP g"]),
     (
         K.ELECT_LEADERS,
@@ -315,7 +322,7 @@ CASES = [
     ),
 ]
 # What these tell is what the client may know; they refuse nobody.
-LEAVING_OUT = {K.LIST_GROUPS, K.LIST_TRANSACTIONS, K.DESCRIBE_CLUSTER}
+LEAVING_OUT = {K.LIST_GROUPS, K.LIST_TRANSACTIONS, K.DESCRIBE_CLUSTER, K.DESCRIBE_DELEGATION_TOKEN}
 
 
 def named(case):

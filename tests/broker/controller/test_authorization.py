@@ -9,9 +9,11 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.broker_heartbeat import BrokerHeartbeatRequest
 from odradek.protocol.message_types.create_acls import CreateAclsRequest
+from odradek.protocol.message_types.create_delegation_token import CreateDelegationTokenRequest
 from odradek.protocol.message_types.create_topics import CreatableTopic, CreateTopicsRequest
 from odradek.protocol.message_types.describe_acls import DescribeAclsRequest
 from odradek.protocol.message_types.envelope import EnvelopeRequest
+from odradek.protocol.message_types.renew_delegation_token import RenewDelegationTokenRequest
 from odradek.protocol.messages import messages
 from odradek.protocol.request_encoder import request_encoder
 from odradek.protocol.response_decoder import response_decoder
@@ -31,11 +33,17 @@ BY_ITEM = {
     *(ApiKey.INCREMENTAL_ALTER_CONFIGS, ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS, ApiKey.API_VERSIONS),
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
 }
+OF_TOKENS = {ApiKey.CREATE_DELEGATION_TOKEN, ApiKey.RENEW_DELEGATION_TOKEN, ApiKey.EXPIRE_DELEGATION_TOKEN}
 
 
 @pytest.fixture
 def bed():
-    return NodeBed(authorizer_class_name="StandardAuthorizer", super_users="User:broker")
+    return NodeBed(
+        authorizer_class_name="StandardAuthorizer",
+        super_users="User:broker",
+        delegation_token_secret_key="a key",
+        delegation_token_expiry_check_interval_ms="1000",
+    )
 
 
 def asked(bed, principal, api_key, request, session=Session):
@@ -49,16 +57,16 @@ def allow(bed, *texts):
     assert [result.error_code for result in asked(bed, "User:broker", ApiKey.CREATE_ACLS, request).results] == [0] * len(texts)
 
 
-def forwarded(bed, api_key, request, principal="User:alice", by="User:broker"):
+def forwarded(bed, api_key, request, principal="User:alice", by="User:broker", *, by_token=False):
     """The answer to a client's request in a broker's envelope; the envelope's own error."""
     version = SERVED[api_key].max_version
     frame = b"".join(request_encoder(api_key, version)(7, "client", request))[4:]
-    envelope = EnvelopeRequest(frame, serialized_principal(principal), bytes((10, 0, 0, 1)))
+    envelope = EnvelopeRequest(frame, serialized_principal(principal, by_token), bytes((10, 0, 0, 1)))
     response = asked(bed, by, ApiKey.ENVELOPE, envelope)
     return response.error_code or response_decoder(api_key, version)(response.response_data)
 
 
-@pytest.mark.parametrize("api_key", sorted(SERVED.keys() - BY_ITEM))
+@pytest.mark.parametrize("api_key", sorted(SERVED.keys() - BY_ITEM - OF_TOKENS))
 def test_whoever_has_no_rights_is_refused(bed, api_key):
     fields = {"resource_type_filter": 1, "pattern_type_filter": 1, "operation": 1, "permission_type": 1}
     request = messages(api_key).request(**fields if api_key is ApiKey.DESCRIBE_ACLS else {})
@@ -97,3 +105,37 @@ def test_a_broker_in_the_controllers_process_may_do_everything(bed):
     request = BrokerHeartbeatRequest(broker_id=1)
     answer = asked(bed, "User:ANONYMOUS", ApiKey.BROKER_HEARTBEAT, request, OwnSession)
     assert codes_in(ApiKey.BROKER_HEARTBEAT, answer) & {CLUSTER} == set()
+
+
+CREATE, RENEW, EXPIRE = (ApiKey[f"{verb}_DELEGATION_TOKEN"] for verb in ("CREATE", "RENEW", "EXPIRE"))
+
+
+def test_a_client_of_a_broker_has_a_token_until_it_is_over(bed):
+    made = forwarded(bed, CREATE, CreateDelegationTokenRequest(max_lifetime_ms=1500))
+    assert (made.error_code, made.principal_name, made.token_requester_principal_name) == (ErrorCode.NONE, "alice", "alice")
+    bed.restart()
+    known = bed.node.controller.image.kept.delegation_tokens
+    assert set(known) == {made.token_id}
+    renewed = RenewDelegationTokenRequest(hmac=made.hmac, renew_period_ms=-1)
+    assert forwarded(bed, RENEW, renewed, "User:bob").error_code == ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH
+    assert forwarded(bed, RENEW, renewed).error_code == ErrorCode.NONE
+    bed.clock.advance(1000)
+    assert set(known) == {made.token_id}
+    bed.clock.advance(1000)
+    assert set(known) == set()
+
+
+@pytest.mark.parametrize("api_key", [CREATE, RENEW, EXPIRE])
+def test_no_token_is_had_by_a_token_nor_at_the_controller_without_a_name(bed, api_key):
+    request = messages(api_key).request()
+    refused = {ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED}
+    assert codes_in(api_key, forwarded(bed, api_key, request, by_token=True)) == refused
+    assert codes_in(api_key, asked(bed, "User:alice", api_key, request)) == refused
+    assert codes_in(api_key, forwarded(bed, api_key, request)) != refused
+
+
+def test_a_token_of_another_needs_the_clients_right(bed):
+    request = CreateDelegationTokenRequest(owner_principal_type="User", owner_principal_name="bob", max_lifetime_ms=-1)
+    assert forwarded(bed, CREATE, request).error_code == ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED
+    allow(bed, "CREATE_TOKENS USER User:bob")
+    assert forwarded(bed, CREATE, request).principal_name == "bob"

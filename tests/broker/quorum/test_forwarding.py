@@ -98,6 +98,23 @@ async def test_the_envelope_names_principal_and_address():
     assert controller.asked.request_data[:8] == bytes.fromhex("0013000700000007")
 
 
+async def test_the_envelope_says_that_the_client_has_shown_a_token():
+    controller = Controller(ControllerUnavailable("nobody"))
+    context = context_of(ApiKey.CREATE_TOPICS, 7)
+    context.session.token_authenticated = True
+    ForwardingGate(controller).forward(context, CreateTopicsRequest())
+    await settle()
+    assert controller.asked.request_principal == b"\0\0\x05User\x0aANONYMOUS\1\0"
+
+
+async def test_what_the_broker_is_to_refuse_itself_is_not_forwarded():
+    gate = ForwardingGate(Controller(ControllerUnavailable("nobody")), lambda context: context.version == 1)
+    request = request_of(ApiKey.RENEW_DELEGATION_TOKEN)
+    assert gate.admit(context_of(ApiKey.RENEW_DELEGATION_TOKEN, 1), request) is None
+    assert gate.admit(context_of(ApiKey.RENEW_DELEGATION_TOKEN, 2), request) is not None
+    gate.close()
+
+
 async def test_what_the_broker_itself_wants_is_asked_without_an_envelope():
     controller = Controller(CreateTopicsResponse())
     context = RequestContext(ApiKey.CREATE_TOPICS, 7, 7, "client", OwnSession("", ("127.0.0.1", 0)))

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 import pytest
 
 from odradek.broker.sasl.mechanism import AuthenticationFailed
-from odradek.broker.sasl.scram import ScramServer, new_nonce
+from odradek.broker.sasl.scram import ScramServer, TokenCredential, new_nonce, no_token
 from odradek.protocol.scram import (
     ScramMechanism,
     client_proof,
@@ -111,8 +111,53 @@ def test_a_credential_of_too_few_iterations_is_not_used():
     assert "iterations" in refused(server(users={"alice": credential(SHA_256, "s", iterations=4095)}), b"n,,n=alice,r=m").cause
 
 
-def test_delegation_tokens_are_not_there():
-    assert "delegation" in refused(server(), b"n,,n=alice,r=mine,tokenauth=true").cause
+TOKEN = TokenCredential("bob", 12_345, credential(SHA_256, "aG1hYw=="))
+
+
+def by_token(token=TOKEN):
+    return ScramServer(
+        SHA_256, {"alice": credential(SHA_256, "alice-secret")}.get, lambda: "broker", {"id": token}.get if token else no_token
+    )
+
+
+def test_who_shows_a_token_is_its_owner_until_it_expires():
+    mine, bare = by_token(), "n=id,r=mine,tokenauth=true"
+    message, _ = final(SHA_256, "aG1hYw==", bare, mine.evaluate(f"n,a=id,{bare}".encode()), "n,a=id,")
+    mine.evaluate(message)
+    assert (mine.is_complete, mine.user, mine.expires_ms, mine.by_token) == (True, "bob", 12_345, True)
+
+
+@pytest.mark.parametrize("extension", ["tokenauth=true", "tokenauth=TRUE", "e=1,tokenauth=true", "tokenauth=true,e=1"])
+def test_a_token_is_asked_for_in_any_case(extension):
+    mine = by_token()
+    mine.evaluate(f"n,,n=id,r=mine,{extension}".encode())
+    assert mine.by_token
+
+
+@pytest.mark.parametrize("extension", ["", ",tokenauth=false", ",tokenauth=yes", ",e=tokenauth=true", ",tokenauths=true"])
+def test_who_does_not_ask_for_a_token_is_a_user(extension):
+    mine = by_token()
+    assert "no user" in refused(mine, f"n,,n=id,r=mine{extension}".encode()).cause
+    mine = by_token()
+    mine.evaluate(f"n,,n=alice,r=mine{extension}".encode())
+    assert (mine.by_token, mine.user, mine.expires_ms) == (False, "alice", None)
+
+
+@pytest.mark.parametrize("token", [TOKEN, None])
+def test_a_user_is_no_token(token):
+    failure = refused(by_token(token), b"n,,n=alice,r=mine,tokenauth=true")
+    assert (failure.told, failure.user) == (None, "alice")
+
+
+def test_a_wrong_hmac_is_refused_like_a_wrong_password():
+    mine, bare = by_token(), "n=id,r=mine,tokenauth=true"
+    message, _ = final(SHA_256, "aG1hYx==", bare, mine.evaluate(f"n,,{bare}".encode()))
+    assert refused(mine, message).cause == "the password is wrong"
+
+
+def test_the_owner_is_no_authorization_id():
+    told = "Authentication failed: Client requested an authorization id that is different from username"
+    assert refused(by_token(), b"n,a=bob,n=id,r=mine,tokenauth=true").told == told
 
 
 @pytest.mark.parametrize(

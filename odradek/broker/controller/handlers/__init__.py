@@ -4,7 +4,7 @@
 ``broker.handlers`` (``SHARED``).
 
 Left out: the APIs of voters among themselves (Vote, BeginQuorumEpoch, EndQuorumEpoch, AddRaftVoter and the like), since there is
-one voter; quotas and tokens.
+one voter; quotas.
 """
 
 from typing import Final
@@ -24,6 +24,9 @@ SHARED: Final = frozenset(
         ApiKey.CREATE_PARTITIONS,
         ApiKey.INCREMENTAL_ALTER_CONFIGS,
         ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
+        ApiKey.CREATE_DELEGATION_TOKEN,
+        ApiKey.RENEW_DELEGATION_TOKEN,
+        ApiKey.EXPIRE_DELEGATION_TOKEN,
         ApiKey.UPDATE_FEATURES,
     }
 )
@@ -41,6 +44,9 @@ SERVED: Final[dict[ApiKey, Served]] = {
         (ApiKey.DESCRIBE_CONFIGS, 1, 4),
         (ApiKey.ALTER_CONFIGS, 0, 2),
         (ApiKey.CREATE_PARTITIONS, 0, 3),
+        (ApiKey.CREATE_DELEGATION_TOKEN, 1, 3),
+        (ApiKey.RENEW_DELEGATION_TOKEN, 1, 2),
+        (ApiKey.EXPIRE_DELEGATION_TOKEN, 1, 2),
         (ApiKey.ELECT_LEADERS, 0, 2),
         (ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, 1),
         (ApiKey.ALTER_PARTITION_REASSIGNMENTS, 0, 1),

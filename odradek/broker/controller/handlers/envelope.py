@@ -9,7 +9,7 @@ from ipaddress import ip_address
 from struct import Struct, error
 from typing import TYPE_CHECKING, Final
 
-from odradek.broker.context import Session
+from odradek.broker.context import ForwardedSession
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
 from odradek.protocol.message_types.envelope import EnvelopeRequest, EnvelopeResponse
@@ -26,6 +26,9 @@ _FORWARDABLE: Final = frozenset(
         ApiKey.DELETE_TOPICS,
         ApiKey.CREATE_ACLS,
         ApiKey.DELETE_ACLS,
+        ApiKey.CREATE_DELEGATION_TOKEN,
+        ApiKey.RENEW_DELEGATION_TOKEN,
+        ApiKey.EXPIRE_DELEGATION_TOKEN,
         ApiKey.ALTER_CONFIGS,
         ApiKey.CREATE_PARTITIONS,
         ApiKey.ELECT_LEADERS,
@@ -47,12 +50,13 @@ def handle(
 ) -> "EnvelopeResponse | Reply[EnvelopeResponse]":
     """Answer the request in the envelope."""
     try:
-        principal = _principal(request.request_principal or b"")
+        principal, token_authenticated = _principal(request.request_principal or b"")
         host = _host(request.client_host_address)
         _ensure_forwardable(request.request_data)
     except KafkaError as refusal:
         return EnvelopeResponse(error_code=refusal.code)
-    session = Session(context.listener_name, (host, 0), principal)
+    session = ForwardedSession(context.listener_name, (host, 0), principal)
+    session.token_authenticated = token_authenticated
     return services.answer(request.request_data, session).then(_wrapped)
 
 
@@ -72,14 +76,14 @@ def _ensure_forwardable(frame: bytes) -> None:
         raise KafkaError(ErrorCode.INVALID_REQUEST)
 
 
-def _principal(data: bytes) -> str:
-    """``TYPE:NAME`` of a principal in the form of Kafka's DefaultKafkaPrincipalBuilder."""
+def _principal(data: bytes) -> tuple[str, bool]:
+    """``TYPE:NAME`` of a principal in the form of Kafka's DefaultKafkaPrincipalBuilder, and whether it has shown a token."""
     try:
         kind, position = _compact(data, _VERSION_BYTES)
-        name, _ = _compact(data, position)
+        name, position = _compact(data, position)
     except (MalformedMessage, UnicodeDecodeError) as problem:
         raise KafkaError(ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE) from problem
-    return f"{kind}:{name}"
+    return f"{kind}:{name}", data[position : position + 1] == b"\1"
 
 
 def _compact(data: bytes, position: int) -> tuple[str, int]:

@@ -1,0 +1,32 @@
+"""DescribeDelegationToken, versions 1 to 3: the tokens of some owners or of all, with their HMACs (KIP-48, KIP-373).
+
+With an authorizer the client is told of its own tokens, of those that it may renew, and of what it may describe
+(``authorization.tokens``). Refused: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED (``token_requests``), DELEGATION_TOKEN_AUTH_DISABLED.
+Deliberate gap: none.
+"""
+
+from typing import TYPE_CHECKING
+
+from odradek.broker.token_requests import allows_token_requests
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.message_types.describe_delegation_token import (
+    DescribeDelegationTokenRequest,
+    DescribeDelegationTokenResponse,
+)
+
+if TYPE_CHECKING:
+    from odradek.broker.context import RequestContext
+    from odradek.broker.handlers.services import TokenServices
+
+
+def handle(
+    services: "TokenServices", context: "RequestContext", request: DescribeDelegationTokenRequest
+) -> DescribeDelegationTokenResponse:
+    """Describe the tokens."""
+    if not allows_token_requests(services.config, context):
+        return DescribeDelegationTokenResponse(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
+    tokens = services.delegation_tokens
+    if not tokens.is_enabled:
+        return DescribeDelegationTokenResponse(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)
+    owners = None if request.owners is None else [f"{each.principal_type}:{each.principal_name}" for each in request.owners]
+    return DescribeDelegationTokenResponse(tokens=tokens.described(services.controller.image, owners))
