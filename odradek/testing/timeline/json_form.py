@@ -1,6 +1,7 @@
 """Messages as JSON, and back: a struct is an object of its fields, bytes are base64, a UUID is Kafka's text of 22 characters.
 
-What a value was follows from its field's type. Fields that are missing have their defaults; an unknown field is an error.
+What a value was follows from its field's type. Fields that are missing have their defaults; an unknown field is an error. Secrets
+are left out.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
 from uuid import UUID
 
+from odradek.protocol.hidden_fields import SECRETS
 from odradek.testing.timeline.messages import Omitted
 
 if TYPE_CHECKING:
@@ -20,7 +22,8 @@ if TYPE_CHECKING:
 def to_json(value: Any) -> Any:
     """Dictionaries, lists, texts, numbers, booleans and None."""
     if hasattr(value, "_fields"):
-        return {name: to_json(inner) for name, inner in zip(value._fields, value, strict=True)}
+        secrets = SECRETS.get(type(value).__name__, ())
+        return {name: to_json(inner) for name, inner in zip(value._fields, value, strict=True) if name not in secrets}
     if isinstance(value, tuple | list):
         return [to_json(inner) for inner in value]
     if isinstance(value, bytes | memoryview):
