@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from functools import wraps
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 import click
 
@@ -25,6 +25,14 @@ _OPERATIONS: Final = (
     *("UNKNOWN", "ANY", "ALL", "READ", "WRITE", "CREATE", "DELETE", "ALTER", "DESCRIBE", "CLUSTER_ACTION", "DESCRIBE_CONFIGS"),
     *("ALTER_CONFIGS", "IDEMPOTENT_WRITE", "CREATE_TOKENS", "DESCRIBE_TOKENS", "TWO_PHASE_COMMIT"),
 )
+# Resources that have names: their kind, and the options that name them.
+_NAMED: Final = (
+    ("TOPIC", "topics", "--topic", "NAME"),
+    ("GROUP", "groups", "--group", "NAME"),
+    ("TRANSACTIONAL_ID", "transactional_ids", "--transactional-id", "NAME"),
+    ("DELEGATION_TOKEN", "delegation_tokens", "--delegation-token", "TOKEN-ID"),
+    ("USER", "users", "--user", "PRINCIPAL"),
+)
 _ANY: Final = 1
 _CLUSTER: Final = "kafka-cluster"
 _WILDCARD: Final = "*"
@@ -41,28 +49,16 @@ def names_resources(command: Callable[..., int]) -> Callable[..., int]:
     """Adds the options that name resources, which the command gets as ``resources``."""
 
     @wraps(command)
-    def named(
-        *, topics: tuple[str, ...], groups: tuple[str, ...], transactional_ids: tuple[str, ...], cluster: bool, **others: object
-    ) -> int:
-        return command(resources=_resources(topics, groups, transactional_ids, cluster=cluster), **others)
+    def named(*, cluster: bool, **options: object) -> int:
+        names = [(kind, cast("tuple[str, ...]", options.pop(parameter))) for kind, parameter, _, _ in _NAMED]
+        found = [_resource(kind, name) for kind, those in names for name in those]
+        return command(resources=found + ([_resource("CLUSTER", _CLUSTER)] if cluster else []), **options)
 
     wrapped: Callable[..., int] = named
-    for kind, option in (("TRANSACTIONAL_ID", "--transactional-id"), ("GROUP", "--group"), ("TOPIC", "--topic")):
-        what = kind.replace("_", " ").lower()
-        text = f"A {what}; NAME* for a prefix, * for all; repeatable."
-        wrapped = click.option(option, f"{kind.lower()}s", metavar="NAME", multiple=True, help=text)(wrapped)
+    for kind, parameter, option, metavar in reversed(_NAMED):
+        text = f"A {kind.replace('_', ' ').lower()}; {metavar}* for a prefix, * for all; repeatable."
+        wrapped = click.option(option, parameter, metavar=metavar, multiple=True, help=text)(wrapped)
     return click.option("--cluster", is_flag=True, help="The cluster.")(wrapped)
-
-
-def _resources(
-    topics: tuple[str, ...], groups: tuple[str, ...], transactional_ids: tuple[str, ...], *, cluster: bool
-) -> list[_Resource]:
-    found = [
-        _resource(kind, name)
-        for kind, names in (("TOPIC", topics), ("GROUP", groups), ("TRANSACTIONAL_ID", transactional_ids))
-        for name in names
-    ]
-    return found + ([_resource("CLUSTER", _CLUSTER)] if cluster else [])
 
 
 def _resource(kind: str, name: str) -> _Resource:

@@ -11,7 +11,11 @@ if TYPE_CHECKING:
     # A command imports the classes of the messages that it sends, and no others.
     from odradek.protocol.message_types import alter_user_scram_credentials as alter_scram
     from odradek.protocol.message_types import consumer_group_describe as group_types
+    from odradek.protocol.message_types import create_delegation_token as create_token
+    from odradek.protocol.message_types import describe_delegation_token as describe_token
     from odradek.protocol.message_types import describe_user_scram_credentials as describe_scram
+    from odradek.protocol.message_types import expire_delegation_token as expire_token
+    from odradek.protocol.message_types import renew_delegation_token as renew_token
     from odradek.protocol.message_types.create_acls import CreateAclsRequest, CreateAclsResponse
     from odradek.protocol.message_types.create_topics import CreateTopicsRequest, CreateTopicsResponse
     from odradek.protocol.message_types.delete_acls import DeleteAclsRequest, DeleteAclsResponse
@@ -55,6 +59,22 @@ ALTER_USER_SCRAM_CREDENTIALS: Final[
 DESCRIBE_USER_SCRAM_CREDENTIALS: Final[
     Api[describe_scram.DescribeUserScramCredentialsRequest, describe_scram.DescribeUserScramCredentialsResponse]
 ] = Api(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS)
+# Version 3 names the owner.
+CREATE_DELEGATION_TOKEN: Final[Api[create_token.CreateDelegationTokenRequest, create_token.CreateDelegationTokenResponse]] = Api(
+    ApiKey.CREATE_DELEGATION_TOKEN
+)
+CREATE_DELEGATION_TOKEN_FOR_ANOTHER: Final[
+    Api[create_token.CreateDelegationTokenRequest, create_token.CreateDelegationTokenResponse]
+] = Api(ApiKey.CREATE_DELEGATION_TOKEN, 3)
+RENEW_DELEGATION_TOKEN: Final[Api[renew_token.RenewDelegationTokenRequest, renew_token.RenewDelegationTokenResponse]] = Api(
+    ApiKey.RENEW_DELEGATION_TOKEN
+)
+EXPIRE_DELEGATION_TOKEN: Final[Api[expire_token.ExpireDelegationTokenRequest, expire_token.ExpireDelegationTokenResponse]] = Api(
+    ApiKey.EXPIRE_DELEGATION_TOKEN
+)
+DESCRIBE_DELEGATION_TOKEN: Final[
+    Api[describe_token.DescribeDelegationTokenRequest, describe_token.DescribeDelegationTokenResponse]
+] = Api(ApiKey.DESCRIBE_DELEGATION_TOKEN)
 CREATE_TOPICS: Final[Api[CreateTopicsRequest, CreateTopicsResponse]] = Api(ApiKey.CREATE_TOPICS)
 DELETE_GROUPS: Final[Api[DeleteGroupsRequest, DeleteGroupsResponse]] = Api(ApiKey.DELETE_GROUPS)
 DELETE_TOPICS: Final[Api[DeleteTopicsRequest, DeleteTopicsResponse]] = Api(ApiKey.DELETE_TOPICS)

@@ -1,7 +1,8 @@
 """``--command-config``: how a command speaks to brokers, in a file as Kafka's own commands have it.
 
 Of that file these count: ``security.protocol``, the ``ssl.`` configs for TLS, and for SASL ``sasl.mechanism`` and
-``sasl.jaas.config``, by PLAIN and SCRAM. The rest of it is for others. The file is read with the first connection.
+``sasl.jaas.config``, by PLAIN and SCRAM, or by a delegation token with SCRAM's option ``tokenauth=true``. The rest of it is for
+others. The file is read with the first connection.
 """
 
 from __future__ import annotations
@@ -98,7 +99,8 @@ def _login(properties: Mapping[str, str]) -> Login:
         raise InvalidConfig("sasl.mechanism", mechanism, f"one of {', '.join(mechanisms)}")
     try:
         options = parse_jaas(properties.get("sasl.jaas.config", "")).options
-        return Login(mechanism, options["username"], options["password"])
+        by_token = mechanism != PLAIN and options.get("tokenauth", "").lower() == "true"
+        return Login(mechanism, options["username"], options["password"], by_token)
     except JaasError as error:
         raise InvalidConfig("sasl.jaas.config", HIDDEN, f"a JAAS line: {error}") from error
     except KeyError as error:

@@ -24,6 +24,7 @@ _ELSEWHERE = {
     "grow-out": "odradek.cli.grow_out",
     "pipeline": "odradek.pipeline.commands",
     "replay": "odradek.testing.timeline.command",
+    "tokens": "odradek.cli.tokens",
     "topics": "odradek.cli.topics",
     "transactions": "odradek.cli.transactions",
     "users": "odradek.cli.users",

@@ -49,6 +49,12 @@ _PLAIN_WORDS = {
     ErrorCode.GROUP_AUTHORIZATION_FAILED: "you are not allowed to do this to the group",
     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "you are not allowed to do this to the transactional id",
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "you are not allowed to do this to the cluster",
+    ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED: "the brokers have no delegation.token.secret.key",
+    ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED: "you have to log in, and not by a delegation token",
+    ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH: "you are neither the token's owner nor a renewer",
+    ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED: "you are not allowed to create tokens of this user",
+    ErrorCode.DELEGATION_TOKEN_EXPIRED: "the token has expired",
+    ErrorCode.INVALID_PRINCIPAL_TYPE: "only users may renew a token",
     ErrorCode.SECURITY_DISABLED: "the broker has no authorizer",
     ErrorCode.UNSUPPORTED_VERSION: "the broker is too old for this",
 }

@@ -35,6 +35,8 @@ class Login(NamedTuple):
     mechanism: str
     user: str
     password: str
+    # The user is the id of a delegation token, the password its HMAC.
+    by_token: bool = False
 
     def __repr__(self) -> str:
         return f"Login({self.mechanism!r}, {self.user!r}, [hidden])"
@@ -70,7 +72,7 @@ def exchange(login: Login, nonce: str) -> Generator[bytes, bytes, None]:
         yield f"\0{login.user}\0{login.password}".encode()
         return
     name = login.user.replace("=", "=3D").replace(",", "=2C")
-    bare = f"n={name},r={nonce}"
+    bare = f"n={name},r={nonce}{',tokenauth=true' if login.by_token else ''}"
     first = (yield f"n,,{bare}".encode()).decode(errors="replace")
     mechanism = MECHANISMS[login.mechanism]
     salted, server_nonce = _salted(mechanism, login.password, first, nonce)

@@ -44,6 +44,15 @@ def test_what_is_added_is_listed_until_it_is_removed(ask_json):
     assert ask_json("acls", "list") == []
 
 
+def test_rights_on_users_and_their_tokens_are_added(ask_json):
+    added = ask_json("acls", "add", "--allow", "User:a", "--operation", "CREATE_TOKENS", "--user", "User:b", "--user", "User:c*")
+    assert said(added) == ["ALLOW User:a CREATE_TOKENS USER User:b LITERAL", "ALLOW User:a CREATE_TOKENS USER User:c PREFIXED"]
+    told = ask_json("acls", "add", "--allow", "User:a", "--operation", "DESCRIBE", "--delegation-token", "*")
+    assert said(told) == ["ALLOW User:a DESCRIBE DELEGATION_TOKEN * LITERAL"]
+    assert said(ask_json("acls", "list", "--user", "User:b")) == said(added)[:1]
+    assert len(ask_json("acls", "remove", "--principal", "User:a")) == 3
+
+
 def test_a_table_has_one_line_an_entry(ask):
     status, out, _ = ask("acls", "add", "--allow", "User:a", "--operation", "READ", "--transactional-id", "x")
     assert (status, [line.split() for line in out.splitlines()]) == (

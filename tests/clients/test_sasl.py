@@ -1,5 +1,6 @@
 """Real clients on a SASL listener, with right and wrong credentials: the configs of docs/sasl.md, which are run as they stand."""
 
+import json
 import socket
 import subprocess
 import time
@@ -24,8 +25,10 @@ from kafka.net.sasl import oauth as kafka_oauth
 from benchmarks import kafka_jars
 from odradek.broker.config.properties import parse_properties
 from odradek.cli.main import command
+from odradek.cli.refusals import Refused, Unreachable
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.scram import encode_base64
 from tests.broker.sasl.jwts import EC_KEY, jwks, signed
 from tests.broker_process import BrokerProcess
 from tests.clients.conftest import CLIENT_TIMEOUT_S
@@ -36,6 +39,9 @@ from tests.tls import Certificates
 PAGE = DOCS / "sasl.md"
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 PASSWORD, WRONG = "alice-secret", "another-secret"
+# The page's blocks about delegation tokens.
+KEY_BLOCK, TOKEN_BLOCK = 4, 5
+KEY = "delegation.token.secret.key"
 
 
 def free_port():
@@ -67,13 +73,14 @@ def broker(tmp_path_factory):
     certificates = Certificates(directory)
     first, second, *_ = code_blocks(PAGE, "properties")
     settings = parse_properties(first) | parse_properties(second.replace("certs/", f"{directory}/"))
+    settings |= parse_properties(code_blocks(PAGE, "properties")[KEY_BLOCK])
     port, secure_port = free_port(), free_port()
     settings["listeners"] = settings["listeners"].replace(":9093", f":{port}").replace(":9094", f":{secure_port}")
     with BrokerProcess(directory / "data", settings=settings) as process:
         found = SaslBroker(process, port, f"localhost:{secure_port}", certificates)
         found.add("alice", PASSWORD)
         yield found
-        assert not [secret for secret in (PASSWORD, WRONG, "bob-secret") if secret in process.stderr]
+        assert not [secret for secret in (PASSWORD, WRONG, "bob-secret", settings[KEY]) if secret in process.stderr]
 
 
 def librdkafka(broker, mechanism, password, **more):
@@ -272,6 +279,52 @@ def test_the_java_client_of_the_page_is_let_in_with_its_password(broker, tmp_pat
     assert ("SaslAuthenticationException: Authentication failed during authentication" in done.stdout + done.stderr) is (
         password == WRONG
     )
+
+
+# Delegation tokens.
+
+
+def commands(broker, *arguments, config):
+    """What a command says in JSON."""
+    asked = [*arguments, "--json", "--bootstrap-server", broker.address, "--command-config", str(config)]
+    done = CliRunner().invoke(command, asked, standalone_mode=False, catch_exceptions=False)
+    return json.loads(done.stdout)
+
+
+@pytest.fixture
+def token_file(broker, tmp_path):
+    """The page's file of a client with a token of alice's; the token."""
+    file = tmp_path / "alice.properties"
+    line = f'org.example.LoginModule required username="alice" password="{PASSWORD}";'
+    file.write_text(f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config={line}\n")
+    (token,) = commands(broker, "tokens", "create", config=file)
+    properties = code_blocks(PAGE, "properties")[TOKEN_BLOCK]
+    assert 'tokenauth="true"' in properties
+    with_token = tmp_path / "token.properties"
+    with_token.write_text(properties.replace("TOKEN-ID", token["token_id"]).replace("HMAC", token["hmac"]))
+    yield with_token, token
+    assert token["hmac"] not in broker.process.stderr
+
+
+@pytest.mark.timeout(120)
+def test_the_java_client_of_the_page_is_let_in_by_a_token(broker, token_file):
+    file, _ = token_file
+    classpath = f"{kafka_jars.libraries(kafka_jars.LOG_TOOLS)}/*"
+    java = [kafka_jars.java(), "-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", classpath, "org.apache.kafka.tools.TopicCommand"]
+    arguments = ["--bootstrap-server", broker.address, "--list", "--command-config", str(file)]
+    done = subprocess.run([*java, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_odradeks_own_commands_log_in_by_a_token_and_may_not_have_another(broker, token_file):
+    file, token = token_file
+    assert isinstance(commands(broker, "topics", "list", config=file), list)
+    with pytest.raises(Refused, match="you have to log in, and not by a delegation token"):
+        commands(broker, "tokens", "create", config=file)
+    wrong = file.with_name("wrong.properties")
+    wrong.write_text(file.read_text().replace(token["hmac"], encode_base64(bytes(64))))
+    with pytest.raises(Unreachable, match="invalid credentials"):
+        commands(broker, "topics", "list", config=wrong)
 
 
 def test_a_client_without_sasl_is_answered_nothing(broker):
