@@ -14,6 +14,8 @@ TOPICS: Final = ("ta", "tb", "tab")
 DELETABLE: Final = "td"
 GROUPS: Final = ("ga", "gb")
 PRINCIPALS: Final = ("alice", "bob")
+# Whom delegation tokens are asked for.
+OWNERS: Final = (*PRINCIPALS, "carol")
 NAMES: Final = (*TOPICS, "absent", "not a name")
 UNKNOWN_IDS: Final = {name: UUID(int=77 + number) for number, name in enumerate((*NAMES, DELETABLE))}
 TRANSACTIONAL_IDS: Final = ("xa", "xb")
@@ -255,3 +257,15 @@ def configs(struct: str, **others: Any) -> Callable[..., Make]:
         return lambda _ids: messages(api_key).request(resources=made, **others)
 
     return maker
+
+
+def create_token(api_key: ApiKey, version: int, random: Random) -> Make:
+    owner = random.choice((None, *OWNERS)) if version >= 3 else None
+    renewer = of(api_key, "CreatableRenewers", principal_type=random.choice(("User", "User", "Group")), principal_name="x")
+    request = messages(api_key).request(
+        owner_principal_type=None if owner is None else "User",
+        owner_principal_name=owner,
+        renewers=[renewer],
+        max_lifetime_ms=-1,
+    )
+    return lambda _ids: request

@@ -15,6 +15,7 @@ from tests.campaigns.acl_differential.makers import (
     BOGUS,
     GROUPS,
     NAMES,
+    OWNERS,
     PRINCIPALS,
     TOPICS,
     TRANSACTIONAL_IDS,
@@ -23,6 +24,7 @@ from tests.campaigns.acl_differential.makers import (
     add_partitions,
     by_names,
     configs,
+    create_token,
     delete_topics,
     fetch,
     find_coordinator,
@@ -63,6 +65,7 @@ def _acl(random: Random, denies: float) -> AclCreation:
             (AclResourceType.GROUP, (*GROUPS, "g", "*")),
             (AclResourceType.TRANSACTIONAL_ID, (*TRANSACTIONAL_IDS, "x", "*")),
             (AclResourceType.CLUSTER, ("kafka-cluster",)),
+            (AclResourceType.USER, (*(f"User:{name}" for name in OWNERS), "*")),
         )
     )
     is_prefix = kind is not AclResourceType.CLUSTER and random.random() < 0.3
@@ -256,6 +259,8 @@ _MAKERS: Final[dict[ApiKey, tuple[int, int, Callable[[ApiKey, int, Random], Make
         0,
         plain(deletions=[of(K.ALTER_USER_SCRAM_CREDENTIALS, "ScramCredentialDeletion", name="nobody", mechanism=1)]),
     ),
+    K.CREATE_DELEGATION_TOKEN: (1, 3, create_token),
+    K.DESCRIBE_DELEGATION_TOKEN: (1, 3, plain(owners=None)),
     K.DESCRIBE_CLUSTER: (0, 1, plain(include_cluster_authorized_operations=True)),
     K.DESCRIBE_PRODUCERS: (0, 0, by_names("topics", "TopicRequest", "name", partition_indexes=[0])),
     K.UNREGISTER_BROKER: (0, 0, plain(broker_id=77)),

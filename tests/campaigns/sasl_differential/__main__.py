@@ -14,6 +14,9 @@ from typing import Any
 from tests.campaigns.sasl_differential.brokers import kafka, odradek
 from tests.campaigns.sasl_differential.clients import matrix
 from tests.campaigns.sasl_differential.dialogues import KNOWN, observe
+from tests.campaigns.sasl_differential.takeover import taken_over
+from tests.campaigns.sasl_differential.token_dialogues import add_acls, disabled_dialogues, observe_tokens
+from tests.campaigns.sasl_differential.token_dialogues import dialogues as token_dialogues
 
 RECORDED = Path(__file__).with_name("recorded.json")
 
@@ -23,18 +26,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.campaigns.sasl_differential", description=__doc__.partition("\n")[0])
     parser.add_argument("--record", action="store_true", help="keep what Apache Kafka said")
     parser.add_argument("--no-clients", action="store_true", help="dialogues alone, without client libraries")
+    parser.add_argument("--only-tokens", action="store_true", help="dialogues about delegation tokens alone")
     chosen = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
         with kafka(directory / "scratch") as theirs:
-            dialogues = observe(theirs)
-            clients = {} if chosen.no_clients else matrix(theirs)
+            dialogues = {} if chosen.only_tokens else observe(theirs)
+            clients = {} if chosen.no_clients or chosen.only_tokens else matrix(theirs)
+            add_acls(theirs)
+            dialogues |= observe_tokens(theirs, token_dialogues())
+        with kafka(directory / "scratch2", has_tokens=False) as theirs:
+            dialogues |= observe_tokens(theirs, disabled_dialogues())
         if chosen.record:
-            RECORDED.write_text(json.dumps(dialogues, indent=0, ensure_ascii=True) + "\n")
+            known = json.loads(RECORDED.read_text()) if chosen.only_tokens else {}
+            RECORDED.write_text(json.dumps(known | dialogues, indent=0, ensure_ascii=True) + "\n")
+        # As it is read again, without tuples.
+        dialogues = json.loads(json.dumps(dialogues))
         with odradek(directory) as ours:
-            differing = compare("dialogue", dialogues, observe(ours))
-            if clients:
-                differing += compare("client", clients, matrix(ours))
+            said = {} if chosen.only_tokens else observe(ours)
+            differing = compare("client", clients, matrix(ours)) if clients else 0
+            add_acls(ours)
+            said |= observe_tokens(ours, token_dialogues())
+        with odradek(directory / "disabled", has_tokens=False) as ours:
+            said |= observe_tokens(ours, disabled_dialogues())
+        (directory / "taken-over").mkdir()
+        others = taken_over(directory / "taken-over")
+        differing += len(others)
+        for each in others:
+            print(each)
+        differing += compare("dialogue", dialogues, json.loads(json.dumps(said)))
     print(f"{len(dialogues)} dialogues, {len(clients)} clients, {differing} differences")
     return int(differing > 0)
 

@@ -17,9 +17,12 @@ DELAY_MS = 300
 # How long sessions of the listener RENEWED last.
 SESSION_MS = 3_000
 PASSWORD, WRONG = "alice-secret", "another-secret"
+# What delegation tokens are made of.
+SECRET_KEY = "a-key-of-both"
 _PACKAGE = "org.apache.kafka.common.security"
 _LINES = {
-    "plain": f'{_PACKAGE}.plain.PlainLoginModule required user_alice="{PASSWORD}" user_bob="bob-secret" user_ö="ü";',
+    "plain": f'{_PACKAGE}.plain.PlainLoginModule required user_alice="{PASSWORD}" user_bob="bob-secret"'
+    ' user_carol="carol-secret" user_ö="ü";',
     "scram-sha-256": f"{_PACKAGE}.scram.ScramLoginModule required;",
     "scram-sha-512": f"{_PACKAGE}.scram.ScramLoginModule required;",
     "oauthbearer": f'{_PACKAGE}.oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="admin";',
@@ -35,8 +38,8 @@ class Listeners:
     clients: int
     renewed: int
 
-    def settings(self) -> dict[str, str]:
-        """What both brokers are told."""
+    def settings(self, *, has_tokens: bool = True) -> dict[str, str]:
+        """What both brokers are told. Who has no name may do everything, others what they have ACLs for."""
         names = {"PLAINTEXT": self.plaintext, "CLIENTS": self.clients, "RENEWED": self.renewed}
         listeners = ",".join(f"{name}://127.0.0.1:{port}" for name, port in names.items())
         settings = {
@@ -48,7 +51,11 @@ class Listeners:
             "connection.failed.authentication.delay.ms": str(DELAY_MS),
             "listener.name.renewed.plain.connections.max.reauth.ms": str(SESSION_MS),
             "group.initial.rebalance.delay.ms": "0",
+            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            "super.users": "User:ANONYMOUS",
         }
+        if has_tokens:
+            settings["delegation.token.secret.key"] = SECRET_KEY
         for listener in ("clients", "renewed"):
             settings[f"listener.name.{listener}.sasl.enabled.mechanisms"] = _MECHANISMS
             for mechanism, line in _LINES.items():
@@ -57,29 +64,32 @@ class Listeners:
 
 
 @contextmanager
-def odradek(directory: Path) -> Iterator[Listeners]:
+def odradek(directory: Path, *, has_tokens: bool = True) -> Iterator[Listeners]:
     """Ours."""
+    directory.mkdir(exist_ok=True)
     listeners = Listeners(*free_ports(3))
-    process = BrokerProcess(directory / "odradek", settings=listeners.settings())
+    process = BrokerProcess(directory / "odradek", settings=listeners.settings(has_tokens=has_tokens))
     # Else it would take a free one.
     process.port = listeners.plaintext
     with process:
         add_users(listeners)
         yield listeners
-        secrets = [secret for secret in (PASSWORD, WRONG, "bob-secret") if secret in process.stderr]
+        secrets = [secret for secret in (PASSWORD, WRONG, "bob-secret", SECRET_KEY) if secret in process.stderr]
         assert not secrets, f"the log has {secrets}"
 
 
 @contextmanager
-def kafka(scratch: Path) -> Iterator[Listeners]:
-    """Apache Kafka's."""
+def kafka(scratch: Path, *, has_tokens: bool = True, data: Path | None = None) -> Iterator[Listeners]:
+    """Apache Kafka's, with a data directory of its own or on ``data``."""
     template, directory = scratch / "template", scratch / "kafka"
     template.mkdir(parents=True)
     directory.mkdir()
     peer = Kafka(template)
     *ports, controller = free_ports(4)
     listeners = Listeners(*ports)
-    settings = listeners.settings()
+    settings = listeners.settings(has_tokens=has_tokens)
+    if data is not None:
+        settings["log.dirs"] = str(data)
     settings["listeners"] += f",CONTROLLER://127.0.0.1:{controller}"
     # A properties file is in Latin-1.
     escaped = {key: value.encode("ascii", "backslashreplace").decode().replace("\\x", "\\u00") for key, value in settings.items()}

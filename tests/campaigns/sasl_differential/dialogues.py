@@ -199,6 +199,7 @@ KNOWN = {
     "SCRAM-SHA-256 a short proof": "Kafka's server fails in reading the proof, and closes without an answer",
     "SCRAM-SHA-512 a short proof": "Kafka's server fails in reading the proof, and closes without an answer",
     "OAUTHBEARER another scheme": "Kafka's handler fails in telling the scheme, and closes without an answer",
+    "token: log in with tokenauth=false,tokenauth=true": "Kafka proves the client's message with each extension once",
     "a frame that is too large": "odradek closes at once, Kafka after the delay",
     "a frame that is too large after the handshake": "odradek closes at once, Kafka after the delay",
     "a frame of negative size": "odradek closes at once, Kafka after the delay",

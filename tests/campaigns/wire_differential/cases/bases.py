@@ -229,6 +229,18 @@ BASES: dict[ApiKey, Base] = {
     ),
     ApiKey.SASL_HANDSHAKE: Base({"mechanism": "PLAIN"}),
     ApiKey.SASL_AUTHENTICATE: Base({"auth_bytes": b"token"}),
+    # The brokers of these scripts have no listener by which a token may be asked for.
+    ApiKey.CREATE_DELEGATION_TOKEN: Base(
+        {
+            "owner_principal_type": "User",
+            "owner_principal_name": "a",
+            "renewers": [{"principal_type": "User", "principal_name": "b"}],
+            "max_lifetime_ms": 1_000,
+        }
+    ),
+    ApiKey.RENEW_DELEGATION_TOKEN: Base({"hmac": b"hmac", "renew_period_ms": 1_000}),
+    ApiKey.EXPIRE_DELEGATION_TOKEN: Base({"hmac": b"hmac", "expiry_time_period_ms": 1_000}),
+    ApiKey.DESCRIBE_DELEGATION_TOKEN: Base({"owners": [{"principal_type": "User", "principal_name": "a"}]}),
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: Base({"users": [{"name": "@user"}]}),
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: Base(
         {
