@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from odradek.broker.metadata.client_quotas import ClientQuotas
 from odradek.broker.metadata.delta import MetadataDelta
 from odradek.broker.metadata.topic import Topic
 from odradek.broker.metadata.topic_names import has_collision_chars, unify_collision_chars
@@ -30,7 +31,7 @@ BROKER_RESOURCE = 4
 
 
 class MetadataImage:
-    """Topics by name and by id, configs, feature levels, the next producer id, and what is kept for Kafka.
+    """Topics by name and by id, configs, feature levels, the next producer id, client quotas, and what is kept for Kafka.
 
     Changed only by ``replay``.
     """
@@ -40,6 +41,8 @@ class MetadataImage:
         self.topics_by_id: dict[UUID, Topic] = {}
         self.features: dict[str, int] = {}
         self.next_producer_id = 0
+        # The same object for as long as the image is there.
+        self.quotas = ClientQuotas()
         # Topics that were deleted since the last snapshot: a directory of one of them is what the deletion left behind.
         self.removed_topic_ids: set[UUID] = set()
         self._configs: dict[tuple[int, str], dict[str, str]] = {}
@@ -56,7 +59,7 @@ class MetadataImage:
 
     @property
     def kept(self) -> "KeptRecords":
-        """Brokers, controllers, rights, quotas, credentials and tokens."""
+        """Brokers, controllers, rights, credentials and tokens."""
         if self._kept is None:
             from odradek.broker.metadata.kept_records import KeptRecords
 
@@ -122,6 +125,7 @@ class MetadataImage:
         self.topics_by_id.clear()
         self.topics_by_id.update(other.topics_by_id)
         self.next_producer_id = other.next_producer_id
+        self.quotas.become(other.quotas)
         self._configs = other._configs  # noqa: SLF001  of the same class
         self._collisions = other._collisions  # noqa: SLF001  of the same class
         self._kept = other._kept  # noqa: SLF001  of the same class

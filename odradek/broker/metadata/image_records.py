@@ -24,6 +24,7 @@ def records_of(image: MetadataImage) -> Iterator[MetadataRecord]:
     for name in sorted(image.features, key=lambda name: (name != METADATA_VERSION, name)):
         yield FeatureLevelRecord(name=name, feature_level=image.features[name])
     yield from image.kept.records()
+    yield from image.quotas.records()
     for topic in image.topics.values():
         yield TopicRecord(name=topic.name, topic_id=topic.topic_id)
         yield from topic.partitions.values()

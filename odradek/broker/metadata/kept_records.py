@@ -1,9 +1,10 @@
 """The records that a cluster of one odradek broker has no use for, kept as Kafka wrote them.
 
-Registrations of brokers and controllers, quotas, credentials and tokens are replayed to what is left of them, so that a
-snapshot carries them on and an Apache Kafka that opens the directory later finds them. Access control entries, credentials and
-delegation tokens are kept so, too: a broker with an authorizer acts on the first, and SASL listeners use the others
-(``sasl.scram``). Changes of partitions apply to the image's partitions, as Kafka's ``PartitionRegistration.merge`` applies them.
+Registrations of brokers and controllers, credentials and tokens are replayed to what is left of them, so that a snapshot carries
+them on and an Apache Kafka that opens the directory later finds them. Access control entries, credentials and delegation tokens
+are kept so, too: a broker with an authorizer acts on the first, and SASL listeners use the others (``sasl.scram``). Changes of
+partitions apply to the image's partitions, as Kafka's ``PartitionRegistration.merge`` applies them, and client quotas to its
+quotas.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from uuid import UUID
 
+    from odradek.broker.metadata.client_quotas import ClientQuotas
     from odradek.broker.metadata.delta import MetadataDelta
     from odradek.broker.metadata.topic import Topic
     from odradek.protocol.metadata_records import MetadataRecord, PartitionRecord
@@ -48,7 +50,6 @@ if TYPE_CHECKING:
 # What tells the records of a type apart, and the type of those that a record removes.
 _KEYS: Final[dict[type[Any], tuple[str, ...]]] = {
     RegisterControllerRecord: ("controller_id",),
-    ClientQuotaRecord: ("entity", "key"),
     UserScramCredentialRecord: ("name", "mechanism"),
     ZkMigrationStateRecord: (),
 }
@@ -58,11 +59,16 @@ _REMOVES: Final[dict[type[Any], type[Any]]] = {
 
 
 class ImageTopics(Protocol):
-    """The topics of an image, whose partitions change here."""
+    """The topics of an image, whose partitions change here, and its client quotas."""
 
     @property
     def topics(self) -> Mapping[str, Topic]:
         """By name."""
+        ...
+
+    @property
+    def quotas(self) -> ClientQuotas:
+        """Of clients."""
         ...
 
     def topic(self, topic_id: UUID) -> Topic:
@@ -133,6 +139,8 @@ class KeptRecords:
                 self.delegation_tokens[record.token_id] = record
             case RemoveDelegationTokenRecord():
                 self.delegation_tokens.pop(record.token_id, None)
+            case ClientQuotaRecord():
+                image.quotas.replay(record)
             case NoOpRecord():
                 pass
             case _:
@@ -143,7 +151,7 @@ class KeptRecords:
         if kind not in _KEYS:
             raise MalformedMessage(f"a {kind.__name__} stands outside of a metadata transaction")
         key = (kind, *(getattr(record, name) for name in _KEYS[kind]))
-        if kind is not type(record) or (isinstance(record, ClientQuotaRecord) and record.remove):
+        if kind is not type(record):
             self._others.pop(key, None)
         else:
             self._others[key] = record

@@ -1,6 +1,6 @@
 """Metadata records of users: ACLs, quotas, credentials and tokens.
 
-odradek enforces ACLs, checks users by their credentials and tokens, and stores the others for Kafka.
+odradek enforces ACLs and quotas, checks users by their credentials and tokens, and stores the others for Kafka.
 """
 
 from dataclasses import dataclass, field

@@ -5,6 +5,7 @@ from uuid import UUID
 
 import pytest
 
+from odradek.broker.metadata.client_quotas import ClientQuotas
 from odradek.broker.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
 from odradek.broker.metadata.image_records import records_of
 from odradek.broker.metadata.kept_records import _KEYS, KeptRecords
@@ -27,6 +28,7 @@ from odradek.protocol.metadata_records.security import (
     UserScramCredentialRecord,
 )
 
+RATE = "connection_creation_rate"
 TOPIC = TopicRecord(name="a.b", topic_id=UUID(int=3))
 PARTITION = PartitionRecord(
     partition_id=0, topic_id=UUID(int=3), replicas=(1, 2), isr=(1,), leader=1, leader_epoch=7, partition_epoch=9
@@ -46,7 +48,6 @@ KEPT: list[MetadataRecord] = [
         operation=3,
         permission_type=3,
     ),
-    ClientQuotaRecord(entity=(QuotaEntity(entity_type="user", entity_name=None),), key="k", value=0.5, remove=False),
     UserScramCredentialRecord(name="a", mechanism=1, salt=b"s", stored_key=b"k", server_key=b"v", iterations=4096),
     DelegationTokenRecord(
         owner="User:a",
@@ -71,6 +72,10 @@ CASES: dict[str, list[MetadataRecord]] = {
     ],
     "_collisions": [TOPIC],
     "_kept": KEPT,
+    "quotas": [
+        ClientQuotaRecord(entity=(QuotaEntity(entity_type="user", entity_name=None),), key="k", value=0.5, remove=False),
+        ClientQuotaRecord(entity=(QuotaEntity(entity_type="ip", entity_name="::1"),), key=RATE, value=0.5, remove=False),
+    ],
 }
 # Topics that were deleted since the last snapshot.
 BEGINS_ANEW = {"removed_topic_ids"}
@@ -85,6 +90,8 @@ def plain(value: object) -> object:
             return {field.name: getattr(value, field.name) for field in fields(value)}
         case KeptRecords():
             return vars(value)
+        case ClientQuotas():
+            return {name: getattr(value, name) for name in ClientQuotas.__slots__}
         case _:
             return value
 

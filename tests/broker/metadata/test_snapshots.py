@@ -46,6 +46,7 @@ def state(image: MetadataImage) -> object:
         image.features,
         image.next_producer_id,
         list(image.kept.records()),
+        list(image.quotas.records()),
     )
 
 

@@ -1,0 +1,196 @@
+"""Client quotas in the metadata: the values that are set on entities, and which of them holds for a client (KIP-546).
+
+An entity names a user, a client id, both, or an IP address; a name of None is the default entity of its type. Of several that
+match a client the first one holds of
+
+    user and client id    (u, c), (u, default), then (u) itself
+    default user          (default, c), (default, default), then (default)
+    client id             (c), then (default)
+
+Names are stored as clients send them: Kafka sanitizes them only in its metrics' tags.
+Sources: ``ClientQuotasImage`` and the ``DefaultQuotaCallback`` of ``ClientQuotaManager``, Apache Kafka 4.3.
+"""
+
+from collections.abc import Iterator, Mapping
+from ipaddress import IPv6Address, ip_address
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypeVar
+
+if TYPE_CHECKING:
+    from odradek.protocol.metadata_records.security import ClientQuotaRecord
+
+USER: Final = "user"
+CLIENT_ID: Final = "client-id"
+IP: Final = "ip"
+
+PRODUCER_BYTE_RATE: Final = "producer_byte_rate"
+CONSUMER_BYTE_RATE: Final = "consumer_byte_rate"
+REQUEST_PERCENTAGE: Final = "request_percentage"
+CONTROLLER_MUTATION_RATE: Final = "controller_mutation_rate"
+CONNECTION_CREATION_RATE: Final = "connection_creation_rate"
+
+K = TypeVar("K")
+# (user, client id) that an entity names: None is the default of a type, and "", which names nothing, a type that is left out.
+_Named: TypeAlias = tuple[str | None, str | None]
+_DEFAULT: Final = None
+_LEFT_OUT: Final = ""
+
+
+class QuotaEntity(NamedTuple):
+    """What a quota is set on: (type, name) pairs in the order of their types, one of a type; a name of None is the default."""
+
+    parts: tuple[tuple[str, str | None], ...]
+
+    @classmethod
+    def of(cls, names: Mapping[str, str | None]) -> "QuotaEntity":
+        """The entity with these names by type: USER, CLIENT_ID, IP."""
+        return cls(tuple(sorted(names.items())))
+
+    @property
+    def names(self) -> dict[str, str | None]:
+        """The names by type."""
+        return dict(self.parts)
+
+    def __str__(self) -> str:
+        """As Kafka's messages tell it."""
+        named = ", ".join(f"{kind}={'null' if name is None else name}" for kind, name in self.parts)
+        return f"ClientQuotaEntity(entries={{{named}}})"
+
+
+class Limit(NamedTuple):
+    """A quota that holds for a client, and the (user, client id) whose sensor it bounds: "" where all of that type share it.
+
+    The default entities give each user, or each client, a sensor of its own.
+    """
+
+    value: float
+    user: str
+    client_id: str
+
+
+class ClientQuotas:
+    """Quotas by entity and key. Changed only by ``replay`` and ``become``; each change raises ``version``."""
+
+    __slots__ = ("_ips", "_limits", "_values", "version")
+
+    def __init__(self) -> None:
+        self.version = 0
+        self._values: dict[QuotaEntity, dict[str, float]] = {}
+        # By key and names; no key is there without a value.
+        self._limits: dict[str, dict[_Named, float]] = {}
+        # Connection rates by normal address or host name, None being the default.
+        self._ips: dict[str | None, float] = {}
+
+    def __iter__(self) -> Iterator[tuple[QuotaEntity, Mapping[str, float]]]:
+        """Every entity with its values by key, of which there is one at least."""
+        return iter(self._values.items())
+
+    def values(self, entity: QuotaEntity) -> Mapping[str, float]:
+        """The values of an entity by key; empty where none are set."""
+        return self._values.get(entity, {})
+
+    def is_empty(self, key: str) -> bool:
+        """Whether no user and no client id has a quota ``key``. HOT."""
+        return key not in self._limits
+
+    def limit(self, key: str, user: str, client_id: str) -> Limit | None:
+        """The quota ``key`` that holds for a client; None where there is none.
+
+        A client without an id is bounded by the quotas of its user alone, as in Kafka.
+        """
+        limits = self._limits.get(key)
+        if limits is None:
+            return None
+        for named in _precedence(user, client_id):
+            value = limits.get(named)
+            if value is not None:
+                named_user, named_client = named
+                return Limit(
+                    value, _LEFT_OUT if named_user == _LEFT_OUT else user, _LEFT_OUT if named_client == _LEFT_OUT else client_id
+                )
+        return None
+
+    @property
+    def connection_rates(self) -> Mapping[str | None, float]:
+        """Connections a second by IP address (``normal_address``) or host name; None is the default."""
+        return self._ips
+
+    def ip_limit(self, ip: str) -> float | None:
+        """Connections a second from ``ip``: its own quota, or the default one. Host names are not looked up."""
+        if not self._ips:
+            return None
+        value = self._ips.get(normal_address(ip))
+        return self._ips.get(_DEFAULT) if value is None else value
+
+    def replay(self, record: "ClientQuotaRecord") -> None:
+        """Set or remove what ``record`` says."""
+        self.version += 1
+        entity = QuotaEntity.of({part.entity_type: part.entity_name for part in record.entity})
+        values = self._values.setdefault(entity, {})
+        if record.remove:
+            values.pop(record.key, None)
+        else:
+            values[record.key] = record.value
+        if not values:
+            del self._values[entity]
+        self._index(entity, record.key, values.get(record.key))
+
+    def become(self, other: "ClientQuotas") -> None:
+        """Have what ``other`` has, which is not used any more."""
+        self.version += 1
+        self._values, self._limits, self._ips = other._values, other._limits, other._ips  # noqa: SLF001  of the same class
+
+    def records(self) -> "Iterator[ClientQuotaRecord]":
+        """The quotas as a snapshot has them."""
+        for entity, values in self._values.items():
+            for key, value in values.items():
+                yield quota_record(entity, key, value)
+
+    def _index(self, entity: QuotaEntity, key: str, value: float | None) -> None:
+        names = entity.names
+        if IP in names:
+            if key == CONNECTION_CREATION_RATE:
+                name = names[IP]
+                _put(self._ips, name if name is None else normal_address(name), value)
+        elif USER in names or CLIENT_ID in names:
+            limits = self._limits.setdefault(key, {})
+            _put(limits, (names.get(USER, _LEFT_OUT), names.get(CLIENT_ID, _LEFT_OUT)), value)
+            if not limits:
+                del self._limits[key]
+
+
+def quota_record(entity: QuotaEntity, key: str, value: float | None) -> "ClientQuotaRecord":
+    """The record that sets a quota, or removes it where ``value`` is None; the entity's parts are in the order of Kafka's."""
+    # A start without quotas does without these records.
+    from odradek.protocol.metadata_records.security import ClientQuotaRecord
+    from odradek.protocol.metadata_records.security import QuotaEntity as RecordEntity
+
+    parts = tuple(RecordEntity(entity_type=kind, entity_name=name) for kind, name in entity.parts)
+    return ClientQuotaRecord(entity=parts, key=key, value=0.0 if value is None else value, remove=value is None)
+
+
+def normal_address(ip: str) -> str:
+    """An IP address in the one way in which it is compared; of an IPv4 address within IPv6 the former. A host name as it is."""
+    try:
+        address = ip_address(ip)
+    except ValueError:
+        return ip
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return str(mapped or address)
+
+
+def _precedence(user: str, client_id: str) -> Iterator[_Named]:
+    for each in (user, _DEFAULT) if user else ():
+        if client_id:
+            yield each, client_id
+            yield each, _DEFAULT
+        yield each, _LEFT_OUT
+    if client_id:
+        yield _LEFT_OUT, client_id
+        yield _LEFT_OUT, _DEFAULT
+
+
+def _put(values: dict[K, float], key: K, value: float | None) -> None:
+    if value is None:
+        values.pop(key, None)
+    else:
+        values[key] = value
