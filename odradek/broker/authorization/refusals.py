@@ -14,7 +14,9 @@ from odradek.protocol.messages import messages
 # Versions of JoinGroup before this one have a name where later ones have null.
 _NULLABLE_PROTOCOL: Final = 7
 # Refused to the cluster, as where a broker cannot reach the controller.
-_BY_ITEM: Final = frozenset({ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS, ApiKey.ALTER_USER_SCRAM_CREDENTIALS})
+_BY_ITEM: Final = frozenset(
+    {ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS, ApiKey.ALTER_CLIENT_QUOTAS, ApiKey.ALTER_USER_SCRAM_CREDENTIALS}
+)
 _REASONS: Final = {ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "The client may not do this to the cluster."}
 
 
@@ -146,6 +148,10 @@ def _describe_user_scram_credentials(classes: Any, asked: Asked, code: ErrorCode
     return {"results": [result(user="", error_code=code, error_message=_REASONS.get(code)) for _ in users]}
 
 
+def _describe_client_quotas(_classes: Any, _asked: Asked, _code: ErrorCode) -> dict[str, Any]:
+    return {"entries": None}
+
+
 _SPECIAL: Final[dict[ApiKey, Callable[[Any, Asked, ErrorCode], dict[str, Any]]]] = {
     ApiKey.JOIN_GROUP: _join_group,
     ApiKey.INIT_PRODUCER_ID: _init_producer_id,
@@ -156,5 +162,6 @@ _SPECIAL: Final[dict[ApiKey, Callable[[Any, Asked, ErrorCode], dict[str, Any]]]]
     ApiKey.ELECT_LEADERS: _elect_leaders,
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: _alter_partition_reassignments,
     ApiKey.LIST_PARTITION_REASSIGNMENTS: _list_partition_reassignments,
+    ApiKey.DESCRIBE_CLIENT_QUOTAS: _describe_client_quotas,
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: _describe_user_scram_credentials,
 }

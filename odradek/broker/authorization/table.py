@@ -43,6 +43,7 @@ _OF_METADATA: Final[dict[ApiKey, Rule]] = {
     ApiKey.DESCRIBE_ACLS: whole.acl_change(AclOperation.DESCRIBE),
     ApiKey.CREATE_ACLS: whole.acl_change(AclOperation.ALTER),
     ApiKey.DELETE_ACLS: whole.acl_change(AclOperation.ALTER),
+    ApiKey.ALTER_CLIENT_QUOTAS: whole.on_cluster(AclOperation.ALTER_CONFIGS),
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: _ALTER,
     ApiKey.CREATE_DELEGATION_TOKEN: tokens.create_delegation_token,
 }
@@ -82,6 +83,7 @@ OF_BROKERS: Final[Mapping[ApiKey, Rule]] = _OF_METADATA | {
     ApiKey.CONSUMER_GROUP_DESCRIBE: groups.consumer_group_describe,
     ApiKey.LIST_CONFIG_RESOURCES: whole.on_cluster(AclOperation.DESCRIBE_CONFIGS),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: descriptions.describe_topic_partitions,
+    ApiKey.DESCRIBE_CLIENT_QUOTAS: whole.on_cluster(AclOperation.DESCRIBE_CONFIGS),
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: _DESCRIBE,
 }
 

@@ -67,6 +67,8 @@ SERVED: dict[ApiKey, Served] = {
     ApiKey.OFFSET_DELETE: _served(0, 0),
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: _served(0, 1),
     ApiKey.LIST_PARTITION_REASSIGNMENTS: _served(0, 0),
+    ApiKey.DESCRIBE_CLIENT_QUOTAS: _served(0, 1),
+    ApiKey.ALTER_CLIENT_QUOTAS: _served(0, 1),
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: _served(0, 0),
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: _served(0, 0),
     ApiKey.DESCRIBE_QUORUM: _served(0, 2),

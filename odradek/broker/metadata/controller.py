@@ -11,7 +11,7 @@ are encoded, and brought into the image, in slices. The operations submitted mea
 """
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from uuid import UUID
 
@@ -49,6 +49,8 @@ from odradek.timing.slices import Slices
 if TYPE_CHECKING:
     from odradek.broker.authorizer.acls import AclBinding, AclFilter
     from odradek.broker.metadata.acls import Created, Deleted
+    from odradek.protocol.message_types.alter_client_quotas import AlterClientQuotasRequest
+    from odradek.protocol.message_types.alter_client_quotas import EntryData as AlteredQuotas
     from odradek.protocol.message_types.alter_user_scram_credentials import (
         AlterUserScramCredentialsRequest,
         AlterUserScramCredentialsResult,
@@ -229,6 +231,18 @@ class Controller:
     def change(self, decide: Callable[[MetadataImage], tuple[T, Sequence[MetadataRecord]]]) -> Reply[T | KafkaError]:
         """Commit what ``decide`` makes of the image; its answer, or the error that it raises."""
         return self._operate(lambda: decide(self.image))
+
+    def alter_client_quotas(
+        self, request: "AlterClientQuotasRequest", unknown_hosts: Collection[str] = ()
+    ) -> Reply["list[AlteredQuotas] | KafkaError"]:
+        """Set and remove client quotas, each entity's by themselves; no host has one of ``unknown_hosts``."""
+        from odradek.broker.metadata.client_quota_requests import alter
+
+        def decide() -> tuple["list[AlteredQuotas]", Sequence[MetadataRecord]]:
+            results, records = alter(self.image.quotas, request.entries, unknown_hosts)
+            return results, [] if request.validate_only else records
+
+        return self._operate(decide)
 
     def update_features(
         self, updates: Iterable[tuple[str, int, int]], *, validate_only: bool = False

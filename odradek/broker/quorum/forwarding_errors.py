@@ -6,6 +6,7 @@ from typing import Any, Final
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.message_types import (
+    alter_client_quotas,
     alter_configs,
     alter_user_scram_credentials,
     create_acls,
@@ -99,6 +100,20 @@ def _incremental_alter_configs(
     )
 
 
+def alter_client_quotas_error(
+    request: alter_client_quotas.AlterClientQuotasRequest, error: KafkaError
+) -> alter_client_quotas.AlterClientQuotasResponse:
+    """Each entity as it was sent."""
+    return alter_client_quotas.AlterClientQuotasResponse(
+        entries=[
+            alter_client_quotas.EntryData(
+                error.code, error.reason, [alter_client_quotas.EntityData(*part) for part in entry.entity]
+            )
+            for entry in request.entries
+        ]
+    )
+
+
 def alter_user_scram_credentials_error(
     request: alter_user_scram_credentials.AlterUserScramCredentialsRequest, error: KafkaError
 ) -> alter_user_scram_credentials.AlterUserScramCredentialsResponse:
@@ -120,6 +135,7 @@ _BY_ITEM: Final[dict[ApiKey, Callable[[Any, KafkaError], Any]]] = {
     ApiKey.CREATE_ACLS: _create_acls,
     ApiKey.DELETE_ACLS: _delete_acls,
     ApiKey.CREATE_PARTITIONS: _create_partitions,
+    ApiKey.ALTER_CLIENT_QUOTAS: alter_client_quotas_error,
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: alter_user_scram_credentials_error,
     ApiKey.ALTER_CONFIGS: _alter_configs,
     ApiKey.INCREMENTAL_ALTER_CONFIGS: _incremental_alter_configs,

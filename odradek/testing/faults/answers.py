@@ -48,6 +48,8 @@ _SOURCES: Final = (
 _TOGETHER: Final = ("deletions", "upsertions")
 # Names of one thing in requests and responses.
 _SAME: Final = (TOPIC_FIELDS, PARTITION_FIELDS, ("group_id", "key", "transactional_id"), ("user", "name"))
+# Arrays that name what an item is about, and have no errors of their own.
+_NAMING: Final = ("entity",)
 _ERROR: Final = "error_code"
 # Their responses are needed for what they hold beside errors.
 ANSWERED_FIRST: Final = frozenset({ApiKey.FETCH, ApiKey.METADATA, ApiKey.DESCRIBE_TOPIC_PARTITIONS})
@@ -259,7 +261,7 @@ def _value(field: str, item: Any) -> Any:
         return item if any(field in names for names in _SAME) else None
     if hasattr(item, field):
         value = getattr(item, field)
-        return None if isinstance(value, list | tuple) else value
+        return None if isinstance(value, list | tuple) and field not in _NAMING else value
     for names in _SAME:
         if field in names:
             for name in names:

@@ -289,6 +289,18 @@ CASES = [
         ["READ TOPIC t"],
     ),
     (
+        K.ALTER_CLIENT_QUOTAS,
+        None,
+        {
+            "entries": [
+                of(K.ALTER_CLIENT_QUOTAS, "EntryData", entity=[of(K.ALTER_CLIENT_QUOTAS, "EntityData", entity_type="user")])
+            ]
+        },
+        CLUSTER,
+        [f"ALTER_CONFIGS {ALL_OF_CLUSTER}"],
+    ),
+    (K.DESCRIBE_CLIENT_QUOTAS, None, {}, CLUSTER, [f"DESCRIBE_CONFIGS {ALL_OF_CLUSTER}"]),
+    (
         K.ALTER_USER_SCRAM_CREDENTIALS,
         None,
         {"deletions": [of(K.ALTER_USER_SCRAM_CREDENTIALS, "ScramCredentialDeletion", name="u", mechanism=1)]},

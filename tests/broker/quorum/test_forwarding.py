@@ -27,6 +27,7 @@ ITEMS = {
     ApiKey.CREATE_PARTITIONS: ("topics", "CreatePartitionsTopic", {"name": "t", "count": 2, "assignments": None}),
     ApiKey.CREATE_ACLS: ("creations", "AclCreation", {"principal": "User:a"}),
     ApiKey.DELETE_ACLS: ("filters", "DeleteAclsFilter", {"principal_filter": "User:a"}),
+    ApiKey.ALTER_CLIENT_QUOTAS: ("entries", "EntryData", {"entity": [], "ops": []}),
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: ("upsertions", "ScramCredentialUpsertion", {"name": "u"}),
     ApiKey.ALTER_CONFIGS: ("resources", "AlterConfigsResource", {"resource_type": 2, "resource_name": "t"}),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: ("resources", "AlterConfigsResource", {"resource_type": 2, "resource_name": "t"}),

@@ -16,6 +16,7 @@ from odradek.client.node_client import connect_to
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.error_codes_in import compile_error_scan
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.message_types import alter_client_quotas as quotas
 from odradek.protocol.message_types import alter_configs, create_partitions, create_topics, delete_topics, update_features
 from odradek.protocol.message_types import alter_user_scram_credentials as scram
 from odradek.protocol.message_types import incremental_alter_configs as incremental
@@ -129,6 +130,11 @@ def requests(name):
             topics=[ReassignableTopic(name, [ReassignablePartition(partition_index=0, replicas=[BROKER_ID])])]
         ),
         ApiKey.LIST_PARTITION_REASSIGNMENTS: ListPartitionReassignmentsRequest(topics=None),
+        ApiKey.ALTER_CLIENT_QUOTAS: quotas.AlterClientQuotasRequest(
+            entries=[
+                quotas.RequestEntryData([quotas.RequestEntityData("user", name)], [quotas.OpData("producer_byte_rate", 1.0)])
+            ]
+        ),
         ApiKey.ALTER_USER_SCRAM_CREDENTIALS: scram.AlterUserScramCredentialsRequest(
             upsertions=[scram.ScramCredentialUpsertion(name, 1, 4096, b"salt", b"salted")]
         ),

@@ -253,6 +253,22 @@ _MAKERS: Final[dict[ApiKey, tuple[int, int, Callable[[ApiKey, int, Random], Make
         ),
     ),
     K.UPDATE_FEATURES: (1, 2, plain()),
+    K.DESCRIBE_CLIENT_QUOTAS: (0, 1, plain()),
+    # One that is removed where none is set.
+    K.ALTER_CLIENT_QUOTAS: (
+        0,
+        1,
+        plain(
+            entries=[
+                of(
+                    K.ALTER_CLIENT_QUOTAS,
+                    "EntryData",
+                    entity=[of(K.ALTER_CLIENT_QUOTAS, "EntityData", entity_type="user", entity_name="nobody")],
+                    ops=[of(K.ALTER_CLIENT_QUOTAS, "OpData", key="producer_byte_rate", remove=True)],
+                )
+            ]
+        ),
+    ),
     K.DESCRIBE_USER_SCRAM_CREDENTIALS: (0, 0, plain(users=[of(K.DESCRIBE_USER_SCRAM_CREDENTIALS, "UserName", name="nobody")])),
     K.ALTER_USER_SCRAM_CREDENTIALS: (
         0,

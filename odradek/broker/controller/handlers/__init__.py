@@ -4,7 +4,7 @@
 ``broker.handlers`` (``SHARED``).
 
 Left out: the APIs of voters among themselves (Vote, BeginQuorumEpoch, EndQuorumEpoch, AddRaftVoter and the like), since there is
-one voter; quotas.
+one voter.
 """
 
 from typing import Final
@@ -23,6 +23,7 @@ SHARED: Final = frozenset(
         ApiKey.ALTER_CONFIGS,
         ApiKey.CREATE_PARTITIONS,
         ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        ApiKey.ALTER_CLIENT_QUOTAS,
         ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
         ApiKey.CREATE_DELEGATION_TOKEN,
         ApiKey.RENEW_DELEGATION_TOKEN,
@@ -51,6 +52,7 @@ SERVED: Final[dict[ApiKey, Served]] = {
         (ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, 1),
         (ApiKey.ALTER_PARTITION_REASSIGNMENTS, 0, 1),
         (ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, 0),
+        (ApiKey.ALTER_CLIENT_QUOTAS, 0, 1),
         (ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, 0),
         (ApiKey.DESCRIBE_QUORUM, 0, 2),
         (ApiKey.ALTER_PARTITION, 2, 3),

@@ -1,0 +1,47 @@
+"""AlterClientQuotas, versions 0 and 1: quotas of users, client ids and IP addresses are set and removed (KIP-546, KIP-612).
+
+An ip entity may be named by a host, which is looked up first, as Kafka does it. Deliberate gap: none.
+"""
+
+from typing import TYPE_CHECKING
+
+from odradek.broker.host_names import is_address, look_up
+from odradek.broker.metadata.client_quota_requests import host_names
+from odradek.broker.quorum.forwarding_errors import alter_client_quotas_error
+from odradek.protocol.errors import KafkaError
+from odradek.protocol.message_types.alter_client_quotas import AlterClientQuotasRequest, AlterClientQuotasResponse, EntryData
+from odradek.timing.reply import Reply
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from odradek.broker.context import RequestContext
+    from odradek.broker.handlers.services import ControllerServices
+
+
+def handle(
+    services: "ControllerServices", _context: "RequestContext", request: AlterClientQuotasRequest
+) -> Reply[AlterClientQuotasResponse]:
+    """Alter the entities of ``request``, each by itself."""
+    hosts = [name for name in host_names(request.entries) if not is_address(name)]
+    if not hosts:
+        return _altered(services, request, ())
+    reply: Reply[AlterClientQuotasResponse] = Reply()
+
+    def alter(found: dict[str, str | None]) -> None:
+        unknown = {name for name, address in found.items() if address is None}
+        _altered(services, request, unknown).when_done(reply.complete)
+
+    look_up(hosts).when_done(alter)
+    return reply
+
+
+def _altered(
+    services: "ControllerServices", request: AlterClientQuotasRequest, unknown_hosts: "Collection[str]"
+) -> Reply[AlterClientQuotasResponse]:
+    def answer(outcome: list[EntryData] | KafkaError) -> AlterClientQuotasResponse:
+        if isinstance(outcome, KafkaError):
+            return alter_client_quotas_error(request, outcome)
+        return AlterClientQuotasResponse(entries=outcome)
+
+    return services.controller.alter_client_quotas(request, unknown_hosts).then(answer)

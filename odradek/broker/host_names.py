@@ -1,0 +1,42 @@
+"""Looking up host names without making the loop wait."""
+
+import asyncio
+from collections.abc import Iterable
+from ipaddress import ip_address
+
+from odradek.timing.reply import Reply
+
+# The loop does not hold the tasks that it runs.
+_under_way: set[asyncio.Task[None]] = set()
+
+
+def is_address(name: str) -> bool:
+    """Whether ``name`` is an IP address rather than the name of a host; it may stand in brackets, as Java has it."""
+    try:
+        ip_address(name.removeprefix("[").removesuffix("]"))
+    except ValueError:
+        return False
+    return True
+
+
+def look_up(names: Iterable[str]) -> Reply[dict[str, str | None]]:
+    """The first IP address of each host; None for a name that no host has. On the loop thread."""
+    reply: Reply[dict[str, str | None]] = Reply()
+    task = asyncio.get_running_loop().create_task(_answer(list(names), reply))
+    _under_way.add(task)
+    task.add_done_callback(_under_way.discard)
+    return reply
+
+
+async def _answer(names: list[str], reply: Reply[dict[str, str | None]]) -> None:
+    found = await asyncio.gather(*map(_address, names))
+    reply.complete(dict(zip(names, found, strict=True)))
+
+
+async def _address(name: str) -> str | None:
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(name, None)
+    except (OSError, ValueError):
+        # UnicodeError is a ValueError: a name that no host can have.
+        return None
+    return str(found[0][4][0])

@@ -1,0 +1,254 @@
+"""AlterClientQuotas and DescribeClientQuotas: what is set is told, and what cannot be is refused as Kafka refuses it."""
+
+import asyncio
+
+import pytest
+
+from odradek.broker.context import RequestContext, Session
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.message_types.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    OpData,
+    RequestEntityData,
+    RequestEntryData,
+)
+from odradek.protocol.message_types.describe_client_quotas import ComponentData
+
+from .bed import ask, make_broker
+
+DEFAULT = None
+INVALID = ErrorCode.INVALID_REQUEST
+NOT_WITH = "should not be used with user or clientId"
+EXACT, DEFAULT_NAME, SPECIFIED = 0, 1, 2
+PRODUCE, CONSUME, REQUESTS, CONNECTIONS = (
+    "producer_byte_rate",
+    "consumer_byte_rate",
+    "request_percentage",
+    "connection_creation_rate",
+)
+
+
+@pytest.fixture
+def broker():
+    return make_broker()
+
+
+def entry(entity, **values):
+    """``values`` by key; None removes."""
+    ops = [OpData(key, 0.0 if value is None else value, value is None) for key, value in values.items()]
+    return RequestEntryData([RequestEntityData(*part) for part in entity.items()], ops)
+
+
+def alter(broker, *entries, validate_only=False):
+    """The code and the message of each entity, in the order of the entities' names."""
+    answer = ask(broker, ApiKey.ALTER_CLIENT_QUOTAS, entries=list(entries), validate_only=validate_only)
+    return [(frozenset(map(tuple, each.entity)), each.error_code, each.error_message) for each in answer.entries]
+
+
+def refusal(broker, *entries):
+    """The one code and message."""
+    ((_, code, message),) = alter(broker, *entries)
+    return code, message
+
+
+def named(**names):
+    """An entity; ``client`` is its client id."""
+    return {{"client": "client-id"}.get(kind, kind): name for kind, name in names.items()}
+
+
+def key(names):
+    return frozenset(names.items())
+
+
+def described(broker, *components, strict=False):
+    answer = ask(broker, ApiKey.DESCRIBE_CLIENT_QUOTAS, components=[ComponentData(*each) for each in components], strict=strict)
+    assert (answer.error_code, answer.error_message) == (0, "")
+    return {frozenset(map(tuple, each.entity)): dict(map(tuple, each.values)) for each in answer.entries}
+
+
+def test_what_is_set_is_told_replaced_and_removed_by_key(broker):
+    both = named(user="alice", client=DEFAULT)
+    assert alter(broker, entry(both, **{PRODUCE: 5.0, REQUESTS: 12.5})) == [(key(both), 0, None)]
+    assert described(broker) == {key(both): {PRODUCE: 5.0, REQUESTS: 12.5}}
+    alter(broker, entry(both, **{PRODUCE: 6.0, REQUESTS: None, CONSUME: None}))
+    assert described(broker) == {key(both): {PRODUCE: 6.0}}
+    alter(broker, entry(both, **{PRODUCE: None}))
+    assert described(broker) == {}
+
+
+def test_only_what_changes_is_written(broker):
+    alice = named(user="alice")
+    alter(broker, entry(alice, **{PRODUCE: 5.0}))
+    end, version = broker.controller.log_end_offset, broker.controller.image.quotas.version
+    alter(broker, entry(alice, **{PRODUCE: 5.0, CONSUME: None}))
+    assert (broker.controller.log_end_offset, broker.controller.image.quotas.version) == (end, version)
+
+
+def test_nothing_is_written_where_it_is_only_validated(broker):
+    alice = named(user="alice")
+    assert alter(broker, entry(alice, **{PRODUCE: 5.0}), validate_only=True) == [(key(alice), 0, None)]
+    assert described(broker) == {}
+    ((_, code, _),) = alter(broker, entry(alice, **{PRODUCE: -5.0}), validate_only=True)
+    assert code == INVALID
+
+
+@pytest.mark.parametrize(
+    ("entity", "values", "message"),
+    [
+        ({}, {PRODUCE: 1.0}, "Invalid empty client quota entity"),
+        (named(group="g"), {PRODUCE: 1.0}, "Unhandled client quota entity type: group"),
+        (named(user=""), {PRODUCE: 1.0}, "Empty user not supported"),
+        (named(client=""), {PRODUCE: 1.0}, "Empty client-id not supported"),
+        (named(ip=""), {CONNECTIONS: 1.0}, "Empty ip not supported"),
+        (
+            named(ip="10.0.0.1", user="u"),
+            {CONNECTIONS: 1.0},
+            "Invalid quota entity combination, IP entity shouldnot be combined with User or ClientId",
+        ),
+        (named(user="u"), {CONNECTIONS: 1.0}, f"Invalid configuration key {CONNECTIONS}"),
+        (named(ip=DEFAULT), {PRODUCE: 1.0}, f"Invalid configuration key {PRODUCE}"),
+        (named(user="u"), {"no_such_key": 1.0}, "Invalid configuration key no_such_key"),
+        (named(user="u"), {PRODUCE: 0.0}, f"Quota {PRODUCE} must be greater than 0"),
+        (named(user="u"), {REQUESTS: -1.0}, f"Quota {REQUESTS} must be greater than 0"),
+        (named(user="u"), {PRODUCE: 1.5}, f"{PRODUCE} cannot be a fractional value."),
+        (named(user="u"), {PRODUCE: 1e19}, f"Proposed value for {PRODUCE} is too large for a LONG."),
+        (named(ip=DEFAULT), {CONNECTIONS: 2.0**31}, f"Proposed value for {CONNECTIONS} is too large for an INT."),
+        (named(ip=DEFAULT), {CONNECTIONS: 0.5}, f"{CONNECTIONS} cannot be a fractional value."),
+    ],
+)
+def test_what_cannot_be_is_refused_and_others_are_not(broker, entity, values, message):
+    answers = alter(broker, entry(entity, **values), entry(named(user="bob"), **{PRODUCE: 1.0}))
+    assert answers == [(key(entity), INVALID, message), (key(named(user="bob")), 0, None)]
+    assert described(broker) == {key(named(user="bob")): {PRODUCE: 1.0}}
+
+
+@pytest.mark.parametrize(
+    ("entity", "values"),
+    [
+        (named(user="u"), {REQUESTS: 0.01}),
+        (named(user="u"), {PRODUCE: 2.0**63}),
+        (named(user="u"), {PRODUCE: 1.0000001}),
+        (named(ip="::1"), {CONNECTIONS: 2.0**31 - 1}),
+        (named(ip=DEFAULT), {CONNECTIONS: 1.0}),
+    ],
+)
+def test_the_limits_themselves_may_be(broker, entity, values):
+    assert alter(broker, entry(entity, **values)) == [(key(entity), 0, None)]
+    assert described(broker) == {key(entity): values}
+
+
+def test_a_value_that_is_refused_keeps_its_entitys_others_from_being_set(broker):
+    assert refusal(broker, entry(named(user="u"), **{PRODUCE: 1.0, CONSUME: -1.0}))[0] == INVALID
+    assert described(broker) == {}
+
+
+def test_what_is_removed_may_have_any_key(broker):
+    assert refusal(broker, entry(named(user="u"), no_such_key=None)) == (0, None)
+
+
+def test_of_an_entity_that_is_named_twice_the_first_alteration_holds_and_it_is_told_as_an_error(broker):
+    alice = named(user="alice")
+    told = "Ignoring duplicate entity ClientQuotaEntity(entries={user=alice})"
+    assert refusal(broker, entry(alice, **{PRODUCE: 1.0}), entry(alice, **{PRODUCE: 2.0})) == (INVALID, told)
+    assert described(broker) == {key(alice): {PRODUCE: 1.0}}
+
+
+def test_a_key_that_is_named_twice_is_an_error(broker):
+    twice = entry(named(user="alice"), **{PRODUCE: 1.0})
+    told = "Ignoring duplicate entity ClientQuotaEntity(entries={user=alice})"
+    assert refusal(broker, twice._replace(ops=[*twice.ops, *twice.ops])) == (INVALID, told)
+    assert described(broker) == {}
+
+
+def test_more_records_than_kafka_takes_at_once_are_refused_all_of_them(broker):
+    answers = alter(broker, *(entry(named(user=f"u{number}"), **{PRODUCE: 1.0}) for number in range(10_001)))
+    assert {code for _, code, _ in answers} == {ErrorCode.POLICY_VIOLATION}
+    assert described(broker) == {}
+
+
+@pytest.mark.parametrize(("host", "is_known"), [("localhost", True), ("no-such-host.invalid", False)])
+async def test_an_address_may_be_told_by_a_host(broker, host, is_known):
+    request = AlterClientQuotasRequest(entries=[entry(named(ip=host), **{CONNECTIONS: 3.0})])
+    context = RequestContext(ApiKey.ALTER_CLIENT_QUOTAS, 1, 7, "client", Session("PLAINTEXT", ("127.0.0.1", 1)))
+    answered = asyncio.get_running_loop().create_future()
+    broker.dispatcher.call(context, request).when_done(answered.set_result)
+    (result,) = (await answered).entries
+    if is_known:
+        assert (result.error_code, described(broker)) == (0, {key(named(ip=host)): {CONNECTIONS: 3.0}})
+    else:
+        assert (result.error_code, result.error_message) == (INVALID, f"{host} is not a valid IP or resolvable host.")
+
+
+U, D, UC, UD, DD, C, CD = (
+    named(user="u"),
+    named(user=DEFAULT),
+    named(user="u", client="c"),
+    named(user="u", client=DEFAULT),
+    named(user=DEFAULT, client=DEFAULT),
+    named(client="c"),
+    named(client=DEFAULT),
+)
+ADDRESS = named(ip="10.0.0.1")
+
+
+@pytest.mark.parametrize(
+    ("components", "strict", "found"),
+    [
+        ([], False, [U, D, UC, UD, DD, C, CD, ADDRESS]),
+        ([], True, []),
+        ([("user", EXACT, "u")], False, [U, UC, UD]),
+        ([("user", EXACT, "u")], True, [U]),
+        ([("user", EXACT, "v")], False, []),
+        ([("user", DEFAULT_NAME, None)], False, [D, DD]),
+        ([("user", SPECIFIED, None)], False, [U, D, UC, UD, DD]),
+        ([("user", SPECIFIED, None)], True, [U, D]),
+        ([("user", SPECIFIED, None), ("client-id", DEFAULT_NAME, None)], False, [UD, DD]),
+        ([("client-id", EXACT, "c")], False, [UC, C]),
+        ([("client-id", SPECIFIED, None)], True, [C, CD]),
+        ([("ip", SPECIFIED, None)], True, [ADDRESS]),
+        ([("ip", EXACT, "10.0.0.1")], False, [ADDRESS]),
+        ([("ip", DEFAULT_NAME, None)], False, []),
+    ],
+)
+def test_a_filter_selects_by_name_by_default_and_by_type(broker, components, strict, found):
+    alter(
+        broker, *(entry(each, **{CONNECTIONS if "ip" in each else PRODUCE: 1.0}) for each in (U, D, UC, UD, DD, C, CD, ADDRESS))
+    )
+    assert described(broker, *components, strict=strict).keys() == {key(each) for each in found}
+
+
+@pytest.mark.parametrize(
+    ("components", "code", "message"),
+    [
+        ([("", EXACT, "u")], INVALID, "Invalid empty entity type."),
+        ([("group", EXACT, "u")], ErrorCode.UNSUPPORTED_VERSION, "Unsupported entity type group"),
+        (
+            [("user", EXACT, "u"), ("user", SPECIFIED, None)],
+            INVALID,
+            "Entity type user cannot appear more than once in the filter.",
+        ),
+        ([("user", EXACT, None)], INVALID, "Request specified MATCH_TYPE_EXACT, but set match string to null."),
+        ([("user", DEFAULT_NAME, "u")], INVALID, "Request specified MATCH_TYPE_DEFAULT, but also specified a match string."),
+        ([("user", SPECIFIED, "u")], INVALID, "Request specified MATCH_TYPE_SPECIFIED, but also specified a match string."),
+        ([("user", 3, None)], INVALID, "Unknown match type 3"),
+        (
+            [("ip", SPECIFIED, None), ("user", EXACT, "u")],
+            INVALID,
+            f"Invalid entity filter component combination. IP filter component {NOT_WITH} filter component.",
+        ),
+    ],
+)
+def test_a_filter_that_cannot_be_is_refused(broker, components, code, message):
+    answer = ask(broker, ApiKey.DESCRIBE_CLIENT_QUOTAS, components=[ComponentData(*each) for each in components])
+    assert (answer.error_code, answer.error_message, answer.entries) == (code, message, None)
+
+
+def test_a_users_credentials_and_quotas_do_not_know_of_each_other(broker):
+    from .test_alter_user_scram_credentials import alter as alter_credentials
+    from .test_alter_user_scram_credentials import deletion, known, upsertion
+
+    alter_credentials(broker, upsertion("alice"))
+    alter(broker, entry(named(user="alice"), **{PRODUCE: 1.0}))
+    alter_credentials(broker, deletion("alice"))
+    assert (known(broker), described(broker)) == ({}, {key(named(user="alice")): {PRODUCE: 1.0}})
