@@ -1,6 +1,7 @@
 """Looking up host names without making the loop wait."""
 
 import asyncio
+import socket
 from collections.abc import Iterable
 from ipaddress import ip_address
 
@@ -20,7 +21,7 @@ def is_address(name: str) -> bool:
 
 
 def look_up(names: Iterable[str]) -> Reply[dict[str, str | None]]:
-    """The first IP address of each host; None for a name that no host has. On the loop thread."""
+    """The IP address of each host; None for a name that no host has. On the loop thread."""
     reply: Reply[dict[str, str | None]] = Reply()
     task = asyncio.get_running_loop().create_task(_answer(list(names), reply))
     _under_way.add(task)
@@ -39,4 +40,6 @@ async def _address(name: str) -> str | None:
     except (OSError, ValueError):
         # UnicodeError is a ValueError: a name that no host can have.
         return None
-    return str(found[0][4][0])
+    # As Java has it: of a host with both kinds of addresses, one of IPv4.
+    addresses = sorted(found, key=lambda each: each[0] != socket.AF_INET)
+    return str(addresses[0][4][0])

@@ -169,9 +169,9 @@ def quota_record(entity: QuotaEntity, key: str, value: float | None) -> "ClientQ
 
 
 def normal_address(ip: str) -> str:
-    """An IP address in the one way in which it is compared; of an IPv4 address within IPv6 the former. A host name as it is."""
+    """An IP address in the one way in which it is compared, without brackets, as IPv4 if it can be. A host name as it is."""
     try:
-        address = ip_address(ip)
+        address = ip_address(ip.removeprefix("[").removesuffix("]"))
     except ValueError:
         return ip
     mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None

@@ -96,6 +96,13 @@ CONNECTIONS_REFUSED = Metric(
     "",
     "Connections refused because of max.connections or max.connections.per.ip.",
 )
+IP_THROTTLE_TIME = Metric(
+    "kafka_server_socket_server_metrics_ip_connection_accept_throttle_time",
+    Kind.SUMMARY,
+    (),
+    f"{_SOCKET_SERVER},listener= (ip-connection-accept-throttle-time)",
+    "The time that connections above connection_creation_rate of their address were kept before they were closed, in ms.",
+)
 CONNECTIONS_CLOSED_IDLE = Metric(
     "odradek_connections_closed_idle",
     Kind.COUNTER,
@@ -153,6 +160,8 @@ def _read_connections(broker: MeteredBroker) -> Iterator[Reading]:
     yield CONNECTIONS, [((listener,), count) for listener, count in open_now.items()]
     yield CONNECTIONS_ACCEPTED, [((), 0 if connections is None else connections.accepted)]
     yield CONNECTIONS_REFUSED, [((), 0 if connections is None else connections.refused)]
+    by_ip = None if connections is None else connections.ip_rates
+    yield IP_THROTTLE_TIME, [((), Sum(0, 0.0) if by_ip is None else Sum(by_ip.throttled, by_ip.throttle_ms))]
     yield CONNECTIONS_CLOSED_IDLE, [((), 0 if connections is None else connections.closed_idle)]
     yield CONNECTIONS_CLOSED_MALFORMED, [((), 0 if connections is None else connections.closed_malformed)]
     yield BYTES_RECEIVED, [((), 0 if connections is None else connections.received_bytes)]
@@ -170,6 +179,7 @@ CONNECTION_SECTION = Section(
         CONNECTIONS,
         CONNECTIONS_ACCEPTED,
         CONNECTIONS_REFUSED,
+        IP_THROTTLE_TIME,
         CONNECTIONS_CLOSED_IDLE,
         CONNECTIONS_CLOSED_MALFORMED,
         BYTES_RECEIVED,

@@ -248,6 +248,16 @@ class Connection(asyncio.BufferedProtocol):
         if self._flow is not None:
             self._flow.read(False)
 
+    def leave_unread(self) -> None:
+        """Take nothing of what comes, until ``end``."""
+        self._is_closing = True
+        self.stop_reading()
+
+    @property
+    def is_left_unread(self) -> bool:
+        """Whether nothing is to be taken that the client sends."""
+        return self._is_closing
+
     def _ask_for_memory(self, received: int) -> None:
         """A frame is under way, of which so many bytes have just come: read on if it may be so large, and there is memory."""
         reader = self._reader

@@ -1,7 +1,8 @@
 """Which connections there are: counted, limited, swept.
 
 Limits: ``max.connections`` and ``max.connections.per.ip`` refuse by closing at once, ``max.connection.creation.rate`` has a new
-connection's first request wait, ``connections.max.idle.ms`` closes what has been silent.
+connection's first request wait, ``connection_creation_rate`` of ip entities closes one after a while, unread, and
+``connections.max.idle.ms`` closes what has been silent.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from odradek.broker.context import Session
     from odradek.broker.network.busy_poll import BusyPoll
+    from odradek.broker.network.connection_rate import IpConnectionRates
     from odradek.timing.clock import Clock
     from odradek.timing.timer import Timer, TimerTask
 
@@ -54,6 +56,9 @@ class OpenConnection(Protocol):
 
     def stop_reading(self) -> None:
         """Take no further request."""
+
+    def leave_unread(self) -> None:
+        """Take nothing of what comes; ``end`` follows."""
 
     def write_through(self, wrap: Callable[[Transport], Transport]) -> bool:
         """Write by what ``wrap`` makes of the transport."""
@@ -105,6 +110,10 @@ class ConnectionRegistry:
         self._connections: set[OpenConnection] = set()
         self._by_ip: dict[str, int] = {}
         self._rate = ConnectionRate()
+        # Where quotas may be set: what is above the rate of its address.
+        self.ip_rates: IpConnectionRates | None = None
+        # Those that are kept until they are closed; they count as connections of nobody.
+        self._unread: set[OpenConnection] = set()
         self._next_sweep: TimerTask | None = None
         # During a lull: who waited for an answer when it began.
         self._excused: frozenset[OpenConnection] | None = None
@@ -133,15 +142,20 @@ class ConnectionRegistry:
         return self._sent_bytes + sum(connection.sent_bytes for connection in self._connections)
 
     def add(self, connection: OpenConnection) -> bool:
-        """Take in a new connection; False where a limit forbids it."""
+        """Take in a new connection; False where a limit forbids it, and it is to be closed at once."""
         ip = connection.session.peer[0]
         here = self._by_ip.get(ip, 0)
         limits = self._limits()
-        if self.is_stopping or len(self._connections) >= limits.max_connections:
+        if self.is_stopping or len(self._connections) + len(self._unread) >= limits.max_connections:
             return self._refuse(connection, "max.connections", limits.max_connections)
         if self.refuses is not None and self.refuses(connection):
             self.refused += 1
             return False
+        now_ms = self.clock.monotonic_ms()
+        excess_ms = 0.0 if self.ip_rates is None else self.ip_rates.excess_ms(ip, now_ms)
+        if excess_ms > 0:
+            self._leave_unread(connection, excess_ms)
+            return True
         allowed_here = limits.per_ip_overrides.get(ip, limits.max_connections_per_ip)
         if here >= allowed_here:
             return self._refuse(connection, "max.connections.per.ip", allowed_here)
@@ -149,7 +163,7 @@ class ConnectionRegistry:
         self.accepted += 1
         self._by_ip[ip] = here + 1
         self._connections.add(connection)
-        connection.last_active_ms = now_ms = self.clock.monotonic_ms()
+        connection.last_active_ms = now_ms
         delay_ms = self._rate.delay_ms(now_ms, limits.max_creation_rate)
         if delay_ms > 0:
             connection.hold()
@@ -158,6 +172,7 @@ class ConnectionRegistry:
 
     def remove(self, connection: OpenConnection) -> None:
         """Forget a connection that was lost; one that was refused is not known."""
+        self._unread.discard(connection)
         if connection not in self._connections:
             return
         self._connections.discard(connection)
@@ -182,8 +197,13 @@ class ConnectionRegistry:
 
     def close_all(self) -> None:
         """Close every connection, whatever its client has not taken by now."""
-        for connection in tuple(self._connections):
+        for connection in (*self._connections, *self._unread):
             connection.end()
+
+    def _leave_unread(self, connection: OpenConnection, excess_ms: float) -> None:
+        self._unread.add(connection)
+        connection.leave_unread()
+        self._timer.call_after(excess_ms, connection.end)
 
     def _refuse(self, connection: OpenConnection, config: str, limit: int) -> bool:
         self.refused += 1

@@ -49,6 +49,10 @@ class PlainConnection(Protocol):
 
     session: Session
 
+    @property
+    def is_left_unread(self) -> bool:
+        """Whether nothing is to be taken that the client sends: no handshake is due."""
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Its socket is accepted."""
 
@@ -126,6 +130,8 @@ class TlsConnection(asyncio.Transport, asyncio.BufferedProtocol):
         self._fd = -1 if sock is None else sock.fileno()
         self._deadline = self._timer.call_after(HANDSHAKE_TIMEOUT_MS, self._expire)
         self._connection.connection_made(self)
+        if self._connection.is_left_unread and not self.is_closing():
+            self._socket.pause_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Part of asyncio's protocol interface."""

@@ -1,10 +1,13 @@
-"""``max.connection.creation.rate`` over time."""
+"""``max.connection.creation.rate`` over time, and the rates of addresses."""
+
+import asyncio
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.broker.network.connection_rate import ConnectionRate
+from odradek.broker.metadata.client_quotas import CONNECTION_CREATION_RATE, IP, ClientQuotas, QuotaEntity, quota_record
+from odradek.broker.network.connection_rate import ConnectionRate, IpConnectionRates
 
 NO_LIMIT = 2**31 - 1
 WINDOW_MS = 10_000
@@ -44,3 +47,74 @@ def test_no_more_connections_have_their_turn_within_any_time_than_the_rate_and_o
         for last in range(first, len(turns_ms)):
             allowed = per_second * (turns_ms[last] - begin_ms + WINDOW_MS) / 1000 + 1
             assert last - first + 1 <= allowed + 1e-6
+
+
+class Addresses:
+    """Quotas of ip entities, and connections from them."""
+
+    def __init__(self, **quotas):
+        self.quotas = ClientQuotas()
+        self.rates = IpConnectionRates(self.quotas)
+        for name, value in quotas.items():
+            self.put(None if name == "default" else name, value)
+
+    def put(self, name, value):
+        entity = QuotaEntity.of({IP: name})
+        self.quotas.replay(quota_record(entity, CONNECTION_CREATION_RATE, value))
+
+    def come(self, count, ip, now_ms=1_000_000.0):
+        """How many of so many connections are let in."""
+        return sum(self.rates.excess_ms(ip, now_ms) == 0 for _ in range(count))
+
+
+def test_without_quotas_every_address_may_connect():
+    assert Addresses().come(10_000, "10.0.0.1") == 10_000
+
+
+def test_each_address_has_a_rate_of_its_own_or_the_default_one():
+    addresses = Addresses(**{"10.0.0.1": 2.0, "default": 1.0})
+    assert [addresses.come(50, ip) for ip in ("10.0.0.1", "10.0.0.2", "10.0.0.3")] == [20, 10, 10]
+    addresses.put("10.0.0.1", None)
+    assert addresses.come(50, "10.0.0.1", 2_000_000.0) == 10
+
+
+def test_what_is_above_the_rate_does_not_count_and_is_kept_until_the_rate_permits_it():
+    addresses = Addresses(default=2.0)
+    assert addresses.come(20, "10.0.0.1") == 20
+    assert [addresses.rates.excess_ms("10.0.0.1", 1_000_000.0) for _ in range(3)] == [500.0] * 3
+    assert (addresses.rates.throttled, addresses.rates.throttle_ms) == (3, 1500.0)
+    assert addresses.come(3, "10.0.0.1", 1_000_500.0) == 1
+
+
+def test_a_change_holds_from_the_next_connection_on():
+    addresses = Addresses(default=1.0)
+    assert addresses.come(20, "10.0.0.1") == 10
+    addresses.put("10.0.0.1", 2.0**31 - 1)
+    assert addresses.come(20, "10.0.0.1") == 20
+    addresses.put("10.0.0.1", None)
+    addresses.put(None, None)
+    assert addresses.come(20, "10.0.0.1") == 20
+
+
+@pytest.mark.parametrize(
+    ("name", "ip"), [("::1", "::1"), ("0:0:0:0:0:0:0:1", "::1"), ("[::1]", "::1"), ("10.0.0.1", "::ffff:10.0.0.1")]
+)
+def test_an_address_is_the_same_however_it_is_written(name, ip):
+    assert Addresses(**{name: 1.0}).come(20, ip) == 10
+
+
+async def test_an_address_may_be_told_by_a_host():
+    addresses = Addresses(localhost=1.0)
+    addresses.come(1, "10.0.0.1")
+    deadline = asyncio.get_running_loop().time() + 10
+    while addresses.come(20, "127.0.0.1") != 10:
+        assert asyncio.get_running_loop().time() < deadline
+        # A name server answers in its own time.
+        await asyncio.sleep(0.01)
+
+
+def test_addresses_that_have_been_silent_are_forgotten():
+    addresses = Addresses(default=1.0)
+    for number in range(5_000):
+        addresses.come(1, f"10.0.{number // 250}.{number % 250}", 1_000_000.0 + 100 * number)
+    assert len(addresses.rates._rates) <= 1_000

@@ -56,6 +56,8 @@ class Socket(asyncio.Transport):
 class Plain:
     """The connection: keeps what it receives, and owes answers if the test says so."""
 
+    is_left_unread = False
+
     def __init__(self, room=64):
         self.session = Session("SSL", ("10.0.0.1", 5))
         self.room = bytearray(room)
