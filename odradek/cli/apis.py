@@ -9,9 +9,11 @@ from odradek.protocol.api_keys import ApiKey
 
 if TYPE_CHECKING:
     # A command imports the classes of the messages that it sends, and no others.
+    from odradek.protocol.message_types import alter_client_quotas as alter_quotas
     from odradek.protocol.message_types import alter_user_scram_credentials as alter_scram
     from odradek.protocol.message_types import consumer_group_describe as group_types
     from odradek.protocol.message_types import create_delegation_token as create_token
+    from odradek.protocol.message_types import describe_client_quotas as describe_quotas
     from odradek.protocol.message_types import describe_delegation_token as describe_token
     from odradek.protocol.message_types import describe_user_scram_credentials as describe_scram
     from odradek.protocol.message_types import expire_delegation_token as expire_token
@@ -53,6 +55,12 @@ CONSUMER_GROUP_DESCRIBE: Final[Api[group_types.ConsumerGroupDescribeRequest, gro
 CREATE_ACLS: Final[Api[CreateAclsRequest, CreateAclsResponse]] = Api(ApiKey.CREATE_ACLS)
 DELETE_ACLS: Final[Api[DeleteAclsRequest, DeleteAclsResponse]] = Api(ApiKey.DELETE_ACLS)
 DESCRIBE_ACLS: Final[Api[DescribeAclsRequest, DescribeAclsResponse]] = Api(ApiKey.DESCRIBE_ACLS)
+ALTER_CLIENT_QUOTAS: Final[Api[alter_quotas.AlterClientQuotasRequest, alter_quotas.AlterClientQuotasResponse]] = Api(
+    ApiKey.ALTER_CLIENT_QUOTAS
+)
+DESCRIBE_CLIENT_QUOTAS: Final[Api[describe_quotas.DescribeClientQuotasRequest, describe_quotas.DescribeClientQuotasResponse]] = (
+    Api(ApiKey.DESCRIBE_CLIENT_QUOTAS)
+)
 ALTER_USER_SCRAM_CREDENTIALS: Final[
     Api[alter_scram.AlterUserScramCredentialsRequest, alter_scram.AlterUserScramCredentialsResponse]
 ] = Api(ApiKey.ALTER_USER_SCRAM_CREDENTIALS)

@@ -23,6 +23,7 @@ _ELSEWHERE = {
     "groups": "odradek.cli.groups",
     "grow-out": "odradek.cli.grow_out",
     "pipeline": "odradek.pipeline.commands",
+    "quotas": "odradek.cli.quotas",
     "replay": "odradek.testing.timeline.command",
     "tokens": "odradek.cli.tokens",
     "topics": "odradek.cli.topics",
