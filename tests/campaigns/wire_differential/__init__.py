@@ -9,5 +9,6 @@ The short form sends a part of it to odradek alone, and compares with what Kafka
 A change of the requests needs that anew: ``make campaign NAME=wire-differential ARGS=--record``. A change of odradek's answers
 does not.
 
-What is not compared: the order of a response's array elements, the wording of error messages, and how long an answer takes.
+What is not compared: the order of a response's array elements, the wording of error messages (but of client quotas'), and how
+long an answer takes.
 """

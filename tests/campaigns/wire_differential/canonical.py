@@ -1,8 +1,9 @@
 """Answers in canonical form: equal where two brokers have said the same.
 
 Replaced by symbols are ids (numbered within an answer by the order of first appearance), times of today, and what belongs to a
-node: its port, cluster id, directories and sizes on disk. Of an error message and of documentation only the presence stays. The
-script's own names lose their run. Elements about other scripts' topics, groups and transactional ids go, and arrays are sorted.
+node: its port, cluster id, directories and sizes on disk. Of documentation and of most APIs' error messages only the presence
+stays. The script's own names lose their run. Elements about other scripts' topics, groups and transactional ids go, and arrays
+are sorted.
 """
 
 import hashlib
@@ -31,6 +32,8 @@ _OF_THE_METADATA_LOG = {
     "DESCRIBE_QUORUM": frozenset({"leader_epoch", "high_watermark", "log_end_offset"}),
     "API_VERSIONS": frozenset({"finalized_features_epoch"}),
 }
+# Messages that are Kafka's to the letter.
+_WITH_MESSAGES = frozenset({"ALTER_CLIENT_QUOTAS", "DESCRIBE_CLIENT_QUOTAS"})
 # Name and least value of ids that a broker draws.
 _DRAWN_IDS = {"producer_id": ("pid", 0), "session_id": ("session", 1)}
 _SHORT_BYTES = 16
@@ -61,12 +64,14 @@ class Canonical:
         self._own = own
         self._answers_shift = answers_shift
         self._masked: frozenset[str] = frozenset()
+        self._compares_messages = False
         self._numbers: dict[_Symbol, int] = {}
         self._counts: dict[str, int] = {}
 
     def answer(self, api: str, value: Any) -> Any:
         """The canonical form: dictionaries, lists and JSON's scalars."""
         self._masked = _OF_THE_METADATA_LOG.get(api, frozenset())
+        self._compares_messages = api in _WITH_MESSAGES
         if self._answers_shift:
             self._numbers, self._counts = {}, {}
         if self._answers_shift and api == "PRODUCE":
@@ -85,6 +90,8 @@ class Canonical:
 
     def _is_foreign(self, item: Any) -> bool:
         names = [item.get(name) for name in _NAMED_BY] if isinstance(item, dict) else [item]
+        if isinstance(item, dict) and isinstance(item.get("entity"), list):
+            names += [part.get("entity_name") for part in item["entity"]]
         return any(isinstance(name, str) and name.startswith(NAME_PREFIX) and not name.startswith(self._own) for name in names)
 
     def _scalar(self, field: str, value: Any) -> Any:
@@ -93,6 +100,8 @@ class Canonical:
         if field in self._masked and value != -1:
             return "offset"
         if field in {"error_message", "documentation"}:
+            if self._compares_messages and isinstance(value, str):
+                return value.replace(self._own, "@")
             return None if value is None else "text"
         if isinstance(value, bool) or value is None:
             return value

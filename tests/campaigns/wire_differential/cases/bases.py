@@ -241,6 +241,11 @@ BASES: dict[ApiKey, Base] = {
     ApiKey.RENEW_DELEGATION_TOKEN: Base({"hmac": b"hmac", "renew_period_ms": 1_000}),
     ApiKey.EXPIRE_DELEGATION_TOKEN: Base({"hmac": b"hmac", "expiry_time_period_ms": 1_000}),
     ApiKey.DESCRIBE_DELEGATION_TOKEN: Base({"owners": [{"principal_type": "User", "principal_name": "a"}]}),
+    ApiKey.DESCRIBE_CLIENT_QUOTAS: Base(
+        {"components": [{"entity_type": "user", "match_type": 0, "match": "@user"}], "strict": False}, setup.quotas()
+    ),
+    # Nothing is left behind that another script's requests would describe.
+    ApiKey.ALTER_CLIENT_QUOTAS: Base({"entries": [setup.quota_of_a_user()], "validate_only": True}),
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: Base({"users": [{"name": "@user"}]}),
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: Base(
         {

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from math import inf, nan
 from typing import Any
 from uuid import UUID
 
@@ -164,6 +165,9 @@ def _values(api_key: ApiKey, version: int, path: Path, spec: FieldSpec) -> Itera
             yield "a*40000", "a" * 40_000
         yield "nul", own + "a\0b"
         yield "long", own + "b" * (_LONG - _ROOM * len(own))
+    elif kind == "float64":
+        for real in (-1.0, -0.0, 0.0, 0.5, 1e-9, 1.0000001, 2.0**31, 2.0**63, 1e300, inf, nan):
+            yield str(real), real
     elif kind == "uint16":
         yield from (("0", 0), ("65535", 65_535))
     elif kind == "bool":

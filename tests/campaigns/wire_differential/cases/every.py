@@ -3,16 +3,26 @@
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
-from tests.campaigns.wire_differential.cases import consumers, edges, groups, setup, spoilt, telemetry, transactions, valid
+from tests.campaigns.wire_differential.cases import (
+    consumers,
+    edges,
+    groups,
+    quotas,
+    setup,
+    spoilt,
+    telemetry,
+    transactions,
+    valid,
+)
 from tests.campaigns.wire_differential.script import Script
 
-SLICES = ("valid", "unknown", "bytes", "keys", "edges", "groups", "consumers", "transactions", "telemetry")
+SLICES = ("valid", "unknown", "bytes", "keys", "edges", "groups", "consumers", "transactions", "telemetry", "quotas")
 
 
 def every(slices: Iterable[str], seeds: Iterable[int]) -> Iterator[Script]:
     """The scripts of these slices."""
     wanted, seeds = set(slices), list(seeds)
-    drawn = chain(groups.scripts(seeds), consumers.scripts(seeds), transactions.scripts(seeds))
+    drawn = chain(groups.scripts(seeds), consumers.scripts(seeds), transactions.scripts(seeds), quotas.scripts(seeds))
     for script in chain(valid.scripts(), spoilt.scripts(), edges.scripts(), drawn, telemetry.scripts()):
         if script.slice in wanted:
             yield script

@@ -141,3 +141,14 @@ def always_there() -> tuple[Step, ...]:
             for each in range(40)
         ),
     )
+
+
+def quota_of_a_user() -> dict[str, object]:
+    """An entry of AlterClientQuotas: two quotas of a user."""
+    ops = [{"key": "producer_byte_rate", "value": 1_000.0}, {"key": "request_percentage", "value": 12.5}]
+    return {"entity": [{"entity_type": "user", "entity_name": "@user"}], "ops": ops}
+
+
+def quotas() -> tuple[Step, ...]:
+    """The same, set."""
+    return (Step("", ApiKey.ALTER_CLIENT_QUOTAS, 1, {"entries": [quota_of_a_user()]}),)
