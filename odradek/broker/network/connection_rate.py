@@ -113,9 +113,9 @@ class IpConnectionRates:
         hosts = [name for name in rates if name is not None and not is_address(name)]
 
         def known(addresses: Mapping[str, str | None]) -> None:
-            if version == self._version:
-                found = {_plain(address): int(rates[name]) for name, address in addresses.items() if address is not None}
-                self._limits = {**found, **self._limits}
+            for name, address in addresses.items() if version == self._version else ():
+                if address is not None:
+                    self._limits.setdefault(_plain(address), int(rates[name]))
 
         if hosts:
             look_up(hosts).when_done(known)

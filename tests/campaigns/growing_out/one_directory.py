@@ -19,6 +19,7 @@ from tests.campaigns.growing_out.inventory import KEPT, Inventory, differences, 
 from tests.campaigns.growing_out.kafkas_own import KAFKA_SETTINGS, kafkas_own, leave_what_only_kafka_has
 from tests.campaigns.growing_out.kept import Kept
 from tests.campaigns.growing_out.live import LiveClients
+from tests.campaigns.growing_out.quotas import described_quotas, leave_quotas
 from tests.campaigns.growing_out.taken_over import leave_a_consumer_group, look_at_it, take_over
 from tests.raw_client import RawClient
 
@@ -109,6 +110,7 @@ class _Turns:
                 self._consumer_groups.go_on(client)
             else:
                 self._consumer_groups.leave(client)
+            leave_quotas(client, found.runs.total())
             self._change_protocols(client, run.engine)
             try:
                 self._live.go_on()
@@ -136,7 +138,10 @@ class _Turns:
             self.found.differences += self._next_of_group.pop(0)(client, topic)
 
     def _take(self, client: RawClient, wanted: Inventory | None = None) -> Inventory:
-        return settled(lambda: take_inventory(client) | consumer_groups.described(client), wanted, self._patience_s / 3)
+        def take() -> Inventory:
+            return take_inventory(client) | consumer_groups.described(client) | described_quotas(client)
+
+        return settled(take, wanted, self._patience_s / 3)
 
     def _look(self, client: RawClient, run: Run) -> None:
         """Whether all is there that was there when the former engine ended."""
