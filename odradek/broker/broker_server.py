@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from odradek.broker.config.definitions import InvalidConfig
 from odradek.broker.config.endpoints import SASL_PROTOCOLS, inter_broker_listener, parse_endpoints, security_protocols
 from odradek.broker.network.connection import Connection
-from odradek.broker.network.connection_rate import IpConnectionRates
 from odradek.broker.network.connection_registry import ConnectionRegistry
 from odradek.broker.network.listeners import Listeners
 from odradek.broker.network.request_memory import RequestMemory
@@ -91,7 +90,7 @@ class BrokerServer:
         except BaseException:
             self._close_listeners()
             raise
-        self.connections.ip_rates = IpConnectionRates(broker.controller.image.quotas)
+        self.connections.ip_quotas = broker.controller.image.quotas
         try:
             await self._listeners.serve()
         except OSError:

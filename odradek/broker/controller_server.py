@@ -15,7 +15,6 @@ from uuid import UUID
 from odradek.broker.controller_node import ControllerNode
 from odradek.broker.logging import log as broker_log
 from odradek.broker.network.connection import Connection
-from odradek.broker.network.connection_rate import IpConnectionRates
 from odradek.broker.network.connection_registry import ConnectionRegistry
 from odradek.broker.network.listeners import Listeners
 from odradek.broker.network.request_memory import RequestMemory
@@ -72,7 +71,7 @@ class ControllerListeners:
     async def serve(self, node: ControllerNode) -> None:
         """Accept connections, for ``node``. Raises OSError."""
         self._node = node
-        self.connections.ip_rates = IpConnectionRates(node.controller.image.quotas)
+        self.connections.ip_quotas = node.controller.image.quotas
         await self._listeners.serve()
 
     async def drain(self) -> None:

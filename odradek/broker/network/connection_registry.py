@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from odradek.broker.context import Session
     from odradek.broker.network.busy_poll import BusyPoll
-    from odradek.broker.network.connection_rate import IpConnectionRates
+    from odradek.broker.network.ip_connection_rates import IpConnectionRates, IpQuotas
     from odradek.timing.clock import Clock
     from odradek.timing.timer import Timer, TimerTask
 
@@ -110,7 +110,8 @@ class ConnectionRegistry:
         self._connections: set[OpenConnection] = set()
         self._by_ip: dict[str, int] = {}
         self._rate = ConnectionRate()
-        # Where quotas may be set: what is above the rate of its address.
+        # Where addresses may have quotas, and what is above them: there with the first one.
+        self.ip_quotas: IpQuotas | None = None
         self.ip_rates: IpConnectionRates | None = None
         # Those that are kept until they are closed; they count as connections of nobody.
         self._unread: set[OpenConnection] = set()
@@ -152,7 +153,7 @@ class ConnectionRegistry:
             self.refused += 1
             return False
         now_ms = self.clock.monotonic_ms()
-        excess_ms = 0.0 if self.ip_rates is None else self.ip_rates.excess_ms(ip, now_ms)
+        excess_ms = self._excess_ms(ip, now_ms)
         if excess_ms > 0:
             self._leave_unread(connection, excess_ms)
             return True
@@ -199,6 +200,16 @@ class ConnectionRegistry:
         """Close every connection, whatever its client has not taken by now."""
         for connection in (*self._connections, *self._unread):
             connection.end()
+
+    def _excess_ms(self, ip: str, now_ms: float) -> float:
+        """How long a new connection is kept that is above the rate of its address; 0 where it is not."""
+        if self.ip_rates is None:
+            if self.ip_quotas is None or not self.ip_quotas.connection_rates:
+                return 0.0
+            from odradek.broker.network.ip_connection_rates import IpConnectionRates
+
+            self.ip_rates = IpConnectionRates(self.ip_quotas)
+        return self.ip_rates.excess_ms(ip, now_ms)
 
     def _leave_unread(self, connection: OpenConnection, excess_ms: float) -> None:
         self._unread.add(connection)

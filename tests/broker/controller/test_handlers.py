@@ -6,11 +6,18 @@ from uuid import UUID
 import pytest
 
 from odradek.broker.controller.handlers import SERVED, module_of
+from odradek.broker.metadata.client_quotas import Limit
 from odradek.broker.metadata.features import REGISTERED_FEATURES
 from odradek.broker.quorum.forwarding import serialized_principal
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.allocate_producer_ids import AllocateProducerIdsRequest
+from odradek.protocol.message_types.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    OpData,
+    RequestEntityData,
+    RequestEntryData,
+)
 from odradek.protocol.message_types.api_versions import ApiVersionsRequest
 from odradek.protocol.message_types.broker_heartbeat import BrokerHeartbeatRequest
 from odradek.protocol.message_types.broker_registration import BrokerRegistrationRequest, Feature, Listener
@@ -194,3 +201,12 @@ def test_a_controller_registers_itself_with_each_start(bed):
     assert (first.controller_id, [(each.name, each.port) for each in first.end_points]) == (NODE_ID, [("CONTROLLER", 9093)])
     bed.restart()
     assert registered().incarnation_id != first.incarnation_id
+
+
+def test_quotas_are_there_after_a_restart(bed):
+    entity = [RequestEntityData("user", "u")]
+    entries = [RequestEntryData(entity, [OpData("producer_byte_rate", 5.0)]), RequestEntryData(entity[:0])]
+    response = bed.ask(ApiKey.ALTER_CLIENT_QUOTAS, AlterClientQuotasRequest(entries))
+    assert [result.error_code for result in response.entries] == [ErrorCode.NONE, ErrorCode.INVALID_REQUEST]
+    bed.restart()
+    assert bed.node.controller.image.quotas.limit("producer_byte_rate", "u", "c") == Limit(5.0, "u", "")

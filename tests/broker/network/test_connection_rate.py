@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek.broker.metadata.client_quotas import CONNECTION_CREATION_RATE, IP, ClientQuotas, QuotaEntity, quota_record
-from odradek.broker.network.connection_rate import ConnectionRate, IpConnectionRates
+from odradek.broker.network.connection_rate import ConnectionRate
+from odradek.broker.network.ip_connection_rates import IpConnectionRates
 
 NO_LIMIT = 2**31 - 1
 WINDOW_MS = 10_000

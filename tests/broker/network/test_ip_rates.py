@@ -6,7 +6,6 @@ from contextlib import suppress
 import pytest
 
 from odradek.broker.metadata.client_quotas import CONNECTION_CREATION_RATE, IP, ClientQuotas, QuotaEntity, quota_record
-from odradek.broker.network.connection_rate import IpConnectionRates
 from odradek.protocol.api_keys import ApiKey
 from tests.raw_client import RawClient
 
@@ -24,7 +23,7 @@ class Limited(Setup):
         super().__init__(**{"max_connections": 1_000, "max_connections_per_ip": 1_000} | limits)
         quotas = ClientQuotas()
         quotas.replay(quota_record(QuotaEntity.of({IP: None}), CONNECTION_CREATION_RATE, float(per_second)))
-        self.registry.ip_rates = IpConnectionRates(quotas)
+        self.registry.ip_quotas = quotas
         self.before = [self.connect() for _ in range(per_second * BURST_S)]
 
     def pass_time(self, ms):
