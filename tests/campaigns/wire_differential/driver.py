@@ -132,7 +132,7 @@ class _Run:
             if step.parks or not _is_to_repeat(step, raw) or time.monotonic() > deadline_s:
                 break
             time.sleep(_RETRY_EVERY_S)
-        if step.api in _SPREADING and error_codes(raw) <= {0}:
+        if step.api in _SPREADING and (not (codes := error_codes(raw)) or 0 in codes):
             time.sleep(self._settle_s)
         return [(who, self._canonical.answer(self._api(who), answer)) for who, answer in came if self._steps[who].label]
 
