@@ -48,14 +48,13 @@ _OF_CLIENTS: Final[Mapping[str, _Whole | None]] = {
     CONTROLLER_MUTATION_RATE: None,
 }
 _OF_ADDRESSES: Final[Mapping[str, _Whole | None]] = {CONNECTION_CREATION_RATE: _INT}
-KEYS: Final = (*_OF_CLIENTS, *_OF_ADDRESSES)
 
 _TYPES: Final = (USER, CLIENT_ID, IP)
 _LEAST_FRACTION: Final = 1e-6
 # How a component of a filter matches: by a name, by being the default, by naming the type.
-MATCH_EXACT: Final = 0
-MATCH_DEFAULT: Final = 1
-MATCH_SPECIFIED: Final = 2
+_MATCH_NAMES: Final = {0: "MATCH_TYPE_EXACT", 1: "MATCH_TYPE_DEFAULT", 2: "MATCH_TYPE_SPECIFIED"}
+_EXACT: Final = 0
+_SPECIFIED: Final = 2
 
 
 def alter(
@@ -180,7 +179,7 @@ def _filter(components: Sequence[describing.ComponentData]) -> tuple[dict[str, s
         problem = _match_problem(component)
         if problem is not None:
             raise KafkaError(ErrorCode.INVALID_REQUEST, problem)
-        if component.match_type == MATCH_SPECIFIED:
+        if component.match_type == _SPECIFIED:
             typed.add(kind)
         else:
             exact[kind] = component.match
@@ -192,14 +191,13 @@ def _filter(components: Sequence[describing.ComponentData]) -> tuple[dict[str, s
 
 
 def _match_problem(component: describing.ComponentData) -> str | None:
-    match component.match_type:
-        case 0:
-            return "Request specified MATCH_TYPE_EXACT, but set match string to null." if component.match is None else None
-        case 1 | 2:
-            name = "MATCH_TYPE_DEFAULT" if component.match_type == MATCH_DEFAULT else "MATCH_TYPE_SPECIFIED"
-            return None if component.match is None else f"Request specified {name}, but also specified a match string."
-        case _:
-            return f"Unknown match type {component.match_type}"
+    """Why nothing can match so."""
+    name = _MATCH_NAMES.get(component.match_type)
+    if name is None:
+        return f"Unknown match type {component.match_type}"
+    if component.match_type == _EXACT:
+        return f"Request specified {name}, but set match string to null." if component.match is None else None
+    return None if component.match is None else f"Request specified {name}, but also specified a match string."
 
 
 def _matches(entity: QuotaEntity, exact: Mapping[str, str | None], typed: Collection[str]) -> bool:
