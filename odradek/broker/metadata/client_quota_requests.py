@@ -68,7 +68,7 @@ def alter(
     records: list[MetadataRecord] = []
     for entry in entries:
         entity = _entity(entry.entity)
-        ops = {op.key: None if op.remove else op.value for op in reversed(entry.ops)}
+        ops = {op.key: None if op.remove else op.value for op in entry.ops}
         if entity in results or len(ops) < len(entry.ops):
             results[entity] = KafkaError(ErrorCode.INVALID_REQUEST, f"Ignoring duplicate entity {entity}")
             continue

@@ -68,8 +68,11 @@ def test_other_addresses_are_not_held_up():
 
 def test_those_that_are_left_unread_are_no_more_than_the_connections_that_there_may_be():
     setup = Limited(max_connections=12)
-    transports = [setup.connect()[1] for _ in range(4)]
-    assert [transport.aborted for transport in transports] == [False, False, True, True]
+    late = [setup.connect() for _ in range(4)]
+    assert [transport.aborted for _, transport in late] == [False, False, True, True]
+    # One that is lost makes room.
+    late[0][0].connection_lost(None)
+    assert [setup.connect()[1].aborted for _ in range(2)] == [False, True]
 
 
 def test_a_stop_closes_those_that_are_left_unread():
