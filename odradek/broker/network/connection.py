@@ -140,6 +140,8 @@ class Connection(asyncio.BufferedProtocol):
             registry.busy_poll.arrived(now_ms)
         self.received_bytes += nbytes
         if self._ending is not None or self._is_closing:
+            if self._flow is not None:
+                self._flow.insist()
             return
         try:
             frames = self._reader.filled(nbytes)

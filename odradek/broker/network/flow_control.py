@@ -37,6 +37,11 @@ class FlowControl:
         else:
             self._transport.pause_reading()
 
+    def insist(self) -> None:
+        """Something came though nothing is to be read: uvloop begins to read when it has told of a connection."""
+        if not self.is_reading and not self._transport.is_closing():
+            self._transport.pause_reading()
+
     def ended(self) -> None:
         """The client sends no more: the transport has stopped reading by itself."""
         self.is_reading = False

@@ -148,6 +148,10 @@ class TlsConnection(asyncio.Transport, asyncio.BufferedProtocol):
         """Part of asyncio's protocol interface: ciphertext has come."""
         if self._is_closing:
             return
+        if not self._is_established and self._connection.is_left_unread:
+            # uvloop begins to read when it has told of a connection.
+            self._socket.pause_reading()
+            return
         self._incoming.write(self._listener.received[:nbytes])
         if self._is_established:
             if not self._is_pump_due:

@@ -42,9 +42,11 @@ def test_a_connection_above_the_rate_is_left_unread_until_it_is_closed():
     assert (setup.dispatcher.seen, transport.sent) == ([], b"")
 
 
-def test_what_came_before_it_could_be_left_unread_is_not_taken():
+def test_a_loop_that_reads_all_the_same_is_told_again_and_what_it_has_read_is_not_taken():
     setup = Limited()
     late, transport = setup.connect()
+    # As uvloop does, behind ``connection_made``.
+    transport.reading = True
     send(late, b"aaaaaaaa")
     assert (setup.dispatcher.seen, transport.sent, transport.reading) == ([], b"", False)
 
@@ -84,7 +86,11 @@ def test_a_stop_closes_those_that_are_left_unread():
 
 def test_no_handshake_is_made_with_one_that_is_left_unread(certificates, monkeypatch):
     monkeypatch.setattr(Plain, "is_left_unread", True)
-    assert not Pair(certificates).socket.is_read
+    pair = Pair(certificates)
+    assert not pair.socket.is_read
+    pair.socket.is_read = True
+    pair.shake_hands()
+    assert (pair.socket.sent, pair.socket.is_read) == (b"", False)
     monkeypatch.setattr(Plain, "is_left_unread", False)
     assert Pair(certificates).socket.is_read
 
