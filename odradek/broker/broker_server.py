@@ -10,20 +10,18 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING
 
-from odradek.broker.config.definitions import InvalidConfig
-from odradek.broker.config.endpoints import SASL_PROTOCOLS, inter_broker_listener, parse_endpoints, security_protocols
+from odradek.broker.config.endpoints import parse_endpoints
 from odradek.broker.network.connection import Connection
 from odradek.broker.network.connection_registry import ConnectionRegistry
 from odradek.broker.network.listeners import Listeners
 from odradek.broker.network.request_memory import RequestMemory
-from odradek.broker.network.serving import connection_limits, drain, socket_settings, tls_front
+from odradek.broker.network.serving import connection_limits, drain, sasl_front, socket_settings, tls_front
 from odradek.broker.server import Broker
 
 if TYPE_CHECKING:
     from random import Random
 
     from odradek.broker.config.broker_config import BrokerConfig
-    from odradek.broker.config.endpoints import Endpoint
     from odradek.broker.controller_server import ControllerListeners
     from odradek.broker.network.sasl_listeners import SaslListeners
     from odradek.broker.network.tls_front import TlsFront
@@ -77,7 +75,8 @@ class BrokerServer:
         config = broker.config
         endpoints = parse_endpoints("listeners", config["listeners"])
         self._tls = tls_front(config, [*endpoints, *config.controller_endpoints], broker.timer, broker.call_soon)
-        self._enable_mechanisms(endpoints)
+        find = self._scram_credential, self._token_credential
+        self._sasl = sasl_front(broker, endpoints, self.connections, broker.background, *find)
         if config.controller_endpoints:
             await self._bind_controller()
         try:
@@ -131,33 +130,13 @@ class BrokerServer:
         broker = self.broker
         self._controller_listeners = ControllerListeners(broker.config, broker.clock, broker.timer, broker.call_soon)
         self._controller_listeners.tls = self._tls
+        self._controller_listeners.enable_mechanisms(broker.background)
         await self._controller_listeners.bind()
 
     def _close_listeners(self) -> None:
         self._listeners.close()
         if self._controller_listeners is not None:
             self._controller_listeners.close()
-
-    def _enable_mechanisms(self, endpoints: list[Endpoint]) -> None:
-        """Make what SASL listeners need. Raises InvalidConfig."""
-        config = self.broker.config
-        protocols = security_protocols(config)
-        names = [endpoint.name for endpoint in endpoints if protocols.get(endpoint.name) in SASL_PROTOCOLS]
-        if not names:
-            return
-        between = inter_broker_listener(config)
-        if self.broker.is_member and between in names:
-            key = "inter.broker.listener.name" if config["inter.broker.listener.name"] else "security.inter.broker.protocol"
-            raise InvalidConfig(key, between, "a listener without SASL: brokers do not log in by it")
-        from odradek.broker.network.sasl_listeners import SaslListeners
-        from odradek.broker.sasl.listeners import SaslServices
-        from odradek.broker.sasl.scram import new_nonce
-
-        services = SaslServices(
-            self._scram_credential, new_nonce, self.broker.clock, self.broker.background, self._token_credential
-        )
-        self._sasl = SaslListeners(self.broker, self.connections, names, services, self._max_frame_bytes)
-        config.watch(self._sasl.check, self._sasl.reload)
 
     def _scram_credential(self, user: str, mechanism: ScramMechanism) -> ScramCredential | None:
         """What the image has now: another one may have taken its place since the start."""

@@ -62,12 +62,12 @@ async def join_cluster(
     With ``listeners`` the cluster's controller begins here, too. Else an empty data directory takes the cluster's id from a
     controller. While logs are recovered the loop does nothing else.
 
-    Raises MembershipLost, InvalidConfig where stores for TLS cannot be loaded, what ``lock_directories`` and ``open_partitions``
-    do, and LogCorrupt, MetadataUnreadable or ValueError for the metadata log. No lock is kept then.
+    Raises MembershipLost, InvalidConfig where it is not clear how to connect to others, what ``lock_directories`` and
+    ``open_partitions`` do, and LogCorrupt, MetadataUnreadable or ValueError for the metadata log. No lock is kept then.
     """
     file_system = file_system or RealFileSystem(RESERVE_BYTES)
     config = broker.config
-    peers = PeerConnections(config)
+    peers = PeerConnections(config, to_controllers=listeners is None)
     nodes: list[QuorumNode] = []
     cluster_id = None
     if listeners is None:

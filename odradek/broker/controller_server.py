@@ -18,7 +18,7 @@ from odradek.broker.network.connection import Connection
 from odradek.broker.network.connection_registry import ConnectionRegistry
 from odradek.broker.network.listeners import Listeners
 from odradek.broker.network.request_memory import RequestMemory
-from odradek.broker.network.serving import connection_limits, drain, socket_settings, tls_front
+from odradek.broker.network.serving import connection_limits, drain, sasl_front, socket_settings, tls_front
 from odradek.broker.storage_start import log_manager_for
 from odradek.protocol.errors import KafkaError
 from odradek.storage.filesystem import FileSystem, RealFileSystem
@@ -34,14 +34,18 @@ if TYPE_CHECKING:
 
     from odradek.broker.config.broker_config import BrokerConfig
     from odradek.broker.config.endpoints import Endpoint
+    from odradek.broker.network.dispatch import Dispatcher
+    from odradek.broker.network.sasl_listeners import SaslListeners
     from odradek.broker.network.tls_front import TlsFront
+    from odradek.broker.sasl.scram import ScramCredential
+    from odradek.protocol.scram import ScramMechanism
     from odradek.storage.log_manager import LogManager
     from odradek.timing.background import Background
     from odradek.timing.clock import Clock
 
 
 class ControllerListeners:
-    """The listeners of a controller, and the connections to it. Loop thread only."""
+    """The listeners of a controller, and the connections to it. A SaslHost. Loop thread only."""
 
     def __init__(
         self,
@@ -52,7 +56,10 @@ class ControllerListeners:
     ) -> None:
         # Set before ``bind``, where any of the listeners is SSL.
         self.tls: TlsFront | None = None
-        self._config = config
+        self._sasl: SaslListeners | None = None
+        self.config = config
+        self.clock = clock
+        self.timer = timer
         memory = RequestMemory(config["queued.max.request.bytes"], clock, call_soon)
         self.connections = ConnectionRegistry(partial(connection_limits, config), clock, timer, memory)
         self._listeners = Listeners(self._make_connection)
@@ -63,9 +70,20 @@ class ControllerListeners:
         """Where the listeners are bound."""
         return self._listeners.bound
 
+    @property
+    def dispatcher(self) -> Dispatcher:
+        """That of the controller that is served."""
+        assert self._node is not None  # noqa: S101  no connection is accepted before
+        return self._node.dispatcher
+
+    def enable_mechanisms(self, background: Background) -> None:
+        """Make what SASL listeners need. Raises InvalidConfig."""
+        endpoints = self.config.controller_endpoints
+        self._sasl = sasl_front(self, endpoints, self.connections, background, self._scram_credential)
+
     async def bind(self) -> None:
         """Take the addresses. Raises OSError."""
-        config = self._config
+        config = self.config
         await self._listeners.bind(config.controller_endpoints, asyncio.get_running_loop(), socket_settings(config))
 
     async def serve(self, node: ControllerNode) -> None:
@@ -89,10 +107,14 @@ class ControllerListeners:
         self.connections.close_all()
 
     def _make_connection(self, listener_name: str) -> asyncio.BaseProtocol:
-        assert self._node is not None  # noqa: S101  no connection is accepted before
-        max_bytes = self._config["socket.request.max.bytes"]
-        connection = Connection(self._node.dispatcher, self.connections, listener_name, max_bytes)
+        connection = Connection(self.dispatcher, self.connections, listener_name, self.config["socket.request.max.bytes"])
+        if self._sasl is not None:
+            self._sasl.guard(connection, listener_name)
         return connection if self.tls is None else self.tls.secured(connection, self.connections.line_limit)
+
+    def _scram_credential(self, user: str, mechanism: ScramMechanism) -> ScramCredential | None:
+        assert self._node is not None  # noqa: S101  no connection is accepted before
+        return self._node.controller.image.kept.scram_credential(user, mechanism)
 
 
 class ControllerServer:
@@ -146,6 +168,7 @@ class ControllerServer:
         ValueError; no lock is kept then.
         """
         self._listeners.tls = tls_front(self.config, self.config.controller_endpoints, self.timer, self._call_soon)
+        self._listeners.enable_mechanisms(self.background)
         await self._listeners.bind()
         try:
             self.log_manager = log_manager_for(self.config, self._file_system, self.new_uuid)

@@ -3,6 +3,6 @@
 ``connection`` is the protocol without I/O: it encodes requests, cuts and decodes what comes back, and matches the two.
 ``node_client`` runs it on an event loop, ``blocking`` on a blocking socket. The room knows no broker.
 
-Left out: TLS, SASL but by the blocking client, waiting for ``throttle_time_ms``, the producer's batching, the consumer's group
+Left out: SASL but by PLAIN and SCRAM, waiting for ``throttle_time_ms``, the producer's batching, the consumer's group
 membership, the choice of the node to ask.
 """

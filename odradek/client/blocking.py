@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from odradek.client.api import Api, RequestT, ResponseT
 from odradek.client.connection import ClientConnection
 from odradek.client.errors import ConnectFailed, Disconnected
-from odradek.client.login import Login, log_in
+from odradek.client.login import Login
 from odradek.client.states import ConnectionState
 
 if TYPE_CHECKING:
@@ -35,11 +35,9 @@ class BlockingClient:
                 self._socket = tls.wrap_socket(self._socket, server_hostname=host)
         except OSError as failure:
             raise ConnectFailed(_reason(failure)) from failure
-        self._connection = ClientConnection(client_id)
+        self._connection = ClientConnection(client_id, login=login)
         try:
-            self._negotiate()
-            if login is not None:
-                log_in(self, login)
+            self._make_ready()
         except BaseException:
             self.close()
             raise
@@ -67,10 +65,9 @@ class BlockingClient:
         response: ResponseT = received.response
         return response
 
-    def _negotiate(self) -> None:
+    def _make_ready(self) -> None:
         self._connection.negotiate()
         while self._connection.state is not ConnectionState.READY:
-            # A node that does not know the version is asked again.
             self._write()
             self._read()
             self._connection.next_response()

@@ -5,6 +5,7 @@
     connection.data_to_send()                  the bytes that whoever owns the socket writes
     connection.writable(), .filled(count)      room for the bytes that come, and how many came
     connection.next_response()                 the next response, together with the request that it answers
+    connection.log_in_again()                  the session is to go on: nothing else is sent until that is done
     connection.close() -> [Sent, ...]          the end; the requests that are still open, in order
 
 A node answers the requests of one connection in their order, and repeats the correlation id of each: a response that does not
@@ -12,6 +13,7 @@ belong to the oldest open request is an error. A Produce with acks 0 has no resp
 
 ApiVersions comes first (KIP-511). It is sent in the newest version known here; a node that does not know this version answers
 UNSUPPORTED_VERSION in the form of version 0, names the versions that it does know if it is new enough, and is asked again.
+With a ``login`` the client authenticates next; only then is the connection ready.
 """
 
 from collections import deque
@@ -24,12 +26,14 @@ from odradek.client.errors import (
     ClientError,
     Disconnected,
     InvalidRequest,
+    LoginFailed,
     NegotiationFailed,
     TooManyRequests,
     UnexpectedResponse,
     UnreadableResponse,
     UnsupportedVersion,
 )
+from odradek.client.login import Authentication, Login, Question
 from odradek.client.response_buffer import ResponseBuffer
 from odradek.client.states import TRANSITIONS, ConnectionState, IllegalTransition
 from odradek.protocol.api_keys import ApiKey
@@ -43,6 +47,7 @@ DEFAULT_MAX_RESPONSE_BYTES: Final = 256 * 1024 * 1024
 DEFAULT_MAX_IN_FLIGHT: Final = 5
 
 _API_VERSIONS: Final[Api[Any, Any]] = Api(ApiKey.API_VERSIONS)
+_OF_LOGINS: Final = frozenset({ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE})
 _SOFTWARE_NAME: Final = "odradek"
 _MAX_CORRELATION_ID: Final = 2**31 - 1
 
@@ -69,6 +74,8 @@ class ClientConnection:
     """One connection to one node. Once an error of ``next_response`` was raised, the connection is CLOSED.
 
     ``served`` holds the versions of each API that the node has told, by API key; those that are unknown here included.
+    ``login`` is who authenticates, if anybody does; it may be set until ``negotiate``, and before a session is to go on.
+    ``session_lifetime_ms`` is how long the session lasts that has begun, 0 if it has no end.
     """
 
     def __init__(
@@ -77,8 +84,12 @@ class ClientConnection:
         *,
         max_in_flight: int = DEFAULT_MAX_IN_FLIGHT,
         max_response_bytes: int = DEFAULT_MAX_RESPONSE_BYTES,
+        login: Login | None = None,
     ) -> None:
         self.state = ConnectionState.NEW
+        self.login = login
+        self.session_lifetime_ms = 0
+        self._authentication: Authentication | None = None
         self.served: dict[int, VersionRange] = {}
         self._client_id = client_id
         self._max_in_flight = max_in_flight
@@ -101,6 +112,10 @@ class ClientConnection:
         """Ask for the versions that the node serves. ``next_response`` reads the answer, and the connection is READY then."""
         self._enter(ConnectionState.NEGOTIATING)
         self._ask_for_versions(_API_VERSIONS.versions.highest)
+
+    def log_in_again(self) -> None:
+        """Begin to authenticate for the next session, in place of this one (KIP-368). For a connection that is READY."""
+        self._log_in()
 
     def version_of(self, api: Api[Any, Any]) -> int:
         """The version in which a request of this API is sent. Raises UnsupportedVersion."""
@@ -139,13 +154,16 @@ class ClientConnection:
         self._received.filled(count)
 
     def next_response(self) -> Received[Any] | None:
-        """The next response; None where no whole one is there. Raises ProtocolViolation, NegotiationFailed."""
+        """The next response; None where no whole one is there. Raises ProtocolViolation, NegotiationFailed, LoginFailed."""
         try:
             while self.state is not ConnectionState.CLOSED and (frame := self._received.next_frame()) is not None:
                 received = self._match(frame)
-                if self.state is not ConnectionState.NEGOTIATING:
+                if self.state is ConnectionState.NEGOTIATING:
+                    self._negotiated(received)
+                elif received.sent.api_key in _OF_LOGINS and self._authentication is not None:
+                    self._ask_on(self._authentication, self._authentication.answered(received.response))
+                else:
                     return received
-                self._negotiated(received)
         except ClientError:
             self._enter(ConnectionState.CLOSED)
             raise
@@ -212,7 +230,29 @@ class ClientConnection:
             raise NegotiationFailed(response.error_code)
         else:
             self.served = served
+            if self.login is None:
+                self._enter(ConnectionState.READY)
+            else:
+                self._log_in()
+
+    def _log_in(self) -> None:
+        """Begin to authenticate. Raises LoginFailed where the node knows nothing of that."""
+        assert self.login is not None  # noqa: S101  else there is no session to go on
+        self._enter(ConnectionState.AUTHENTICATING)
+        self._authentication = authentication = Authentication(self.login)
+        self._ask_on(authentication, authentication.begin())
+
+    def _ask_on(self, authentication: Authentication, question: Question | None) -> None:
+        if question is None:
+            self.session_lifetime_ms = authentication.lifetime_ms
+            self._authentication = None
             self._enter(ConnectionState.READY)
+            return
+        try:
+            version = self.version_of(question.api)
+        except UnsupportedVersion as error:
+            raise LoginFailed(f"it knows nothing of SASL as it is wanted: {error.reason}") from error
+        self._send(question.api.key, version, question.request)
 
     def _enter(self, state: ConnectionState) -> None:
         if state not in TRANSITIONS[self.state]:

@@ -1,15 +1,16 @@
-"""How a client authenticates by SASL once the versions are negotiated: PLAIN and SCRAM, over a client that sends and waits.
+"""How a client authenticates by SASL once the versions are negotiated: PLAIN and SCRAM.
 
-Left out: OAUTHBEARER, sessions with an end (KIP-368): a command's connection is over by then.
+``Authentication`` makes the requests, and reads their answers; a connection sends them. Left out: OAUTHBEARER.
 """
 
 import secrets
 from collections.abc import Generator
-from typing import Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
-from odradek.client.api import Api, RequestT, ResponseT
+from odradek.client.api import Api
 from odradek.client.errors import LoginFailed
 from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from odradek.protocol.message_types.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from odradek.protocol.scram import (
@@ -42,28 +43,48 @@ class Login(NamedTuple):
         return f"Login({self.mechanism!r}, {self.user!r}, [hidden])"
 
 
-class Asks(Protocol):
-    """A client that sends a request and waits for its response."""
+class Question(NamedTuple):
+    """What a connection is to send next."""
 
-    def call(self, api: Api[RequestT, ResponseT], request: RequestT, /) -> ResponseT:
-        """Raises ClientError."""
+    api: Api[Any, Any]
+    request: SaslHandshakeRequest | SaslAuthenticateRequest
 
 
-def log_in(client: Asks, login: Login) -> None:
-    """Raises LoginFailed, and what ``call`` raises."""
-    shaken = client.call(_HANDSHAKE, SaslHandshakeRequest(mechanism=login.mechanism))
-    if shaken.error_code:
-        raise LoginFailed(f"it has no {login.mechanism}, but {', '.join(shaken.mechanisms) or 'nothing'}", shaken.error_code)
-    tokens = exchange(login, secrets.token_urlsafe(_NONCE_BYTES))
-    token = next(tokens)
-    while True:
-        answer = client.call(_AUTHENTICATE, SaslAuthenticateRequest(auth_bytes=token))
+class Authentication:
+    """One exchange: ``begin``, then ``answered`` with each answer until nothing is to be sent any more."""
+
+    __slots__ = ("_login", "_tokens", "lifetime_ms")
+
+    def __init__(self, login: Login, nonce: str | None = None) -> None:
+        self._login = login
+        self._tokens = exchange(login, nonce or secrets.token_urlsafe(_NONCE_BYTES))
+        # How long the session lasts that begins (KIP-368); 0: it has no end.
+        self.lifetime_ms = 0
+
+    def begin(self) -> Question:
+        """The mechanism comes first."""
+        return Question(_HANDSHAKE, SaslHandshakeRequest(mechanism=self._login.mechanism))
+
+    def answered(self, answer: SaslHandshakeResponse | SaslAuthenticateResponse) -> Question | None:
+        """The next question; None once the node has let the client in. Raises LoginFailed."""
+        if isinstance(answer, SaslHandshakeResponse):
+            if answer.error_code == ErrorCode.ILLEGAL_SASL_STATE:
+                raise LoginFailed("its listener is one without SASL", answer.error_code)
+            if answer.error_code:
+                there = ", ".join(answer.mechanisms) or "nothing"
+                raise LoginFailed(f"it has no {self._login.mechanism}, but {there}", answer.error_code)
+            return _with_token(next(self._tokens))
         if answer.error_code:
             raise LoginFailed(answer.error_message or "it does not say why", answer.error_code)
         try:
-            token = tokens.send(answer.auth_bytes)
+            return _with_token(self._tokens.send(answer.auth_bytes))
         except StopIteration:
-            return
+            self.lifetime_ms = answer.session_lifetime_ms
+            return None
+
+
+def _with_token(token: bytes) -> Question:
+    return Question(_AUTHENTICATE, SaslAuthenticateRequest(auth_bytes=token))
 
 
 def exchange(login: Login, nonce: str) -> Generator[bytes, bytes, None]:

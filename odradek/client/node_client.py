@@ -6,7 +6,9 @@ when the connection is lost while it is in flight; and with RequestTimedOut when
 times out ends the connection, since nothing behind it could be answered in order. Nothing is sent twice: the caller knows what
 may be repeated.
 
-Attempts to connect are made only for requests that wait, and after a failure not before the backoff is over.
+Attempts to connect are made only for requests that wait, and after a failure not before the backoff is over. A session of SASL
+that has an end is renewed for the first request that comes late in it, as by Kafka's clients (KIP-368); a renewal that fails is
+a failed attempt.
 
 A request that the node lets wait (a long-poll Fetch) holds up everything behind it, so it wants a ``NodeClient`` of its own.
 
@@ -18,33 +20,47 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from functools import partial
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from odradek.client.api import Api, RequestT, ResponseT
 from odradek.client.backoff import ExponentialBackoff
 from odradek.client.config import ClientConfig
 from odradek.client.connection import ClientConnection, Received
-from odradek.client.errors import ClientError, ConnectFailed, Disconnected, RequestTimedOut, TooManyRequests
+from odradek.client.errors import ClientError, ConnectFailed, Disconnected, LoginFailed, RequestTimedOut, TooManyRequests
+from odradek.client.login import Login
 from odradek.client.session import Session
 from odradek.timing.timer import Timer, TimerTask
 
 if TYPE_CHECKING:
     import ssl
 
-Connect = Callable[[Callable[[], asyncio.BufferedProtocol]], Awaitable[object]]
-"""Connects the protocol that it is given the maker of; raises OSError."""
+Connect = Callable[[Callable[[], Session]], Awaitable[object]]
+"""Connects the session that it is given the maker of; raises OSError."""
 
 
-def connect_to(host: str, port: int, tls: "Callable[[], ssl.SSLContext] | None" = None) -> Connect:
-    """Connect to an address by TCP; with ``tls``, which is asked for each connection, by TLS over it."""
+def connect_to(
+    host: str, port: int, tls: "Callable[[], ssl.SSLContext] | None" = None, login: Callable[[], Login] | None = None
+) -> Connect:
+    """Connect to an address by TCP; with ``tls`` by TLS over it, and as who ``login`` says. Each connection asks for both."""
 
-    async def connect(make_protocol: Callable[[], asyncio.BufferedProtocol]) -> object:
+    async def connect(make_session: Callable[[], Session]) -> object:
+        def make_protocol() -> Session:
+            session = make_session()
+            if login is not None:
+                session.log_in_as(login())
+            return session
+
         loop = asyncio.get_running_loop()
         if tls is None:
             return await loop.create_connection(make_protocol, host, port)
         return await loop.create_connection(make_protocol, host, port, ssl=tls(), server_hostname=host)
 
     return connect
+
+
+# As late in its life a session is renewed: Kafka's ExpiringCredentialRefresh has these.
+_RENEWED_FROM: Final = 0.85
+_RENEWED_TO: Final = 0.95
 
 
 class _Call:
@@ -81,6 +97,7 @@ class NodeClient:
     def __init__(self, connect: Connect, timer: Timer, random: Random, config: ClientConfig | None = None) -> None:
         self._connect = connect
         self._timer = timer
+        self._random = random
         self._config = config or ClientConfig()
         self._backoff = ExponentialBackoff(self._config.reconnect_backoff_ms, self._config.reconnect_backoff_max_ms, random)
         self._queued: deque[_Call] = deque()
@@ -93,6 +110,8 @@ class NodeClient:
         self._setup_deadline: TimerTask | None = None
         self._next_attempt: TimerTask | None = None
         self._backoff_ends_ms = float("-inf")
+        # When the session is to be renewed.
+        self._renewal_due_ms = float("inf")
 
     @property
     def is_connected(self) -> bool:
@@ -135,6 +154,10 @@ class NodeClient:
         if session is None:
             if self._queued:
                 self._plan_attempt()
+            return
+        if self._queued and session.is_ready and self._renewal_due_ms <= self._timer.clock.monotonic_ms():
+            self._limit_setup(session)
+            session.log_in_again()
             return
         while self._queued and session.can_send:
             self._send(session, self._queued.popleft())
@@ -181,8 +204,6 @@ class NodeClient:
         if not self._queued:
             # All that waited has timed out.
             return
-        timeout_ms = self._config.connection_setup_timeout_ms
-        error = ConnectFailed(f"no connection within {timeout_ms} ms")
         connection = ClientConnection(
             self._config.client_id,
             max_in_flight=self._config.max_in_flight_requests,
@@ -195,8 +216,13 @@ class NodeClient:
             on_writable=self._pump,
             on_end=self._on_end,
         )
-        self._setup_deadline = self._timer.call_after(timeout_ms, lambda: session.end(error))
+        self._limit_setup(session)
         self._attempt = asyncio.get_running_loop().create_task(self._open(session))
+
+    def _limit_setup(self, session: Session) -> None:
+        timeout_ms = self._config.connection_setup_timeout_ms
+        error = ConnectFailed(f"no connection within {timeout_ms} ms")
+        self._setup_deadline = self._timer.call_after(timeout_ms, lambda: session.end(error))
 
     async def _open(self, session: Session) -> None:
         try:
@@ -212,19 +238,26 @@ class NodeClient:
             self._setup_deadline.cancel()
             self._setup_deadline = None
         self._failures = 0
+        lifetime_ms = 0 if self._session is None else self._session.lifetime_ms
+        self._renewal_due_ms = float("inf")
+        if lifetime_ms > 0:
+            age_ms = lifetime_ms * self._random.uniform(_RENEWED_FROM, _RENEWED_TO)
+            self._renewal_due_ms = self._timer.clock.monotonic_ms() + age_ms
 
     def _on_end(self, reason: ClientError) -> None:
         """The connection is over, or the attempt to make one has failed."""
         was_ready = self._setup_deadline is None
         self._stop_connecting()
-        self._session = None
+        session, self._session = self._session, None
         self._failures += 1
         self._backoff_ends_ms = self._timer.clock.monotonic_ms() + self._backoff.delay_ms(self._failures)
         in_flight, self._in_flight = list(self._in_flight.values()), {}
         for call in in_flight:
             call.fail(reason)
         if not was_ready:
-            self._fail_queued(reason if isinstance(reason, ConnectFailed) else ConnectFailed(reason.reason))
+            self._fail_queued(
+                reason if isinstance(reason, ConnectFailed) else ConnectFailed(_who(session, reason) + reason.reason)
+            )
         self._pump()
 
     def _stop_connecting(self) -> None:
@@ -237,3 +270,9 @@ class NodeClient:
         queued, self._queued = list(self._queued), deque()
         for call in queued:
             call.fail(reason)
+
+
+def _who(session: Session | None, reason: ClientError) -> str:
+    """Who was not let in."""
+    login = None if session is None or not isinstance(reason, LoginFailed) else session.login
+    return "" if login is None else f"User:{login.user} is not let in by {login.mechanism}: "

@@ -7,13 +7,15 @@ from typing import Any, cast
 from odradek.client.api import Api
 from odradek.client.connection import ClientConnection, Received, Sent
 from odradek.client.errors import ClientError, Disconnected
+from odradek.client.login import Login
 from odradek.client.states import ConnectionState
 
 
 class Session(asyncio.BufferedProtocol):
     """Everything here happens on the loop thread.
 
-    ``on_ready`` is called once, when the versions are negotiated; ``on_response`` with each response; ``on_writable`` when
+    ``on_ready`` is called when the versions are negotiated and the client has authenticated, where it has to; again each time
+    that its session goes on; ``on_response`` with each response; ``on_writable`` when
     something may be sent again that ``can_send`` has refused; ``on_end`` once, with the reason, when the connection is over,
     whether it was ready by then or not. None of them is called after ``on_end``.
     """
@@ -52,6 +54,25 @@ class Session(asyncio.BufferedProtocol):
         sent = self._connection.send(api, request)
         self._write()
         return sent
+
+    @property
+    def login(self) -> Login | None:
+        """Who authenticates."""
+        return self._connection.login
+
+    def log_in_as(self, login: Login) -> None:
+        """Authenticate before anything else is asked. For a connection that is not made yet."""
+        self._connection.login = login
+
+    @property
+    def lifetime_ms(self) -> int:
+        """How long a session lasts that the client has authenticated for; 0: for ever."""
+        return self._connection.session_lifetime_ms
+
+    def log_in_again(self) -> None:
+        """Authenticate for the next session; nothing can be sent before ``on_ready``."""
+        self._connection.log_in_again()
+        self._write()
 
     def end(self, reason: ClientError) -> None:
         """Close the connection at once: what is not written yet is dropped."""

@@ -149,7 +149,7 @@ def test_a_bad_value_is_refused_and_no_data_directory_made(tmp_path, setting, me
 @pytest.mark.parametrize(
     ("key", "value"), [("security.inter.broker.protocol", "SASL_PLAINTEXT"), ("inter.broker.listener.name", "sasl_plaintext")]
 )
-def test_a_broker_of_a_cluster_needs_a_listener_without_sasl_for_the_others(tmp_path, key, value):
+def test_a_broker_of_a_cluster_has_to_say_as_who_it_logs_in_at_the_others(tmp_path, key, value):
     settings = {
         "process.roles": "broker",
         "node.id": "2",
@@ -157,10 +157,15 @@ def test_a_broker_of_a_cluster_needs_a_listener_without_sasl_for_the_others(tmp_
         "controller.listener.names": "CONTROLLER",
         "listeners": "SASL_PLAINTEXT://127.0.0.1:0",
         "sasl.enabled.mechanisms": "SCRAM-SHA-256",
+        "sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-256",
+        "listener.name.sasl_plaintext.scram-sha-256.sasl.jaas.config": (
+            "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+        ),
         key: value,
     }
     set_ = [word for name, text in settings.items() for word in ("--set", f"{name}={text}")]
-    assert_refused(odradek_serve(*set_, "--data-dir", tmp_path / "data"), key, "SASL_PLAINTEXT", "a listener without SASL")
+    mentions = ("listener.name.sasl_plaintext.scram-sha-256.sasl.jaas.config", "no username and password")
+    assert_refused(odradek_serve(*set_, "--data-dir", tmp_path / "data"), *mentions)
 
 
 def test_a_store_that_cannot_be_read_is_refused_and_no_data_directory_made(tmp_path):

@@ -43,12 +43,25 @@ class Link(asyncio.Transport):
         self._is_mute = is_mute
         self._protocol = protocol
         self._is_lost = False
+        # What the node has answered while its answers are held up.
+        self._held = None
         self.peer = peer
 
     def writelines(self, chunks):
         answers = self.peer.receive(b"".join(map(bytes, chunks)))
-        if answers and not self._is_mute:
+        if self._held is not None:
+            self._held += answers
+        elif answers and not self._is_mute:
             asyncio.get_running_loop().call_soon(self.deliver, answers)
+
+    def hold(self):
+        """Hold up the answers from now on."""
+        self._held = b""
+
+    def release(self):
+        """Let them go."""
+        held, self._held = self._held, None
+        self.deliver(held)
 
     def deliver(self, data):
         """Bytes from the node."""

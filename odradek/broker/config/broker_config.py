@@ -64,9 +64,11 @@ class BrokerConfig:
         return self._values[name]
 
     def _listener_names(self) -> set[str]:
-        """Of all listeners, those of the controller as well."""
+        """Of all listeners, those of the controller as well, and of those that this node connects to others by."""
         endpoints = parse_endpoints("listeners", self["listeners"])
-        return {endpoint.name for endpoint in (*endpoints, *self.controller_endpoints)}
+        between = self["inter.broker.listener.name"]
+        others = (*self["controller.listener.names"], *(() if between is None else (between,)))
+        return {endpoint.name for endpoint in (*endpoints, *self.controller_endpoints)} | {name.upper() for name in others}
 
     @property
     def controller_endpoints(self) -> list[Endpoint]:

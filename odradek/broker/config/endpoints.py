@@ -54,10 +54,6 @@ def check_controller_listeners(values: Mapping[str, Any], listeners: Sequence[st
     endpoints = parse_endpoints("listeners", listeners)
     protocols = {endpoint.name: PLAINTEXT for endpoint in endpoints} | security_protocols(values)
     _check_bindable(endpoints, protocols)
-    for endpoint in endpoints:
-        if protocols[endpoint.name] in SASL_PROTOCOLS:
-            allowed = f"a listener without SASL, not {protocols[endpoint.name]}: brokers do not log in at controllers"
-            raise InvalidConfig("listeners", endpoint.name, allowed)
 
 
 def check_listeners(values: Mapping[str, Any]) -> None:
@@ -79,7 +75,9 @@ def check_listeners(values: Mapping[str, Any]) -> None:
             raise InvalidConfig("advertised.listeners", endpoint.name, f"among the names of listeners: {', '.join(names)}")
         if endpoint.host in _ANY_ADDRESS:
             raise InvalidConfig("advertised.listeners", endpoint.host, "an address that clients can connect to")
-    _check_inter_broker(values, names)
+    # A controller may have the configs of its brokers.
+    if "broker" in values["process.roles"]:
+        _check_inter_broker(values, names)
 
 
 def inter_broker_listener(values: ConfigValues) -> str:

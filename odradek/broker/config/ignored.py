@@ -26,11 +26,11 @@ _BY_REASON = {
         sasl.kerberos.kinit.cmd+ sasl.kerberos.min.time.before.relogin+ sasl.kerberos.principal.to.local.rules+
         sasl.kerberos.service.name+ sasl.kerberos.ticket.renew.jitter+ sasl.kerberos.ticket.renew.window.factor+
     """,
-    "the broker does not log in by SASL": """
+    "the broker logs in by PLAIN and SCRAM only": """
         sasl.client.callback.handler.class sasl.login.callback.handler.class sasl.login.class
         sasl.login.connect.timeout.ms sasl.login.read.timeout.ms sasl.login.refresh.buffer.seconds+
         sasl.login.refresh.min.period.seconds+ sasl.login.refresh.window.factor+ sasl.login.refresh.window.jitter+
-        sasl.login.retry.backoff.max.ms sasl.login.retry.backoff.ms sasl.mechanism.controller.protocol
+        sasl.login.retry.backoff.max.ms sasl.login.retry.backoff.ms
         sasl.oauthbearer.assertion.algorithm sasl.oauthbearer.assertion.claim.aud
         sasl.oauthbearer.assertion.claim.exp.seconds sasl.oauthbearer.assertion.claim.iss
         sasl.oauthbearer.assertion.claim.jti.include sasl.oauthbearer.assertion.claim.nbf.seconds

@@ -1,7 +1,7 @@
 """The table, part of SASL.
 
 What belongs to one mechanism of one listener is set as ``listener.name.<listener>.<mechanism>.<config>`` (``sasl_config``).
-Listeners and mechanisms are in lower case there. Left out: Kerberos, and what a client needs to log in (``ignored``).
+Listeners and mechanisms are in lower case there. Left out: Kerberos, and what it takes to log in by OAUTHBEARER (``ignored``).
 """
 
 from odradek.broker.config.definitions import INT, LIST, LONG, PASSWORD, PER_BROKER, STRING, ConfigDefinition, ConfigType
@@ -31,9 +31,17 @@ SASL = (
         "sasl.mechanism.inter.broker.protocol",
         STRING,
         "GSSAPI",
-        "The mechanism by which a broker authenticates at the others.",
+        "The mechanism by which a broker authenticates at the others, where the listener between brokers is one with SASL: "
+        "PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512. It has to be among the listener's sasl.enabled.mechanisms, and the JAAS line "
+        "there has to have a username and a password.",
         update_mode=PER_BROKER,
-        no_use="brokers connect to each other by listeners without SASL",
+    ),
+    _Config(
+        "sasl.mechanism.controller.protocol",
+        STRING,
+        "GSSAPI",
+        "The mechanism by which a broker authenticates at controllers, where the first of controller.listener.names is one with "
+        "SASL: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512. The JAAS line there has to have a username and a password.",
     ),
     _Config(
         "connections.max.reauth.ms",

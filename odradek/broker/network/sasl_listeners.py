@@ -27,7 +27,10 @@ class SaslHost(Protocol):
     config: BrokerConfig
     clock: Clock
     timer: Timer
-    dispatcher: Dispatcher
+
+    @property
+    def dispatcher(self) -> Dispatcher:
+        """Where the requests of those go who have authenticated."""
 
 
 class SaslListeners:

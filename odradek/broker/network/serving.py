@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from odradek.broker.config.endpoints import TLS_PROTOCOLS, per_ip_overrides, security_protocols_of
+from odradek.broker.config.endpoints import SASL_PROTOCOLS, TLS_PROTOCOLS, per_ip_overrides, security_protocols_of
 from odradek.broker.network.connection_registry import ConnectionLimits
 from odradek.broker.network.listeners import SocketSettings
 
@@ -15,7 +15,11 @@ if TYPE_CHECKING:
     from odradek.broker.config.broker_config import BrokerConfig
     from odradek.broker.config.endpoints import Endpoint
     from odradek.broker.network.connection_registry import ConnectionRegistry
+    from odradek.broker.network.sasl_listeners import SaslHost, SaslListeners
     from odradek.broker.network.tls_front import TlsFront
+    from odradek.broker.sasl.scram import ScramCredential, TokenCredential
+    from odradek.protocol.scram import ScramMechanism
+    from odradek.timing.background import Background
     from odradek.timing.timer import Timer
 
 # How long a stop lets requests in flight finish: so many steps, whatever the broker's clock does meanwhile.
@@ -52,6 +56,34 @@ def tls_front(
     from odradek.broker.network.tls_front import TlsFront
 
     return TlsFront(config, endpoints, timer, call_soon)
+
+
+def sasl_front(
+    host: SaslHost,
+    endpoints: Sequence[Endpoint],
+    connections: ConnectionRegistry,
+    background: Background,
+    find_scram_credential: Callable[[str, ScramMechanism], ScramCredential | None],
+    find_token_credential: Callable[[str, ScramMechanism], TokenCredential | None] | None = None,
+) -> SaslListeners | None:
+    """SASL for the listeners among ``endpoints`` that want it; None if none does. Raises InvalidConfig.
+
+    Without ``find_token_credential`` nobody is let in by a delegation token.
+    """
+    config = host.config
+    protocols = security_protocols_of(config, endpoints)
+    names = [endpoint.name for endpoint, protocol in zip(endpoints, protocols, strict=True) if protocol in SASL_PROTOCOLS]
+    if not names:
+        return None
+    from odradek.broker.network.sasl_listeners import SaslListeners
+    from odradek.broker.sasl.listeners import SaslServices
+    from odradek.broker.sasl.scram import new_nonce, no_token
+
+    find_token = find_token_credential or no_token
+    services = SaslServices(find_scram_credential, new_nonce, host.clock, background, find_token)
+    front = SaslListeners(host, connections, names, services, config["socket.request.max.bytes"])
+    config.watch(front.check, front.reload)
+    return front
 
 
 async def drain(connections: ConnectionRegistry) -> None:

@@ -69,7 +69,7 @@ class SaslListener:
         self.max_receive_bytes: int = config.value("sasl.server.max.receive.size")
 
     def _enable(self, config: SaslConfig, name: str, services: SaslServices) -> Mechanism:
-        module = _login_module(config, name)
+        module = login_module(config, name)
         max_reauth_ms = config.value("connections.max.reauth.ms", name)
         if name == OAUTHBEARER:
             from odradek.broker.sasl.bearer_configs import bearer_tokens
@@ -106,7 +106,8 @@ def _ensure_no_handler(config: SaslConfig, mechanism: str) -> None:
         raise config.invalid(name, f"left out: there are no handlers of one's own for {mechanism}", mechanism)
 
 
-def _login_module(config: SaslConfig, mechanism: str) -> LoginModule:
+def login_module(config: SaslConfig, mechanism: str) -> LoginModule:
+    """That of a mechanism's JAAS line. Raises InvalidConfig."""
     expected = _MODULES[mechanism]
     key = config.jaas_key(mechanism)
     allowed = f"a JAAS line: {expected} required ...;"

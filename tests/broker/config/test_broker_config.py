@@ -215,7 +215,6 @@ def test_a_controller_without_a_broker_listens_for_brokers():
         ("listeners", "PLAINTEXT://h:9092", "listeners"),
         ("listeners", "C://h:9093,PLAINTEXT://h:9092", "listeners"),
         ("listeners", "C://h:9093,D://i:9093", "listeners"),
-        ("listener.security.protocol.map", "C:SASL_SSL", "listeners"),
         ("controller.quorum.voters", "7@h:9093", "controller.quorum.voters"),
         ("controller.quorum.bootstrap.servers", "h:9094", "controller.quorum.bootstrap.servers"),
     ],

@@ -2,6 +2,7 @@
 
 import pytest
 
+from odradek.broker.authorization.table import OPEN
 from odradek.broker.context import OwnSession, RequestContext, Session
 from odradek.broker.controller.handlers import SERVED
 from odradek.broker.quorum.forwarding import serialized_principal
@@ -30,7 +31,7 @@ OF_BROKERS = {
 }
 BY_ITEM = {
     *(ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.CREATE_PARTITIONS, ApiKey.DESCRIBE_CONFIGS, ApiKey.ALTER_CONFIGS),
-    *(ApiKey.INCREMENTAL_ALTER_CONFIGS, ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS, ApiKey.API_VERSIONS),
+    *(ApiKey.INCREMENTAL_ALTER_CONFIGS, ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS),
     *(ApiKey.ALTER_CLIENT_QUOTAS, ApiKey.ALTER_USER_SCRAM_CREDENTIALS),
 }
 OF_TOKENS = {ApiKey.CREATE_DELEGATION_TOKEN, ApiKey.RENEW_DELEGATION_TOKEN, ApiKey.EXPIRE_DELEGATION_TOKEN}
@@ -66,7 +67,7 @@ def forwarded(bed, api_key, request, principal="User:alice", by="User:broker", *
     return response.error_code or response_decoder(api_key, version)(response.response_data)
 
 
-@pytest.mark.parametrize("api_key", sorted(SERVED.keys() - BY_ITEM - OF_TOKENS))
+@pytest.mark.parametrize("api_key", sorted(SERVED.keys() - BY_ITEM - OF_TOKENS - OPEN))
 def test_whoever_has_no_rights_is_refused(bed, api_key):
     fields = {"resource_type_filter": 1, "pattern_type_filter": 1, "operation": 1, "permission_type": 1}
     request = messages(api_key).request(**fields if api_key is ApiKey.DESCRIBE_ACLS else {})

@@ -14,6 +14,8 @@ from odradek.protocol.api_keys import ApiKey
 
 SHARED: Final = frozenset(
     {
+        ApiKey.SASL_HANDSHAKE,
+        ApiKey.SASL_AUTHENTICATE,
         ApiKey.CREATE_TOPICS,
         ApiKey.DELETE_TOPICS,
         ApiKey.DESCRIBE_ACLS,
@@ -36,6 +38,7 @@ SERVED: Final[dict[ApiKey, Served]] = {
     api_key: Served(lowest, highest, lowest)
     for api_key, lowest, highest in (
         (ApiKey.FETCH, 4, 18),
+        (ApiKey.SASL_HANDSHAKE, 0, 1),
         (ApiKey.API_VERSIONS, 0, 4),
         (ApiKey.CREATE_TOPICS, 2, 7),
         (ApiKey.DELETE_TOPICS, 1, 6),
@@ -44,6 +47,7 @@ SERVED: Final[dict[ApiKey, Served]] = {
         (ApiKey.DELETE_ACLS, 1, 3),
         (ApiKey.DESCRIBE_CONFIGS, 1, 4),
         (ApiKey.ALTER_CONFIGS, 0, 2),
+        (ApiKey.SASL_AUTHENTICATE, 0, 2),
         (ApiKey.CREATE_PARTITIONS, 0, 3),
         (ApiKey.CREATE_DELEGATION_TOKEN, 1, 3),
         (ApiKey.RENEW_DELEGATION_TOKEN, 1, 2),

@@ -1,0 +1,77 @@
+"""As who a broker connects to others, by what its configs say."""
+
+import pytest
+
+from odradek.broker.cluster.peer_connections import PeerConnections
+from odradek.broker.config.broker_config import InvalidConfig, load
+from odradek.broker.sasl.peer_login import PeerLogin
+from odradek.client.login import Login
+
+PLAIN_LINE = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+SCRAM_LINE = "org.apache.kafka.common.security.scram.ScramLoginModule required"
+BETWEEN, AT_CONTROLLERS = "sasl.mechanism.inter.broker.protocol", "sasl.mechanism.controller.protocol"
+BY_BROKERS = "listener.name.brokers.plain.sasl.jaas.config"
+BY_CONTROLLERS = "listener.name.controller.scram-sha-512.sasl.jaas.config"
+SECRET = "brokers-secret"
+CLUSTER = {
+    "process.roles": "broker",
+    "node.id": "3",
+    "controller.quorum.voters": "1@127.0.0.1:1",
+    "controller.listener.names": "CONTROLLER",
+    "listeners": "BROKERS://127.0.0.1:0",
+    "listener.security.protocol.map": "CONTROLLER:SASL_PLAINTEXT,BROKERS:SASL_PLAINTEXT",
+    "inter.broker.listener.name": "BROKERS",
+    "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
+    BETWEEN: "PLAIN",
+    AT_CONTROLLERS: "SCRAM-SHA-512",
+    BY_BROKERS: f'{PLAIN_LINE} username="brokers" password="{SECRET}" user_brokers="{SECRET}";',
+    BY_CONTROLLERS: f'{SCRAM_LINE} username="them" password="{SECRET}";',
+}
+
+
+def test_each_listener_has_its_own_mechanism_and_its_own_user():
+    config = load(None, CLUSTER)
+    PeerConnections(config, to_controllers=True)
+    assert PeerLogin(config, "BROKERS", BETWEEN)() == Login("PLAIN", "brokers", SECRET)
+    assert PeerLogin(config, "CONTROLLER", AT_CONTROLLERS)() == Login("SCRAM-SHA-512", "them", SECRET)
+
+
+def test_lines_for_the_listeners_of_others_have_their_effect():
+    assert load(None, CLUSTER).warnings == ()
+    told = load(None, CLUSTER | {BY_BROKERS.replace("brokers", "nobody"): f"{PLAIN_LINE};"}).warnings
+    assert ["there is no listener of this name" in each for each in told] == [True]
+
+
+def test_a_line_that_is_altered_is_for_the_next_connection_unless_it_names_nobody():
+    config = load(None, CLUSTER)
+    login = PeerLogin(config, "BROKERS", BETWEEN)
+    for told, user in (('username="b2" password="p"', "b2"), ('username="b3"', "b2"), ('username="b4" password="p"', "b4")):
+        config.override({BY_BROKERS: f"{PLAIN_LINE} {told};"})
+        assert login().user == user
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "mentions"),
+    [
+        (BETWEEN, None, [BETWEEN, "GSSAPI", "there is no GSSAPI"]),
+        (AT_CONTROLLERS, None, [AT_CONTROLLERS, "GSSAPI", "there is no GSSAPI"]),
+        (BETWEEN, "OAUTHBEARER", [BETWEEN, "nodes have no tokens to show"]),
+        (BETWEEN, "SCRAM-SHA-256", ["listener.name.brokers.scram-sha-256.sasl.jaas.config", "(not set)"]),
+        ("sasl.enabled.mechanisms", "SCRAM-SHA-256", [BETWEEN, "among the sasl.enabled.mechanisms"]),
+        (BY_CONTROLLERS, f"{SCRAM_LINE};", [BY_CONTROLLERS, "no username and password"]),
+        (BY_BROKERS, f'{PLAIN_LINE} username="brokers" user_brokers="{SECRET}";', [BY_BROKERS, "no password"]),
+        (BY_BROKERS, f'{SCRAM_LINE} username="brokers" password="{SECRET}";', [BY_BROKERS, PLAIN_LINE]),
+    ],
+)
+def test_a_broker_that_could_not_log_in_is_refused(key, value, mentions):
+    settings = {name: text for name, text in (CLUSTER | {key: value}).items() if text is not None}
+    with pytest.raises(InvalidConfig) as refusal:
+        PeerConnections(load(None, settings), to_controllers=True)
+    told = str(refusal.value)
+    assert [each for each in mentions if each not in told] == []
+    assert SECRET not in told
+
+
+def test_who_is_its_own_controller_logs_in_at_none():
+    settings = CLUSTER | {AT_CONTROLLERS: "GSSAPI"}
+    PeerConnections(load(None, settings), to_controllers=False)
