@@ -199,12 +199,21 @@ CAMPAIGNS = {
             (f"{_HERE}/rolling_groups/test_rolling_groups.py",),
         ),
         Campaign(
+            "sasl-clusters",
+            "tests.campaigns.sasl_clusters",
+            (),
+            14,
+            "brokers of odradek and Apache Kafka log in at each other and at a controller of either, by each mechanism, in the "
+            "clear and by TLS",
+            (f"{_HERE}/sasl_clusters/test_sasl_clusters.py",),
+        ),
+        Campaign(
             "sasl-differential",
             "tests.campaigns.sasl_differential",
             (),
-            6,
-            "what SASL listeners of odradek and Apache Kafka say to the same frames, and to four client libraries with right and "
-            "wrong credentials",
+            5,
+            "what SASL listeners of odradek and Apache Kafka say to the same frames, and to six clients with right and wrong "
+            "credentials",
             (f"{_HERE}/sasl_differential/test_sasl_differential.py",),
         ),
         Campaign(

@@ -38,11 +38,15 @@ class KafkaBrokers:
         """Start these, or all, and wait until they accept connections."""
         started = node_ids or tuple(self.ports)
         for node_id in started:
-            directory = self._directory(node_id)
-            command = [kafka_jars.java(), *JVM_FLAGS, "-cp", f"{kafka_jars.libraries()}/*", "kafka.Kafka"]
-            self._processes[node_id] = spawn([*command, str(directory / "server.properties")], directory)
+            self.spawn(node_id)
         for node_id in started:
             until(lambda node_id=node_id: self._serves(node_id))
+
+    def spawn(self, node_id: int) -> None:
+        """Start a broker, and do not wait for it."""
+        directory = self._directory(node_id)
+        command = [kafka_jars.java(), *JVM_FLAGS, "-cp", f"{kafka_jars.libraries()}/*", "kafka.Kafka"]
+        self._processes[node_id] = spawn([*command, str(directory / "server.properties")], directory)
 
     def data(self, node_id: int) -> Path:
         """Where a broker has its logs."""

@@ -32,9 +32,17 @@ class OdradekBrokers:
         """Start these, or all, and wait until each is unfenced."""
         started = node_ids or tuple(self.ports)
         for node_id in started:
-            self._processes[node_id] = self._spawn(node_id)
+            self.spawn(node_id)
         for node_id in started:
             until(lambda node_id=node_id: self._is_ready(node_id))
+
+    def spawn(self, node_id: int) -> None:
+        """Start a broker, and do not wait for it."""
+        self._processes[node_id] = self._spawn(node_id)
+
+    def has_begun(self, node_id: int) -> bool:
+        """Whether a broker has been started, and said something."""
+        return self._log_path(node_id).exists()
 
     def data(self, node_id: int) -> Path:
         """Where a broker has its logs."""
