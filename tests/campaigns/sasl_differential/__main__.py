@@ -25,6 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """1 if anything differs."""
     parser = argparse.ArgumentParser(prog="python -m tests.campaigns.sasl_differential", description=__doc__.partition("\n")[0])
     parser.add_argument("--record", action="store_true", help="keep what Apache Kafka said")
+    parser.add_argument("--show", action="store_true", help="print what became of each client")
     parser.add_argument("--no-clients", action="store_true", help="dialogues alone, without client libraries")
     parser.add_argument("--only-tokens", action="store_true", help="dialogues about delegation tokens alone")
     chosen = parser.parse_args(arguments)
@@ -33,6 +34,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with kafka(directory / "scratch") as theirs:
             dialogues = {} if chosen.only_tokens else observe(theirs)
             clients = {} if chosen.no_clients or chosen.only_tokens else matrix(theirs)
+            if chosen.show:
+                _show("Kafka", clients)
             add_acls(theirs)
             dialogues |= observe_tokens(theirs, token_dialogues())
         with kafka(directory / "scratch2", has_tokens=False) as theirs:
@@ -44,7 +47,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         dialogues = json.loads(json.dumps(dialogues))
         with odradek(directory) as ours:
             said = {} if chosen.only_tokens else observe(ours)
-            differing = compare("client", clients, matrix(ours)) if clients else 0
+            found = matrix(ours) if clients else {}
+            differing = compare("client", clients, found)
+            if chosen.show:
+                _show("odradek", found)
             add_acls(ours)
             said |= observe_tokens(ours, token_dialogues())
         with odradek(directory / "disabled", has_tokens=False) as ours:
@@ -57,6 +63,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         differing += compare("dialogue", dialogues, json.loads(json.dumps(said)))
     print(f"{len(dialogues)} dialogues, {len(clients)} clients, {differing} differences")
     return int(differing > 0)
+
+
+def _show(broker: str, clients: Mapping[str, str]) -> None:
+    for client, told in clients.items():
+        print(f"{broker}: {client}: {told}", flush=True)
 
 
 def compare(kind: str, theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> int:
