@@ -1,6 +1,6 @@
 """What passes between a connection, dispatch and the handlers besides the messages themselves."""
 
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Protocol
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.timing.reply import Reply
@@ -21,10 +21,40 @@ __all__ = [
 ANONYMOUS: Final = "User:ANONYMOUS"
 
 
+class Mutable(Protocol):
+    """The connection of a session."""
+
+    def mute(self, for_ms: float) -> None:
+        """Begin no request for so long."""
+
+
+class RequestCost:
+    """What a request takes of its client's quotas: noted only where there are any (``broker.quotas``).
+
+    ``worked_ms`` is how long the handler has worked when its answer had to wait, and None before.
+    """
+
+    __slots__ = ("began_ms", "is_counted", "is_exempt", "worked_ms")
+
+    def __init__(self, began_ms: float, *, is_exempt: bool) -> None:
+        self.began_ms = began_ms
+        # Whether its time is nobody's: brokers' requests among themselves, and what is not answered.
+        self.is_exempt = is_exempt
+        self.worked_ms: float | None = None
+        # Whether its time has been recorded.
+        self.is_counted = False
+
+    def waits(self, now_ms: float) -> None:
+        """The handler is done; its answer is to come."""
+        if self.worked_ms is None:
+            self.worked_ms = now_ms - self.began_ms
+
+
 class Session:
     """The client at the other end: one for each connection, or for each caller in process.
 
     ``peer`` is (host, port). The client's software is None until its ApiVersions request has named it (KIP-511).
+    ``connection`` is None for callers in process, and when the connection is lost.
     """
 
     # Whether this process asks itself.
@@ -32,7 +62,15 @@ class Session:
     # Whether a broker asks for its client.
     is_forwarded: ClassVar[bool] = False
 
-    __slots__ = ("client_software_name", "client_software_version", "listener_name", "peer", "principal", "token_authenticated")
+    __slots__ = (
+        "client_software_name",
+        "client_software_version",
+        "connection",
+        "listener_name",
+        "peer",
+        "principal",
+        "token_authenticated",
+    )
 
     def __init__(self, listener_name: str, peer: tuple[str, int], principal: str = ANONYMOUS) -> None:
         self.listener_name = listener_name
@@ -42,6 +80,7 @@ class Session:
         self.token_authenticated = False
         self.client_software_name: str | None = None
         self.client_software_version: str | None = None
+        self.connection: Mutable | None = None
 
 
 class OwnSession(Session):
@@ -61,9 +100,14 @@ class ForwardedSession(Session):
 
 
 class RequestContext:
-    """Where a request came from and how it is to be answered."""
+    """Where a request came from and how it is to be answered.
 
-    __slots__ = ("api_key", "client_id", "correlation_id", "session", "version")
+    ``size_bytes``, the request with its header, is set for gates only.
+    """
+
+    __slots__ = ("api_key", "client_id", "correlation_id", "cost", "session", "size_bytes", "version")
+
+    size_bytes: int
 
     def __init__(
         self,
@@ -78,6 +122,7 @@ class RequestContext:
         self.correlation_id = correlation_id
         self.client_id = client_id
         self.session = session
+        self.cost: RequestCost | None = None
 
     @property
     def listener_name(self) -> str:

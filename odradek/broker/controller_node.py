@@ -21,6 +21,7 @@ from odradek.broker.metadata.publishing import PublishingOrder
 from odradek.broker.network.dispatch import CloseConnection, Dispatcher
 from odradek.broker.network.listeners import advertised_endpoints
 from odradek.broker.quorum.election_file import ElectionFile
+from odradek.broker.quotas.quota_switch import QuotaSwitch
 from odradek.broker.storage_start import open_metadata_log
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
 from odradek.protocol.metadata_records.log_control import NoOpRecord
@@ -130,6 +131,9 @@ class ControllerNode:
             slices=host.slices,
         )
         self.controller.subscribe(self.leader, PublishingOrder.OBSERVERS)
+        # Brokers hold their clients to quotas, this node what they change.
+        self.quotas = QuotaSwitch(self.controller.image.quotas, host.config, host.clock)
+        self.controller.subscribe(self.quotas, PublishingOrder.QUOTAS)
         self.authorization = authorization(host.config, host.clock)
         self.dispatcher = Dispatcher(self, host.clock, SERVED, self._handlers())
 

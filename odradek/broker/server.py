@@ -30,6 +30,7 @@ from odradek.broker.metadata.publishing import PublishingOrder
 from odradek.broker.network.dispatch import Dispatcher
 from odradek.broker.network.large_requests import LargeRequests
 from odradek.broker.network.listeners import advertised_endpoints
+from odradek.broker.quotas.quota_switch import QuotaSwitch
 from odradek.broker.replica.fetch_sessions import FetchSessions
 from odradek.broker.replica.housekeeping import Housekeeping
 from odradek.broker.replica.inspections import Inspections
@@ -76,6 +77,8 @@ if TYPE_CHECKING:
 class Broker:
     """A broker over its data directories. ``open``, ``serve`` and ``stop`` once each, on the loop that serves it."""
 
+    # Set by open() or join().
+    quotas: QuotaSwitch
     # Part of MemberServices: without an authorizer clients may know of all topics.
     may_see: Final = None
     # Who is told of what clients push, from the first one on.
@@ -251,10 +254,11 @@ class Broker:
             raise
         image = storage.controller.image
         self.cluster = ManyBrokers(image, self.node_id)
-        self.dispatcher.add_gate(LeaderHints(image, self.cluster))
+        hints = LeaderHints(image, self.cluster)
+        self.dispatcher.add_gate(hints)
         self.transactions.others = self.member.peers
         self.dispatcher.add_gate(self.member.forwarding)
-        self._opened(storage)
+        self._opened(storage, hints)
         self.member.serve()
 
     def start(self) -> None:
@@ -283,9 +287,13 @@ class Broker:
             self._driver.close()
         self.timer.close()
 
-    def _opened(self, storage: OpenStorage) -> None:
+    def _opened(self, storage: OpenStorage, first_gate: Gate | None = None) -> None:
+        """``first_gate`` is the first of the broker's own."""
         self.log_manager = storage.log_manager
         self.controller = storage.controller
+        add_gate = partial(self.dispatcher.add_gate, before=first_gate)
+        self.quotas = QuotaSwitch(self.controller.image.quotas, self.config, self.clock, add_gate, self.dispatcher.remove_gate)
+        self.controller.subscribe(self.quotas, PublishingOrder.QUOTAS)
         if self.authorization is not None:
             from odradek.broker.metadata.acls import AclPublisher
 

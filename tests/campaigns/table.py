@@ -191,6 +191,14 @@ CAMPAIGNS = {
             (f"{_HERE}/power_loss/test_power_loss.py",),
         ),
         Campaign(
+            "quota-differential",
+            "tests.campaigns.quota_differential",
+            (),
+            6,
+            "quota managers and throttled clients of odradek and of Apache Kafka, and what differs; find faults put in",
+            (f"{_HERE}/quota_differential/test_quota_differential.py",),
+        ),
+        Campaign(
             "rolling-groups",
             "tests.campaigns.rolling_groups",
             (),

@@ -94,7 +94,7 @@ _BY_REASON = {
         controlled.shutdown.enable controller.performance.always.log.threshold.ms
         controller.performance.sample.period.ms controller.quorum.append.linger.ms controller.quorum.auto.join.enable
         controller.quorum.election.backoff.max.ms controller.quorum.election.timeout.ms controller.quorum.fetch.max.bytes
-        controller.quorum.fetch.snapshot.max.bytes controller.quota.window.num controller.quota.window.size.seconds
+        controller.quorum.fetch.snapshot.max.bytes
         cordoned.log.dirs+ early.start.listeners internal.metadata.delete.delay.millis internal.metadata.log.segment.bytes
         internal.metadata.max.batch.size.in.bytes log.dir.failure.timeout.ms
         num.replica.alter.log.dirs.threads
@@ -104,10 +104,10 @@ _BY_REASON = {
     "there is one thread, and disk work has its own": """
         background.threads* num.io.threads* num.network.threads* num.recovery.threads.per.data.dir*
     """,
-    "there are no plugins, quotas or JMX metrics": """
+    "there are no plugins or JMX metrics": """
         alter.config.policy.class.name client.quota.callback.class config.providers* create.topic.policy.class.name
         kafka.metrics.polling.interval.secs kafka.metrics.reporters metric.reporters* metrics.num.samples
-        metrics.recording.level metrics.sample.window.ms quota.window.num quota.window.size.seconds
+        metrics.recording.level metrics.sample.window.ms
         unstable.api.versions.enable unstable.feature.versions.enable
     """,
 }

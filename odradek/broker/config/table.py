@@ -4,6 +4,7 @@ from odradek.broker.config.definitions import CLUSTER_WIDE, ConfigDefinition, Va
 from odradek.broker.config.table_authorizer import AUTHORIZER_SECTIONS
 from odradek.broker.config.table_log import LOG_SECTIONS
 from odradek.broker.config.table_quorum import QUORUM_SECTIONS
+from odradek.broker.config.table_quotas import QUOTA_SECTIONS
 from odradek.broker.config.table_sasl import SASL_SECTIONS
 from odradek.broker.config.table_server import SERVER_SECTIONS
 from odradek.broker.config.table_ssl import SSL_SECTIONS
@@ -13,7 +14,7 @@ from odradek.broker.config.table_topic import TOPIC_DEFINITIONS
 
 SECTIONS = (
     *(SERVER_SECTIONS + SSL_SECTIONS + SASL_SECTIONS + TOKEN_SECTIONS + QUORUM_SECTIONS + AUTHORIZER_SECTIONS),
-    *(TELEMETRY_SECTIONS + LOG_SECTIONS),
+    *(QUOTA_SECTIONS + TELEMETRY_SECTIONS + LOG_SECTIONS),
 )
 BROKER_CONFIGS: dict[str, ConfigDefinition] = {row.name: row for _, rows in SECTIONS for row in rows}
 TOPIC_CONFIGS: dict[str, ConfigDefinition] = {row.name: row for row in TOPIC_DEFINITIONS}

@@ -3,7 +3,7 @@
 KIP-511 (client software name and version, checked from version 3 on), KIP-584 (finalized features). From version 4 on a
 feature's range may begin at 0; older clients are not told of such features, which they could not read (KAFKA-17011).
 
-Left out: quotas (throttle time is always 0), ZooKeeper migration.
+Left out: ZooKeeper migration.
 """
 
 import re

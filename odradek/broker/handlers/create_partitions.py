@@ -1,7 +1,9 @@
 """CreatePartitions, versions 0 to 3: a topic's number of partitions is raised; it cannot be lowered.
 
-Each topic is answered by itself; with ``validate_only`` nothing else happens. Deliberate gaps: no quota on controller
-mutations (KIP-599); ``timeout_ms`` is never reached.
+Each topic is answered by itself; with ``validate_only`` nothing else happens. A client that has changed too many partitions of
+late gets THROTTLING_QUOTA_EXCEEDED for the topics that go beyond its quota, from version 3 on (KIP-599).
+
+Deliberate gap: ``timeout_ms`` is never reached.
 """
 
 from typing import TYPE_CHECKING
@@ -22,17 +24,21 @@ if TYPE_CHECKING:
 
 
 def handle(
-    services: "TopicChangeServices", _context: "RequestContext", request: CreatePartitionsRequest
+    services: "TopicChangeServices", context: "RequestContext", request: CreatePartitionsRequest
 ) -> "Reply[CreatePartitionsResponse]":
     """Add, or only validate, the partitions of ``request``."""
     asked = [_new_partitions(topic) for topic in request.topics]
+    quota = services.quotas.mutation_quota(context)
 
     def respond(outcome: list[TopicResult] | KafkaError) -> CreatePartitionsResponse:
         if isinstance(outcome, KafkaError):
             outcome = [TopicResult(name=topic.name, error=outcome) for topic in asked]
-        return CreatePartitionsResponse(results=[_answer(result) for result in outcome])
+        throttle_ms = 0 if quota is None else quota.throttle_ms
+        return CreatePartitionsResponse(results=[_answer(result) for result in outcome], throttle_time_ms=throttle_ms)
 
-    created = services.controller.create_partitions(asked, validate_only=request.validate_only)
+    created = services.controller.create_partitions(
+        asked, validate_only=request.validate_only, take=None if quota is None else quota.take
+    )
     return services.partition_directories.when_caught_up(created).then(respond)
 
 

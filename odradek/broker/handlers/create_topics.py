@@ -5,7 +5,10 @@ once, by one batch of the metadata log. From version 5 on the answer tells parti
 effect (KIP-525), from 7 the topic id (KIP-516). ``validate_only`` does
 nothing and answers the same, with an id that means nothing.
 
-Deliberate gaps: no ``create.topic.policy.class.name``, no quota on controller mutations (KIP-599), and ``timeout_ms`` is never
+A client that has changed too many partitions of late gets THROTTLING_QUOTA_EXCEEDED for the topics that go beyond its quota, from
+version 6 on (KIP-599). Before that its topics are created, and it is throttled.
+
+Deliberate gaps: no ``create.topic.policy.class.name``, and ``timeout_ms`` is never
 reached, since a topic is there when the answer leaves.
 """
 
@@ -37,6 +40,7 @@ def handle(
 ) -> "Reply[CreateTopicsResponse]":
     """Create, or only validate, the topics of ``request``."""
     asked = [_new_topic(topic) for topic in request.topics]
+    quota = services.quotas.mutation_quota(context)
 
     def respond(outcome: list[TopicResult] | KafkaError) -> CreateTopicsResponse:
         if isinstance(outcome, KafkaError):
@@ -44,9 +48,11 @@ def handle(
         topics = [_answer(result) for result in outcome]
         if context.version >= _FIRST_VERSION_WITH_CONFIGS:
             topics = _with_configs(services, asked, topics)
-        return CreateTopicsResponse(topics=topics)
+        return CreateTopicsResponse(topics=topics, throttle_time_ms=0 if quota is None else quota.throttle_ms)
 
-    created = services.controller.create_topics(asked, validate_only=request.validate_only)
+    created = services.controller.create_topics(
+        asked, validate_only=request.validate_only, take=None if quota is None else quota.take
+    )
     return services.partition_directories.when_caught_up(created).then(respond)
 
 

@@ -5,7 +5,10 @@ background. The broker's own topics may be deleted like any other, as in Kafka; 
 `delete.topic.enable=false` refuses the request: TOPIC_DELETION_DISABLED, or INVALID_REQUEST before version 3, which has no such
 code. Names and ids given twice, and a name that means an id also given, are INVALID_REQUEST for that topic.
 
-Deliberate gaps: no quota on controller mutations (KIP-599); ``timeout_ms`` is never reached.
+A client that has changed too many partitions of late gets THROTTLING_QUOTA_EXCEEDED for the topics that go beyond its quota, from
+version 5 on (KIP-599).
+
+Deliberate gap: ``timeout_ms`` is never reached.
 """
 
 from collections import Counter
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
     from odradek.broker.handlers.services import TopicChangeServices
     from odradek.broker.metadata.controller import Controller
+    from odradek.broker.quotas.mutations import MutationQuota
     from odradek.timing.reply import Reply
 
 
@@ -38,16 +42,31 @@ def handle(
         error = KafkaError(code, "Topic deletion is disabled.")
         return DeleteTopicsResponse(responses=[_refusal(error, topic.name, topic.topic_id) for topic in request.topics])
     names, responses = _select(services.controller, request.topics)
+    quota = services.quotas.mutation_quota(context)
+    if quota is not None:
+        responses += _over_quota(services.controller, names, quota)
 
     def respond(outcome: set[UUID] | KafkaError) -> DeleteTopicsResponse:
         if isinstance(outcome, KafkaError):
             done = [_refusal(outcome, name, topic_id) for topic_id, name in names.items()]
         else:
             done = [DeletableTopicResult(name=names[topic_id], topic_id=topic_id) for topic_id in outcome]
-        return DeleteTopicsResponse(responses=[*responses, *done])
+        return DeleteTopicsResponse(responses=[*responses, *done], throttle_time_ms=0 if quota is None else quota.throttle_ms)
 
     deleted = services.controller.delete_topics(names)
     return services.partition_directories.when_caught_up(deleted).then(respond)
+
+
+def _over_quota(controller: "Controller", names: dict[UUID, str], quota: "MutationQuota") -> list[DeletableTopicResult]:
+    """Take from ``names`` the topics that go beyond the quota, each with its answer."""
+    refusals = []
+    for topic_id, name in list(names.items()):
+        try:
+            quota.take(len(controller.image.topics_by_id[topic_id].partitions))
+        except KafkaError as error:
+            del names[topic_id]
+            refusals.append(_refusal(error, name, topic_id))
+    return refusals
 
 
 def _select(controller: "Controller", topics: "Iterable[DeleteTopicState]") -> tuple[dict[UUID, str], list[DeletableTopicResult]]:

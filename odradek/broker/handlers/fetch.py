@@ -10,6 +10,8 @@ A follower reads up to the log's end; from version 15 on it tells its broker's e
 From version 11 on a consumer may read from any replica, up to the high watermark that is known there, and a leader with
 ``replica.selector.class`` sends it to one in its rack (KIP-392).
 
+A consumer over its quota gets an answer without partitions, and its session is as if it had not asked (``quotas.fetch_quota``).
+
 Left out: tiered storage.
 """
 
@@ -57,6 +59,9 @@ def handle(services: "FetchServices", context: RequestContext, request: FetchReq
     if request.replica_state.replica_id >= 0 or request.replica_id >= 0:
         read = _follower_read(services, context, request, session, max_bytes)
     else:
+        throttle = None
+        if services.quotas.managers is not None:
+            throttle, max_bytes = _throttle(services, context, session, max_bytes)
         any_replica = context.version >= _FROM_ANY_REPLICA
         read = FetchRead(
             session.partitions,
@@ -67,6 +72,7 @@ def handle(services: "FetchServices", context: RequestContext, request: FetchReq
             told_by=services.node_id if context.version >= _TELLS_LEADER else None,
             any_replica=any_replica,
             selector=_selector(services, context, request) if any_replica and request.rack_id else None,
+            throttle=throttle,
         )
     count = len(session.partitions)
     if count > _READ_AT_ONCE:
@@ -77,6 +83,20 @@ def handle(services: "FetchServices", context: RequestContext, request: FetchReq
     reply: Reply[FetchResponse] = Reply()
     _wait(services, request, session, read, by_id, reply)
     return reply
+
+
+def _throttle(
+    services: "FetchServices", context: RequestContext, session: "FetchContext", max_bytes: int
+) -> "tuple[Callable[[Results], int] | None, int]":
+    """What decides whether the consumer gets what was found, and how much may be read."""
+    from odradek.broker.quotas.fetch_size import fetch_response_bytes
+
+    quota = services.quotas.fetch_quota(context)
+    if quota is None:
+        return None, max_bytes
+    return lambda results: quota.throttle_ms(fetch_response_bytes(context.version, session.told(results))), quota.most_bytes(
+        max_bytes
+    )
 
 
 def _selector(services: "FetchServices", context: RequestContext, request: FetchRequest) -> "ReplicaSelector | None":
@@ -191,6 +211,11 @@ def _answer_now(session: "FetchContext", read: FetchRead, by_id: bool) -> FetchR
 
 def _respond(session: "FetchContext", read: FetchRead, results: "Results", by_id: bool) -> FetchResponse:
     """The response: what the session lets through, partitions of a topic together where they follow one another."""
+    if read.throttle is not None:
+        throttle_ms = read.throttle(results)
+        if throttle_ms:
+            session.throttle()
+            return _Response(throttle_time_ms=throttle_ms, error_code=session.error_code, session_id=session.session_id)
     topics: list[FetchableTopicResponse] = []
     last_key: TopicKey = None
     partitions: list[PartitionData] = []

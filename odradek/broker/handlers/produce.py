@@ -12,7 +12,7 @@ version 12 on that is also how the partition gets into the transaction. One with
 A batch whose records take long to check is opened beside the event loop (``late_batches``), and appended when that is done. The
 connection's next requests begin after that.
 
-Left out: quotas; message formats before v2 (INVALID_RECORD).
+Left out: message formats before v2 (INVALID_RECORD).
 """
 
 from typing import TYPE_CHECKING, Final, TypeAlias

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from odradek.broker.metadata.cluster_metadata import ClusterMetadata
     from odradek.broker.metadata.controller import Controller
     from odradek.broker.metadata.delegation_tokens import DelegationTokens
+    from odradek.broker.quotas.quota_switch import QuotaSwitch
     from odradek.broker.replica.delayed_fetch import DelayedFetch
     from odradek.broker.replica.fetch_sessions import FetchSessions
     from odradek.broker.replica.inspections import Inspections
@@ -152,6 +153,10 @@ class TopicChangeServices(ControllerServices, Protocol):
     def partition_directories(self) -> PartitionDirectories:
         """What creates and deletes partitions."""
 
+    @property
+    def quotas(self) -> QuotaSwitch:
+        """What clients may change."""
+
 
 class NodeServices(TopicServices, Protocol):
     """The cluster's metadata, and how clients reach this broker."""
@@ -229,6 +234,10 @@ class DeletionServices(DirectoryServices, Protocol):
 
 class FetchServices(PartitionServices, Protocol):
     """What a Fetch reads, and where it waits."""
+
+    @property
+    def quotas(self) -> QuotaSwitch:
+        """What clients may read."""
 
     @property
     def node_id(self) -> int:

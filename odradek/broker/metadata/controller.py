@@ -19,7 +19,7 @@ from odradek.broker.config import BrokerConfig
 from odradek.broker.config.dynamic import ConfigView
 from odradek.broker.logging import log as broker_log
 from odradek.broker.metadata import decisions
-from odradek.broker.metadata.decisions import NewPartitions, NewTopic, TopicResult
+from odradek.broker.metadata.decisions import NewPartitions, NewTopic, Take, TopicResult
 from odradek.broker.metadata.elections import elect
 from odradek.broker.metadata.features import BOOTSTRAP_RECORDS, ELIGIBLE_LEADER_REPLICAS, unknown_level, update_features
 from odradek.broker.metadata.image import TOPIC_RESOURCE, MetadataImage
@@ -127,17 +127,19 @@ class Controller:
         """Tell ``publisher`` of every later change, when it is committed and in the image."""
         self._publishers.add(publisher, order)
 
-    def create_topics(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> Reply[list[TopicResult] | KafkaError]:
-        """Create ``topics``, each by itself; the results of duplicates come once, at the end."""
-        deciding = self._deciding_on_topics(topics, validate_only=validate_only)
+    def create_topics(
+        self, topics: Sequence[NewTopic], *, validate_only: bool = False, take: Take | None = None
+    ) -> Reply[list[TopicResult] | KafkaError]:
+        """Create ``topics``, each by itself; the results of duplicates come once, at the end. ``take`` as for the decision."""
+        deciding = self._deciding_on_topics(topics, validate_only=validate_only, take=take)
         return self._operate_in_slices(deciding) if len(topics) > _AT_ONCE else self._operate(lambda: _decided(deciding))
 
     def _deciding_on_topics(
-        self, topics: Iterable[NewTopic], *, validate_only: bool = False, only_missing: bool = False
+        self, topics: Iterable[NewTopic], *, validate_only: bool = False, only_missing: bool = False, take: Take | None = None
     ) -> Generator[None, None, tuple[list[TopicResult], Sequence[MetadataRecord]]]:
         wanted = [topic for topic in topics if not only_missing or topic.name not in self.image.topics]
         decision = yield from decisions.deciding_on_topics(
-            self.image, wanted, self._placement, self._config.validate_topic_configs, self._new_topic_id
+            self.image, wanted, self._placement, self._config.validate_topic_configs, self._new_topic_id, take
         )
         return decision.results, [] if validate_only else decision.records
 
@@ -171,12 +173,12 @@ class Controller:
         return self._operate(decide)
 
     def create_partitions(
-        self, topics: Sequence[NewPartitions], *, validate_only: bool = False
+        self, topics: Sequence[NewPartitions], *, validate_only: bool = False, take: Take | None = None
     ) -> Reply[list[TopicResult] | KafkaError]:
-        """Add partitions to ``topics``, each by itself."""
+        """Add partitions to ``topics``, each by itself. ``take`` as for the decision."""
 
         def decide() -> tuple[list[TopicResult], Sequence[MetadataRecord]]:
-            decision = decisions.create_partitions(self.image, topics, self._placement)
+            decision = decisions.create_partitions(self.image, topics, self._placement, take)
             return decision.results, [] if validate_only else decision.records
 
         return self._operate(decide)

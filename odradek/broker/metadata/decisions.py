@@ -26,6 +26,8 @@ MAX_PARTITIONS_PER_REQUEST = 10_000  # Kafka's limit
 _TOPICS_TOGETHER = 100
 
 Assignments = Sequence[tuple[int, Sequence[int]]]
+# Counts the partitions of a topic that is decided upon. KafkaError: THROTTLING_QUOTA_EXCEEDED, and it stays as it is.
+Take = Callable[[int], None]
 
 
 class NewTopic(NamedTuple):
@@ -72,6 +74,7 @@ def deciding_on_topics(
     placement: Placement,
     validate_configs: Callable[[Mapping[str, str]], None],
     new_topic_id: Callable[[], UUID],
+    take: Take | None = None,
 ) -> Generator[None, None, Decision]:
     """Decide on ``topics``, each by itself; ``validate_configs`` raises KafkaError(INVALID_CONFIG). It can be left in between."""
     asked = sum(_partitions_asked(topic, placement) for topic in topics)
@@ -88,6 +91,8 @@ def deciding_on_topics(
         try:
             _ensure_creatable(image, topic, validate_configs)
             placed = _assigned(topic, placing) if topic.assignments else _placed(topic, placement, placing)
+            if take is not None:
+                take(len(placed))
         except KafkaError as error:
             decision.results.append(TopicResult(name=topic.name, error=error))
             continue
@@ -110,7 +115,9 @@ def deciding_on_topics(
     return decision
 
 
-def create_partitions(image: MetadataImage, topics: Sequence[NewPartitions], placement: Placement) -> Decision:
+def create_partitions(
+    image: MetadataImage, topics: Sequence[NewPartitions], placement: Placement, take: Take | None = None
+) -> Decision:
     """Decide on more partitions for ``topics``, each by itself."""
     decision = Decision([], [])
     placing = placement.begin()
@@ -121,6 +128,8 @@ def create_partitions(image: MetadataImage, topics: Sequence[NewPartitions], pla
             continue
         try:
             topic = _ensure_growable(image, asked)
+            if take is not None:
+                take(asked.partition_count - len(topic.partitions))
             placed = _grown(topic, asked, placing, room=MAX_PARTITIONS_PER_REQUEST - len(decision.records))
         except KafkaError as error:
             decision.results.append(TopicResult(name=asked.name, error=error))

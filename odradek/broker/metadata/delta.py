@@ -26,13 +26,14 @@ class TopicDelta(NamedTuple):
 
 
 class MetadataDelta:
-    """Changes of topics, configs, features, producer ids, nodes and rights; an attribute is empty where nothing changed.
+    """Changes of topics, configs, features, producer ids, nodes, rights and quotas; an attribute is empty where nothing changed.
 
     ``configs`` are the (resource type, resource name) whose overrides changed. ``features`` are by name, 0 for one that is gone.
-    ``brokers`` are registrations by broker id, ``acls`` access control entries by id, None for one that is gone.
+    ``brokers`` are registrations by broker id, ``acls`` access control entries by id, None for one that is gone. ``quotas`` says
+    whether client quotas changed.
     """
 
-    __slots__ = ("acls", "brokers", "configs", "deleted_topics", "features", "next_producer_id", "topics")
+    __slots__ = ("acls", "brokers", "configs", "deleted_topics", "features", "next_producer_id", "quotas", "topics")
 
     def __init__(self) -> None:
         self.topics: dict[UUID, TopicDelta] = {}
@@ -42,6 +43,7 @@ class MetadataDelta:
         self.next_producer_id: int | None = None
         self.brokers: dict[int, MetadataRecord | None] = {}
         self.acls: dict[UUID, AccessControlEntryRecord | None] = {}
+        self.quotas = False
 
     @property
     def new_partitions(self) -> list[tuple[Topic, Sequence[PartitionRecord]]]:
@@ -57,7 +59,7 @@ class MetadataDelta:
     def is_empty(self) -> bool:
         """Whether nothing has changed of what is noted here."""
         return self.next_producer_id is None and not (
-            self.topics or self.deleted_topics or self.configs or self.features or self.brokers or self.acls
+            self.topics or self.deleted_topics or self.configs or self.features or self.brokers or self.acls or self.quotas
         )
 
     def note_topic(self, topic: Topic) -> None:

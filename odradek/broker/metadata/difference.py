@@ -31,6 +31,7 @@ def difference(old: MetadataImage, new: MetadataImage) -> MetadataDelta:
     acls = old.kept.acls, new.kept.acls
     delta.acls = {acl_id: acls[1].get(acl_id) for acl_id in _keys_that_differ(*acls)}
     delta.brokers = {broker_id: brokers[1].get(broker_id) for broker_id in _keys_that_differ(*brokers)}
+    delta.quotas = dict(old.quotas) != dict(new.quotas)
     return delta
 
 

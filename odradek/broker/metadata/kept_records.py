@@ -141,6 +141,7 @@ class KeptRecords:
                 self.delegation_tokens.pop(record.token_id, None)
             case ClientQuotaRecord():
                 image.quotas.replay(record)
+                delta.quotas = True
             case NoOpRecord():
                 pass
             case _:

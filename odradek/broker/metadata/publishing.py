@@ -21,6 +21,7 @@ class PublishingOrder(IntEnum):
     # The config of a log is made of the broker's, which must be in force by then.
     TOPIC_CONFIGS = 3
     ACLS = 4
+    QUOTAS = 4
     # Brokers that follow this node's log; a change holds here by the time that they have heard of it.
     OBSERVERS = 5
 

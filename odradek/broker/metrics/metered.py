@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from odradek.broker.metadata.cluster_metadata import ClusterMetadata
     from odradek.broker.network.connection_registry import ConnectionRegistry
     from odradek.broker.network.dispatch import Dispatcher
+    from odradek.broker.quotas.quota_switch import QuotaSwitch
     from odradek.broker.replica.fetch_sessions import FetchSessions
     from odradek.broker.replica.log_cleaner import LogCleaner
     from odradek.broker.replica.partitions import Partitions
@@ -39,6 +40,7 @@ class MeteredBroker(Protocol):
     log_manager: LogManager
     log_cleaner: LogCleaner
     fetch_sessions: FetchSessions
+    quotas: QuotaSwitch
     groups: GroupCoordinator
     transactions: TransactionCoordinator
     dispatcher: Dispatcher

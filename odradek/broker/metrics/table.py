@@ -9,6 +9,7 @@ from odradek.broker.metrics.broker import BROKER_SECTION, PURGATORY_SECTION
 from odradek.broker.metrics.cleaner import CLEANER_SECTION
 from odradek.broker.metrics.groups import GROUP_SECTION, OFFSET_SECTION, SHARD_SECTION
 from odradek.broker.metrics.partitions import PARTITION_SECTION, TOPIC_SECTION
+from odradek.broker.metrics.quotas import QUOTA_SECTION
 from odradek.broker.metrics.replication import REPLICATION_SECTION
 from odradek.broker.metrics.requests import CONNECTION_SECTION, REQUEST_SECTION
 from odradek.broker.metrics.telemetry import TELEMETRY_SECTION
@@ -22,6 +23,7 @@ SECTIONS = (
     REQUEST_SECTION,
     CONNECTION_SECTION,
     AUTHENTICATION_SECTION,
+    QUOTA_SECTION,
     TOPIC_SECTION,
     PARTITION_SECTION,
     REPLICATION_SECTION,

@@ -18,7 +18,7 @@ begun has its own bytes of whatever it keeps (``Dispatcher.dispatch``).
 
 import asyncio
 from collections.abc import Callable
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from odradek.broker.context import Session
 from odradek.broker.logging import log
@@ -32,6 +32,9 @@ from odradek.broker.network.socket_writer import SocketWriter
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.frames import FrameReader
 from odradek.timing.reply import Reply
+
+if TYPE_CHECKING:
+    from odradek.timing.timer import TimerTask
 
 # What a connection will read that has waited for its turn: a guess.
 _NEXT_READ_BYTES: Final = 64 * 1024
@@ -57,6 +60,7 @@ class Connection(asyncio.BufferedProtocol):
         "_registry",
         "_responses",
         "_transport",
+        "_unmuting",
         "_writer",
         "last_active_ms",
         "received_bytes",
@@ -73,6 +77,8 @@ class Connection(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self._writer: SocketWriter | None = None
         self._flow: FlowControl | None = None
+        # What ends the time for which the connection is muted.
+        self._unmuting: TimerTask | None = None
         # Frames whose requests have not begun, and the responses to those that have.
         self._frames: list[bytes | memoryview] = []
         self._responses = ResponseQueue()
@@ -96,8 +102,9 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def is_busy(self) -> bool:
-        """Whether a request is unanswered or an answer not yet handed to the kernel."""
-        return self._is_unanswered or (self._writer is not None and self._writer.pending_bytes > 0)
+        """Whether a request is unanswered, or an answer not yet handed to the kernel. A muted connection begins no others."""
+        is_unanswered = self._responses.is_waiting if self._unmuting is not None else self._is_unanswered
+        return is_unanswered or (self._writer is not None and self._writer.pending_bytes > 0)
 
     @property
     def sent_bytes(self) -> int:
@@ -110,6 +117,7 @@ class Connection(asyncio.BufferedProtocol):
         peername = transport.get_extra_info("peername")
         if peername:
             self.session.peer = (str(peername[0]), int(peername[1]))
+        self.session.connection = self
         self._writer = SocketWriter(self._transport, self._on_drained, self._registry.outbox)
         self._flow = FlowControl(self._transport, self._writer)
         if not self._registry.add(self):
@@ -123,6 +131,10 @@ class Connection(asyncio.BufferedProtocol):
         self._responses.clear()
         self._transport = None
         self._flow = None
+        self.session.connection = None
+        if self._unmuting is not None:
+            self._unmuting.cancel()
+            self._unmuting = None
         if self._writer is not None:
             self._writer.close()
             # Each knows the other: left so, the two would be the garbage collector's.
@@ -175,7 +187,7 @@ class Connection(asyncio.BufferedProtocol):
     def pause_writing(self) -> None:
         """Part of asyncio's protocol interface: the client does not keep up."""
         if self._flow is not None:
-            self._flow.is_writing_paused = True
+            self._flow.pause_writing(True)
         if self._writer is not None:
             self._writer.pause()
         self._update_reading()
@@ -183,7 +195,7 @@ class Connection(asyncio.BufferedProtocol):
     def resume_writing(self) -> None:
         """Part of asyncio's protocol interface: what was queued has drained."""
         if self._flow is not None:
-            self._flow.is_writing_paused = False
+            self._flow.pause_writing(False)
         if self._writer is not None:
             self._writer.resume()
         self._process()
@@ -220,7 +232,25 @@ class Connection(asyncio.BufferedProtocol):
     def hold(self) -> None:
         """Begin no request until ``resume_writing``: as if the client were behind with its answers."""
         if self._flow is not None:
-            self._flow.is_writing_paused = True
+            self._flow.pause_writing(True)
+
+    def mute(self, for_ms: float) -> None:
+        """Begin no request for so long: what has begun is answered, and the connection may be closed. The longest time counts."""
+        if self._flow is None:
+            return
+        deadline_ms = self._registry.clock.monotonic_ms() + for_ms
+        if self._unmuting is not None:
+            if self._unmuting.deadline_ms >= deadline_ms:
+                return
+            self._unmuting.cancel()
+        self._flow.mute(True)
+        self._unmuting = self._registry.call_at(deadline_ms, self._unmute)
+
+    def _unmute(self) -> None:
+        self._unmuting = None
+        if self._flow is not None:
+            self._flow.mute(False)
+            self._process()
 
     def write_through(self, wrap: Callable[[asyncio.Transport], asyncio.Transport]) -> bool:
         """Write by what ``wrap`` makes of the transport from now on; False if that cannot be done at this moment."""
@@ -306,13 +336,15 @@ class Connection(asyncio.BufferedProtocol):
         frames = self._frames
         responses = self._responses
         dispatcher = self._dispatcher
-        # Only what is sent here can bring the client behind.
-        can_write = self._flow is not None and self._flow.can_write()
+        # Only what is sent here can bring the client behind; to mute it, any answer can.
+        may_begin = self._flow is not None and self._flow.may_begin()
         begun = 0
         try:
-            while can_write and begun < len(frames):
+            while may_begin and begun < len(frames):
                 frame = frames[begun]
                 if responses.is_waiting and not responses.may_begin(dispatcher.pipeline_depth(frame)):
+                    break
+                if begun and self._flow is not None and self._flow.is_held:
                     break
                 begun += 1
                 response = dispatcher.dispatch(frame, self.session, self.last_active_ms)
@@ -321,7 +353,7 @@ class Connection(asyncio.BufferedProtocol):
                     response.when_done(self._on_answered)
                 elif responses.answer(response):
                     self._send()
-                    can_write = self._flow is not None and self._flow.can_write()
+                    may_begin = self._flow is not None and self._flow.may_begin()
         except (MalformedMessage, CloseConnection) as error:
             self._ending = error
             begun = len(frames)
@@ -400,7 +432,7 @@ class Connection(asyncio.BufferedProtocol):
             or self._ending is not None
             or self._awaits_memory
             or self._registry.is_stopping
-            or not flow.can_write()
+            or not flow.may_begin()
         )
         if is_held_up is flow.is_reading:
             flow.read(not is_held_up)

@@ -171,6 +171,10 @@ class ConnectionRegistry:
             self._timer.call_after(delay_ms, connection.resume_writing)
         return True
 
+    def call_at(self, deadline_ms: float, callback: Callable[[], object]) -> TimerTask:
+        """Call back at a time of the monotonic clock."""
+        return self._timer.call_at(deadline_ms, callback)
+
     def remove(self, connection: OpenConnection) -> None:
         """Forget a connection that was lost; one that was refused is not known."""
         self._unread.discard(connection)

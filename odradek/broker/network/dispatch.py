@@ -65,10 +65,11 @@ class Dispatcher:
         """Every API and version that was asked for, with what was counted of it."""
         return list(self._routes.values())
 
-    def add_gate(self, gate: Gate, *, first: bool = False) -> None:
-        """Ask ``gate`` about the requests that come from now on: as the last gate, or as the ``first``."""
+    def add_gate(self, gate: Gate, *, first: bool = False, before: Gate | None = None) -> None:
+        """Ask ``gate`` about the requests that come from now on: as the last gate, as the ``first``, or ``before`` another."""
         gates = () if self._gate is None else self._gate.gates
-        self._gate = GateKeeper((gate, *gates) if first else (*gates, gate), _server_error)
+        place = 0 if first else gates.index(before) if before in gates else len(gates)
+        self._gate = GateKeeper((*gates[:place], gate, *gates[place:]), _server_error)
 
     def remove_gate(self, gate: Gate) -> None:
         """Ask it no more. Answers to the requests that it has admitted are still released by it."""
@@ -132,6 +133,7 @@ class Dispatcher:
         handle = self._load_handler(context.api_key)
         if self._gate is None:
             return handle(self._services, context, request)
+        context.size_bytes = 0
         return self._gate.answer(
             context, request, lambda context, request: handle(self._services, context, request), lambda: request
         )
@@ -146,6 +148,7 @@ class Dispatcher:
         arrived_ms: float,
     ) -> list[Any] | Reply[Outcome]:
         """The same for a large request, which is answered in slices."""
+        context.size_bytes = len(frame)
         outcome = large.answer(route, context, frame, position, self._services, self._gate, _server_error)
 
         def count(answer: Outcome) -> Outcome:
@@ -192,12 +195,16 @@ class Dispatcher:
     def _answer_through_gate(
         self, gate: GateKeeper, route: Route, context: RequestContext, request: Any, frame: bytes | memoryview, position: int
     ) -> Any:
-        return gate.answer(
+        context.size_bytes = len(frame)
+        answer = gate.answer(
             context,
             request,
             lambda context, request: route.handle(self._services, context, request),
             lambda: request if type(frame) is bytes else route.decode(bytes(frame), position),
         )
+        if context.cost is not None and isinstance(answer, Reply) and not answer.done:
+            context.cost.waits(self._monotonic_ms())
+        return answer
 
     def _is_served(self, key: int, version: int) -> bool:
         served = self._apis.get(key)

@@ -1,4 +1,4 @@
-"""Whether a connection's socket is read, and whether its client takes what it is sent.
+"""Whether a connection's socket is read, whether its client takes what it is sent, and whether it is muted for its quotas.
 
 Bytes that are not read stay with the kernel, and so in the end with the client. That bounds the memory of a connection: one
 request's answer, the frames of one read, and a frame under way.
@@ -13,7 +13,7 @@ from odradek.broker.network.socket_writer import SocketWriter
 class FlowControl:
     """Both directions of one transport. Repeated calls cost nothing: the transport is told of changes only."""
 
-    __slots__ = ("_transport", "_writer", "is_reading", "is_writing_paused")
+    __slots__ = ("_is_writing_paused", "_transport", "_writer", "is_held", "is_muted", "is_reading")
 
     def __init__(self, transport: asyncio.Transport, writer: SocketWriter) -> None:
         self._transport: Final = transport
@@ -21,11 +21,25 @@ class FlowControl:
         # Whether the transport reads, as far as it was told here.
         self.is_reading = True
         # Whether the transport has more to send than it wants to hold.
-        self.is_writing_paused = False
+        self._is_writing_paused = False
+        # Whether the client has taken more than its quotas.
+        self.is_muted = False
+        # Either of them.
+        self.is_held = False
 
-    def can_write(self) -> bool:
-        """Whether the client keeps up with its answers."""
-        return not (self.is_writing_paused or self._writer.queue)
+    def pause_writing(self, paused: bool) -> None:
+        """The transport has more to send than it wants to hold, or has not any more."""
+        self._is_writing_paused = paused
+        self.is_held = paused or self.is_muted
+
+    def mute(self, muted: bool) -> None:
+        """Begin requests no more, or again."""
+        self.is_muted = muted
+        self.is_held = muted or self._is_writing_paused
+
+    def may_begin(self) -> bool:
+        """Whether the next request may begin: the client keeps up with its answers, and with its quotas."""
+        return not (self.is_held or self._writer.queue)
 
     def read(self, wanted: bool) -> None:
         """Read from now on, or do not."""

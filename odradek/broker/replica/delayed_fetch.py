@@ -18,7 +18,7 @@ from odradek.timing.purgatory import DelayedOperation
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from odradek.broker.replica.fetch_sessions import FetchPartition, FetchPartitions
+    from odradek.broker.replica.fetch_sessions import FetchPartition, FetchPartitions, Results
     from odradek.broker.replica.partition import Partition
     from odradek.broker.replica.replica_selector import ReplicaSelector
     from odradek.storage.log import Log
@@ -65,7 +65,17 @@ class BegunRead:
 class FetchRead:
     """The partitions of one request, in the order in which they are read; ``find`` gives a name's ``Partition`` or its error."""
 
-    __slots__ = ("_any_replica", "_committed_only", "_find", "_max_bytes", "_selector", "_told_by", "_wanted", "min_bytes")
+    __slots__ = (
+        "_any_replica",
+        "_committed_only",
+        "_find",
+        "_max_bytes",
+        "_selector",
+        "_told_by",
+        "_wanted",
+        "min_bytes",
+        "throttle",
+    )
 
     @property
     def size(self) -> int:
@@ -83,12 +93,16 @@ class FetchRead:
         told_by: int | None = None,
         any_replica: bool = False,
         selector: ReplicaSelector | None = None,
+        throttle: Callable[[Results], int] | None = None,
     ) -> None:
-        """``told_by`` is this broker's id where a reader that has come to a wrong leader is told of the right one (KIP-951).
+        """``throttle`` says how many milliseconds the client has to wait instead of getting what was found; 0: it gets it.
+
+        ``told_by`` is this broker's id where a reader that has come to a wrong leader is told of the right one (KIP-951).
 
         ``any_replica`` says whether followers answer too, and ``selector`` which of them a leader sends the reader to (KIP-392).
         """
         self.min_bytes = min_bytes
+        self.throttle = throttle
         self._any_replica = any_replica
         self._selector = selector
         self._told_by = told_by

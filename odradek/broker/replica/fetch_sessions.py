@@ -9,7 +9,7 @@ Pure: the time comes in as an argument, the ids from a source of randomness. The
 have anything new, costs `open` the partitions named in the request and `select` one comparison for each partition read;
 no key is hashed for a partition that was not named, since hashing and comparing a UUID costs more than the rest.
 
-Left out: followers' privileged sessions and preferred read replicas (there is one broker), throttled responses, and Kafka's
+Left out: followers' privileged sessions and preferred read replicas (there is one broker), and Kafka's
 division of the cache into eight shards, which is there to divide its lock: here the slots are one pool.
 """
 
@@ -209,6 +209,13 @@ class FetchContext:
         """Of the results for all `partitions`, in whatever order, those to send. Call it once, when the response is made."""
         return results
 
+    def told(self, results: Results) -> Results:
+        """What `select` would select. Nothing is noted."""
+        return results
+
+    def throttle(self) -> None:
+        """Make no response of results, since the client has to wait: take `session_id` and `error_code`, without `select`."""
+
 
 class FullFetchContext(FetchContext):
     """A full fetch that asks for a session, which begins with its response if there is room; `session_id` is 0 if not."""
@@ -253,14 +260,7 @@ class IncrementalFetchContext(FetchContext):
         selected = []
         for result in results:
             partition, data = result
-            if (
-                not data.records
-                and data.high_watermark == partition.sent_high_watermark
-                and data.log_start_offset == partition.sent_log_start_offset
-                and not data.error_code
-                and data.diverging_epoch.epoch < 0
-                and data.preferred_read_replica < 0
-            ):
+            if _is_told(partition, data):
                 continue
             # A request that forgets the last partitions ends the session without using up an epoch.
             if partition not in self.partitions:
@@ -270,6 +270,27 @@ class IncrementalFetchContext(FetchContext):
                 self.partitions.move_to_end(partition)
             selected.append(result)
         return selected
+
+    def told(self, results: Results) -> Results:
+        """The results that tell something new."""
+        return [each for each in results if not _is_told(*each) and each[0] in self.partitions]
+
+    def throttle(self) -> None:
+        """The session stays as it is, and its next request is the one after this one."""
+        if self._session.epoch != self._epoch:
+            self.error_code = ErrorCode.INVALID_FETCH_SESSION_EPOCH
+
+
+def _is_told(partition: FetchPartition, data: PartitionData) -> bool:
+    """Whether the consumer knows all that there is."""
+    return (
+        not data.records
+        and data.high_watermark == partition.sent_high_watermark
+        and data.log_start_offset == partition.sent_log_start_offset
+        and not data.error_code
+        and data.diverging_epoch.epoch < 0
+        and data.preferred_read_replica < 0
+    )
 
 
 class FetchSessions:
@@ -441,3 +462,13 @@ class ReadableContext(FetchContext):
         self.session_id = self._context.session_id
         self.error_code = self._context.error_code
         return selected
+
+    def told(self, results: Results) -> Results:
+        """What the context behind would tell of all."""
+        return self._context.told([*results, *self._refused])
+
+    def throttle(self) -> None:
+        """As the context behind."""
+        self._context.throttle()
+        self.session_id = self._context.session_id
+        self.error_code = self._context.error_code

@@ -16,6 +16,7 @@ from odradek.broker.metadata.client_quotas import (
     QuotaEntity,
     quota_record,
 )
+from odradek.broker.metadata.difference import difference
 from odradek.broker.metadata.image import MetadataImage
 
 KEY, OTHER_KEY = PRODUCER_BYTE_RATE, "consumer_byte_rate"
@@ -112,3 +113,11 @@ def test_an_entity_is_the_same_in_whatever_order_its_parts_stand():
     parts = {USER: "u", CLIENT_ID: None}
     assert QuotaEntity.of(parts) == QuotaEntity.of(dict(reversed(parts.items())))
     assert str(QuotaEntity.of(parts)) == "ClientQuotaEntity(entries={client-id=null, user=u})"
+
+
+def test_a_snapshot_with_other_quotas_is_told_as_a_change():
+    images = [MetadataImage() for _ in range(3)]
+    for image, value in zip(images, (5.0, 5.0, 6.0), strict=True):
+        image.replay([quota_record(QuotaEntity.of({USER: "u"}), KEY, value)])
+    assert [difference(images[0], image).quotas for image in images] == [False, False, True]
+    assert difference(images[0], MetadataImage()).quotas

@@ -183,6 +183,15 @@ def test_rights_that_come_and_go_are_told():
     assert image.kept.acls == {UUID(int=2): right(2)}
 
 
+def test_quotas_that_come_and_go_are_told():
+    image = image_of(right(1))
+    for record in (quota(1.0), quota(2.0), quota(2.0, remove=True)):
+        delta = image.replay([record])
+        assert delta.quotas
+        assert not delta.is_empty
+    assert not image.replay([right(2)]).quotas
+
+
 @pytest.mark.parametrize(
     "record",
     [

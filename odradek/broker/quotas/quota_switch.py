@@ -1,0 +1,92 @@
+"""Whether a broker, or a controller, holds clients to quotas: while the image has any for users or client ids, and no longer.
+
+Without quotas there is no gate and nothing is counted, and what counts is not imported. Kafka keeps its sensors when the last
+quota is gone; here they go with it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from odradek.broker.metadata.client_quotas import (
+    CONSUMER_BYTE_RATE,
+    CONTROLLER_MUTATION_RATE,
+    PRODUCER_BYTE_RATE,
+    REQUEST_PERCENTAGE,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from odradek.broker.config.broker_config import BrokerConfig
+    from odradek.broker.context import RequestContext
+    from odradek.broker.metadata.client_quotas import ClientQuotas
+    from odradek.broker.metadata.delta import MetadataDelta
+    from odradek.broker.metadata.image import MetadataImage
+    from odradek.broker.quotas.fetch_quota import FetchQuota
+    from odradek.broker.quotas.mutations import MutationQuota
+    from odradek.broker.quotas.quota_managers import QuotaManagers
+    from odradek.broker.quotas.throttle_gate import ThrottleGate
+    from odradek.timing.clock import Clock
+
+    GateChange: TypeAlias = Callable[[ThrottleGate], None]
+
+_KEYS: Final = (PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE, REQUEST_PERCENTAGE, CONTROLLER_MUTATION_RATE)
+
+
+class QuotaSwitch:
+    """A MetadataPublisher. ``managers`` is None while there are no quotas. Loop thread only."""
+
+    __slots__ = ("_add_gate", "_clock", "_config", "_gate", "_quotas", "_remove_gate", "managers")
+
+    def __init__(
+        self,
+        quotas: ClientQuotas,
+        config: BrokerConfig,
+        clock: Clock,
+        add_gate: GateChange | None = None,
+        remove_gate: GateChange | None = None,
+    ) -> None:
+        """``add_gate`` and ``remove_gate`` are the dispatcher's; without them only changes of topics are held to quotas."""
+        self._quotas = quotas
+        self._config = config
+        self._clock = clock
+        self._add_gate = add_gate
+        self._remove_gate = remove_gate
+        self._gate: ThrottleGate | None = None
+        self.managers: QuotaManagers | None = None
+        self._look()
+
+    def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:  # noqa: ARG002  the quotas stay the same object
+        """Part of MetadataPublisher."""
+        if delta.quotas:
+            self._look()
+
+    def fetch_quota(self, context: RequestContext) -> FetchQuota | None:
+        """What a consumer's fetch is held to; None without a quota that may be about it."""
+        if self.managers is None or context.session.is_own:
+            return None
+        from odradek.broker.quotas.fetch_quota import FetchQuota
+
+        return FetchQuota(self.managers, context)
+
+    def mutation_quota(self, context: RequestContext) -> MutationQuota | None:
+        """What a request that changes topics is held to."""
+        return None if self.managers is None else self.managers.mutation_quota(context)
+
+    def _look(self) -> None:
+        has_quotas = not all(self._quotas.is_empty(key) for key in _KEYS)
+        if has_quotas is (self.managers is not None):
+            return
+        if not has_quotas:
+            self.managers = None
+            if self._remove_gate is not None and self._gate is not None:
+                self._remove_gate(self._gate)
+            return
+        from odradek.broker.quotas.quota_managers import QuotaManagers
+        from odradek.broker.quotas.throttle_gate import ThrottleGate
+
+        self.managers = QuotaManagers(self._quotas, self._config, self._clock)
+        if self._add_gate is not None:
+            self._gate = ThrottleGate(self.managers, self._clock)
+            self._add_gate(self._gate)

@@ -1,0 +1,91 @@
+"""Values a second, and averages, over samples of time: Kafka's SampledStat, and the Rate and Avg that are made of it.
+
+    sample     begins with the first value that comes when the one before it is ``sample_ms`` old, and lasts until the next begins
+    obsolete   a sample without a value for ``count * sample_ms``: it begins anew, empty
+    window     what a rate is measured over: the time since the oldest sample began. Whole samples that are missing to
+               ``count - 1`` are added, so that the first value of an idle client is no burst
+
+One sample more than ``count`` is kept: the oldest may overlap the window. Sums are made in the order in which Kafka makes them,
+so that rates are equal to the last bit. Pure: times come in, in whole milliseconds.
+Sources: ``SampledStat``, ``Rate`` and ``Avg`` of Apache Kafka 4.3.
+"""
+
+from typing import Final
+
+_SECOND_MS: Final = 1_000
+
+
+class _Sample:
+    """The values of a stretch of time."""
+
+    __slots__ = ("began_ms", "events", "last_ms", "total")
+
+    def __init__(self, now_ms: int) -> None:
+        self.begin(now_ms)
+
+    def begin(self, now_ms: int) -> None:
+        """Have no values, from now on."""
+        self.total = 0.0
+        self.events = 0
+        self.began_ms = now_ms
+        self.last_ms = now_ms
+
+
+class Samples:
+    """``count`` samples of ``sample_ms`` each."""
+
+    __slots__ = ("_count", "_current", "_sample_ms", "_samples")
+
+    def __init__(self, count: int, sample_ms: int) -> None:
+        self._count = count
+        self._sample_ms = sample_ms
+        self._samples: list[_Sample] = []
+        self._current = 0
+
+    def record(self, value: float, now_ms: int) -> None:
+        """Count a value."""
+        samples = self._samples
+        if not samples:
+            samples.append(_Sample(now_ms))
+        sample = samples[self._current]
+        if now_ms - sample.began_ms >= self._sample_ms:
+            self._current = (self._current + 1) % (self._count + 1)
+            if self._current >= len(samples):
+                samples.append(_Sample(now_ms))
+                sample = samples[self._current]
+            else:
+                sample = samples[self._current]
+                sample.begin(now_ms)
+        sample.total += value
+        sample.events += 1
+        sample.last_ms = now_ms
+
+    def window_ms(self, now_ms: int) -> int:
+        """How long the values have taken to come: 1 at least."""
+        self._forget(now_ms)
+        elapsed_ms = now_ms - min((sample.began_ms for sample in self._samples), default=now_ms)
+        missing = self._count - 1 - elapsed_ms // self._sample_ms
+        if missing > 0:
+            elapsed_ms += missing * self._sample_ms
+        return max(elapsed_ms, 1)
+
+    def per_s(self, now_ms: int) -> float:
+        """The rate."""
+        self._forget(now_ms)
+        total = 0.0
+        for sample in self._samples:
+            total += sample.total
+        return total / (self.window_ms(now_ms) / _SECOND_MS)
+
+    def average(self, now_ms: int) -> float | None:
+        """The average value; None without values."""
+        self._forget(now_ms)
+        events = sum(sample.events for sample in self._samples)
+        return sum(sample.total for sample in self._samples) / events if events else None
+
+    def _forget(self, now_ms: int) -> None:
+        """Empty the samples that are obsolete."""
+        kept_ms = self._count * self._sample_ms
+        for sample in self._samples:
+            if now_ms - sample.last_ms >= kept_ms:
+                sample.begin(now_ms)

@@ -1,0 +1,98 @@
+"""The gate that holds clients to their quotas: it counts what requests take, tells throttle times, and mutes connections.
+
+    Produce      the bytes of the request, and its time unless acks are 0
+    Fetch        counted by its handler (``fetch_quota``), which sends nothing to a client that is over
+    others       their time. A throttle time that the answer has already, of the controller's, holds if it is longer
+
+An answer goes out at once, with its throttle time; the connection begins no request until that is over (KIP-219). Of several
+throttle times the longest holds. Answers of versions before KIP-219 mute the connection as well, as Kafka does.
+
+The gate stands in front of a dispatcher while there are quotas, and not otherwise (``quota_switch``).
+"""
+
+from typing import TYPE_CHECKING, Final
+
+from odradek.broker.context import CLOSE_CONNECTION, RequestContext, RequestCost
+from odradek.broker.quotas.quota_managers import QuotaManagers, user_of
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.message_types.fetch import FetchRequest
+from odradek.protocol.messages import messages
+from odradek.protocol.produce_request import ProduceRequest
+
+if TYPE_CHECKING:
+    from odradek.broker.quotas.client_quota_manager import ClientQuotaManager
+    from odradek.timing.clock import Clock
+
+_THROTTLE: Final = "throttle_time_ms"
+# What brokers ask each other, which Kafka exempts.
+_OF_BROKERS: Final = frozenset(
+    {
+        ApiKey.WRITE_TXN_MARKERS,
+        ApiKey.ALTER_PARTITION,
+        ApiKey.ALLOCATE_PRODUCER_IDS,
+        ApiKey.ASSIGN_REPLICAS_TO_DIRS,
+        ApiKey.BROKER_HEARTBEAT,
+        ApiKey.BROKER_REGISTRATION,
+        ApiKey.CONTROLLER_REGISTRATION,
+        ApiKey.ENVELOPE,
+    }
+)
+_MUTATIONS: Final = frozenset({ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.CREATE_PARTITIONS})
+
+
+class ThrottleGate:
+    """A Gate. Loop thread only."""
+
+    __slots__ = ("_clock", "_managers")
+
+    def __init__(self, managers: QuotaManagers, clock: "Clock") -> None:
+        self._managers = managers
+        self._clock = clock
+
+    def admit(self, context: RequestContext, request: object) -> None:
+        """Part of Gate."""
+        if not context.session.is_own:
+            context.cost = RequestCost(self._clock.monotonic_ms(), is_exempt=_is_exempt(context.api_key, request))
+
+    def release(self, context: RequestContext, response: object) -> object:
+        """Part of Gate."""
+        if context.cost is None or response is CLOSE_CONNECTION:
+            return response
+        managers = self._managers
+        throttle_ms, manager = managers.record_time(context), managers.request
+        if context.api_key == ApiKey.PRODUCE and managers.produce.is_enabled:
+            size_bytes, now_ms = context.size_bytes, managers.now_ms()
+            for_bytes_ms = managers.produce.record(user_of(context), context.client_id or "", size_bytes, now_ms)
+            if for_bytes_ms > throttle_ms:
+                throttle_ms, manager = for_bytes_ms, managers.produce
+        told_ms = getattr(response, _THROTTLE, 0)
+        if told_ms > throttle_ms:
+            throttle_ms, manager = told_ms, managers.fetch if context.api_key == ApiKey.FETCH else managers.request
+            if context.api_key in _MUTATIONS:
+                manager = managers.mutation
+        if throttle_ms <= 0:
+            return response
+        self._throttle(context, throttle_ms, manager)
+        return response if told_ms == throttle_ms else _told(context, response, throttle_ms)
+
+    def _throttle(self, context: RequestContext, throttle_ms: int, manager: "ClientQuotaManager") -> None:
+        if context.api_key != ApiKey.FETCH or manager is self._managers.request:
+            self._managers.note_throttled(manager, context, throttle_ms)
+        if context.session.connection is not None:
+            context.session.connection.mute(throttle_ms)
+
+
+def _is_exempt(api_key: ApiKey, request: object) -> bool:
+    if isinstance(request, ProduceRequest):
+        return request.acks == 0
+    if isinstance(request, FetchRequest):
+        return request.replica_id >= 0 or request.replica_state.replica_id >= 0
+    return api_key in _OF_BROKERS
+
+
+def _told(context: RequestContext, response: object, throttle_ms: int) -> object:
+    """The response with its throttle time, if it has room for one."""
+    if not isinstance(response, tuple) or not hasattr(response, _THROTTLE):
+        return response
+    # A shared response is of a class of its own.
+    return messages(context.api_key).response(*response)._replace(**{_THROTTLE: throttle_ms})

@@ -1,0 +1,118 @@
+"""The campaign's short form: quota managers decide as Kafka's, throttled clients get their quotas, and faults are found."""
+
+import math
+
+import pytest
+
+from odradek.broker.network.connection import Connection
+from odradek.broker.quotas import client_quota_manager, mutations, token_bucket
+from odradek.broker.quotas.client_quota_manager import ClientQuotaManager
+from odradek.broker.quotas.fetch_quota import FetchQuota
+from odradek.broker.quotas.sampled import Samples
+from odradek.testing import Broker
+from tests.campaigns.assignor_differential.kafkas import compiler
+from tests.campaigns.quota_differential.brokers import BYTES_PER_S, Load, measure, problems
+from tests.campaigns.quota_differential.core import differences, kafkas_answers, story
+
+SEEDS = range(1, 121)
+# Rates over two seconds, and not over eleven.
+WINDOW_S = 2.0
+SETTINGS = {"quota.window.num": "2"}
+
+pytestmark = [pytest.mark.timeout(300)]
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory):
+    stories = [story(seed) for seed in SEEDS]
+    return stories, kafkas_answers(stories, tmp_path_factory.mktemp("quotas"))
+
+
+needs_kafka = [
+    pytest.mark.xdist_group("kafka-tools"),
+    pytest.mark.skipif(compiler() is None, reason="a JDK compiles what calls Kafka's quota managers"),
+]
+
+
+class TestManagers:
+    pytestmark = needs_kafka
+
+    def test_both_throttle_for_the_same_times(self, compared):
+        stories, answers = compared
+        throttled = [answer for each in answers for answer in each if answer.split()[0] not in {"0", "0.0"}]
+        assert {told.kind for told in stories} == {"bytes", "request", "mutation"}
+        assert any(answer.endswith("refused") for answer in throttled)
+        assert differences(stories, answers) == []
+
+    @pytest.mark.interpreted
+    @pytest.mark.parametrize(
+        "fault",
+        [
+            lambda patch: patch.setattr(Samples, "_forget", lambda self, now_ms: None),
+            lambda patch: patch.setattr(Samples, "window_ms", lambda self, now_ms: self._count * self._sample_ms),
+            lambda patch: patch.setattr(ClientQuotaManager, "take_back", lambda *_: None),
+            lambda patch: patch.setattr(
+                client_quota_manager, "rate_throttle_ms", lambda rate, limit, ms: int((rate - limit) * ms / limit)
+            ),
+            lambda patch: patch.setattr(ClientQuotaManager, "most_in_window", lambda self, *client: self.sensor(*client).limit),
+            lambda patch: patch.setattr(token_bucket.TokenBucket, "tokens", lambda self, limit, now_ms: self._burst_s * limit),
+            lambda patch: patch.setattr(
+                mutations, "bucket_throttle_ms", lambda tokens, limit: math.ceil(-tokens / limit) * 1_000
+            ),
+        ],
+        ids=[
+            "samples-stay",
+            "window-fixed",
+            "nothing-back",
+            "rounded-down",
+            "one-second-at-once",
+            "never-in-debt",
+            "whole-seconds",
+        ],
+    )
+    def test_a_planted_fault_is_found(self, fault, compared, monkeypatch):
+        fault(monkeypatch)
+        assert differences(*compared)
+
+
+def seen(seconds):
+    """By clients of a broker in this process. Changes of topics are in tests/broker/quotas: their times are long."""
+    with Broker(configs=SETTINGS) as broker:
+        return measure(broker.bootstrap_servers, seconds, WINDOW_S, left_out=("mutation",))
+
+
+def test_throttled_clients_get_their_quotas_and_others_are_unharmed():
+    loads = seen(seconds=2.0)
+    assert loads.keys() == {"produce", "fetch", "request", "free"}
+    # That throttle times are Kafka's is the managers' test.
+    assert problems(loads, loads) == []
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize(
+    ("fault", "harmed"),
+    [
+        (lambda patch: patch.setattr(Connection, "mute", lambda *_: None), "produce"),
+        (lambda patch: patch.setattr(FetchQuota, "throttle_ms", lambda *_: 0), "fetch"),
+    ],
+    ids=["never-muted", "never-counted"],
+)
+def test_a_fault_planted_in_the_broker_is_found(fault, harmed, monkeypatch):
+    fault(monkeypatch)
+    loads = seen(seconds=0.5)
+    assert [problem for problem in problems(loads, loads) if harmed in problem]
+
+
+def load(per_s, throttle_ms, **others):
+    return Load(per_s * 10.0, 1.0, 11.0, [throttle_ms], **others)
+
+
+def test_the_checker_tells_what_differs_from_kafka():
+    free = {"free": Load(100.0, 1.0, 11.0, answers=100)}
+    kafkas = {"produce": load(BYTES_PER_S, 50)} | free
+    assert problems({"produce": load(BYTES_PER_S * 1.04, 54)} | free, kafkas) == []
+    assert len(problems({"produce": load(BYTES_PER_S * 1.06, 50)} | free, kafkas)) == 1
+    assert len(problems({"produce": load(BYTES_PER_S, 56)} | free, kafkas)) == 1
+    assert len(problems({"produce": load(BYTES_PER_S, 50, early=1)} | free, kafkas)) == 1
+    assert len(problems({"produce": load(BYTES_PER_S, 50)} | {"free": Load(90.0, 1.0, 11.0, answers=100)}, kafkas)) == 1
+    assert len(problems({"produce": load(BYTES_PER_S, 50)} | {"free": Load(100.0, 1.0, 11.0, [1], answers=100)}, kafkas)) == 1
