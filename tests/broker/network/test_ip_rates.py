@@ -10,7 +10,7 @@ from odradek.protocol.api_keys import ApiKey
 from tests.raw_client import RawClient
 
 from .test_connection import Setup, send
-from .test_tls_connection import Pair, Plain
+from .tls_pair import Pair, Plain
 
 pytestmark = pytest.mark.interpreted
 BURST_S = 10
