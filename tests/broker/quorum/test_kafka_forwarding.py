@@ -26,6 +26,7 @@ from odradek.protocol.message_types.alter_partition_reassignments import (
     ReassignableTopic,
 )
 from odradek.protocol.message_types.create_acls import CreateAclsRequest
+from odradek.protocol.message_types.create_delegation_token import CreateDelegationTokenRequest
 from odradek.protocol.message_types.delete_acls import DeleteAclsRequest
 from odradek.protocol.message_types.describe_quorum import (
     DescribeQuorumRequest,
@@ -33,7 +34,9 @@ from odradek.protocol.message_types.describe_quorum import (
     RequestTopicData,
 )
 from odradek.protocol.message_types.elect_leaders import ElectLeadersRequest, TopicPartitions
+from odradek.protocol.message_types.expire_delegation_token import ExpireDelegationTokenRequest
 from odradek.protocol.message_types.list_partition_reassignments import ListPartitionReassignmentsRequest
+from odradek.protocol.message_types.renew_delegation_token import RenewDelegationTokenRequest
 from odradek.protocol.message_types.unregister_broker import UnregisterBrokerRequest
 from tests.broker.handlers.acl_requests import creation as creation_of
 from tests.broker.handlers.acl_requests import wanted
@@ -49,6 +52,7 @@ SETTINGS = {
     "broker.session.timeout.ms": "600000",
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:ANONYMOUS",
+    "delegation.token.secret.key": "a key of these tests",
 }
 TOPIC = 2
 
@@ -144,7 +148,8 @@ def requests(name):
 
 
 # These have tests of their own.
-APART = {ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.ELECT_LEADERS, ApiKey.UNREGISTER_BROKER}
+TOKENS = {ApiKey.CREATE_DELEGATION_TOKEN, ApiKey.RENEW_DELEGATION_TOKEN, ApiKey.EXPIRE_DELEGATION_TOKEN}
+APART = TOKENS | {ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.ELECT_LEADERS, ApiKey.UNREGISTER_BROKER}
 
 
 @pytest.mark.parametrize("api_key", sorted(FORWARDED - APART))
@@ -160,6 +165,28 @@ async def test_each_request_is_carried_out_in_each_version(forwarding, api_key, 
 async def test_a_broker_that_was_never_registered_cannot_be_unregistered(forwarding):
     response = await forwarding.ask(ApiKey.UNREGISTER_BROKER, UnregisterBrokerRequest(broker_id=BROKER_ID + 77))
     assert response.error_code == ErrorCode.BROKER_ID_NOT_REGISTERED
+
+
+async def test_tokens_are_created_renewed_and_expired_in_each_version(forwarding):
+    async def once_known(api_key, request, version):
+        """The controller hears of its own records behind the answer to who has asked for them."""
+        while True:
+            answer = await forwarding.ask(api_key, request, version, "User:a")
+            if answer.error_code != ErrorCode.DELEGATION_TOKEN_NOT_FOUND:
+                return answer
+
+    create, renew, expire = ApiKey.CREATE_DELEGATION_TOKEN, ApiKey.RENEW_DELEGATION_TOKEN, ApiKey.EXPIRE_DELEGATION_TOKEN
+    for version in range(1, 4):
+        created = await forwarding.ask(create, CreateDelegationTokenRequest(max_lifetime_ms=-1), version, "User:a")
+        assert (created.error_code, created.principal_name, len(created.hmac)) == (ErrorCode.NONE, "a", 64)
+        renewal = RenewDelegationTokenRequest(hmac=created.hmac, renew_period_ms=60_000)
+        renewed = await once_known(renew, renewal, min(version, 2))
+        assert renewed.error_code == ErrorCode.NONE
+        assert created.issue_timestamp_ms < renewed.expiry_timestamp_ms < created.expiry_timestamp_ms
+        refused = await forwarding.ask(renew, renewal, principal="User:b")
+        assert refused.error_code == ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH
+        expiry = ExpireDelegationTokenRequest(hmac=created.hmac, expiry_time_period_ms=-1)
+        assert (await once_known(expire, expiry, min(version, 2))).error_code == ErrorCode.NONE
 
 
 async def test_topics_are_created_and_deleted_in_each_version(forwarding, new_name):

@@ -35,6 +35,7 @@ from odradek.broker.handlers import (
 )
 from odradek.broker.metadata.decisions import NewTopic
 from odradek.broker.metadata.topic_names import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
+from odradek.broker.quotas.quota_switch import QuotaSwitch
 from odradek.broker.replica.log_cleaner import LogCleaner
 from odradek.broker.replica.replica_moves import ReplicaMoves
 from odradek.broker.server import Broker
@@ -157,6 +158,7 @@ class Server(Broker):
         storage = open_storage(self, self._disk)
         self.log_manager = storage.log_manager
         self.controller = storage.controller
+        self.quotas = QuotaSwitch(self.controller.image.quotas, self.config, self.clock)
         self.moves = ReplicaMoves(self.config, self.partitions, self.log_manager, self.controller, self.timer, self.housekeeping)
         for partition in self.partitions:
             self._settle(partition)
