@@ -65,6 +65,9 @@ def start_session(warehouse: Path) -> SparkSession:
         "spark.sql.shuffle.partitions": "1",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": str(warehouse),
+        # To compile what Spark would generate takes longer than these few records: 80 s of the tables' passes, and 59 without.
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         # Producers outlive the write that made them; those of a broker that has ended would go on looking for it.

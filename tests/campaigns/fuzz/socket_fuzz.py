@@ -164,9 +164,13 @@ def fuzz(broker: BrokerProcess, seed: int, first: int, frames: int) -> None:
     with RawClient(broker.host, broker.port) as client:
         clean_topics(client)
     fuzzer = Fuzzer(broker, seed, first, frames)
-    client = WorkingClient(RawClient(broker.host, broker.port))
+    with contextlib.closing(WorkingClient(RawClient(broker.host, broker.port))) as client:
+        _fuzz_beside(client, fuzzer, broker, frames)
+
+
+def _fuzz_beside(client: WorkingClient, fuzzer: Fuzzer, broker: BrokerProcess, frames: int) -> None:
+    started_kib = memory_kib(broker.pid)
     try:
-        started_kib = memory_kib(broker.pid)
         client.start()
         with _no_longer_than(10 + frames / _FRAMES_A_SECOND_AT_LEAST) as limit_s:
             asyncio.run(asyncio.wait_for(fuzzer.send_all(), limit_s))
