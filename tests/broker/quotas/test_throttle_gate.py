@@ -14,6 +14,7 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.metadata import MetadataRequest
 from odradek.protocol.records import Record, build_batch
 from odradek.timing.reply import Reply
+from tests.raw_client import fetch_fields
 
 from .bed import Client, broker_with, quota, told_ms
 
@@ -131,15 +132,7 @@ def test_a_follower_is_not_held_to_the_quotas_of_clients(broker, client):
 
 def test_a_fetch_that_waited_is_counted_when_there_is_something(broker, client):
     quota(broker, CONSUMER_BYTE_RATE, 1_000, client_id="client")
-    waiting = client.send(
-        ApiKey.FETCH,
-        12,
-        replica_id=-1,
-        max_wait_ms=5_000,
-        min_bytes=1,
-        max_bytes=1 << 20,
-        topics=[{"topic": "t", "partitions": [{"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1 << 20}]}],
-    )
+    waiting = client.send(ApiKey.FETCH, 12, **fetch_fields("t", 0, max_wait_ms=5_000))
     assert isinstance(waiting, Reply)
     assert not waiting.done
     Client(broker, "other").produce(RECORDS)
@@ -195,15 +188,7 @@ def test_a_fetch_counts_its_time_once(broker, client):
 
 def test_time_spent_waiting_does_not_count(broker, client):
     quota(broker, REQUEST_PERCENTAGE, 1, client_id="client")
-    waiting = client.send(
-        ApiKey.FETCH,
-        12,
-        replica_id=-1,
-        max_wait_ms=5_000,
-        min_bytes=1,
-        max_bytes=1 << 20,
-        topics=[{"topic": "t", "partitions": [{"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1 << 20}]}],
-    )
+    waiting = client.send(ApiKey.FETCH, 12, **fetch_fields("t", 0, max_wait_ms=5_000))
     broker.clock.advance(5_000)
     assert waiting.done
     assert client.muted_ms == []
