@@ -65,7 +65,15 @@ def test_a_consumer_tells_its_group(broker):
     consumer.close()
 
 
-def test_clients_that_nobody_asks_ask_once_and_push_nothing(broker):
+def test_clients_of_a_broker_without_subscriptions_do_not_ask(broker):
+    producer = produce(broker, **{"client.id": "app"})
+    del producer
+    assert len(broker.timeline.where(api="Produce")) > 0
+    assert len(broker.timeline.where(api="GetTelemetrySubscriptions")) == 0
+
+
+def test_clients_that_no_subscription_matches_ask_once_and_push_nothing(broker):
+    broker.subscribe_client_metrics(match={"client_id": "other"})
     producer = produce(broker, **{"client.id": "app"})
     until(lambda: len(broker.timeline.where(api="GetTelemetrySubscriptions")) > 0)
     del producer

@@ -3,6 +3,9 @@
 KIP-511 (client software name and version, checked from version 3 on), KIP-584 (finalized features). From version 4 on a
 feature's range may begin at 0; older clients are not told of such features, which they could not read (KAFKA-17011).
 
+Client telemetry (KIP-714) is offered as long as somebody subscribes to clients' metrics: most clients that are offered it ask at
+once, and librdkafka tells so on stderr.
+
 Left out: ZooKeeper migration.
 """
 
@@ -12,6 +15,7 @@ from typing import TYPE_CHECKING
 from odradek.broker.context import RequestContext
 from odradek.broker.handlers import SERVED
 from odradek.broker.metadata.features import SUPPORTED_FEATURES
+from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.api_versions import (
     ApiVersion,
@@ -24,6 +28,7 @@ from odradek.protocol.message_types.api_versions import (
 if TYPE_CHECKING:
     from odradek.broker.handlers.services import TopicServices
 
+_TELEMETRY = frozenset({ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY})
 _CLIENT_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
@@ -35,11 +40,13 @@ def handle(services: "TopicServices", context: RequestContext, request: ApiVersi
             return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
         context.session.client_software_name = name
         context.session.client_software_version = version
-    levels = services.controller.image.features
+    image = services.controller.image
+    unasked: frozenset[ApiKey] = frozenset() if image.subscriptions else _TELEMETRY
     return ApiVersionsResponse(
         api_keys=[
             ApiVersion(api_key=api_key, min_version=served.advertised_min, max_version=served.max_version)
             for api_key, served in SERVED.items()
+            if api_key not in unasked
         ],
         supported_features=[
             SupportedFeatureKey(name=name, min_version=low, max_version=high)
@@ -49,7 +56,7 @@ def handle(services: "TopicServices", context: RequestContext, request: ApiVersi
         finalized_features_epoch=services.controller.log_end_offset - 1,
         finalized_features=[
             FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
-            for name, level in levels.items()
+            for name, level in image.features.items()
             # A log of Kafka's may finalize features that are not served here.
             if name in SUPPORTED_FEATURES
         ],

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 TOPIC_RESOURCE = 2
 BROKER_RESOURCE = 4
+CLIENT_METRICS_RESOURCE = 16
 
 
 class MetadataImage:
@@ -46,6 +47,8 @@ class MetadataImage:
         # Topics that were deleted since the last snapshot: a directory of one of them is what the deletion left behind.
         self.removed_topic_ids: set[UUID] = set()
         self._configs: dict[tuple[int, str], dict[str, str]] = {}
+        # The names of those that ask clients for metrics (KIP-714).
+        self.subscriptions: set[str] = set()
         self._collisions: dict[str, set[str]] = {}
         # Made with the first record that odradek itself does not write.
         self._kept: KeptRecords | None = None
@@ -127,6 +130,7 @@ class MetadataImage:
         self.next_producer_id = other.next_producer_id
         self.quotas.become(other.quotas)
         self._configs = other._configs  # noqa: SLF001  of the same class
+        self.subscriptions = other.subscriptions
         self._collisions = other._collisions  # noqa: SLF001  of the same class
         self._kept = other._kept  # noqa: SLF001  of the same class
 
@@ -172,6 +176,10 @@ class MetadataImage:
             overrides[record.name] = record.value
         if not overrides:
             del self._configs[resource]
+        if record.resource_type == CLIENT_METRICS_RESOURCE and overrides:
+            self.subscriptions.add(record.resource_name)
+        elif record.resource_type == CLIENT_METRICS_RESOURCE:
+            self.subscriptions.discard(record.resource_name)
 
     def _set_feature(self, record: FeatureLevelRecord, delta: MetadataDelta) -> None:
         delta.features[record.name] = record.feature_level

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
 
 from odradek.broker.logging import log
+from odradek.broker.metadata.image import CLIENT_METRICS_RESOURCE
 from odradek.broker.telemetry.client_instance import ClientInstance
 from odradek.broker.telemetry.subscriptions import Subscription, asked_of, id_text, subscription_of
 from odradek.protocol.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from odradek.timing.clock import Clock
     from odradek.timing.timer import Timer
 
-CLIENT_METRICS_RESOURCE: Final = 16
 # In order of preference: clients take the first that they have.
 ACCEPTED_COMPRESSION_TYPES: Final = (ZSTD, LZ4, GZIP, SNAPPY)
 _KNOWN_COMPRESSION_TYPES: Final = frozenset({NONE, *ACCEPTED_COMPRESSION_TYPES})

@@ -13,8 +13,9 @@ from odradek.protocol.messages import messages
 _m = messages(ApiKey.API_VERSIONS)
 
 
-def ask(session, version, **fields):
-    services = SimpleNamespace(controller=SimpleNamespace(image=SimpleNamespace(features={}), log_end_offset=1))
+def ask(session, version, subscriptions=(), **fields):
+    image = SimpleNamespace(features={}, subscriptions=subscriptions)
+    services = SimpleNamespace(controller=SimpleNamespace(image=image, log_end_offset=1))
     context = RequestContext(ApiKey.API_VERSIONS, version, 1, "client", session)
     return load_handler(ApiKey.API_VERSIONS)(services, context, _m.ApiVersionsRequest(**fields))
 
@@ -26,7 +27,7 @@ def session():
 
 def test_the_software_is_known_once_it_has_been_named(session):
     assert (session.client_software_name, session.client_software_version) == (None, None)
-    answer = ask(session, 4, client_software_name="librdkafka", client_software_version="2.8.0")
+    answer = ask(session, 4, {"somebody's"}, client_software_name="librdkafka", client_software_version="2.8.0")
     assert answer.error_code == ErrorCode.NONE
     assert len(answer.api_keys) == len(SERVED)
     assert (session.client_software_name, session.client_software_version) == ("librdkafka", "2.8.0")
@@ -42,3 +43,10 @@ def test_a_name_or_version_that_is_none_is_refused_and_not_kept(session, name, v
 def test_older_clients_name_no_software(session):
     assert ask(session, 2).error_code == ErrorCode.NONE
     assert session.client_software_name is None
+
+
+@pytest.mark.parametrize("subscriptions", [set(), {"somebody's"}])
+def test_telemetry_is_offered_as_long_as_somebody_subscribes_to_it(session, subscriptions):
+    offered = {each.api_key for each in ask(session, 0, subscriptions).api_keys}
+    telemetry = {ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY}
+    assert SERVED.keys() - offered == (set() if subscriptions else telemetry)

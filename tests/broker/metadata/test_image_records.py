@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from odradek.broker.metadata.client_quotas import ClientQuotas
-from odradek.broker.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
+from odradek.broker.metadata.image import BROKER_RESOURCE, CLIENT_METRICS_RESOURCE, TOPIC_RESOURCE, MetadataImage
 from odradek.broker.metadata.image_records import records_of
 from odradek.broker.metadata.kept_records import _KEYS, KeptRecords
 from odradek.broker.metadata.topic import Topic
@@ -70,6 +70,7 @@ CASES: dict[str, list[MetadataRecord]] = {
         ConfigRecord(resource_type=TOPIC_RESOURCE, resource_name="t", name="a", value="1"),
         ConfigRecord(resource_type=BROKER_RESOURCE, resource_name="", name="b", value="2"),
     ],
+    "subscriptions": [ConfigRecord(resource_type=CLIENT_METRICS_RESOURCE, resource_name="s", name="metrics", value="*")],
     "_collisions": [TOPIC],
     "_kept": KEPT,
     "quotas": [
@@ -123,3 +124,10 @@ def test_every_kind_of_record_that_is_kept_is_tried():
         DelegationTokenRecord,
         *_KEYS,
     }
+
+
+def test_a_subscription_goes_with_its_last_config():
+    image = MetadataImage()
+    for value in ("*", None):
+        image.replay([ConfigRecord(resource_type=CLIENT_METRICS_RESOURCE, resource_name="s", name="metrics", value=value)])
+        assert image.subscriptions == ({"s"} if value else set())
