@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from odradek.broker.context import RequestContext
 from odradek.broker.handlers import SERVED
 from odradek.broker.metadata.features import SUPPORTED_FEATURES
+from odradek.broker.metadata.image import CLIENT_METRICS_RESOURCE
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.api_versions import (
@@ -41,7 +42,7 @@ def handle(services: "TopicServices", context: RequestContext, request: ApiVersi
         context.session.client_software_name = name
         context.session.client_software_version = version
     image = services.controller.image
-    unasked: frozenset[ApiKey] = frozenset() if image.subscriptions else _TELEMETRY
+    unasked: frozenset[ApiKey] = frozenset() if image.configured(CLIENT_METRICS_RESOURCE) else _TELEMETRY
     return ApiVersionsResponse(
         api_keys=[
             ApiVersion(api_key=api_key, min_version=served.advertised_min, max_version=served.max_version)

@@ -46,9 +46,8 @@ class MetadataImage:
         self.quotas = ClientQuotas()
         # Topics that were deleted since the last snapshot: a directory of one of them is what the deletion left behind.
         self.removed_topic_ids: set[UUID] = set()
-        self._configs: dict[tuple[int, str], dict[str, str]] = {}
-        # The names of those that ask clients for metrics (KIP-714).
-        self.subscriptions: set[str] = set()
+        # By resource type and name; no resource is there without an override.
+        self._configs: dict[int, dict[str, dict[str, str]]] = {}
         self._collisions: dict[str, set[str]] = {}
         # Made with the first record that odradek itself does not write.
         self._kept: KeptRecords | None = None
@@ -56,9 +55,10 @@ class MetadataImage:
     @property
     def overrides(self) -> Iterator[tuple[int, str, str, str]]:
         """Every override: (resource type, resource name, config, value)."""
-        for (resource_type, resource_name), configs in self._configs.items():
-            for name, value in configs.items():
-                yield resource_type, resource_name, name, value
+        for resource_type, resources in self._configs.items():
+            for resource_name, configs in resources.items():
+                for name, value in configs.items():
+                    yield resource_type, resource_name, name, value
 
     @property
     def kept(self) -> "KeptRecords":
@@ -71,11 +71,11 @@ class MetadataImage:
 
     def configs(self, resource_type: int, resource_name: str) -> dict[str, str]:
         """The overrides set on a resource (TOPIC_RESOURCE or BROKER_RESOURCE; broker "" is the cluster-wide default)."""
-        return self._configs.get((resource_type, resource_name), {})
+        return self._configs.get(resource_type, {}).get(resource_name, {})
 
     def configured(self, resource_type: int) -> list[str]:
         """The names of the resources of a type that have overrides."""
-        return [name for each, name in self._configs if each == resource_type]
+        return list(self._configs.get(resource_type, ()))
 
     def partitions(self) -> Iterator[tuple[Topic, PartitionRecord]]:
         """Every partition there is, with its topic."""
@@ -130,7 +130,6 @@ class MetadataImage:
         self.next_producer_id = other.next_producer_id
         self.quotas.become(other.quotas)
         self._configs = other._configs  # noqa: SLF001  of the same class
-        self.subscriptions = other.subscriptions
         self._collisions = other._collisions  # noqa: SLF001  of the same class
         self._kept = other._kept  # noqa: SLF001  of the same class
 
@@ -158,7 +157,7 @@ class MetadataImage:
     def _remove_topic(self, topic: Topic, delta: MetadataDelta) -> None:
         del self.topics[topic.name], self.topics_by_id[topic.topic_id]
         self.removed_topic_ids.add(topic.topic_id)
-        self._configs.pop((TOPIC_RESOURCE, topic.name), None)
+        self._configs.get(TOPIC_RESOURCE, {}).pop(topic.name, None)
         unified = unify_collision_chars(topic.name)
         colliding = self._collisions.get(unified, set())
         colliding.discard(topic.name)
@@ -167,19 +166,15 @@ class MetadataImage:
         delta.note_deleted(topic)
 
     def _set_config(self, record: ConfigRecord, delta: MetadataDelta) -> None:
-        resource = (record.resource_type, record.resource_name)
-        delta.configs[resource] = None
-        overrides = self._configs.setdefault(resource, {})
+        delta.configs[record.resource_type, record.resource_name] = None
+        resources = self._configs.setdefault(record.resource_type, {})
+        overrides = resources.setdefault(record.resource_name, {})
         if record.value is None:
             overrides.pop(record.name, None)
         else:
             overrides[record.name] = record.value
         if not overrides:
-            del self._configs[resource]
-        if record.resource_type == CLIENT_METRICS_RESOURCE and overrides:
-            self.subscriptions.add(record.resource_name)
-        elif record.resource_type == CLIENT_METRICS_RESOURCE:
-            self.subscriptions.discard(record.resource_name)
+            del resources[record.resource_name]
 
     def _set_feature(self, record: FeatureLevelRecord, delta: MetadataDelta) -> None:
         delta.features[record.name] = record.feature_level

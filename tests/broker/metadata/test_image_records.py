@@ -69,8 +69,8 @@ CASES: dict[str, list[MetadataRecord]] = {
     "_configs": [
         ConfigRecord(resource_type=TOPIC_RESOURCE, resource_name="t", name="a", value="1"),
         ConfigRecord(resource_type=BROKER_RESOURCE, resource_name="", name="b", value="2"),
+        ConfigRecord(resource_type=CLIENT_METRICS_RESOURCE, resource_name="s", name="metrics", value="*"),
     ],
-    "subscriptions": [ConfigRecord(resource_type=CLIENT_METRICS_RESOURCE, resource_name="s", name="metrics", value="*")],
     "_collisions": [TOPIC],
     "_kept": KEPT,
     "quotas": [
@@ -130,4 +130,4 @@ def test_a_subscription_goes_with_its_last_config():
     image = MetadataImage()
     for value in ("*", None):
         image.replay([ConfigRecord(resource_type=CLIENT_METRICS_RESOURCE, resource_name="s", name="metrics", value=value)])
-        assert image.subscriptions == ({"s"} if value else set())
+        assert image.configured(CLIENT_METRICS_RESOURCE) == (["s"] if value else [])
