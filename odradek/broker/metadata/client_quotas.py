@@ -114,13 +114,6 @@ class ClientQuotas:
         """Connections a second by IP address (``normal_address``) or host name; None is the default."""
         return self._ips
 
-    def ip_limit(self, ip: str) -> float | None:
-        """Connections a second from ``ip``: its own quota, or the default one. Host names are not looked up."""
-        if not self._ips:
-            return None
-        value = self._ips.get(normal_address(ip))
-        return self._ips.get(_DEFAULT) if value is None else value
-
     def replay(self, record: "ClientQuotaRecord") -> None:
         """Set or remove what ``record`` says."""
         self.version += 1

@@ -6,6 +6,7 @@ from contextlib import suppress
 import pytest
 
 from odradek.broker.metadata.client_quotas import CONNECTION_CREATION_RATE, IP, ClientQuotas, QuotaEntity, quota_record
+from odradek.broker.network.ip_connection_rates import IpConnectionRates
 from odradek.protocol.api_keys import ApiKey
 from tests.raw_client import RawClient
 
@@ -14,6 +15,7 @@ from .tls_pair import Pair, Plain
 
 pytestmark = pytest.mark.interpreted
 BURST_S = 10
+MANY = 50
 
 
 class Limited(Setup):
@@ -123,3 +125,18 @@ def test_a_client_above_its_rate_is_cut_off_without_an_answer(broker, unlimited)
     alter(unlimited, None)
     with RawClient(broker.host, broker.port) as client:
         assert client.call(ApiKey.API_VERSIONS, 0).error_code == 0
+
+
+def test_an_address_has_its_own_rate_however_it_is_written_and_others_have_the_default():
+    quotas = ClientQuotas()
+    rates = IpConnectionRates(quotas)
+    for ip, rate in (("0:0:0:0:0:0:0:1", 1.0), ("10.0.0.1", 2.0)):
+        quotas.replay(quota_record(QuotaEntity.of({IP: ip}), CONNECTION_CREATION_RATE, rate))
+    assert [accepted(rates, ip) for ip in ("::1", "::ffff:10.0.0.1", "10.0.0.2")] == [BURST_S, 2 * BURST_S, MANY]
+    quotas.replay(quota_record(QuotaEntity.of({IP: None}), CONNECTION_CREATION_RATE, 3.0))
+    assert accepted(rates, "10.0.0.2") == 3 * BURST_S
+
+
+def accepted(rates, ip):
+    """How many connections of an address that come at once are not above its rate, of ``MANY``."""
+    return sum(rates.excess_ms(ip, 0.0) == 0 for _ in range(MANY))
