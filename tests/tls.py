@@ -1,5 +1,6 @@
 """What tests of TLS share: certificates, made once a session, a broker's settings, and a raw client that speaks TLS."""
 
+import contextlib
 import ssl
 from pathlib import Path
 
@@ -73,3 +74,11 @@ class TlsClient(RawClient):
         except BaseException:
             plain.close()
             raise
+
+
+def hello_of(context: ssl.SSLContext) -> bytes:
+    """The first record of a client."""
+    outgoing = ssl.MemoryBIO()
+    with contextlib.suppress(ssl.SSLWantReadError):
+        context.wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname="localhost").do_handshake()
+    return outgoing.read()

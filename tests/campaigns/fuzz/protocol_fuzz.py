@@ -16,7 +16,6 @@ import sys
 import time
 import traceback
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 from odradek.broker.handlers import SERVED
@@ -28,6 +27,7 @@ from odradek.protocol.record_batch import Buffer, iter_batches, read_header, val
 from odradek.protocol.records import read_records
 from odradek.protocol.requests import request_decoder
 from tests.campaigns.fuzz.frames import frame_of_spoilt_batch, mutated, random_batch, served_versions, valid_frame, valid_frames
+from tests.campaigns.fuzz.memory import address_space_bytes, resident_kib
 
 _MAX_FRAME_BYTES = 1 << 20
 _MAX_BATCH_BYTES = 1 << 20
@@ -37,8 +37,6 @@ _MAX_CPU_SECONDS = 1.0
 # By then each decoder is compiled and every cache is full; growth is measured from here.
 _WARM_UP_SHARE = 10
 _SPOILT_BATCH_EVERY = 5
-_STATM = Path("/proc/self/statm")
-_PAGE_KIB = mmap.PAGESIZE // 1024
 
 
 class Failure(Exception):
@@ -65,7 +63,7 @@ def run(seed: int, first: int, frames: int, progress: Any) -> Outcomes:
     for frame in corpus:
         _check(frame, outcomes, must_decode=True)
     _check_edges(outcomes)
-    resident_kib = 0
+    before_kib = 0
     for number in range(first, first + frames):
         progress[:8] = number.to_bytes(8, "big")
         rng.seed(seed << 32 | number)
@@ -75,9 +73,9 @@ def run(seed: int, first: int, frames: int, progress: Any) -> Outcomes:
             frame = mutated(rng.choice(corpus), corpus, rng)
         _send(frame, rng, outcomes)
         if number - first == frames // _WARM_UP_SHARE:
-            resident_kib = _resident_kib()
-    growth_kib = _resident_kib() - resident_kib
-    print(f"memory: {resident_kib} KiB after a tenth, {resident_kib + growth_kib} KiB at the end, growth {growth_kib} KiB")
+            before_kib = resident_kib()
+    growth_kib = resident_kib() - before_kib
+    print(f"memory: {before_kib} KiB after a tenth, {before_kib + growth_kib} KiB at the end, growth {growth_kib} KiB")
     if growth_kib > _MAX_GROWTH_KIB:
         raise Failure(f"memory grew by {growth_kib} KiB")
     return outcomes
@@ -157,17 +155,9 @@ def _check_edges(outcomes: Outcomes) -> None:
             _check(spoilt, outcomes)
 
 
-def _resident_kib() -> int:
-    return int(_STATM.read_bytes().split()[1]) * _PAGE_KIB
-
-
-def _address_space_bytes() -> int:
-    return int(_STATM.read_bytes().split()[0]) * mmap.PAGESIZE
-
-
 def _work(arguments: argparse.Namespace, progress: mmap.mmap) -> int:
     """The child's part: its exit status."""
-    limit = _address_space_bytes() + _ADDRESS_SPACE_BYTES
+    limit = address_space_bytes() + _ADDRESS_SPACE_BYTES
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     started = time.perf_counter()
     try:

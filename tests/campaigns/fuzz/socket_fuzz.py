@@ -26,6 +26,7 @@ from odradek.protocol.api_keys import ApiKey
 from tests.broker_process import BrokerProcess
 from tests.campaigns.fuzz.aimed_frames import aimed_frames
 from tests.campaigns.fuzz.frames import frame_of_spoilt_batch, mutated, random_batch, valid_frames
+from tests.campaigns.fuzz.memory import memory_kib
 from tests.campaigns.fuzz.working_client import TARGET_TOPIC, WorkingClient, clean_topics
 from tests.raw_client import RawClient, encode_request
 
@@ -151,12 +152,6 @@ class Fuzzer:
             ports = {int(port) for line in faults for port in _PEER.findall(line)}
             numbers = sorted(number for port in ports for number in self.sent_from.get(port, []))
             raise Failure(f"unhandled exceptions {len(faults)}, by some of the frames {numbers}; the first:\n{faults[0]}")
-
-
-def memory_kib(pid: int) -> int:
-    """The process's proportional set size."""
-    rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
-    return int(rollup.split("\nPss:", 1)[1].split(None, 1)[0])
 
 
 def fuzz(broker: BrokerProcess, seed: int, first: int, frames: int) -> None:

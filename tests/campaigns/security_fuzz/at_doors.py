@@ -13,10 +13,11 @@ from pathlib import Path
 from odradek.protocol.api_keys import ApiKey
 from tests.broker.sasl.odd_frames import frames
 from tests.campaigns.fuzz.frames import mutated
-from tests.campaigns.fuzz.socket_fuzz import memory_kib
+from tests.campaigns.fuzz.memory import memory_kib
 from tests.campaigns.security_fuzz.doors import AtWork, Doors
 from tests.campaigns.security_fuzz.in_process import Failure, odd_hello, odd_record
 from tests.raw_client import RawClient
+from tests.tls import hello_of
 
 _CONNECTIONS = 64
 _FRAMES_A_CONNECTION = 4
@@ -144,14 +145,6 @@ def metrics(at: Doors) -> str:
     """The page that Prometheus reads."""
     with urllib.request.urlopen(f"http://{at.host}:{at.metrics_port}/metrics", timeout=10) as page:
         return str(page.read().decode())
-
-
-def hello_of(context: ssl.SSLContext) -> bytes:
-    """The first record of a client."""
-    outgoing = ssl.MemoryBIO()
-    with contextlib.suppress(ssl.SSLWantReadError):
-        context.wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname="localhost").do_handshake()
-    return outgoing.read()
 
 
 def described_configs(at: Doors) -> str:

@@ -4,7 +4,6 @@ A frame depends on the seed and its number alone, a record on its connection's k
 let in, no secret may be in what is told, no more than one line may be logged, and memory may not grow.
 """
 
-import mmap
 import random
 import tempfile
 from collections import Counter
@@ -13,14 +12,13 @@ from pathlib import Path
 from tests.broker.network.tls_pair import Pair, tls_listener
 from tests.broker.sasl.odd_frames import enabled, talk
 from tests.campaigns.fuzz.frames import mutated
+from tests.campaigns.fuzz.memory import resident_kib
 from tests.tls import Certificates
 
 _FRAMES_A_RUN = 1_000
 _MAX_GROWTH_KIB = 8 * 1024
 # By then OpenSSL and Python have what they keep.
 _WARM_UP_SHARE = 10
-_STATM = Path("/proc/self/statm")
-_PAGE_KIB = mmap.PAGESIZE // 1024
 _SENT = b"asked"
 # Change of cipher, alert, handshake, data, heartbeat, nothing.
 _KINDS = (20, 21, 22, 23, 24, 99)
@@ -36,16 +34,16 @@ def sasl_frames(seed: int, count: int) -> Counter[str]:
     """Send so many to the state machine. Raises Failure."""
     mechanisms = enabled()
     outcomes: Counter[str] = Counter()
-    resident_kib = _resident_kib()
+    before_kib = resident_kib()
     for first in range(0, count, _FRAMES_A_RUN):
         if first <= count // _WARM_UP_SHARE:
-            resident_kib = _resident_kib()
+            before_kib = resident_kib()
         try:
             seen = talk(mechanisms, random.Random(seed << 32 | first), min(_FRAMES_A_RUN, count - first))
         except Exception as error:
             raise Failure(f"SASL frames {first} and on: {type(error).__name__}: {error}") from error
         outcomes.update({f"SASL: {kind.__name__}": times for kind, times in seen.items()})
-    _check_growth(resident_kib, "SASL frames")
+    _check_growth(before_kib, "SASL frames")
     return outcomes
 
 
@@ -55,17 +53,17 @@ def tls_records(seed: int, count: int) -> Counter[str]:
     with tempfile.TemporaryDirectory() as directory:
         certificates = Certificates(Path(directory))
         listener = tls_listener(certificates)
-        resident_kib = _resident_kib()
+        before_kib = resident_kib()
         for number in range(count):
             if number <= count // _WARM_UP_SHARE:
-                resident_kib = _resident_kib()
+                before_kib = resident_kib()
             rng = random.Random(seed << 32 | number)
             pair = Pair(certificates, listener=listener)
             try:
                 outcomes[_meet_one(pair, rng)] += 1
             except Exception as error:
                 raise Failure(f"TLS record {number}: {type(error).__name__}: {error}") from error
-        _check_growth(resident_kib, "TLS records")
+        _check_growth(before_kib, "TLS records")
     return outcomes
 
 
@@ -108,10 +106,6 @@ def _meet_one(pair: Pair, rng: random.Random) -> str:
 
 
 def _check_growth(before_kib: int, what: str) -> None:
-    growth_kib = _resident_kib() - before_kib
+    growth_kib = resident_kib() - before_kib
     if growth_kib > _MAX_GROWTH_KIB:
         raise Failure(f"{what}: memory grew by {growth_kib} KiB, of {_MAX_GROWTH_KIB}")
-
-
-def _resident_kib() -> int:
-    return int(_STATM.read_bytes().split()[1]) * _PAGE_KIB
