@@ -6,6 +6,7 @@ from pathlib import Path
 
 from odradek.testing.certificates import Certificate, CertificateAuthority
 from tests.broker_process import BrokerProcess
+from tests.java_key_stores import java_key_store, key_entry, trusted_entry
 from tests.raw_client import RawClient
 
 PASSWORD = "changeit"
@@ -32,10 +33,12 @@ class Certificates:
         for name, authority in (("ca", self.authority), ("strangers", strangers)):
             (directory / f"{name}.pem").write_text(authority.own.pem)
             (directory / f"{name}.p12").write_bytes(authority.trust_store(PASSWORD))
+            (directory / f"{name}.jks").write_bytes(java_key_store([trusted_entry(authority.own)], PASSWORD))
 
     def write(self, name: str, made: Certificate) -> Path:
-        """NAME.pem with certificate and key, NAME.key with the key alone, NAME.p12."""
+        """NAME.pem with certificate and key, NAME.key with the key alone, NAME.p12, NAME.jks."""
         (self.directory / f"{name}.p12").write_bytes(made.pkcs12(PASSWORD))
+        (self.directory / f"{name}.jks").write_bytes(java_key_store([key_entry(made, PASSWORD)], PASSWORD))
         (self.directory / f"{name}.key").write_text(made.key_pem)
         path = self.directory / f"{name}.pem"
         path.write_text(made.pem + made.key_pem)
@@ -54,6 +57,18 @@ class Certificates:
             "ssl.truststore.location": self.path("ca.pem"),
             **{f"ssl.{name.replace('_', '.')}": value for name, value in ssl_configs.items()},
         }
+
+    def java_settings(self, **ssl_configs: str) -> dict[str, object]:
+        """Of a broker with stores of JKS."""
+        stores = {
+            "keystore_type": "JKS",
+            "keystore_location": self.path("broker.jks"),
+            "keystore_password": PASSWORD,
+            "truststore_type": "JKS",
+            "truststore_location": self.path("ca.jks"),
+            "truststore_password": PASSWORD,
+        }
+        return self.settings(**(stores | ssl_configs))
 
     def client_context(self, name: str | None = None, trusted: str = "ca") -> ssl.SSLContext:
         """Of a client that shows the certificate ``name``, if any."""

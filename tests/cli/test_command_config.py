@@ -38,13 +38,14 @@ def test_a_command_speaks_tls_with_the_files_stores(asked, certificates):
     assert asked(*pem(certificates))[0] == 0
 
 
-def test_a_command_speaks_tls_with_stores_of_pkcs12(asked, certificates):
-    stores = [("truststore", "ca.p12"), ("keystore", "orders.p12")]
+@pytest.mark.parametrize(("kind", "form"), [("PKCS12", "p12"), ("JKS", "jks")])
+def test_a_command_speaks_tls_with_stores_of_java(asked, certificates, kind, form):
+    stores = [("truststore", f"ca.{form}"), ("keystore", f"orders.{form}")]
     lines = [
         line
         for store, name in stores
         for line in (
-            f"ssl.{store}.type=PKCS12",
+            f"ssl.{store}.type={kind}",
             f"ssl.{store}.location={certificates.path(name)}",
             f"ssl.{store}.password={PASSWORD}",
         )

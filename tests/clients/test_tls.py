@@ -44,6 +44,13 @@ def test_a_client_with_the_right_certificate_is_let_in(broker, certificates, cli
     assert outcome(client, broker, certificates, *RIGHT) == "let in"
 
 
+def test_stores_in_javas_own_format_let_the_same_clients_in(broker_process, certificates):
+    settings = certificates.java_settings(client_auth="required")
+    broker = broker_process(settings={"listeners": "SSL://127.0.0.1:0", **settings})
+    assert outcome("kafka-python", broker, certificates, *RIGHT) == "let in"
+    assert outcome("confluent-kafka", broker, certificates, *WRONG["a stranger's certificate"]) == "_TRANSPORT"
+
+
 @pytest.mark.parametrize("wrong", WRONG)
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_client_with_a_wrong_one_is_not_and_the_log_says_why(broker, certificates, client, wrong):

@@ -16,7 +16,8 @@ SSL = (
         "ssl.keystore.type",
         STRING,
         "JKS",
-        "The format of the key store. As in Java, JKS takes a PKCS12 file as well; a file in Java's own format is refused.",
+        "The format of the key store. As in Java, JKS takes a PKCS12 file as well, and PKCS12 one of JKS. Of several keys in "
+        "a file the first is served.",
         _STORES,
     ),
     _Config(
@@ -30,7 +31,7 @@ SSL = (
         "ssl.key.password",
         PASSWORD,
         None,
-        "The password of the private key. PKCS12: that of the store, unless set.",
+        "The password of the private key. JKS: that of the store, unless set. PKCS12: that of the store.",
     ),
     _Config("ssl.keystore.key", PASSWORD, None, "The private key itself, as PEM, in place of a file."),
     _Config("ssl.keystore.certificate.chain", PASSWORD, None, "The certificate chain itself, as PEM, in place of a file."),
@@ -42,7 +43,10 @@ SSL = (
         "The file with the certificates that peers are trusted by. Without it they are those of the system.",
     ),
     _Config(
-        "ssl.truststore.password", PASSWORD, None, "The password of the trust store; not for PEM. PKCS12 cannot do without one."
+        "ssl.truststore.password",
+        PASSWORD,
+        None,
+        "The password of the store; not for PEM. PKCS12 cannot do without one. JKS can, but nothing shows then that it is whole.",
     ),
     _Config("ssl.truststore.certificates", PASSWORD, None, "The trusted certificates themselves, as PEM, in place of a file."),
     _Config(

@@ -1,18 +1,13 @@
 """The subject of a certificate as Java writes it: RFC 2253, by which Kafka's ACLs name a principal.
 
-A certificate is DER (X.690): each value a tag, a length, and content. Its subject is a sequence of relative names, the least
-specific first; each of these is a set of pairs of an attribute's type and value. They are written from the last to the first.
-
-    Certificate ::= SEQUENCE { tbsCertificate, signatureAlgorithm, signature }
-    tbsCertificate ::= SEQUENCE { [0] version OPTIONAL, serialNumber, signature, issuer, validity, subject, ... }
+A certificate is DER. Its subject is a sequence of relative names, the least specific first; each of these is a set of pairs of an
+attribute's type and value. They are written from the last to the first.
 """
 
-from collections.abc import Iterator
 from typing import Final
 
-_SEQUENCE: Final = 0x30
-_VERSION: Final = 0xA0
-_OBJECT_ID: Final = 0x06
+from odradek.broker.security.der import OBJECT_ID, SEQUENCE, certificate_fields, der_values
+
 # The types with a name of their own in RFC 2253. All others are written as numbers, with the value in hexadecimal DER.
 _KEYWORDS: Final = {
     "2.5.4.3": "CN",
@@ -35,8 +30,8 @@ def subject_of(certificate: bytes) -> str:
     """The subject of a DER certificate: ``CN=orders,OU=Shop,O=Example``; empty if it has none. ValueError for other bytes."""
     try:
         relative_names = [
-            "+".join(_attribute(pair) for _, pair, _ in _values(relative_name))
-            for _, relative_name, _ in _values(_subject(certificate))
+            "+".join(_attribute(pair) for _, pair, _ in der_values(relative_name))
+            for _, relative_name, _ in der_values(_subject(certificate))
         ]
     except IndexError as error:
         raise ValueError("this is no certificate") from error
@@ -45,37 +40,15 @@ def subject_of(certificate: bytes) -> str:
 
 def _subject(certificate: bytes) -> bytes:
     """The encoded relative names. IndexError or ValueError for other bytes."""
-    [(_, whole, _), *_] = _values(certificate)
-    [(_, signed, _), *_] = _values(whole)
-    fields = [(tag, content) for tag, content, _ in _values(signed)]
-    if fields[0][0] == _VERSION:
-        del fields[0]
-    tag, subject = fields[4]
-    if tag != _SEQUENCE:
+    tag, subject = certificate_fields(certificate)[4]
+    if tag != SEQUENCE:
         raise ValueError("this is no certificate")
     return subject
 
 
-def _values(data: bytes) -> Iterator[tuple[int, bytes, bytes]]:
-    """The (tag, content, whole encoding) of each value in ``data``. IndexError or ValueError where it is cut."""
-    position = 0
-    while position < len(data):
-        tag = data[position]
-        size = data[position + 1]
-        start = position + 2
-        if size & 0x80:
-            start += size & 0x7F
-            size = int.from_bytes(data[position + 2 : start], "big")
-        end = start + size
-        if end > len(data):
-            raise ValueError("a value is cut")
-        yield tag, data[start:end], data[position:end]
-        position = end
-
-
 def _attribute(pair: bytes) -> str:
-    (kind, object_id, _), (tag, content, encoded) = _values(pair)
-    if kind != _OBJECT_ID:
+    (kind, object_id, _), (tag, content, encoded) = der_values(pair)
+    if kind != OBJECT_ID:
         raise ValueError("an attribute has no type")
     number = _dotted(object_id)
     if number not in _KEYWORDS or tag not in _STRINGS:

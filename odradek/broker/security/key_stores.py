@@ -2,7 +2,9 @@
 
     PEM       a file, or the text itself as a config
     PKCS12    a file, read by the package cryptography, which plain odradek does without
-    JKS       what Java calls so: a file of PKCS12, as keytool has written since Java 9. One in Java's older format is refused.
+    JKS       a file in Java's own format, which ``java_key_store`` reads
+
+As in Java, a file of PKCS12 may be called JKS and the other way round. Of several private keys in a file the first is served.
 
 Whatever is wrong with a store is InvalidConfig, with the key of the config to mend; secrets are not told. The rules on which
 configs go together are those of Kafka's DefaultSslEngineFactory.
@@ -14,7 +16,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from odradek.broker.security.pem import PemBlock, pem_blocks
+from odradek.broker.security.java_key_store import (
+    JCEKS_MAGIC,
+    MAGIC,
+    JavaKeyStore,
+    JavaKeyStoreError,
+    WrongPassword,
+    read_java_key_store,
+)
+from odradek.broker.security.pem import PemBlock, pem_block, pem_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,7 +36,7 @@ if TYPE_CHECKING:
 
 _KEY_STORE: Final = "ssl.keystore"
 _TRUST_STORE: Final = "ssl.truststore"
-_JKS_MAGIC: Final = b"\xfe\xed\xfe\xed"
+_DER_SEQUENCE: Final = b"\x30"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +70,7 @@ def load_trust_store(config: ListenerConfig) -> str | None:
         if data is None:
             return None
         if config["ssl.truststore.type"] != "PEM":
-            store = _pkcs12(config, _TRUST_STORE, data, config["ssl.truststore.password"])
-            return _trusted(config, name, [_pem_of(each.certificate) for each in store.additional_certs])
+            return _trusted(config, name, _certificates(config, data, config["ssl.truststore.password"]))
         text = _text(config, name, data)
     else:
         _check_inline(config, _TRUST_STORE, name)
@@ -106,11 +115,31 @@ def _key_store_file(config: ListenerConfig) -> KeyStore | None:
     password = config["ssl.keystore.password"]
     if password is None:
         raise config.invalid("ssl.keystore.password", "set where ssl.keystore.location is, unless ssl.keystore.type is PEM")
+    return _java_key_store(config, data, password) if data.startswith(MAGIC) else _pkcs12_key_store(config, data, password)
+
+
+def _java_key_store(config: ListenerConfig, data: bytes, password: str) -> KeyStore:
+    name = "ssl.keystore.location"
+    entry = next((each for each in _java(config, _KEY_STORE, data, password).private_keys if each.chain), None)
+    if entry is None:
+        raise config.invalid(name, "a store with a private key and its certificate")
+    own_password = config["ssl.key.password"]
+    try:
+        key = entry.key(password if own_password is None else own_password)
+    except WrongPassword as error:
+        allowed = "set: that of the store is not the private key's" if own_password is None else "the password of the private key"
+        raise config.invalid("ssl.key.password", allowed) from error
+    except JavaKeyStoreError as error:
+        raise config.invalid(name, f"a whole store of JKS ({error})") from error
+    return KeyStore("".join(map(_pem_certificate, entry.chain)), pem_block("PRIVATE KEY", key), is_encrypted=False)
+
+
+def _pkcs12_key_store(config: ListenerConfig, data: bytes, password: str) -> KeyStore:
     if config["ssl.key.password"] not in (None, password):
         raise config.invalid("ssl.key.password", "the same as ssl.keystore.password: a PKCS12 store has one password")
     store = _pkcs12(config, _KEY_STORE, data, password)
     if store.key is None or store.cert is None:
-        raise config.invalid(name, "a store with a private key and its certificate")
+        raise config.invalid("ssl.keystore.location", "a store with a private key and its certificate")
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
     key = store.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
@@ -155,12 +184,38 @@ def _text(config: ListenerConfig, name: str, data: bytes) -> str:
         raise config.invalid(name, f"a text file of PEM, unless {kind} says otherwise") from error
 
 
+def _certificates(config: ListenerConfig, data: bytes, password: str | None) -> list[str]:
+    """The certificates that a trust store of JKS or PKCS12 trusts. As in Java, one that has its key there is trusted, too."""
+    if data.startswith(MAGIC):
+        store = _java(config, _TRUST_STORE, data, password)
+        own = [entry.chain[0] for entry in store.private_keys if entry.chain]
+        return [_pem_certificate(each) for each in (*own, *store.trusted_certificates)]
+    found = _pkcs12(config, _TRUST_STORE, data, password)
+    with_key = [] if found.cert is None else [found.cert]
+    return [_pem_of(each.certificate) for each in (*with_key, *found.additional_certs)]
+
+
+def _java(config: ListenerConfig, store: str, data: bytes, password: str | None) -> JavaKeyStore:
+    """What is in a file of JKS."""
+    try:
+        return read_java_key_store(data, password)
+    except JavaKeyStoreError as error:
+        raise config.invalid(f"{store}.location", f"a whole store of JKS ({error})") from error
+    except WrongPassword as error:
+        allowed = f"the password of {config[f'{store}.location']}, unless the file has been altered"
+        raise config.invalid(f"{store}.password", allowed) from error
+
+
 def _pkcs12(config: ListenerConfig, store: str, data: bytes, password: str | None) -> PKCS12KeyAndCertificates:
     """What is in a file of PKCS12."""
     location = config[f"{store}.location"]
-    if data.startswith(_JKS_MAGIC):
-        command = f"keytool -importkeystore -srckeystore {location} -destkeystore {location}.p12 -deststoretype PKCS12"
-        raise config.invalid(f"{store}.location", f"a file of PKCS12 or PEM, not of Java's own format; convert it: {command}")
+    if data.startswith(JCEKS_MAGIC):
+        command = f"keytool -importkeystore -srcstoretype JCEKS -srckeystore {location} -deststoretype PKCS12"
+        allowed = f"a file of JKS, PKCS12 or PEM, not of JCEKS; convert it: {command} -destkeystore {location}.p12"
+        raise config.invalid(f"{store}.location", allowed)
+    if not data.startswith(_DER_SEQUENCE):
+        kind = config.key(f"{store}.type")
+        raise config.invalid(f"{store}.location", f"a store of JKS or PKCS12, unless {kind} says otherwise")
     try:
         from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12
     except ImportError as error:
@@ -188,4 +243,8 @@ def _chain(own: Certificate, others: list[Certificate]) -> list[Certificate]:
 def _pem_of(certificate: Certificate) -> str:
     from cryptography.hazmat.primitives.serialization import Encoding
 
-    return certificate.public_bytes(Encoding.PEM).decode()
+    return _pem_certificate(certificate.public_bytes(Encoding.DER))
+
+
+def _pem_certificate(der: bytes) -> str:
+    return pem_block("CERTIFICATE", der)

@@ -1,5 +1,6 @@
 """PEM: blocks of base64 between BEGIN and END, as files have them, and as one line of a server.properties does."""
 
+import base64
 import re
 from dataclasses import dataclass, field
 from typing import Final
@@ -34,6 +35,11 @@ class PemBlock:
 def pem_blocks(text: str) -> list[PemBlock]:
     """All blocks in ``text``, whatever is between them. Spaces may stand for ends of lines."""
     return [PemBlock(label, _in_lines(label, body)) for label, body in _BLOCK.findall(text)]
+
+
+def pem_block(label: str, der: bytes) -> str:
+    """One block of these bytes, in lines."""
+    return _in_lines(label, base64.b64encode(der).decode())
 
 
 def _in_lines(label: str, body: str) -> str:

@@ -12,6 +12,7 @@ from odradek.broker.config.definitions import InvalidConfig
 from odradek.broker.security.key_stores import load_key_store
 from odradek.broker.security.pem import pem_blocks
 from odradek.broker.security.tls_context import client_context, server_context
+from tests.java_key_stores import java_key_store, key_entry
 from tests.tls import HOSTS, PASSWORD
 
 SECRET = "a-secret-password"
@@ -84,11 +85,17 @@ def test_a_store_of_every_form_serves_and_trusts(certificates, form):
 
 
 @pytest.mark.skipif(shutil.which("keytool") is None, reason="there is no Java")
-def test_stores_of_keytool_are_read_and_those_of_its_older_format_are_to_be_converted(certificates, tmp_path):
+@pytest.mark.parametrize("kind", ["PKCS12", "JKS"])
+def test_stores_of_keytool_are_read(certificates, tmp_path, kind):
     def keytool(*arguments):
-        subprocess.run(["keytool", *map(str, arguments), "-storepass", PASSWORD], check=True, capture_output=True)
+        command = ["keytool", *map(str, arguments), "-storepass", PASSWORD, "-storetype", kind]
+        subprocess.run([*command, *own_password], check=True, capture_output=True)
+
+    # As keytool of old had it, the key of a JKS store has a password of its own.
+    own_password = []
 
     keytool("-importcert", "-noprompt", "-alias", "ca", "-file", certificates.path("ca.pem"), "-keystore", tmp_path / "trusted")
+    own_password = ["-keypass", SECRET] if kind == "JKS" else []
     keytool(
         "-genkeypair",
         "-alias",
@@ -107,15 +114,12 @@ def test_stores_of_keytool_are_read_and_those_of_its_older_format_are_to_be_conv
         "keystore_type": None,
         "keystore_location": str(tmp_path / "kept"),
         "truststore_location": str(tmp_path / "trusted"),
+        "key_password": SECRET if kind == "JKS" else None,
     }
     context = server(certificates, client_auth="required", **stores)
     client = certificates.client_context("orders")
     client.check_hostname, client.verify_mode = False, ssl.CERT_NONE
     assert meets(context, client)[0] == "orders"
-    keytool("-importcert", "-noprompt", "-file", certificates.path("ca.pem"), "-keystore", tmp_path / "old", "-storetype", "JKS")
-    with pytest.raises(InvalidConfig) as refusal:
-        server(certificates, truststore_type="JKS", truststore_location=str(tmp_path / "old"), truststore_password=PASSWORD)
-    assert f"keytool -importkeystore -srckeystore {tmp_path / 'old'}" in refusal.value.allowed
 
 
 def test_configs_of_a_listener_stand_before_the_brokers(certificates):
@@ -243,8 +247,12 @@ def test_the_key_of_the_listener_is_told_where_that_is_wrong(certificates):
     assert refusal.value.key == name
 
 
-def test_pem_is_served_without_cryptography_and_pkcs12_says_what_to_do(certificates):
+def test_pem_and_jks_are_served_without_cryptography_and_pkcs12_says_what_to_do(certificates):
     """In a process that cannot import it."""
+    store = java_key_store([key_entry(certificates.broker, PASSWORD)], PASSWORD)
+    java = certificates.settings(
+        keystore_type="JKS", keystore_location=broken_file(certificates, "without.jks", store), keystore_password=PASSWORD
+    )
     stores = certificates.settings(
         keystore_type="PKCS12", keystore_location=certificates.path("broker.p12"), keystore_password=PASSWORD
     )
@@ -254,6 +262,7 @@ sys.modules["cryptography"] = None
 from odradek.broker.config.broker_config import load
 from odradek.broker.security.tls_context import server_context
 server_context(load(None, {certificates.settings()!r}).listener_config("SSL"))
+server_context(load(None, {java!r}).listener_config("SSL"))
 try:
     server_context(load(None, {stores!r}).listener_config("SSL"))
 except Exception as error:
