@@ -80,10 +80,12 @@ def _protocol(properties: Mapping[str, str]) -> str:
 def _tls(properties: Mapping[str, str]) -> ssl.SSLContext:
     """Raises InvalidConfig."""
     from odradek.broker.config.broker_config import load
+    from odradek.broker.security.key_stores import load_key_store
     from odradek.broker.security.tls_context import client_context
 
     chosen = {name: value for name, value in properties.items() if name.startswith("ssl.")}
-    return client_context(load(None, chosen).listener_config("SSL"))
+    config = load(None, chosen).listener_config("SSL")
+    return client_context(config, load_key_store(config))
 
 
 def _login(properties: Mapping[str, str]) -> Login:

@@ -45,9 +45,6 @@ _BY_REASON = {
         security.providers ssl.engine.factory.class ssl.keymanager.algorithm ssl.provider ssl.secure.random.implementation
         ssl.trustmanager.algorithm
     """,
-    "a key store that is loaded again may name another subject": """
-        ssl.allow.dn.changes ssl.allow.san.changes
-    """,
     "there is no remote storage": """
         follower.fetch.last.tiered.offset.enable* remote.fetch.max.wait.ms* remote.list.offsets.request.timeout.ms*
         remote.log.index.file.cache.total.size.bytes* remote.log.index.file.cache.ttl.ms

@@ -4,7 +4,7 @@ What this module says of stores is what ``security`` does with them. A config of
 ``ignored``.
 """
 
-from odradek.broker.config.definitions import LIST, PASSWORD, STRING, ConfigDefinition
+from odradek.broker.config.definitions import BOOLEAN, LIST, PASSWORD, STRING, ConfigDefinition
 from odradek.broker.config.validators import Entries, OneOf
 
 _Config = ConfigDefinition
@@ -85,6 +85,23 @@ SSL = (
         "DEFAULT",
         "How the distinguished name of a client's certificate becomes the name of its principal: DEFAULT, or "
         "RULE:pattern/replacement/[LU], separated by commas; the first that matches.",
+        None,
+        "low",
+    ),
+    _Config(
+        "ssl.allow.dn.changes",
+        BOOLEAN,
+        False,
+        "Whether a key store that is loaded while the broker runs may have a certificate of another subject.",
+        None,
+        "low",
+    ),
+    _Config(
+        "ssl.allow.san.changes",
+        BOOLEAN,
+        False,
+        "Whether a key store that is loaded while the broker runs may have a certificate without some of the hosts, and other "
+        "alternative names, of the former one.",
         None,
         "low",
     ),

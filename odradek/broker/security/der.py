@@ -1,4 +1,10 @@
-"""DER (X.690), as certificates and private keys are written: each value is a tag, a length, and content."""
+"""DER (X.690): each value is a tag, a length, and content. Certificates and private keys are written so.
+
+    Certificate ::= SEQUENCE { tbsCertificate, signatureAlgorithm, signature }
+    tbsCertificate ::= SEQUENCE { [0] version OPTIONAL, serialNumber, signature, issuer, validity, subject, key, ... }
+
+Left out: tags of more than one octet, and lengths that only BER has.
+"""
 
 from collections.abc import Iterator
 from typing import Final
@@ -27,11 +33,7 @@ def der_values(data: bytes) -> Iterator[tuple[int, bytes, bytes]]:
 
 
 def certificate_fields(certificate: bytes) -> list[tuple[int, bytes]]:
-    """The (tag, content) of what is signed in a DER certificate, from the serial number on. IndexError or ValueError.
-
-    Certificate ::= SEQUENCE { tbsCertificate, signatureAlgorithm, signature }
-    tbsCertificate ::= SEQUENCE { [0] version OPTIONAL, serialNumber, signature, issuer, validity, subject, key, ... }
-    """
+    """The (tag, content) of the fields of a certificate's tbsCertificate, from the serial number on. IndexError or ValueError."""
     [(_, whole, _), *_] = der_values(certificate)
     [(_, signed, _), *_] = der_values(whole)
     fields = [(tag, content) for tag, content, _ in der_values(signed)]

@@ -4,6 +4,7 @@ A certificate is DER. Its subject is a sequence of relative names, the least spe
 attribute's type and value. They are written from the last to the first.
 """
 
+import unicodedata
 from typing import Final
 
 from odradek.broker.security.der import OBJECT_ID, SEQUENCE, certificate_fields, der_values
@@ -22,6 +23,8 @@ _KEYWORDS: Final = {
 }
 # The tags of strings: UTF8String, PrintableString, T61String, IA5String, GeneralString, BMPString. Java reads them all as UTF-8.
 _STRINGS: Final = frozenset({0x0C, 0x13, 0x14, 0x16, 0x1B, 0x1E})
+# UTF8String and PrintableString, in which case and spaces make no other subject.
+_FOLDED: Final = frozenset({0x0C, 0x13})
 _SPECIALS: Final = frozenset(',=+<>#;"\\')
 _BLANKS: Final = " \r"
 
@@ -38,6 +41,17 @@ def subject_of(certificate: bytes) -> str:
     return ",".join(reversed(relative_names))
 
 
+def canonical_subject(certificate: bytes) -> tuple[frozenset[tuple[str, str]], ...]:
+    """The subject to compare: as in Java, without regard to case and spaces. ValueError for other bytes."""
+    try:
+        return tuple(
+            frozenset(_canonical(pair) for _, pair, _ in der_values(relative_name))
+            for _, relative_name, _ in der_values(_subject(certificate))
+        )
+    except IndexError as error:
+        raise ValueError("this is no certificate") from error
+
+
 def _subject(certificate: bytes) -> bytes:
     """The encoded relative names. IndexError or ValueError for other bytes."""
     tag, subject = certificate_fields(certificate)[4]
@@ -47,13 +61,25 @@ def _subject(certificate: bytes) -> bytes:
 
 
 def _attribute(pair: bytes) -> str:
-    (kind, object_id, _), (tag, content, encoded) = der_values(pair)
-    if kind != OBJECT_ID:
-        raise ValueError("an attribute has no type")
-    number = _dotted(object_id)
+    number, tag, content, encoded = _parts(pair)
     if number not in _KEYWORDS or tag not in _STRINGS:
         return f"{_KEYWORDS.get(number, number)}=#{encoded.hex()}"
     return f"{_KEYWORDS[number]}={_escaped(content.decode(errors='replace'))}"
+
+
+def _canonical(pair: bytes) -> tuple[str, str]:
+    number, tag, content, encoded = _parts(pair)
+    if number not in _KEYWORDS or tag not in _FOLDED:
+        return number, f"#{encoded.hex()}"
+    return number, " ".join(unicodedata.normalize("NFKD", content.decode(errors="replace")).lower().split())
+
+
+def _parts(pair: bytes) -> tuple[str, int, bytes, bytes]:
+    """The number of an attribute's type; its value's tag, content, and whole encoding."""
+    (kind, object_id, _), (tag, content, encoded) = der_values(pair)
+    if kind != OBJECT_ID:
+        raise ValueError("an attribute has no type")
+    return _dotted(object_id), tag, content, encoded
 
 
 def _dotted(object_id: bytes) -> str:

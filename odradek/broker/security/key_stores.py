@@ -47,6 +47,11 @@ class KeyStore:
     key: str = field(repr=False)
     is_encrypted: bool
 
+    @property
+    def certificate(self) -> bytes:
+        """The broker's own certificate, in DER."""
+        return pem_blocks(self.chain)[0].der
+
 
 def load_key_store(config: ListenerConfig) -> KeyStore | None:
     """The key store of a listener; None where it has none. Raises InvalidConfig."""
@@ -58,6 +63,14 @@ def load_key_store(config: ListenerConfig) -> KeyStore | None:
             raise config.invalid(name, "set: a key and a certificate chain go together")
     _check_inline(config, _KEY_STORE, "ssl.keystore.key")
     return _key_store_of(config, pem_blocks(chain), pem_blocks(key), "ssl.keystore.certificate.chain", "ssl.keystore.key")
+
+
+def load_server_key_store(config: ListenerConfig) -> KeyStore:
+    """The key store of a listener, which has one. Raises InvalidConfig."""
+    key_store = load_key_store(config)
+    if key_store is None:
+        raise config.invalid("ssl.keystore.location", "set: an SSL listener needs a certificate and its private key")
+    return key_store
 
 
 def load_trust_store(config: ListenerConfig) -> str | None:

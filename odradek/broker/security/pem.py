@@ -22,6 +22,11 @@ class PemBlock:
         return self.label in ("CERTIFICATE", "X509 CERTIFICATE", "TRUSTED CERTIFICATE")
 
     @property
+    def der(self) -> bytes:
+        """What is between its first line and its last, without headers."""
+        return base64.b64decode("".join(line for line in self.text.split("\n")[1:-2] if ":" not in line))
+
+    @property
     def is_private_key(self) -> bool:
         """Whether it is a private key, in any of the forms that there are."""
         return self.label.endswith("PRIVATE KEY")

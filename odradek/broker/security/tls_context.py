@@ -13,12 +13,13 @@ import warnings
 from typing import TYPE_CHECKING, Final
 
 from odradek.broker.security.cipher_suites import TLS_1_3_SUITES, openssl_name
-from odradek.broker.security.key_stores import KeyStore, load_key_store, load_trust_store
+from odradek.broker.security.key_stores import load_trust_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from odradek.broker.config.listener_config import ListenerConfig
+    from odradek.broker.security.key_stores import KeyStore
 
 _VERSIONS: Final = {
     "TLSv1": (ssl.TLSVersion.TLSv1, ssl.OP_NO_TLSv1),
@@ -29,12 +30,9 @@ _VERSIONS: Final = {
 _CLIENT_AUTH: Final = {"required": ssl.CERT_REQUIRED, "requested": ssl.CERT_OPTIONAL, "none": ssl.CERT_NONE}
 
 
-def server_context(config: ListenerConfig) -> ssl.SSLContext:
-    """What the listener's clients meet. Raises InvalidConfig."""
+def server_context(config: ListenerConfig, key_store: KeyStore) -> ssl.SSLContext:
+    """What the listener's clients meet. ``key_store`` is the one that ``config`` names. Raises InvalidConfig."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    key_store = load_key_store(config)
-    if key_store is None:
-        raise config.invalid("ssl.keystore.location", "set: an SSL listener needs a certificate and its private key")
     _set_up(context, config, key_store)
     context.verify_mode = _CLIENT_AUTH[config["ssl.client.auth"]]
     # As with Java's: no client has a use for it, and it costs the broker more than the client.
@@ -42,11 +40,11 @@ def server_context(config: ListenerConfig) -> ssl.SSLContext:
     return context
 
 
-def client_context(config: ListenerConfig) -> ssl.SSLContext:
-    """What a broker meets others with that have this listener. Raises InvalidConfig."""
+def client_context(config: ListenerConfig, key_store: KeyStore | None) -> ssl.SSLContext:
+    """What a broker meets others with that have this listener. ``key_store`` is as above. Raises InvalidConfig."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = config["ssl.endpoint.identification.algorithm"] == "https"
-    _set_up(context, config, load_key_store(config))
+    _set_up(context, config, key_store)
     return context
 
 
@@ -63,7 +61,7 @@ def _set_up(context: ssl.SSLContext, config: ListenerConfig, key_store: KeyStore
         context.load_verify_locations(cadata=trusted)
     except ssl.SSLError as error:
         name = "ssl.truststore.location" if config["ssl.truststore.certificates"] is None else "ssl.truststore.certificates"
-        raise config.invalid(name, f"certificates that can be read ({_reason(error)})") from error
+        raise config.invalid(name, f"certificates that can be read ({reason_of(error)})") from error
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
 
 
@@ -114,8 +112,8 @@ def _present(context: ssl.SSLContext, config: ListenerConfig, key_store: KeyStor
             if error.reason == "KEY_VALUES_MISMATCH":
                 raise config.invalid(name, "a certificate of the private key") from error
             if key_store.is_encrypted:
-                raise config.invalid("ssl.key.password", f"the password of the private key ({_reason(error)})") from error
-            raise config.invalid(name, f"a certificate and a private key that can be used ({_reason(error)})") from error
+                raise config.invalid("ssl.key.password", f"the password of the private key ({reason_of(error)})") from error
+            raise config.invalid(name, f"a certificate and a private key that can be used ({reason_of(error)})") from error
         except (OSError, ValueError) as error:
             raise config.invalid(name, f"a certificate and a private key that can be used ({error})") from error
 
@@ -137,5 +135,6 @@ def _as_file(text: str) -> Iterator[str]:
         yield file.name
 
 
-def _reason(error: ssl.SSLError) -> str:
+def reason_of(error: ssl.SSLError) -> str:
+    """OpenSSL's words for it."""
     return (error.reason or str(error)).replace("_", " ").lower()

@@ -1,20 +1,24 @@
 """The SSL listeners of a server: the context that their clients meet, and who a client is by its certificate.
 
 Stores are loaded before anything is bound, and again when a broker's dynamic configs have been altered, if a config or a file is
-another one than before (KIP-226). Connections that are open stay as they are.
+another one than before (KIP-226). A key store for other names takes their place only where that is allowed, and one that brokers
+could not connect with never does. At a start both may: what was altered before then has been allowed. Connections that are open
+stay as they are.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from odradek.broker.config.endpoints import TLS_PROTOCOLS, security_protocols
+from odradek.broker.config.endpoints import TLS_PROTOCOLS, inter_broker_listener, security_protocols
 from odradek.broker.config.listener_config import ListenerConfig
 from odradek.broker.context import ANONYMOUS
 from odradek.broker.logging import log
 from odradek.broker.security.distinguished_name import subject_of
-from odradek.broker.security.key_stores import store_files
+from odradek.broker.security.key_store_change import check_key_store_change
+from odradek.broker.security.key_stores import load_server_key_store, store_files
 from odradek.broker.security.principal_mapping import PrincipalMapper
+from odradek.broker.security.tls_between import check_connects, connecting_context
 from odradek.broker.security.tls_context import server_context
 
 if TYPE_CHECKING:
@@ -32,21 +36,33 @@ _RECEIVED_BYTES: Final = 256 * 1024
 class TlsListener:
     """What is in force for one listener. Raises InvalidConfig.
 
+    ``former`` is what it takes the place of, and ``is_between`` whether brokers connect to each other by this listener.
     ``received`` is where the ciphertext of all its connections goes: the loop reads for one at a time, and OpenSSL has it then.
     Another server may have a loop in another thread, and so has a buffer of its own.
     """
 
-    def __init__(self, config: ListenerConfig) -> None:
+    def __init__(self, config: ListenerConfig, *, is_between: bool, former: TlsListener | None = None) -> None:
         self.received: Final = memoryview(bytearray(_RECEIVED_BYTES))
         # First: a file that changes meanwhile is loaded once more.
         self.files = store_files(config)
         self.values = config.ssl_values()
-        self.context: ssl.SSLContext = server_context(config)
+        self._key_store = load_server_key_store(config)
+        self.context: ssl.SSLContext = server_context(config, self._key_store)
+        self._connecting = connecting_context(config, self._key_store) if is_between else None
+        self._check_beside(self if former is None else former, config)
         try:
             self._mapper = PrincipalMapper(config["ssl.principal.mapping.rules"])
         except ValueError as error:
             allowed = f"DEFAULT, or a list of RULE:pattern/replacement/[LU] ({error})"
             raise config.invalid("ssl.principal.mapping.rules", allowed) from error
+
+    def _check_beside(self, former: TlsListener, config: ListenerConfig) -> None:
+        """Raise InvalidConfig where the stores do not go with those of ``former``."""
+        if former is not self:
+            check_key_store_change(config, former._key_store, self._key_store)
+        for server, connecting in ((former.context, self._connecting), (self.context, former._connecting)):
+            if connecting is not None:
+                check_connects(config, server, connecting)
 
     def is_as_it_was(self, config: ListenerConfig) -> bool:
         """Whether configs and files are those that were loaded."""
@@ -65,7 +81,10 @@ class TlsListeners:
         self._config = config
         protocols = security_protocols(config)
         names = [endpoint.name for endpoint in endpoints if protocols.get(endpoint.name) in TLS_PROTOCOLS]
-        self._listeners = {name: TlsListener(config.listener_config(name)) for name in names}
+        self._between = inter_broker_listener(config)
+        # Before, those in force are of the static configuration, and nobody has met them.
+        self._is_started = False
+        self._listeners = {name: self._loaded(config.listener_config(name)) for name in names}
 
     def __contains__(self, name: str) -> bool:
         return name in self._listeners
@@ -78,20 +97,27 @@ class TlsListeners:
         for name, listener in self._listeners.items():
             config = ListenerConfig(name, values, texts)
             if listener.values != config.ssl_values():
-                TlsListener(config)
+                self._loaded(config, listener)
 
     def reload(self) -> None:
-        """Load what is not as it was; a listener whose stores cannot be loaded goes on with those that it has."""
+        """Load what is not as it was; a listener whose stores cannot be loaded goes on with those that it has.
+
+        The first time is at the start, when the overrides that are kept are laid over the static configuration.
+        """
         for name, listener in self._listeners.items():
             config = self._config.listener_config(name)
             if listener.is_as_it_was(config):
                 continue
             try:
-                self._listeners[name] = TlsListener(config)
+                self._listeners[name] = self._loaded(config, listener if self._is_started else None)
             except Exception as error:  # noqa: BLE001  whatever is in a file, the broker goes on
                 _tell_kept(name, error)
             else:
                 log.info("stores loaded again", listener=name)
+        self._is_started = True
+
+    def _loaded(self, config: ListenerConfig, former: TlsListener | None = None) -> TlsListener:
+        return TlsListener(config, is_between=config.listener == self._between, former=former)
 
 
 def _tell_kept(name: str, error: Exception | InvalidConfig) -> None:

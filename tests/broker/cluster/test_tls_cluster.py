@@ -74,10 +74,9 @@ def test_brokers_replicate_by_tls_alone_and_trust_no_strangers(cluster, certific
         assert leader.produce(topic, b"by TLS").error_code == 0
         found = leader.call(ApiKey.FETCH, 12, **fetch_fields(topic, 0)).responses[0].partitions[0]
         assert (found.high_watermark, sorted(partition.isr_nodes)) == (1, [1, 2])
-    stranger = make(
-        3,
-        **{"ssl.truststore.location": certificates.path("strangers.pem"), "initial.broker.registration.timeout.ms": 1500},
-    )
+    own = {"keystore": "stray.pem", "truststore": "strangers.pem"}
+    stores = {f"ssl.{store}.location": certificates.path(name) for store, name in own.items()}
+    stranger = make(3, **stores, **{"initial.broker.registration.timeout.ms": 1500})
     stranger.spawn()
     assert stranger.wait_ended(20) != 0
     assert "certificate" in stranger.stderr.lower()

@@ -7,7 +7,7 @@ import pytest
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from tests.broker.network.test_tls import is_served
-from tests.tls import TlsClient
+from tests.tls import HOSTS, TlsClient
 
 BROKER = 4
 SET = 0
@@ -50,19 +50,20 @@ def serial(client):
 def test_a_key_store_that_is_told_again_is_loaded_from_its_file(tls_broker, certificates, own):
     context = certificates.client_context()
     with TlsClient(tls_broker, context) as before:
-        certificates.write("renewed", certificates.authority.issue("renewed", ["localhost", "127.0.0.1"]))
+        certificates.write("renewed", certificates.authority.issue("broker", HOSTS))
         path = own("own.pem", "renewed.pem")
         # The file alone changes nothing.
         with TlsClient(tls_broker, context) as client:
             assert serial(client) == serial(before)
         assert alter(before, KEY_STORE=path) == (ErrorCode.NONE, None)
         with TlsClient(tls_broker, context) as client:
-            assert serial(client) != serial(before)
+            renewed = serial(client)
+            assert renewed != serial(before)
             assert is_served(client)
         assert is_served(before)
     tls_broker.restart()
     with TlsClient(tls_broker, context) as client:
-        assert client.socket.getpeercert()["subject"] == ((("commonName", "renewed"),),)
+        assert serial(client) == renewed
 
 
 def test_a_trust_store_that_is_altered_lets_others_in(tls_broker, certificates):
@@ -83,6 +84,9 @@ def test_a_store_that_cannot_be_loaded_is_refused_and_the_old_one_stays(tls_brok
         code, message = alter(client, KEY_STORE=certificates.path("ca.pem"))
         assert code == ErrorCode.INVALID_REQUEST
         assert "a private key" in message
+        code, message = alter(client, KEY_STORE=certificates.path("orders.pem"))
+        assert code == ErrorCode.INVALID_REQUEST
+        assert "ssl.allow.dn.changes" in message
         with TlsClient(tls_broker, certificates.client_context()) as other:
             assert serial(other) == serial(client)
 

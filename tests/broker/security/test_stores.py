@@ -9,7 +9,7 @@ import pytest
 
 from odradek.broker.config.broker_config import load
 from odradek.broker.config.definitions import InvalidConfig
-from odradek.broker.security.key_stores import load_key_store
+from odradek.broker.security.key_stores import load_key_store, load_server_key_store
 from odradek.broker.security.pem import pem_blocks
 from odradek.broker.security.tls_context import client_context, server_context
 from tests.java_key_stores import java_key_store, key_entry
@@ -26,7 +26,13 @@ def server(certificates, **ssl_configs):
             settings.pop(f"ssl.{name.replace('_', '.')}", None)
     config = load(None, {"listeners": "SSL://127.0.0.1:0", **settings})
     assert config.warnings == ()
-    return server_context(config.listener_config("SSL"))
+    return context_of(config)
+
+
+def context_of(config, listener="SSL"):
+    """Of a listener of a broker."""
+    config = config.listener_config(listener)
+    return server_context(config, load_server_key_store(config))
 
 
 def meets(context, client, host="localhost"):
@@ -133,7 +139,7 @@ def test_configs_of_a_listener_stand_before_the_brokers(certificates):
     }
     config = load(None, settings)
     assert config.warnings == ()
-    first, second = (server_context(config.listener_config(name)) for name in ("SSL", "SECOND"))
+    first, second = (context_of(config, name) for name in ("SSL", "SECOND"))
     assert meets(first, certificates.client_context(trusted="strangers")) == [None, "stray"]
     assert meets(second, certificates.client_context("orders")) == ["orders", "broker"]
 
@@ -151,7 +157,8 @@ def test_a_broker_that_connects_to_another_wants_its_host_unless_told_otherwise(
 
     def client(**ssl_configs):
         config = load(None, {"listeners": "SSL://:0", **certificates.settings(**ssl_configs)})
-        return client_context(config.listener_config("SSL"))
+        config = config.listener_config("SSL")
+        return client_context(config, load_key_store(config))
 
     with pytest.raises(ssl.SSLCertVerificationError, match="localhost"):
         meets(context, client())
@@ -243,7 +250,7 @@ def test_the_key_of_the_listener_is_told_where_that_is_wrong(certificates):
     name = "listener.name.ssl.ssl.keystore.location"
     config = load(None, {"listeners": "SSL://:0", **certificates.settings(), name: "/nowhere.pem"})
     with pytest.raises(InvalidConfig) as refusal:
-        server_context(config.listener_config("SSL"))
+        context_of(config)
     assert refusal.value.key == name
 
 
@@ -260,11 +267,15 @@ def test_pem_and_jks_are_served_without_cryptography_and_pkcs12_says_what_to_do(
 import sys
 sys.modules["cryptography"] = None
 from odradek.broker.config.broker_config import load
+from odradek.broker.security.key_stores import load_server_key_store
 from odradek.broker.security.tls_context import server_context
-server_context(load(None, {certificates.settings()!r}).listener_config("SSL"))
-server_context(load(None, {java!r}).listener_config("SSL"))
+def context_of(config):
+    config = config.listener_config("SSL")
+    server_context(config, load_server_key_store(config))
+context_of(load(None, {certificates.settings()!r}))
+context_of(load(None, {java!r}))
 try:
-    server_context(load(None, {stores!r}).listener_config("SSL"))
+    context_of(load(None, {stores!r}))
 except Exception as error:
     print(error)
 """

@@ -6,6 +6,7 @@ import pytest
 
 from odradek.broker.config.broker_config import load
 from odradek.broker.config.definitions import InvalidConfig
+from odradek.broker.security.key_stores import load_key_store
 from odradek.broker.security.tls_context import client_context
 from tests.broker.security.test_stores import broken_file, meets, server
 from tests.java_key_stores import PROTECTION, Key, java_key_store, key_entry, trusted_entry
@@ -64,7 +65,8 @@ def test_stores_of_jks_serve_and_trust(stores, ssl_configs):
 
 def test_a_client_shows_and_trusts_by_stores_of_jks(stores):
     settings = stores.java_settings(keystore_location=stores.path("orders.jks"))
-    client = client_context(load(None, settings).listener_config("SSL"))
+    config = load(None, settings).listener_config("SSL")
+    client = client_context(config, load_key_store(config))
     assert meets(java_server(stores, client_auth="required"), client) == ["orders", "broker"]
 
 
