@@ -184,6 +184,15 @@ def test_at_a_start_stores_that_were_altered_before_take_the_place_of_the_files(
         alter(config, keystore_location=issued.path("broker.pem"))
 
 
+def test_at_a_start_a_broker_connects_with_stores_that_were_altered_before(issued):
+    config = load(None, {"listeners": "SSL://:0", **issued.settings()})
+    client = TlsClient(config, "SSL")
+    client.context()
+    config.override({"listener.name.ssl.ssl.keystore.location": issued.path("other.pem")})
+    context = listening(issued, **issued.settings(client_auth="required"))[1]["SSL"].context
+    assert meets(context, client.context()) == ["other", "broker"]
+
+
 def test_brokers_have_to_be_able_to_connect_with_the_stores_of_the_listener_between_them(issued):
     strangers = issued.settings(truststore_location=issued.path("strangers.pem"))
     listening(issued, **strangers)
@@ -193,16 +202,26 @@ def test_brokers_have_to_be_able_to_connect_with_the_stores_of_the_listener_betw
     listening(issued, **issued.settings(keystore_location=issued.path("elsewhere.pem"), client_auth="required"), **BETWEEN)
 
 
+@pytest.mark.parametrize(
+    ("client_auth", "stores"),
+    [
+        # Those in force do not trust the new certificate, as a server's or as a client's.
+        ("none", {"keystore": "strange.pem", "truststore": "both.pem"}),
+        ("required", {"keystore": "strange.pem", "truststore": "both.pem"}),
+        # The new ones do not trust the certificate in force.
+        ("none", {"truststore": "strange-ca.pem"}),
+        ("required", {"truststore": "strange-ca.pem"}),
+    ],
+)
+def test_stores_with_which_a_broker_could_not_connect_to_the_others_are_refused(issued, client_auth, stores):
+    config, _ = listening(issued, **issued.settings(client_auth=client_auth), **BETWEEN)
+    with pytest.raises(InvalidConfig, match="trust each other"):
+        alter(config, **{f"{store}_location": issued.path(name) for store, name in stores.items()})
+
+
 def test_stores_between_brokers_are_altered_in_steps_in_which_each_trusts_the_others(issued):
     config, listeners = listening(issued, **issued.settings(client_auth="required"), **BETWEEN)
     old, both, new = (issued.path(f"{name}.pem") for name in ("broker", "both", "strange"))
-    for stores in (
-        {"keystore_location": new},
-        {"truststore_location": issued.path("strange-ca.pem")},
-        {"keystore_location": new, "truststore_location": both},
-    ):
-        with pytest.raises(InvalidConfig, match="trust each other"):
-            alter(config, **stores)
     for stores in (
         {"keystore_location": old, "truststore_location": both},
         {"keystore_location": new, "truststore_location": both},
