@@ -299,7 +299,13 @@ class Broker:
 
             acls = AclPublisher(self.authorization.authorizer.acls, self.controller.image)
             self.controller.subscribe(acls, PublishingOrder.ACLS)
-        self.auto_topic_creation = AutoTopicCreation(self.controller, self.config["num.partitions"], self.slices)
+        self.auto_topic_creation = AutoTopicCreation(
+            self.controller,
+            self.config["num.partitions"],
+            self.slices,
+            take_of=self.quotas.take_of,
+            line_limit=self.line_limit,
+        )
         self.group_commit = storage.group_commit
         self.partition_directories = storage.partition_directories
         self.cluster_id = storage.cluster_id

@@ -8,7 +8,7 @@ from odradek.broker.cluster.directory_assignments import DirectoryAssignments
 from odradek.broker.cluster.metadata_source import MetadataSource
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.context import OwnSession, RequestContext
-from odradek.broker.metadata.decisions import NewTopic, TopicResult
+from odradek.broker.metadata.decisions import NewTopic, Take, TopicResult
 from odradek.broker.metadata.image import TOPIC_RESOURCE, MetadataImage
 from odradek.broker.metadata.internal_topics import replicated_internal_topic
 from odradek.broker.metadata.producer_ids import ProducerIdManager
@@ -70,7 +70,12 @@ class FollowedMetadata:
         """Part of ClusterMetadata."""
         self._source.subscribe(publisher, order)
 
-    def auto_create(self, names: Iterable[str]) -> Reply[list[TopicResult] | KafkaError]:
+    def auto_create(
+        self,
+        names: Iterable[str],
+        context: RequestContext | None = None,
+        take: Take | None = None,  # noqa: ARG002
+    ) -> Reply[list[TopicResult] | KafkaError]:
         """Part of ClusterMetadata. A topic that is created is in the image some time later."""
         wanted = [self._new_topic(name) for name in dict.fromkeys(names) if name not in self.image.topics]
         if not wanted:
@@ -78,7 +83,8 @@ class FollowedMetadata:
             reply.complete([])
             return reply
         request = CreateTopicsRequest(topics=[_creatable(topic) for topic in wanted], timeout_ms=_CREATE_TIMEOUT_MS)
-        context = RequestContext(ApiKey.CREATE_TOPICS, _CREATE_VERSION, 0, "auto-topic-creation", OwnSession("", _HERE))
+        if context is None:
+            context = RequestContext(ApiKey.CREATE_TOPICS, _CREATE_VERSION, 0, "auto-topic-creation", OwnSession("", _HERE))
         return self._forwarding.forward(context, request).then(_results)
 
     def ensure_internal_topic(self, name: str) -> Reply[Topic | KafkaError]:

@@ -57,7 +57,7 @@ def handle(
     else:
         # One that is asked for twice is told once.
         once = {(item.topic_id, item.name): item for item in request.topics}
-        refused = _create_missing(services, request)
+        refused = _create_missing(services, context, request)
         if any(_is_large(services, item) for item in request.topics):
             work = _named(services, context, request, list(once.values()), refused, operations)
             return answer_in_slices(services.slices, work)
@@ -152,14 +152,14 @@ def _requested(
     )
 
 
-def _create_missing(services: "ClusterServices", request: MetadataRequest) -> "Mapping[str, ErrorCode]":
+def _create_missing(services: "ClusterServices", context: RequestContext, request: MetadataRequest) -> "Mapping[str, ErrorCode]":
     """Have the topics created that are not there, where that is allowed; why some cannot be there, by name."""
     known = services.controller.image.topics
     missing = [item.name or "" for item in request.topics or () if item.topic_id is None and item.name not in known]
     if not missing:
         return {}
     if request.allow_auto_topic_creation and services.config["auto.create.topics.enable"]:
-        return services.auto_topic_creation.create(missing)
+        return services.auto_topic_creation.create(missing, context)
     refused: dict[str, ErrorCode] = {}
     for name in missing:
         try:

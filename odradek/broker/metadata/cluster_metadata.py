@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from typing import Protocol
 from uuid import UUID
 
-from odradek.broker.metadata.decisions import TopicResult
+from odradek.broker.context import RequestContext
+from odradek.broker.metadata.decisions import Take, TopicResult
 from odradek.broker.metadata.image import MetadataImage
 from odradek.broker.metadata.publishing import MetadataPublisher, PublishingOrder
 from odradek.broker.metadata.topic import Topic
@@ -31,8 +32,14 @@ class ClusterMetadata(Protocol):
     def subscribe(self, publisher: MetadataPublisher, order: PublishingOrder) -> None:
         """Tell ``publisher`` of every later change, when it is committed and in the image."""
 
-    def auto_create(self, names: Iterable[str]) -> Reply[list[TopicResult] | KafkaError]:
-        """Create those of ``names`` that are not there, with the broker's defaults, or as the coordinators want their own."""
+    def auto_create(
+        self, names: Iterable[str], context: RequestContext | None = None, take: Take | None = None
+    ) -> Reply[list[TopicResult] | KafkaError]:
+        """Create those of ``names`` that are not there, with the broker's defaults, or as the coordinators want their own.
+
+        ``context`` is the request that a client would have sent for it, None where the broker itself asks. ``take`` takes what
+        is created of the client's quota, if the controller is here; another controller does that by itself.
+        """
 
     def ensure_internal_topic(self, name: str) -> Reply[Topic | KafkaError]:
         """The internal topic ``name``, created if it is not there."""

@@ -17,6 +17,7 @@ from uuid import UUID
 
 from odradek.broker.config import BrokerConfig
 from odradek.broker.config.dynamic import ConfigView
+from odradek.broker.context import RequestContext
 from odradek.broker.logging import log as broker_log
 from odradek.broker.metadata import decisions
 from odradek.broker.metadata.decisions import NewPartitions, NewTopic, Take, TopicResult
@@ -143,10 +144,15 @@ class Controller:
         )
         return decision.results, [] if validate_only else decision.records
 
-    def auto_create(self, names: Iterable[str]) -> Reply[list[TopicResult] | KafkaError]:
-        """Create those of ``names`` that are not there, with the broker's defaults, or as the coordinators want their own."""
+    def auto_create(
+        self,
+        names: Iterable[str],
+        context: RequestContext | None = None,  # noqa: ARG002
+        take: Take | None = None,
+    ) -> Reply[list[TopicResult] | KafkaError]:
+        """Part of ClusterMetadata."""
         wanted = [self._internal_topic(name) if name in INTERNAL_TOPICS else NewTopic(name=name) for name in dict.fromkeys(names)]
-        return self._operate(lambda: _decided(self._deciding_on_topics(wanted, only_missing=True)))
+        return self._operate(lambda: _decided(self._deciding_on_topics(wanted, only_missing=True, take=take)))
 
     def _internal_topic(self, name: str) -> NewTopic:
         """What the coordinators want ``name`` to be."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from odradek.broker.config.broker_config import BrokerConfig
     from odradek.broker.context import RequestContext
     from odradek.broker.metadata.client_quotas import ClientQuotas
+    from odradek.broker.metadata.decisions import Take
     from odradek.broker.metadata.delta import MetadataDelta
     from odradek.broker.metadata.image import MetadataImage
     from odradek.broker.quotas.fetch_quota import FetchQuota
@@ -73,6 +74,11 @@ class QuotaSwitch:
     def mutation_quota(self, context: RequestContext) -> MutationQuota | None:
         """What a request that changes topics is held to."""
         return None if self.managers is None else self.managers.mutation_quota(context)
+
+    def take_of(self, context: RequestContext) -> Take | None:
+        """What such a request takes its client's tokens by."""
+        quota = self.mutation_quota(context)
+        return None if quota is None else quota.take
 
     def _look(self) -> None:
         has_quotas = not all(self._quotas.is_empty(key) for key in _KEYS)

@@ -47,6 +47,7 @@ def port(tmp_path_factory):
         with node:
             brokers.start()
             set_quota(brokers.ports[OTHER], "mutant", CONTROLLER_MUTATION_RATE, 10.0)
+            set_quota(brokers.ports[OTHER], "maker", CONTROLLER_MUTATION_RATE, 10.0)
             set_quota(brokers.ports[OTHER], "producer", PRODUCER_BYTE_RATE, 10_000.0)
             yield brokers.ports[OTHER]
     finally:
@@ -64,9 +65,9 @@ def set_quota(port, name, key, value):
         until(lambda: client.call(ApiKey.DESCRIBE_CLIENT_QUOTAS, 1, components=filters, strict=False).entries)
 
 
-def validate(client, partitions):
+def validate(client, partitions, client_id="mutant"):
     topic = {"name": "t", "num_partitions": partitions, "replication_factor": 1}
-    return client.call(ApiKey.CREATE_TOPICS, 7, client_id="mutant", topics=[topic], timeout_ms=5_000, validate_only=True)
+    return client.call(ApiKey.CREATE_TOPICS, 7, client_id=client_id, topics=[topic], timeout_ms=5_000, validate_only=True)
 
 
 def test_changes_over_the_quota_are_refused_and_the_broker_mutes_the_client(port):
@@ -79,6 +80,23 @@ def test_changes_over_the_quota_are_refused_and_the_broker_mutes_the_client(port
         assert 0 < told_ms(refused) <= 500
         assert validate(client, 1).topics[0].error_code == 0
         assert time.monotonic() - began_s > told_ms(refused) / 1_000 - 0.05
+
+
+def test_topics_that_are_created_by_themselves_are_held_to_the_quota_of_the_client_that_asks_for_them(port):
+    def told(client, client_id, name):
+        topics = [{"topic_id": None, "name": name}]
+        answer = client.call(ApiKey.METADATA, 12, client_id=client_id, topics=topics)
+        assert told_ms(answer) == 0
+        return answer.topics[0].error_code
+
+    with RawClient("127.0.0.1", port) as client:
+        # From then on the client owes for longer than the test takes.
+        assert validate(client, 9_000, "maker").topics[0].error_code == 0
+        assert told(client, "maker", "by-itself") == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        # The controller is asked for it after the other one.
+        until(lambda: told(client, "another", "a-witness") == ErrorCode.NONE)
+        assert told(client, "maker", "by-itself") == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        until(lambda: told(client, "another", "by-itself") == ErrorCode.NONE)
 
 
 def test_a_broker_of_a_cluster_holds_its_clients_to_their_rates(port):

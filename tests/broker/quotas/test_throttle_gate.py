@@ -241,6 +241,31 @@ def test_one_request_may_have_some_of_its_topics_refused(two_a_second):
     assert "c" not in two_a_second.controller.image.topics
 
 
+def test_topics_that_are_created_by_themselves_are_held_to_the_quota_and_their_client_is_not_throttled(two_a_second):
+    client = Client(two_a_second)
+
+    def told(*names):
+        answer = client.ask(ApiKey.METADATA, 12, topics=[{"topic_id": None, "name": name} for name in names])
+        assert (told_ms(answer), client.muted_ms) == (0, [])
+        return [topic.error_code for topic in answer.topics]
+
+    assert [topic.error_code for topic in create(client, 7, "a", partitions=5).topics] == [0]
+    assert told("b", "c") == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION] * 2
+    assert not {"b", "c"} & set(two_a_second.controller.image.topics)
+    two_a_second.clock.advance(1_000)
+    # One token is left, and each topic takes one.
+    assert told("b", "c", "d") == [0, 0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    # Others have as many as before.
+    assert create(Client(two_a_second, "other"), 7, "e", partitions=9).topics[0].error_code == 0
+
+
+def test_what_the_broker_creates_for_itself_takes_of_no_client_s_quota(two_a_second):
+    client = Client(two_a_second)
+    client.ask(ApiKey.FIND_COORDINATOR, 4, key_type=0, coordinator_keys=["group"])
+    assert "__consumer_offsets" in two_a_second.controller.image.topics
+    assert [topic.error_code for topic in create(client, 7, "a").topics] == [0]
+
+
 def test_an_older_client_creates_its_topics_and_is_throttled(two_a_second):
     client = Client(two_a_second)
     answer = create(client, 5, "a", partitions=10)
