@@ -5,15 +5,42 @@ from pathlib import Path
 
 from odradek.broker.config.broker_config import load
 from odradek.broker.config.definitions import InvalidConfig
-from odradek.broker.security.key_stores import load_server_key_store
+from odradek.broker.logging import log
+from odradek.broker.security.key_stores import load_server_key_store, store_files
 from odradek.broker.security.tls_context import server_context
 
 
-def server_context_of(path: Path, flag: str) -> ssl.SSLContext:
-    """What clients of the port meet. Raises InvalidConfig, which names the flag."""
-    configs = {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(path)}
-    try:
-        config = load(None, configs).listener_config("SSL")
-        return server_context(config, load_server_key_store(config))
-    except InvalidConfig as error:
-        raise InvalidConfig(flag, str(path), error.allowed) from error
+class CertificateFile:
+    """What clients of the port meet. The file is read again when the next of them comes, if it is another one than before.
+
+    Raises InvalidConfig, which names the flag. A port has one thread that accepts, which alone calls ``context``.
+    """
+
+    def __init__(self, path: Path, flag: str) -> None:
+        self._path = path
+        self._flag = flag
+        configs = {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(path)}
+        self._config = load(None, configs).listener_config("SSL")
+        # First: a file that changes meanwhile is read once more.
+        self._seen = store_files(self._config)
+        try:
+            self._context = self._read()
+        except InvalidConfig as error:
+            raise InvalidConfig(flag, str(path), error.allowed) from error
+
+    def context(self) -> ssl.SSLContext:
+        """For a new connection. A file that cannot be used is a line in the log, and what was read before stays in force."""
+        seen = store_files(self._config)
+        if seen != self._seen:
+            self._seen = seen
+            try:
+                self._context = self._read()
+            except Exception as error:  # noqa: BLE001  whatever is in a file, the port goes on
+                reason = error.allowed if isinstance(error, InvalidConfig) else str(error)
+                log.warn("certificate not read again: the one in force stays", path=str(self._path), needs=reason)
+            else:
+                log.info("certificate read again", path=str(self._path), of=self._flag)
+        return self._context
+
+    def _read(self) -> ssl.SSLContext:
+        return server_context(self._config, load_server_key_store(self._config))

@@ -297,9 +297,9 @@ async def _bind_metrics(broker: "Broker", flags: "Metrics") -> "MetricsEndpoint"
 
     context = None
     if flags.certificate is not None:
-        from odradek.cli.certificate_file import server_context_of
+        from odradek.cli.certificate_file import CertificateFile
 
-        context = server_context_of(flags.certificate, "--metrics-certificate")
+        context = CertificateFile(flags.certificate, "--metrics-certificate").context
     host = flags.host
     if host is None:
         host = parse_endpoints("listeners", broker.config["listeners"])[0].host

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from odradek.broker.config.definitions import InvalidConfig
 from odradek.broker.logging import lines_to, log
 from odradek.broker.metadata.metadata_log import MetadataUnreadable
-from odradek.cli.certificate_file import server_context_of
+from odradek.cli.certificate_file import CertificateFile
 from odradek.cli.control_options import Control
 from odradek.cli.process import FAILED, cannot_start, on_stop_signal, raise_open_files_limit, tell
 from odradek.cli.serve import ready_line
@@ -27,7 +27,7 @@ async def serve_controlled(settings: Mapping[str, str], rules: Iterable["Words"]
     from odradek.testing.threaded import Broker
 
     try:
-        context = None if control.certificate is None else server_context_of(control.certificate, "--control-certificate")
+        context = None if control.certificate is None else CertificateFile(control.certificate, "--control-certificate").context
     except InvalidConfig as error:
         return cannot_start(error)
     raise_open_files_limit()

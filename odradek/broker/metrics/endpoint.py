@@ -20,6 +20,7 @@ from odradek.broker.metrics.table import read_all
 
 if TYPE_CHECKING:
     import ssl
+    from collections.abc import Callable
     from concurrent.futures import Future
 
     from odradek.broker.metrics.definitions import Reading
@@ -48,9 +49,12 @@ class _Refused(Exception):
 
 
 class MetricsEndpoint:
-    """Serves one broker's metrics, with a TLS context by TLS, with a token to whoever has it. Loop thread only."""
+    """Serves one broker's metrics, with ``context`` by TLS, with a token to whoever has it. Loop thread only."""
 
-    def __init__(self, broker: MeteredBroker, token: str | None = None, context: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self, broker: MeteredBroker, token: str | None = None, context: Callable[[], ssl.SSLContext] | None = None
+    ) -> None:
+        """``context`` is called for each connection."""
         self._broker = broker
         self._context = context
         self._authorization = None if token is None else f"Bearer {token}".encode()
@@ -108,7 +112,7 @@ class MetricsEndpoint:
             return PlainExchange(reader, writer)
         from odradek.broker.metrics.tls_exchange import HandshakeFailed, TlsExchange
 
-        exchange = TlsExchange(reader, writer, self._context)
+        exchange = TlsExchange(reader, writer, self._context())
         try:
             await exchange.shake_hands()
         except HandshakeFailed as failure:

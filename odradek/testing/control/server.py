@@ -1,7 +1,7 @@
 """Serves the control interface by HTTP, in threads of its own: each request is done on the broker's loop, and waited for.
 
 A connection may be kept for several requests. Routes that are not open want ``Authorization: Bearer TOKEN``; a request without it
-is one line in the log, of one address no more than a line limit lets pass. With a TLS context the interface speaks TLS.
+is one line in the log, of one address no more than a line limit lets pass. With a certificate the interface speaks TLS.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from odradek.timing.system_clock import SystemClock
 if TYPE_CHECKING:
     import socket
     import ssl
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from odradek.testing.faults.vocabulary import Words
     from odradek.testing.threaded import Broker
@@ -50,7 +50,8 @@ class _Refusal(Exception):
 class ControlServer:
     """Serves a broker and the forks of its snapshots from ``start`` to ``close``, with ``context`` by TLS. ``url`` says where."""
 
-    def __init__(self, broker: Broker, token: str, context: ssl.SSLContext | None = None) -> None:
+    def __init__(self, broker: Broker, token: str, context: Callable[[], ssl.SSLContext] | None = None) -> None:
+        """``context`` is called for each connection, in a thread of the server."""
         self.url = ""
         self._context = context
         self._line_limit = LineLimit(SystemClock())
@@ -177,13 +178,13 @@ class _Server(ThreadingHTTPServer):
 
     daemon_threads = True
     block_on_close = False
-    context: ssl.SSLContext | None = None
+    context: Callable[[], ssl.SSLContext] | None = None
 
     def get_request(self) -> tuple[socket.socket, tuple[str, int]]:
         """A new connection. Its handshake is done in its own thread, with its first bytes."""
         connection, address = super().get_request()
         if self.context is not None:
-            connection = self.context.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
+            connection = self.context().wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
         return connection, address
 
     def handle_error(self, request: object, client_address: object) -> None:  # noqa: ARG002  as the standard library has it

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import shutil
 import socket
 import ssl
 import threading
@@ -11,7 +12,7 @@ import pytest
 
 from odradek.broker.metrics import endpoint as endpoint_module
 from odradek.broker.metrics.endpoint import MetricsEndpoint
-from odradek.cli.certificate_file import server_context_of
+from odradek.cli.certificate_file import CertificateFile
 from tests.broker.metrics.bed import on_a_broker
 
 
@@ -101,7 +102,7 @@ async def test_who_guesses_tokens_does_not_fill_the_log(capsys):
 @pytest.fixture
 def context(certificates):
     """Of an endpoint with a certificate."""
-    return server_context_of(Path(certificates.path("broker.pem")), "--metrics-certificate")
+    return CertificateFile(Path(certificates.path("broker.pem")), "--metrics-certificate").context
 
 
 async def test_with_a_certificate_a_scrape_goes_by_tls(certificates, context, capsys):
@@ -148,6 +149,18 @@ async def test_a_scraper_that_does_not_trust_the_certificate_is_told_of(certific
     await on_a_broker(scenario)
     [line] = map(json.loads, capsys.readouterr().err.splitlines())
     assert (line["event"], line["cause"]) == ("TLS handshake failed", "the client does not trust the broker's certificate")
+
+
+async def test_a_new_certificate_is_shown_to_the_next_scrape(certificates, tmp_path, capsys):
+    path = tmp_path / "port.pem"
+    shutil.copyfile(certificates.path("stray.pem"), path)
+    file = CertificateFile(path, "--metrics-certificate")
+    trusting = certificates.client_context()
+    with pytest.raises(ssl.SSLCertVerificationError):
+        await ask(SCRAPE, None, file.context, ssl=trusting)
+    shutil.copyfile(certificates.path("broker.pem"), path)
+    assert (await ask(SCRAPE, None, file.context, ssl=trusting))[0] == "200 OK"
+    assert "certificate read again" in capsys.readouterr().err
 
 
 async def test_handshakes_that_have_not_begun_count_as_connections(monkeypatch, certificates, context):

@@ -2,10 +2,12 @@
 
 import json
 import re
+import shutil
 import socket
 import subprocess
 import sys
 from contextlib import contextmanager
+from urllib.error import URLError
 
 import pytest
 from confluent_kafka import Producer
@@ -92,6 +94,18 @@ async def test_with_a_certificate_it_speaks_tls_and_nothing_else(certificates):
             assert not plain.makefile("rb").read().startswith(b"HTTP")
             assert (await control("GET", "/ready"))[0] == 200
             assert (await control.done("GET", "/topics"))["topics"] == []
+
+
+async def test_a_new_certificate_is_shown_to_the_next_connection(certificates, tmp_path):
+    path, trusting = tmp_path / "port.pem", certificates.client_context()
+    shutil.copyfile(certificates.path("stray.pem"), path)
+    arguments = ["--in-memory", "--control-certificate", str(path)]
+    with served(*arguments, logged=["certificate read again"], context=trusting) as (control, _):
+        with pytest.raises(URLError, match="CERTIFICATE_VERIFY_FAILED"):
+            await control("GET", "/ready")
+        shutil.copyfile(certificates.path("broker.pem"), tmp_path / "new.pem")
+        (tmp_path / "new.pem").replace(path)
+        assert (await control("GET", "/ready"))[0] == 200
 
 
 @pytest.mark.parametrize(
