@@ -22,6 +22,32 @@ def logged_url(broker):
     raise AssertionError(broker.stderr)
 
 
+def printed_by(stdout):
+    """All that follows the line that the broker is ready; nothing where it ends before."""
+    lines = []
+    while not (lines and lines[-1].startswith(JAVA)):
+        lines.append(stdout.readline())
+        if not lines[-1]:
+            return ""
+    lines.append(stdout.readline())
+    # An empty one ends it.
+    assert stdout.readline() == "\n"
+    return "".join(lines)
+
+
+def part_of(printed, name):
+    """The lines below a heading."""
+    [found] = [part for part in printed.split("\n\n") if part.startswith(name)]
+    return found.strip().partition("\n")[2]
+
+
+def python_of(printed, name):
+    """The configs that the Python of a part makes."""
+    namespace = {}
+    exec(part_of(printed, name), namespace)
+    return namespace["kafka"]
+
+
 class SecureBroker(BrokerProcess):
     """``printed`` is what follows the line that it is ready."""
 
@@ -32,24 +58,17 @@ class SecureBroker(BrokerProcess):
 
     def start(self):
         super().start()
-        stdout = self._running().stdout
-        lines = []
-        while not (lines and lines[-1].startswith(JAVA)):
-            lines.append(stdout.readline())
-            assert lines[-1], self.stderr
-        self.printed = "".join([*lines, stdout.readline()])
+        self.printed = printed_by(self._running().stdout)
+        assert self.printed, self.stderr
         return self
 
     def part(self, name):
         """The lines below a heading."""
-        [found] = [part for part in self.printed.split("\n\n") if part.startswith(name)]
-        return found.strip().partition("\n")[2]
+        return part_of(self.printed, name)
 
     def python(self, name):
         """The configs that the Python of a part makes."""
-        namespace = {}
-        exec(self.part(name), namespace)
-        return namespace["kafka"]
+        return python_of(self.printed, name)
 
     @property
     def properties_path(self):
@@ -63,7 +82,7 @@ class SecureBroker(BrokerProcess):
     @property
     def secrets(self):
         """What nobody is to find elsewhere."""
-        names = ("secure-password", "secure-metrics-token")
+        names = ("secure-password", "secure-metrics-token", "secure-control-token")
         keys = [line for name in ("secure-ca.key", "secure-broker.pem") for line in self._file(name).splitlines()[-3:-1]]
         return [text for text in (*map(self._file, names), *keys) if text]
 

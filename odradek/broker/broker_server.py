@@ -19,9 +19,11 @@ from odradek.broker.network.serving import connection_limits, drain, sasl_front,
 from odradek.broker.server import Broker
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from random import Random
 
     from odradek.broker.config.broker_config import BrokerConfig
+    from odradek.broker.config.endpoints import Endpoint
     from odradek.broker.controller_server import ControllerListeners
     from odradek.broker.network.sasl_listeners import SaslListeners
     from odradek.broker.network.tls_front import TlsFront
@@ -57,6 +59,11 @@ class BrokerServer:
         self._tls: TlsFront | None = None
         # Of the controller, where it is in this process and listens for other brokers.
         self._controller_listeners: ControllerListeners | None = None
+
+    @property
+    def bound(self) -> Mapping[str, Endpoint]:
+        """Where the listeners are bound, by name."""
+        return self._listeners.bound
 
     @property
     def bound_address(self) -> tuple[str, int]:

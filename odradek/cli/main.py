@@ -92,8 +92,8 @@ def serve(
     from odradek.cli.serve import run
     from odradek.cli.serve_control import serve_controlled
 
-    if secure and control is not None:
-        raise click.UsageError("--secure and --control-port do not go together")
+    if secure and control is not None and control.is_in_memory:
+        raise click.UsageError("--secure and --in-memory do not go together: what clients need is kept with the data")
     return run(
         host=host,
         port=port,
@@ -103,7 +103,7 @@ def serve(
         is_secure=secure,
         metrics=metrics,
         faults_file=faults_file,
-        in_memory=control is not None and control.is_in_memory,
+        control=control,
         serve=None if control is None else partial(serve_controlled, control=control),
     )
 

@@ -35,6 +35,7 @@ from odradek.timing.threaded_background import ThreadedBackground
 if TYPE_CHECKING:
     from odradek.broker.metrics.endpoint import MetricsEndpoint
     from odradek.broker.server import Broker
+    from odradek.cli.control_options import Control
     from odradek.cli.metrics_options import Metrics
     from odradek.cli.secure.door import Door
     from odradek.testing.faults.faults import Faults
@@ -57,13 +58,14 @@ def run(
     is_secure: bool = False,
     metrics: "Metrics | None" = None,
     faults_file: Path | None = None,
-    in_memory: bool = False,
-    serve: Callable[[Mapping[str, str], list["Words"]], Coroutine[None, None, int]] | None = None,
+    control: "Control | None" = None,
+    serve: Callable[[Mapping[str, str], list["Words"], "Door | None"], Coroutine[None, None, int]] | None = None,
 ) -> int:
     """Run a broker until SIGTERM or SIGINT; the exit status.
 
     With ``is_secure`` it lets clients in by SASL_SSL alone (``cli.secure``), scrapers of its metrics by TLS and a token.
-    ``faults_file`` has rules for what is to go wrong. ``serve`` runs another broker in its place, on settings and rules.
+    ``faults_file`` has rules for what is to go wrong. With ``control``, ``serve`` runs another broker in its place, on
+    settings and rules.
     """
     try:
         rules = [] if faults_file is None else _read_rules(faults_file)
@@ -73,7 +75,7 @@ def run(
         properties = parse_properties(config_file.read_text(encoding="utf-8")) if config_file else {}
         merged = {**properties, **settings}
         used_default = None
-        if in_memory:
+        if control is not None and control.is_in_memory:
             place_in_memory(merged)
         else:
             used_default = place_data(merged, data_dir)
@@ -84,7 +86,7 @@ def run(
         if is_secure:
             from odradek.cli.secure.door import shut_door
 
-            door, metrics = shut_door(merged, metrics)
+            door, metrics = shut_door(merged, metrics, None if control is None else control.host)
         config = load(None, merged)
     except UnicodeDecodeError:
         return cannot_start(f"{config_file} is not UTF-8 text")
@@ -93,7 +95,7 @@ def run(
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             if serve is not None:
-                return runner.run(serve(merged, rules))
+                return runner.run(serve(merged, rules, door))
             if config["process.roles"] == ("controller",):
                 from odradek.cli.serve_controller import serve_controller
 

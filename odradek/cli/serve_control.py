@@ -16,19 +16,28 @@ from odradek.protocol.errors import KafkaError
 from odradek.storage.errors import DataDirectoryLocked, InconsistentDataDirectory
 
 if TYPE_CHECKING:
+    from odradek.cli.secure.door import Door
     from odradek.testing.faults.vocabulary import Words
     from odradek.testing.in_process import LogLine
 
 
-async def serve_controlled(settings: Mapping[str, str], rules: Iterable["Words"], control: Control) -> int:
-    """Run a broker on ``settings``, with ``rules`` for what is to go wrong, until a signal; the exit status."""
+async def serve_controlled(
+    settings: Mapping[str, str], rules: Iterable["Words"], door: "Door | None", *, control: Control
+) -> int:
+    """Run a broker on ``settings``, with ``rules`` for what is to go wrong, until a signal; the exit status.
+
+    With a ``door`` the control interface speaks TLS, and clients are told what they need.
+    """
     # A broker without the interface does not pay for them.
     from odradek.testing.control.server import ControlServer
     from odradek.testing.threaded import Broker
 
+    has_own_files = door is not None and control.token is None and control.certificate is None
     try:
+        if door is not None:
+            control = door.shut_control(control)
         context = None if control.certificate is None else CertificateFile(control.certificate, "--control-certificate").context
-    except InvalidConfig as error:
+    except (InvalidConfig, OSError) as error:
         return cannot_start(error)
     raise_open_files_limit()
     stopping = asyncio.Event()
@@ -51,6 +60,8 @@ async def serve_controlled(settings: Mapping[str, str], rules: Iterable["Words"]
     print(f"odradek control on {server.url}{'' if control.token else f' token {token}'}", flush=True)
     host, _, port = broker.bootstrap_servers.rpartition(":")
     print(ready_line(host, int(port)), flush=True)
+    if door is not None:
+        print(door.told(broker.core.endpoints, server.url if has_own_files else None), flush=True)
     await stopping.wait()
     await server.close()
     if broker.is_running:

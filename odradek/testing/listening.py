@@ -1,7 +1,7 @@
 """A broker in this process that listens: unmodified clients connect to it. It runs on the loop that starts it.
 
 Its listener is on a free port of 127.0.0.1, the same one after each further start, so that clients find the broker again, and
-advertises that port. The rest is ``InProcessBroker``'s.
+advertises that port. So do ``listeners`` that are configured with port 0. The rest is ``InProcessBroker``'s.
 """
 
 from __future__ import annotations
@@ -70,7 +70,8 @@ class ListeningBroker(InProcessBroker):
         )
         self._topics = dict(topics or {})
         self._server: BrokerServer | None = None
-        self._port = 0
+        # Of the first start, by listener.
+        self._ports: dict[str, int] = {}
         self._address = ""
         # What clients have said, and were answered.
         self.timeline = LiveTimeline(self)
@@ -116,7 +117,8 @@ class ListeningBroker(InProcessBroker):
         severable = self._severable = SeverableFileSystem(self.disk)
         severable.watch = self._watch
         with self.noting():
-            server = self._make(BrokerServer, {"listeners": f"PLAINTEXT://127.0.0.1:{self._port}", **self._configs})
+            listeners = self._configs.get("listeners", "PLAINTEXT://127.0.0.1:0")
+            server = self._make(BrokerServer, {**self._configs, "listeners": self._on_same_ports(listeners)})
             # It would be most of what is done in a week that is let pass.
             server.broker.looks_for_directories = False
             self._put_gates(server.broker)
@@ -130,10 +132,20 @@ class ListeningBroker(InProcessBroker):
                 raise
             for warning in server.broker.config.warnings:
                 log.warn(warning)
-        self._server, self._core, self._port = server, server.broker, server.bound_address[1]
+        self._server, self._core = server, server.broker
+        self._ports = {name: endpoint.port for name, endpoint in server.bound.items()}
         self._serve(server.broker)
         host, port = server.broker.advertised(server.broker.listener_names[0])
         self._address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+    def _on_same_ports(self, listeners: str) -> str:
+        """``listeners`` with the ports of the last start in the place of free ones."""
+        placed = []
+        for listener in listeners.split(","):
+            address, _, port = listener.strip().rpartition(":")
+            taken = self._ports.get(address.partition("://")[0].upper())
+            placed.append(listener if port != "0" or taken is None else f"{address}:{taken}")
+        return ",".join(placed)
 
     async def stop(self) -> None:
         """Stop in good order: answer the requests that wait, close the connections, flush, mark the stop as clean."""

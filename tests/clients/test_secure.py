@@ -45,7 +45,9 @@ def test_the_page_has_what_is_printed_and_every_file(broker):
     placed = printed.replace(str(broker.data_dir), "/home/you/data").replace(broker.address, "127.0.0.1:9092")
     assert shown == f"odradek ready on 127.0.0.1:9092\n{placed}"
     files = " ".join(row["file"] for row in table(DOCS / "security.md", "file", "content"))
-    assert {path.name for path in broker.data_dir.glob("secure-*")} == set(re.findall(r"[\w.-]+", files))
+    # With --control-port there is one more: tests/testing/control/test_command.py.
+    made = {path.name for path in broker.data_dir.glob("secure-*")} | {"secure-control-token"}
+    assert made == set(re.findall(r"[\w.-]+", files))
 
 
 def test_kafka_python_comes_in(broker, new_name):

@@ -18,6 +18,7 @@ from odradek.testing.murmur2 import murmur2
 from tests.broker_process import command_environment
 
 CLIENT_S = 15
+PLAIN = "A:PLAINTEXT,B:PLAINTEXT"
 
 
 def librdkafka_writes(address, topic, value):
@@ -133,6 +134,17 @@ def test_a_broker_starts_again_at_its_address_on_what_its_directory_holds(tmp_pa
         assert broker.bootstrap_servers == address
     with Broker(tmp_path) as broker:
         assert [each.text for each in broker.records("t")] == ["0", "1"]
+
+
+async def test_listeners_on_free_ports_stay_on_them():
+    async with Broker(
+        configs={"listeners": "A://127.0.0.1:0, B://localhost:0", "listener.security.protocol.map": PLAIN}
+    ) as broker:
+        endpoints = broker.core.endpoints
+        broker.kill()
+        await broker.start()
+        assert broker.core.endpoints == endpoints
+        assert 0 not in {endpoint.port for endpoint in endpoints.values()}
 
 
 def test_a_record_with_a_key_goes_where_kafkas_clients_put_it():

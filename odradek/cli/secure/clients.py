@@ -6,6 +6,7 @@ No secret is in these words, which end up in logs: they name the files that have
 from __future__ import annotations
 
 import json
+from shlex import quote
 from typing import TYPE_CHECKING, Final
 
 from odradek.cli.secret_files import write_secret
@@ -68,7 +69,7 @@ kafka = {{
     "kafka.sasl.jaas.config": "{module} required " + login + ";",
 }}
 
-{metrics}# Java, as Properties; Kafka's tools and odradek's commands, as --command-config
+{more}# Java, as Properties; Kafka's tools and odradek's commands, as --command-config
 {properties}
 """
 _METRICS: Final = """\
@@ -80,11 +81,21 @@ tls_config:
   ca_file: {authority}
 
 """
+_CONTROL: Final = """\
+# the control interface
+curl --cacert {authority} \\
+    --header "Authorization: Bearer $(cat {token})" {url}/topics
+
+"""
 
 
-def client_lines(address: str, files: SecureFiles, *, metrics: bool) -> str:
-    """What is printed, of ``metrics`` as well. ``address`` is what clients are told to connect to."""
+def client_lines(address: str, files: SecureFiles, *, metrics: bool, control_url: str | None = None) -> str:
+    """What is printed, of ``metrics`` and the control interface as well. ``address`` is what clients are told to connect to."""
     scraper = _METRICS.format(token=_quoted(files.metrics_token), authority=_quoted(files.authority)) if metrics else ""
+    steering = ""
+    if control_url is not None:
+        authority, token = quote(str(files.authority)), quote(str(files.control_token))
+        steering = _CONTROL.format(authority=authority, token=token, url=control_url)
     return _TEMPLATE.format(
         user=USER,
         name=_quoted(USER),
@@ -93,7 +104,7 @@ def client_lines(address: str, files: SecureFiles, *, metrics: bool) -> str:
         password=_quoted(files.password),
         module=_LOGIN_MODULE,
         properties=files.client_properties,
-        metrics=scraper,
+        more=scraper + steering,
     )
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from odradek.broker.config.endpoints import Endpoint
+    from odradek.cli.control_options import Control
     from odradek.cli.metrics_options import Metrics
 
 
@@ -22,23 +23,34 @@ class Door(NamedTuple):
     files: SecureFiles
     metrics: bool
 
-    def told(self, advertised: Mapping[str, Endpoint]) -> str:
-        """What is printed of the broker's first listener; the file for Java is written."""
+    def shut_control(self, control: Control) -> Control:
+        """The control interface by TLS, to those who have the token. Raises OSError."""
+        token = control.token or secret(self.files.control_token)
+        return control._replace(token=token, certificate=control.certificate or self.files.broker)
+
+    def told(self, advertised: Mapping[str, Endpoint], control_url: str | None = None) -> str:
+        """What is printed of the broker's first listener; the file for Java is written.
+
+        ``control_url`` is set where the control interface has the files' certificate and token.
+        """
         endpoint = next(iter(advertised.values()))
         address = f"{f'[{endpoint.host}]' if ':' in endpoint.host else endpoint.host}:{endpoint.port}"
         try:
             write_client_properties(address, self.files)
         except OSError as error:
             log.warn("file for clients not written", path=str(self.files.client_properties), reason=str(error))
-        return client_lines(address, self.files, metrics=self.metrics)
+        return client_lines(address, self.files, metrics=self.metrics, control_url=control_url)
 
 
-def shut_door(settings: dict[str, str], metrics: Metrics | None) -> tuple[Door, Metrics | None]:
+def shut_door(settings: dict[str, str], metrics: Metrics | None, control_host: str | None = None) -> tuple[Door, Metrics | None]:
     """Have ``settings`` shut the door, and metrics go by TLS to those who have the token.
+
+    The certificate is for the hosts of both ports, too.
 
     Raises InvalidConfig, DataDirectoryLocked, InconsistentDataDirectory, OSError.
     """
-    files = secure(settings)
+    more_hosts = [None if metrics is None else metrics.host, control_host]
+    files = secure(settings, [host for host in more_hosts if host is not None])
     if metrics is None:
         return Door(files, metrics=False), None
     is_own = metrics.token is None and metrics.certificate is None

@@ -70,6 +70,11 @@ class SecureFiles:
         return self.directory / "secure-metrics-token"
 
     @property
+    def control_token(self) -> Path:
+        """What steers the broker over its control interface."""
+        return self.directory / "secure-control-token"
+
+    @property
     def client_properties(self) -> Path:
         """What Java clients need."""
         return self.directory / "secure-client.properties"

@@ -18,7 +18,7 @@ from odradek.storage.data_directory import DataDirectory
 from odradek.storage.filesystem import RealFileSystem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from odradek.broker.config.broker_config import BrokerConfig
 
@@ -31,10 +31,10 @@ _OWN_HOSTS: Final = ("localhost", "127.0.0.1", "::1")
 _ANY_ADDRESS: Final = ("", "0.0.0.0", "::")  # noqa: S104  compared, not bound
 
 
-def secure(settings: dict[str, str]) -> SecureFiles:
+def secure(settings: dict[str, str], more_hosts: Sequence[str] = ()) -> SecureFiles:
     """Add what shuts the door to ``settings``, whose ``listeners`` and ``log.dirs`` are set; the files are made.
 
-    Raises InvalidConfig, DataDirectoryLocked, InconsistentDataDirectory, OSError.
+    The certificate is for ``more_hosts``, too. Raises InvalidConfig, DataDirectoryLocked, InconsistentDataDirectory, OSError.
     """
     _check_settings(settings)
     config = load(None, settings)
@@ -45,7 +45,7 @@ def secure(settings: dict[str, str]) -> SecureFiles:
     held = DataDirectory(RealFileSystem(), str(directory), log.warn)
     try:
         held.take(config["node.id"])
-        files.make(_hosts(config, endpoints))
+        files.make(_hosts(config, endpoints, more_hosts))
         password = secret(files.password)
     finally:
         held.release()
@@ -83,10 +83,10 @@ def _secured_endpoints(config: BrokerConfig) -> list[Endpoint]:
     return endpoints
 
 
-def _hosts(config: BrokerConfig, endpoints: Iterable[Endpoint]) -> list[str]:
+def _hosts(config: BrokerConfig, endpoints: Iterable[Endpoint], more_hosts: Iterable[str]) -> list[str]:
     """What the certificate is for: this machine, where it listens, and what clients are told."""
     told = parse_endpoints("advertised.listeners", config["advertised.listeners"] or ())
-    found = [*_OWN_HOSTS, socket.gethostname(), *(endpoint.host for endpoint in (*endpoints, *told))]
+    found = [*_OWN_HOSTS, socket.gethostname(), *(endpoint.host for endpoint in (*endpoints, *told)), *more_hosts]
     return [host for host in dict.fromkeys(found) if host not in _ANY_ADDRESS and host.isascii()]
 
 

@@ -1,9 +1,11 @@
 """``odradek serve --control-port``: a broker in a process of its own, steered from another."""
 
+import asyncio
 import json
 import re
 import shutil
 import socket
+import ssl
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -11,8 +13,11 @@ from urllib.error import URLError
 
 import pytest
 from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
 
 from tests.broker_process import command_environment
+from tests.project.documents import DOCS, code_blocks
+from tests.secure import part_of, printed_by, python_of
 
 from .conftest import Client
 
@@ -20,8 +25,11 @@ SERVE = [sys.executable, "-m", "odradek", "serve", "--port", "0"]
 
 
 @contextmanager
-def served(*arguments, logged=(), context=None, **environment):
-    """(a client of its control interface, the broker's address); the process ends well, and has ``logged`` these events."""
+def served(*arguments, logged=(), context=None, is_secure=False, **environment):
+    """(a client of its control interface, the broker's address); the process ends well, and has ``logged`` these events.
+
+    A broker that ``is_secure`` does not say its token; what it prints for clients is the client's ``printed``.
+    """
     process = subprocess.Popen(
         [*SERVE, "--control-port", "0", *arguments],
         stdout=subprocess.PIPE,
@@ -33,7 +41,10 @@ def served(*arguments, logged=(), context=None, **environment):
         told = process.stdout.readline()
         url, token = re.fullmatch(r"odradek control on (https?://127\.0\.0\.1:\d+)(?: token (\S+))?\n", told).groups()
         address = process.stdout.readline().removeprefix("odradek ready on ").strip()
-        yield Client(url, token or environment["ODRADEK_CONTROL_TOKEN"], context), address
+        client = Client(url, token or environment.get("ODRADEK_CONTROL_TOKEN"), context)
+        if is_secure:
+            client.printed = printed_by(process.stdout)
+        yield client, address
         process.terminate()
         out, err = process.communicate(timeout=20)
         assert (process.returncode, out, [json.loads(line)["event"] for line in err.splitlines()]) == (0, "", [*logged])
@@ -108,11 +119,42 @@ async def test_a_new_certificate_is_shown_to_the_next_connection(certificates, t
         assert (await control("GET", "/ready"))[0] == 200
 
 
+async def test_a_secure_broker_is_steered_by_what_it_prints(tmp_path):
+    data = tmp_path / "a data directory"
+    with served("--secure", "--data-dir", str(data), is_secure=True) as (control, _):
+        assert control.token is None
+        assert control.url.startswith("https://")
+        # Clients come in by what is printed for them, and the line for the control interface is a command.
+        kafka = python_of(control.printed, "# librdkafka")
+        producer = Producer(kafka)
+        producer.produce("orders", b"an order")
+        assert producer.flush(20) == 0
+        line = part_of(control.printed, "# the control interface")
+        [shown] = [block for block in code_blocks(DOCS / "security.md", "text") if block.startswith("# the control interface")]
+        as_shown = line.replace("'", "").replace(str(data), "/home/you/data").replace(control.url, "https://127.0.0.1:8082")
+        assert shown == f"# the control interface\n{as_shown}\n"
+        answer = await asyncio.to_thread(subprocess.run, line, shell=True, capture_output=True, text=True, timeout=20, check=True)
+        assert json.loads(answer.stdout)["topics"][0]["name"] == "orders"
+
+        control.token = (data / "secure-control-token").read_text()
+        assert control.token not in control.printed
+        control.context = ssl.create_default_context(cafile=data / "secure-ca.pem")
+        # What comes of a snapshot lets the same clients in.
+        number = (await control.done("POST", "/snapshots"))["snapshot"]
+        fork = await control.done("POST", f"/snapshots/{number}/fork")
+        there = AdminClient(kafka | {"bootstrap.servers": fork["bootstrap_servers"]})
+        assert there.list_topics(timeout=20).topics.keys() == {"orders"}
+        await control.done("POST", f"/snapshots/{number}/restore")
+        assert AdminClient(kafka).list_topics(timeout=20).topics.keys() == {"orders"}
+    assert (data / "secure-ca.pem").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "mentions"),
     [
         (["--in-memory"], "--control-port"),
         (["--in-memory", "--control-port", "0", "--data-dir", "x"], "--data-dir"),
+        (["--in-memory", "--control-port", "0", "--secure"], "--in-memory"),
         (["--control-port", "0", "--metrics-port", "0"], "--metrics-port"),
         (["--control-port", "0", "--in-memory", "--set", "num.partitions=none"], "num.partitions"),
         (["--control-port", "0", "--control-certificate", "none.pem"], "none.pem for configuration --control-certificate"),
