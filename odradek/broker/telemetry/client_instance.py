@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from uuid import UUID
 
+    from odradek.broker.context import Session
     from odradek.broker.telemetry.subscriptions import Asked
     from odradek.timing.timer import TimerTask
 
@@ -30,12 +31,16 @@ class ClientInstance:
         "instance_id",
         "is_terminating",
         "last_error",
+        "session",
         "version",
     )
 
-    def __init__(self, instance_id: UUID, attributes: Mapping[str, str | None], asked: Asked, version: int) -> None:
-        """``version`` is that of the subscriptions which ``asked`` was made of."""
+    def __init__(
+        self, instance_id: UUID, session: Session, attributes: Mapping[str, str | None], asked: Asked, version: int
+    ) -> None:
+        """It goes with its ``session``. ``version`` is that of the subscriptions which ``asked`` was made of."""
         self.instance_id = instance_id
+        self.session = session
         self.attributes = attributes
         self.asked = asked
         self.version = version

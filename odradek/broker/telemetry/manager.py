@@ -86,7 +86,8 @@ class ClientMetricsManager:
         self.on_push: Callable[[Push], None] | None = None
         # The one unheard for longest is the first.
         self._instances: OrderedDict[UUID, ClientInstance] = OrderedDict()
-        self._by_session: dict[Session, UUID] = {}
+        # A client may show several ids by one connection.
+        self._by_session: dict[Session, set[UUID]] = {}
         self._subscriptions: list[Subscription] = []
         self._version = 0
         self._read(image)
@@ -149,8 +150,7 @@ class ClientMetricsManager:
 
     def lost(self, session: Session) -> None:
         """A connection is closed."""
-        instance_id = self._by_session.pop(session, None)
-        if instance_id is not None:
+        for instance_id in self._by_session.pop(session, ()):
             self._forget(instance_id)
 
     def _check(self, instance: ClientInstance, request: PushTelemetryRequest) -> ErrorCode:
@@ -215,31 +215,37 @@ class ClientMetricsManager:
             found = self._put(context, instance_id, _attributes(context, instance_id))
         elif found.version < self._version:
             found.cancel_expiry()
+            self._disown(found)
             found = self._put(context, instance_id, found.attributes)
         self._instances.move_to_end(instance_id)
         found.cancel_expiry()
         expiry_ms = max(_EXPIRY_MS, found.asked.interval_ms * _EXPIRY_INTERVALS)
-        found.expiry = self._around.timer.call_after(expiry_ms, partial(self._expire, instance_id, context.session))
+        found.expiry = self._around.timer.call_after(expiry_ms, partial(self._forget, instance_id))
         return found
 
     def _put(self, context: RequestContext, instance_id: UUID, attributes: Mapping[str, str | None]) -> ClientInstance:
         asked = asked_of(self._subscriptions, attributes, instance_id)
-        made = self._instances[instance_id] = ClientInstance(instance_id, attributes, asked, self._version)
-        self._by_session[context.session] = instance_id
+        made = self._instances[instance_id] = ClientInstance(instance_id, context.session, attributes, asked, self._version)
+        self._by_session.setdefault(context.session, set()).add(instance_id)
         if len(self._instances) > _MOST_INSTANCES:
             self._forget(next(iter(self._instances)))
         return made
-
-    def _expire(self, instance_id: UUID, session: Session) -> None:
-        self._by_session.pop(session, None)
-        self._forget(instance_id)
 
     def _forget(self, instance_id: UUID) -> None:
         instance = self._instances.pop(instance_id, None)
         if instance is not None:
             instance.cancel_expiry()
+            self._disown(instance)
         if self.received is not None:
             self.received.forget(instance_id)
+
+    def _disown(self, instance: ClientInstance) -> None:
+        """It does not go with its connection any more."""
+        owned = self._by_session.get(instance.session)
+        if owned is not None:
+            owned.discard(instance.instance_id)
+            if not owned:
+                del self._by_session[instance.session]
 
     def _new_id(self) -> UUID:
         while True:

@@ -109,6 +109,43 @@ def test_an_instance_is_forgotten_when_it_is_silent_for_long():
     assert (telemetry.instance_count, len(list(telemetry.received.all()))) == (0, 0)
 
 
+def test_all_ids_that_a_connection_has_shown_are_forgotten_when_it_closes():
+    broker = subscribed_broker()
+    first, second, other = Client(broker, instance_id=7), Client(broker, instance_id=8), Client(broker, instance_id=9, port=2)
+    second.session = first.session
+    for client in (first, second, other):
+        client.get()
+        assert client.push() == ErrorCode.NONE
+    telemetry = broker.telemetry
+    telemetry.lost(first.session)
+    assert [instance_id for instance_id, _, _ in telemetry.received.all()] == [other.instance_id]
+    assert telemetry.instance_count == 1
+
+
+def test_an_id_that_another_connection_shows_after_a_change_goes_with_that_one():
+    broker = subscribed_broker()
+    before, after = Client(broker), Client(broker, port=2)
+    before.get()
+    assert not subscribe(broker, metrics="other.")
+    after.get()
+    broker.telemetry.lost(before.session)
+    assert broker.telemetry.instance_count == 1
+    broker.telemetry.lost(after.session)
+    assert broker.telemetry.instance_count == 0
+
+
+def test_a_connection_that_shows_ever_new_ids_leaves_nothing_of_those_that_are_forgotten():
+    broker = subscribed_broker()
+    session = Client(broker).session
+    for number in range(3):
+        client = Client(broker, instance_id=10 + number)
+        client.session = session
+        client.get()
+        broker.clock.advance(60_001)
+    telemetry = broker.telemetry
+    assert (telemetry.instance_count, telemetry._by_session) == (0, {})
+
+
 def test_an_instance_is_forgotten_when_its_connection_closes():
     broker = subscribed_broker()
     client, other = Client(broker), Client(broker, 8, port=2)
