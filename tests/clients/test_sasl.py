@@ -1,5 +1,7 @@
 """Real clients on a SASL listener, with right and wrong credentials: the configs of docs/sasl.md, which are run as they stand."""
 
+import asyncio
+import contextlib
 import gc
 import json
 import socket
@@ -31,6 +33,7 @@ from odradek.cli.refusals import Refused, Unreachable
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.scram import encode_base64
+from odradek.testing import Broker
 from tests.broker.sasl.jwts import EC_KEY, jwks, signed
 from tests.broker_process import BrokerProcess
 from tests.clients.conftest import CLIENT_TIMEOUT_S
@@ -156,15 +159,19 @@ async def test_aiokafka_is_told_that_its_password_is_wrong(broker, mechanism):
 # Tokens.
 
 
+def bearer_settings(directory):
+    """Of a broker of the page's section on tokens, with the issuer's keys in the directory."""
+    (directory / "keys.json").write_text(jwks())
+    url = (directory / "keys.json").as_uri()
+    settings = parse_properties(code_blocks(PAGE, "properties")[2].replace("https://issuer.example.com/keys", url))
+    return settings | {"listeners": "CLIENTS://127.0.0.1:0", "listener.security.protocol.map": "CLIENTS:SASL_PLAINTEXT"}
+
+
 @pytest.fixture(scope="module")
 def bearer_broker(tmp_path_factory):
     """A broker of the page's section on tokens, whose issuer has a file."""
     directory = tmp_path_factory.mktemp("bearer")
-    (directory / "keys.json").write_text(jwks())
-    url = (directory / "keys.json").as_uri()
-    settings = parse_properties(code_blocks(PAGE, "properties")[2].replace("https://issuer.example.com/keys", url))
-    settings |= {"listeners": "CLIENTS://127.0.0.1:0", "listener.security.protocol.map": "CLIENTS:SASL_PLAINTEXT"}
-    with BrokerProcess(directory / "data", settings=settings) as process:
+    with BrokerProcess(directory / "data", settings=bearer_settings(directory)) as process:
         yield process
         assert "eyJ" not in process.stderr
 
@@ -232,28 +239,49 @@ async def test_aiokafka_shows_a_token(bearer_broker, audience):
         await producer.stop()
 
 
-def test_a_session_ends_with_its_token_and_librdkafka_renews_it(bearer_broker):
-    tokens = []
+async def test_a_session_ends_with_its_token_and_librdkafka_renews_it(tmp_path):
+    """The client goes by the machine's time. The broker's stands still, so that no session is over before it is renewed."""
+    lasts_s = 1.2
+    async with Broker(configs=bearer_settings(tmp_path)) as broker:
+        clock, sasl = broker.clock, broker.core.connections.sasl
+        clock.freeze()
+        made_s, first_ends_ms = clock.now_ms() / 1_000, clock.monotonic_ms() + lasts_s * 1_000
 
-    def token(_config):
-        ends = time.time() + 6
-        tokens.append(signed(claims(exp=ends)))
-        return tokens[-1], ends
+        def token(_config):
+            """The client takes another one within a second."""
+            return signed(claims(iat=made_s, exp=made_s + lasts_s)), time.time() + 1
 
-    admin = AdminClient(
-        {
-            "bootstrap.servers": bearer_broker.address,
-            "security.protocol": "SASL_PLAINTEXT",
-            "sasl.mechanism": "OAUTHBEARER",
-            "oauth_cb": token,
-        }
-    )
-    began_s = time.time()
-    while time.time() < began_s + 7:
-        assert admin.list_topics(timeout=CLIENT_TIMEOUT_S).brokers
-        admin.poll(0.2)
-    assert len(tokens) > 1
-    assert "is over, and was not renewed" not in bearer_broker.stderr
+        def sessions_end_ms():
+            """0 for a connection that has not authenticated."""
+            return [each._dispatcher._authenticator.expires_at_ms or 0 for each in broker.core.connections]
+
+        async def until(condition):
+            """The client goes on all the while."""
+            deadline_s = time.monotonic() + CLIENT_TIMEOUT_S
+            while not condition():
+                assert time.monotonic() < deadline_s
+                assert (await asyncio.to_thread(admin.list_topics, timeout=CLIENT_TIMEOUT_S)).brokers
+                await asyncio.to_thread(admin.poll, 0.1)
+
+        config = {"bootstrap.servers": broker.bootstrap_servers, "security.protocol": "SASL_PLAINTEXT"}
+        admin = AdminClient(config | {"sasl.mechanism": "OAUTHBEARER", "oauth_cb": token})
+        await until(lambda: sasl.succeeded_again)
+        assert max(sessions_end_ms()) == pytest.approx(first_ends_ms, abs=1)
+        # A client may not renew more often than once a second.
+        await clock.advance(seconds=1)
+        lasts_s = 120
+        await until(lambda: min(sessions_end_ms(), default=0) > first_ends_ms + 1)
+        await clock.advance(minutes=1)
+        assert (await asyncio.to_thread(admin.list_topics, timeout=CLIENT_TIMEOUT_S)).brokers
+        assert (sasl.expired, sasl.failed, sasl.failed_again) == (0, 0, 0)
+        await clock.advance(minutes=2)
+        deadline_s = time.monotonic() + CLIENT_TIMEOUT_S
+        while not sasl.expired:
+            assert time.monotonic() < deadline_s
+            with contextlib.suppress(KafkaException):
+                await asyncio.to_thread(admin.list_topics, timeout=0.5)
+        # So that refusals are told.
+        clock.resume()
 
 
 @pytest.mark.parametrize("password", [PASSWORD, WRONG])
