@@ -17,6 +17,7 @@ from odradek.broker.network.listeners import Listeners
 from odradek.broker.network.request_memory import RequestMemory
 from odradek.broker.network.serving import connection_limits, drain, sasl_front, socket_settings, tls_front
 from odradek.broker.server import Broker
+from odradek.broker.token_logins import TokenLogins
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,8 +28,7 @@ if TYPE_CHECKING:
     from odradek.broker.controller_server import ControllerListeners
     from odradek.broker.network.sasl_listeners import SaslListeners
     from odradek.broker.network.tls_front import TlsFront
-    from odradek.broker.sasl.scram import ScramCredential, TokenCredential
-    from odradek.broker.sasl.token_credentials import TokenCredentials
+    from odradek.broker.sasl.scram import ScramCredential
     from odradek.protocol.scram import ScramMechanism
     from odradek.storage.filesystem import FileSystem
     from odradek.timing.background import Background
@@ -55,7 +55,7 @@ class BrokerServer:
         self._listeners = Listeners(self._make_connection)
         self._max_frame_bytes: int = config["socket.request.max.bytes"]
         self._sasl: SaslListeners | None = None
-        self._token_credentials: TokenCredentials | None = None
+        self._token_logins = TokenLogins(lambda: self.broker)
         self._tls: TlsFront | None = None
         # Of the controller, where it is in this process and listens for other brokers.
         self._controller_listeners: ControllerListeners | None = None
@@ -82,7 +82,7 @@ class BrokerServer:
         config = broker.config
         endpoints = parse_endpoints("listeners", config["listeners"])
         self._tls = tls_front(config, [*endpoints, *config.controller_endpoints], broker.timer, broker.call_soon)
-        find = self._scram_credential, self._token_credential
+        find = self._scram_credential, self._token_logins.find
         self._sasl = sasl_front(broker, endpoints, self.connections, broker.background, *find)
         if config.controller_endpoints:
             await self._bind_controller()
@@ -148,18 +148,6 @@ class BrokerServer:
     def _scram_credential(self, user: str, mechanism: ScramMechanism) -> ScramCredential | None:
         """What the image has now: another one may have taken its place since the start."""
         return self.broker.controller.image.kept.scram_credential(user, mechanism)
-
-    def _token_credential(self, token_id: str, mechanism: ScramMechanism) -> TokenCredential | None:
-        if not self.broker.delegation_tokens.is_enabled:
-            return None
-        if self._token_credentials is None:
-            from odradek.broker.sasl.token_credentials import TokenCredentials
-
-            tokens = self.broker.delegation_tokens
-            self._token_credentials = TokenCredentials(
-                lambda: self.broker.controller.image.kept.delegation_tokens, tokens.hmac_of
-            )
-        return self._token_credentials.find(token_id, mechanism)
 
     def _make_connection(self, listener_name: str) -> asyncio.BaseProtocol:
         connection = Connection(self.broker.dispatcher, self.connections, listener_name, self._max_frame_bytes)

@@ -20,6 +20,7 @@ from odradek.broker.network.listeners import Listeners
 from odradek.broker.network.request_memory import RequestMemory
 from odradek.broker.network.serving import connection_limits, drain, sasl_front, socket_settings, tls_front
 from odradek.broker.storage_start import log_manager_for
+from odradek.broker.token_logins import TokenLogins
 from odradek.protocol.errors import KafkaError
 from odradek.storage.filesystem import FileSystem, RealFileSystem
 from odradek.storage.reserve import RESERVE_BYTES
@@ -73,13 +74,13 @@ class ControllerListeners:
     @property
     def dispatcher(self) -> Dispatcher:
         """That of the controller that is served."""
-        assert self._node is not None  # noqa: S101  no connection is accepted before
-        return self._node.dispatcher
+        return self._served().dispatcher
 
     def enable_mechanisms(self, background: Background) -> None:
         """Make what SASL listeners need. Raises InvalidConfig."""
         endpoints = self.config.controller_endpoints
-        self._sasl = sasl_front(self, endpoints, self.connections, background, self._scram_credential)
+        find = self._scram_credential, TokenLogins(self._served).find
+        self._sasl = sasl_front(self, endpoints, self.connections, background, *find)
 
     async def bind(self) -> None:
         """Take the addresses. Raises OSError."""
@@ -112,9 +113,12 @@ class ControllerListeners:
             self._sasl.guard(connection, listener_name)
         return connection if self.tls is None else self.tls.secured(connection, self.connections.line_limit)
 
-    def _scram_credential(self, user: str, mechanism: ScramMechanism) -> ScramCredential | None:
+    def _served(self) -> ControllerNode:
         assert self._node is not None  # noqa: S101  no connection is accepted before
-        return self._node.controller.image.kept.scram_credential(user, mechanism)
+        return self._node
+
+    def _scram_credential(self, user: str, mechanism: ScramMechanism) -> ScramCredential | None:
+        return self._served().controller.image.kept.scram_credential(user, mechanism)
 
 
 class ControllerServer:

@@ -64,12 +64,9 @@ def sasl_front(
     connections: ConnectionRegistry,
     background: Background,
     find_scram_credential: Callable[[str, ScramMechanism], ScramCredential | None],
-    find_token_credential: Callable[[str, ScramMechanism], TokenCredential | None] | None = None,
+    find_token_credential: Callable[[str, ScramMechanism], TokenCredential | None],
 ) -> SaslListeners | None:
-    """SASL for the listeners among ``endpoints`` that want it; None if none does. Raises InvalidConfig.
-
-    Without ``find_token_credential`` nobody is let in by a delegation token.
-    """
+    """SASL for the listeners among ``endpoints`` that want it; None if none does. Raises InvalidConfig."""
     config = host.config
     protocols = security_protocols_of(config, endpoints)
     names = [endpoint.name for endpoint, protocol in zip(endpoints, protocols, strict=True) if protocol in SASL_PROTOCOLS]
@@ -77,10 +74,9 @@ def sasl_front(
         return None
     from odradek.broker.network.sasl_listeners import SaslListeners
     from odradek.broker.sasl.listeners import SaslServices
-    from odradek.broker.sasl.scram import new_nonce, no_token
+    from odradek.broker.sasl.scram import new_nonce
 
-    find_token = find_token_credential or no_token
-    services = SaslServices(find_scram_credential, new_nonce, host.clock, background, find_token)
+    services = SaslServices(find_scram_credential, new_nonce, host.clock, background, find_token_credential)
     front = SaslListeners(host, connections, names, services, config["socket.request.max.bytes"])
     config.watch(front.check, front.reload)
     return front

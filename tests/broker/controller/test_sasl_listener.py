@@ -13,11 +13,15 @@ from odradek.client.errors import ClientError, LoginFailed
 from odradek.client.login import Login
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.message_types.create_delegation_token import CreateDelegationTokenRequest
 from odradek.protocol.message_types.describe_cluster import DescribeClusterRequest
+from odradek.protocol.message_types.expire_delegation_token import ExpireDelegationTokenRequest
 from odradek.protocol.message_types.sasl_handshake import SaslHandshakeRequest
+from odradek.protocol.scram import encode_base64
 from tests.broker_process import BrokerProcess, command_environment
 
 DESCRIBE = Api(ApiKey.DESCRIBE_CLUSTER, 1)
+CREATE = Api(ApiKey.CREATE_DELEGATION_TOKEN)
 CONTROLLERS = DescribeClusterRequest(endpoint_type=2)
 PLAIN, SCRAM = Login("PLAIN", "admin", "admin-secret"), Login("SCRAM-SHA-256", "carol", "carol-secret")
 LINES = "listener.name.controller"
@@ -37,6 +41,7 @@ def node(tmp_path_factory):
         f"{LINES}.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
         f"{LINES}.plain.sasl.jaas.config": f'{PACKAGE}.plain.PlainLoginModule required user_admin="admin-secret";',
         f"{LINES}.scram-sha-256.sasl.jaas.config": f"{PACKAGE}.scram.ScramLoginModule required;",
+        "delegation.token.secret.key": "a key",
         "authorizer.class.name": "StandardAuthorizer",
         "super.users": "User:admin;User:ANONYMOUS",
     }
@@ -74,6 +79,22 @@ def test_a_wrong_password_is_refused_and_the_log_says_whose(node, login):
     assert '"listener": "CONTROLLER"' in line
     assert "the password is wrong" in line
     assert "another-secret" not in node[0].stderr
+
+
+def test_a_token_that_was_asked_for_here_lets_its_owner_in_until_it_is_removed(node):
+    with client(node, PLAIN) as admin:
+        token = admin.call(CREATE, CreateDelegationTokenRequest(max_lifetime_ms=-1))
+        login = Login("SCRAM-SHA-256", token.token_id, encode_base64(token.hmac), by_token=True)
+        with client(node, login) as asks:
+            assert asks.call(DESCRIBE, CONTROLLERS).error_code == ErrorCode.NONE
+            # Who has shown a token is given no other.
+            refused = asks.call(CREATE, CreateDelegationTokenRequest(max_lifetime_ms=-1))
+            assert refused.error_code == ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+        with pytest.raises(LoginFailed):
+            client(node, login._replace(password="another-secret"))
+        admin.call(Api(ApiKey.EXPIRE_DELEGATION_TOKEN), ExpireDelegationTokenRequest(token.hmac, expiry_time_period_ms=-1))
+        with pytest.raises(LoginFailed):
+            client(node, login)
 
 
 def test_a_client_that_is_in_is_refused_another_handshake(node):
