@@ -67,7 +67,7 @@ async def join_cluster(
     """
     file_system = file_system or RealFileSystem(RESERVE_BYTES)
     config = broker.config
-    peers = PeerConnections(config, to_controllers=listeners is None)
+    peers = PeerConnections(config, broker.clock, to_controllers=listeners is None)
     nodes: list[QuorumNode] = []
     cluster_id = None
     if listeners is None:

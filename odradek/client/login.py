@@ -1,6 +1,7 @@
-"""How a client authenticates by SASL once the versions are negotiated: PLAIN and SCRAM.
+"""How a client authenticates by SASL once the versions are negotiated: PLAIN, SCRAM, OAUTHBEARER.
 
-``Authentication`` makes the requests, and reads their answers; a connection sends them. Left out: OAUTHBEARER.
+``Authentication`` makes the requests, and reads their answers; a connection sends them. Where tokens come from is the caller's
+affair.
 """
 
 import secrets
@@ -25,13 +26,14 @@ from odradek.protocol.scram import (
 )
 
 PLAIN: Final = "PLAIN"
+OAUTHBEARER: Final = "OAUTHBEARER"
 _HANDSHAKE: Final[Api[SaslHandshakeRequest, SaslHandshakeResponse]] = Api(ApiKey.SASL_HANDSHAKE, 1)
 _AUTHENTICATE: Final[Api[SaslAuthenticateRequest, SaslAuthenticateResponse]] = Api(ApiKey.SASL_AUTHENTICATE)
 _NONCE_BYTES: Final = 24
 
 
 class Login(NamedTuple):
-    """Who logs in, and how."""
+    """Who logs in, and how. For OAUTHBEARER the password is the token, which says who the user is."""
 
     mechanism: str
     user: str
@@ -91,6 +93,13 @@ def exchange(login: Login, nonce: str) -> Generator[bytes, bytes, None]:
     """The client's tokens; it is sent the broker's. Raises LoginFailed where the broker does not know the password."""
     if login.mechanism == PLAIN:
         yield f"\0{login.user}\0{login.password}".encode()
+        return
+    if login.mechanism == OAUTHBEARER:
+        refusal = yield f"n,,\1auth=Bearer {login.password}\1\1".encode()
+        if refusal:
+            # The answer to this says that it has failed (RFC 7628, section 3.2.3).
+            yield b"\1"
+            raise LoginFailed(refusal.decode(errors="replace"))
         return
     name = login.user.replace("=", "=3D").replace(",", "=2C")
     bare = f"n={name},r={nonce}{',tokenauth=true' if login.by_token else ''}"

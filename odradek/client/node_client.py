@@ -41,13 +41,16 @@ Connect = Callable[[Callable[[], Session]], Awaitable[object]]
 def connect_to(
     host: str, port: int, tls: "Callable[[], ssl.SSLContext] | None" = None, login: Callable[[], Login] | None = None
 ) -> Connect:
-    """Connect to an address by TCP; with ``tls`` by TLS over it, and as who ``login`` says. Each connection asks for both."""
+    """Connect to an address by TCP; with ``tls`` by TLS over it, and as who ``login`` says. Each connection asks for both.
+
+    Each session by a token asks ``login``, too.
+    """
 
     async def connect(make_session: Callable[[], Session]) -> object:
         def make_protocol() -> Session:
             session = make_session()
             if login is not None:
-                session.log_in_as(login())
+                session.log_in_as(login)
             return session
 
         loop = asyncio.get_running_loop()

@@ -7,7 +7,7 @@ from typing import Any, cast
 from odradek.client.api import Api
 from odradek.client.connection import ClientConnection, Received, Sent
 from odradek.client.errors import ClientError, Disconnected
-from odradek.client.login import Login
+from odradek.client.login import OAUTHBEARER, Login
 from odradek.client.states import ConnectionState
 
 
@@ -20,7 +20,7 @@ class Session(asyncio.BufferedProtocol):
     whether it was ready by then or not. None of them is called after ``on_end``.
     """
 
-    __slots__ = ("_connection", "_is_paused", "_on_end", "_on_ready", "_on_response", "_on_writable", "_transport")
+    __slots__ = ("_connection", "_is_paused", "_login_of", "_on_end", "_on_ready", "_on_response", "_on_writable", "_transport")
 
     def __init__(
         self,
@@ -38,6 +38,7 @@ class Session(asyncio.BufferedProtocol):
         self._on_end: Callable[[ClientError], None] | None = on_end
         self._transport: asyncio.Transport | None = None
         self._is_paused = False
+        self._login_of: Callable[[], Login] | None = None
 
     @property
     def is_ready(self) -> bool:
@@ -60,9 +61,10 @@ class Session(asyncio.BufferedProtocol):
         """Who authenticates."""
         return self._connection.login
 
-    def log_in_as(self, login: Login) -> None:
+    def log_in_as(self, login_of: Callable[[], Login]) -> None:
         """Authenticate before anything else is asked. For a connection that is not made yet."""
-        self._connection.login = login
+        self._login_of = login_of
+        self._connection.login = login_of()
 
     @property
     def lifetime_ms(self) -> int:
@@ -70,7 +72,13 @@ class Session(asyncio.BufferedProtocol):
         return self._connection.session_lifetime_ms
 
     def log_in_again(self) -> None:
-        """Authenticate for the next session; nothing can be sent before ``on_ready``."""
+        """Authenticate for the next session; nothing can be sent before ``on_ready``.
+
+        Who logs in stays the same for a connection, but a token is another one each time.
+        """
+        login = self._connection.login
+        if self._login_of is not None and login is not None and login.mechanism == OAUTHBEARER:
+            self._connection.login = self._login_of()
         self._connection.log_in_again()
         self._write()
 

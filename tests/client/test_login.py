@@ -3,8 +3,10 @@
 import pytest
 
 from odradek.broker.sasl.mechanism import AuthenticationFailed
+from odradek.broker.sasl.oauthbearer import OAuthBearerServer
 from odradek.broker.sasl.plain import PlainServer
 from odradek.broker.sasl.scram import ScramServer
+from odradek.broker.sasl.tokens import InvalidToken, Token
 from odradek.client.connection import ClientConnection
 from odradek.client.errors import ConnectFailed, LoginFailed
 from odradek.client.login import Login
@@ -28,7 +30,7 @@ HANDSHAKE, AUTHENTICATE = ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE
 class Node:
     """What a node answers: to logins by its own end of the mechanism, to all else by ``answer``."""
 
-    def __init__(self, answer=nothing, *, lifetime_ms=0, mechanisms=("PLAIN", *MECHANISMS)):
+    def __init__(self, answer=nothing, *, lifetime_ms=0, mechanisms=("PLAIN", "OAUTHBEARER", *MECHANISMS)):
         self._answer = answer
         self._lifetime_ms = lifetime_ms
         self._mechanisms = mechanisms
@@ -54,11 +56,18 @@ class Node:
             return SaslHandshakeResponse(error_code=ErrorCode.UNSUPPORTED_SASL_MECHANISM, mechanisms=list(self._mechanisms))
         if name == "PLAIN":
             self._server = PlainServer({"alice": self.password.encode()})
+        elif name == "OAUTHBEARER":
+            self._server = OAuthBearerServer(self._validate)
         else:
             mechanism = MECHANISMS[name]
             known = credential(mechanism, self.password)
             self._server = ScramServer(mechanism, {"alice": known}.get, lambda: "theirs")
         return SaslHandshakeResponse()
+
+    def _validate(self, token):
+        if token != self.password:
+            raise InvalidToken("it is another one")
+        return Token("alice", 0)
 
 
 class LoginNet(Net):
@@ -68,10 +77,14 @@ class LoginNet(Net):
         super().__init__(node)
         self._login = login
 
+    def log_in_as(self, login):
+        """From the next connection on; from the next session on, if it is by a token."""
+        self._login = login
+
     async def connect(self, make_protocol):
         def make_session():
             session = make_protocol()
-            session.log_in_as(self._login)
+            session.log_in_as(lambda: self._login)
             return session
 
         return await super().connect(make_session)
@@ -85,12 +98,12 @@ def connected(login, node, **peer):
     return connection, node
 
 
-@pytest.mark.parametrize("mechanism", ["PLAIN", *MECHANISMS])
+@pytest.mark.parametrize("mechanism", ["PLAIN", "OAUTHBEARER", *MECHANISMS])
 def test_a_connection_is_ready_when_the_node_has_let_the_client_in(mechanism):
     connection, peer = connected(Login(mechanism, "alice", RIGHT), Node(lifetime_ms=LIFETIME_MS))
     assert connection.state is ConnectionState.READY
     assert connection.session_lifetime_ms == LIFETIME_MS
-    tokens = 1 if mechanism == "PLAIN" else 2
+    tokens = 2 if mechanism in MECHANISMS else 1
     assert [key for key, *_ in peer.asked] == [ApiKey.API_VERSIONS, HANDSHAKE, *[AUTHENTICATE] * tokens]
 
 
@@ -100,6 +113,7 @@ def test_a_connection_is_ready_when_the_node_has_let_the_client_in(mechanism):
         (Login("PLAIN", "alice", WRONG), Node(), EVERY_VERSION, "Authentication failed: Invalid username or password"),
         (Login("SCRAM-SHA-256", "alice", WRONG), Node(), EVERY_VERSION, "no"),
         (Login("SCRAM-SHA-512", "bob", RIGHT), Node(), EVERY_VERSION, "no"),
+        (Login("OAUTHBEARER", "alice", WRONG), Node(), EVERY_VERSION, '{"status":"invalid_token"}'),
         (PLAIN, Node(mechanisms=["OAUTHBEARER"]), EVERY_VERSION, "it has no PLAIN, but OAUTHBEARER"),
         (PLAIN, Node(), {ApiKey.API_VERSIONS: (0, 4)}, "it knows nothing of SASL as it is wanted: "),
         (
@@ -167,6 +181,34 @@ async def test_a_session_is_renewed_on_its_connection_for_the_first_request_that
         await client.request(HEARTBEAT, HeartbeatRequest())
         assert asked(net)[before:] == [HANDSHAKE, AUTHENTICATE, ApiKey.HEARTBEAT]
     assert net.attempts == 1
+
+
+@pytest.mark.parametrize(("mechanism", "attempts"), [("OAUTHBEARER", 1), ("PLAIN", 2)])
+async def test_a_session_by_a_token_goes_on_by_the_token_of_then_and_by_a_password_as_it_began(make, clock, mechanism, attempts):
+    node = Node(lifetime_ms=LIFETIME_MS)
+    net = LoginNet(node, Login(mechanism, "alice", RIGHT))
+    client = make(net)
+    await client.request(HEARTBEAT, HeartbeatRequest())
+    node.password = "later-secret"
+    net.log_in_as(Login(mechanism, "alice", "later-secret"))
+    clock.advance(LIFETIME_MS * 0.96)
+    future = client.request(HEARTBEAT, HeartbeatRequest())
+    if attempts > 1:
+        assert isinstance(await failure(future), ConnectFailed)
+        future = client.request(HEARTBEAT, HeartbeatRequest())
+        clock.advance(CONFIG.reconnect_backoff_max_ms)
+    await future
+    assert net.attempts == attempts
+
+
+def test_a_node_that_refuses_a_token_and_lets_in_nevertheless_is_not_believed():
+    def forged(api_key, version, request):
+        if api_key is AUTHENTICATE:
+            return SaslAuthenticateResponse(auth_bytes=b"{}" if b"auth=" in request.auth_bytes else b"")
+        return Node()(api_key, version, request)
+
+    with pytest.raises(LoginFailed, match=r"\{\}"):
+        connected(Login("OAUTHBEARER", "alice", RIGHT), forged)
 
 
 async def test_what_was_asked_before_a_renewal_is_answered_and_what_comes_meanwhile_waits(make, clock):

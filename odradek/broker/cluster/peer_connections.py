@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from odradek.broker.quorum.leader_discovery import Address
     from odradek.client.login import Login
     from odradek.client.node_client import Connect
+    from odradek.timing.clock import Clock
 
 
 class PeerConnections:
@@ -30,14 +31,14 @@ class PeerConnections:
     Raises InvalidConfig where stores cannot be loaded, or where it is not clear as who to log in.
     """
 
-    def __init__(self, config: BrokerConfig, *, to_controllers: bool) -> None:
+    def __init__(self, config: BrokerConfig, clock: Clock, *, to_controllers: bool) -> None:
         listener = inter_broker_listener(config)
-        self._broker = _By(config, listener, "sasl.mechanism.inter.broker.protocol")
+        self._broker = _By(config, listener, "sasl.mechanism.inter.broker.protocol", clock)
         _ensure_mechanism_is_served(config, listener)
         self._controller: _By | None = None
         if to_controllers:
             controllers = config["controller.listener.names"][0].upper()
-            self._controller = _By(config, controllers, "sasl.mechanism.controller.protocol")
+            self._controller = _By(config, controllers, "sasl.mechanism.controller.protocol", clock)
 
     def to_broker(self, address: Address) -> Connect:
         """What connects to a broker."""
@@ -52,7 +53,7 @@ class PeerConnections:
 class _By:
     """What connects by one listener."""
 
-    def __init__(self, config: BrokerConfig, listener: str, config_name: str) -> None:
+    def __init__(self, config: BrokerConfig, listener: str, config_name: str, clock: Clock) -> None:
         protocol = security_protocols(config).get(listener, PLAINTEXT)
         self._tls: Callable[[], ssl.SSLContext] | None = None
         self._login: Callable[[], Login] | None = None
@@ -63,7 +64,7 @@ class _By:
         if protocol in SASL_PROTOCOLS:
             from odradek.broker.sasl.peer_login import PeerLogin
 
-            self._login = PeerLogin(config, listener, config_name)
+            self._login = PeerLogin(config, listener, config_name, clock)
 
     def connect(self, address: Address) -> Connect:
         return connect_to(*address, self._tls, self._login)

@@ -26,8 +26,8 @@ _BY_REASON = {
         sasl.kerberos.kinit.cmd+ sasl.kerberos.min.time.before.relogin+ sasl.kerberos.principal.to.local.rules+
         sasl.kerberos.service.name+ sasl.kerberos.ticket.renew.jitter+ sasl.kerberos.ticket.renew.window.factor+
     """,
-    "the broker logs in by PLAIN and SCRAM only": """
-        sasl.client.callback.handler.class sasl.login.callback.handler.class sasl.login.class
+    "the broker fetches no tokens": """
+        sasl.client.callback.handler.class sasl.login.class
         sasl.login.connect.timeout.ms sasl.login.read.timeout.ms sasl.login.refresh.buffer.seconds+
         sasl.login.refresh.min.period.seconds+ sasl.login.refresh.window.factor+ sasl.login.refresh.window.jitter+
         sasl.login.retry.backoff.max.ms sasl.login.retry.backoff.ms
@@ -39,7 +39,6 @@ _BY_REASON = {
         sasl.oauthbearer.assertion.template.file sasl.oauthbearer.client.credentials.client.id
         sasl.oauthbearer.client.credentials.client.secret
         sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.jwt.validator.class sasl.oauthbearer.scope
-        sasl.oauthbearer.token.endpoint.url
     """,
     "TLS is OpenSSL's": """
         security.providers ssl.engine.factory.class ssl.keymanager.algorithm ssl.provider ssl.secure.random.implementation

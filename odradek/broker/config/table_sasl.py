@@ -1,7 +1,7 @@
 """The table, part of SASL.
 
 What belongs to one mechanism of one listener is set as ``listener.name.<listener>.<mechanism>.<config>`` (``sasl_config``).
-Listeners and mechanisms are in lower case there. Left out: Kerberos, and what it takes to log in by OAUTHBEARER (``ignored``).
+Listeners and mechanisms are in lower case there. Left out: Kerberos, and what it takes to fetch tokens (``ignored``).
 """
 
 from odradek.broker.config.definitions import INT, LIST, LONG, PASSWORD, PER_BROKER, STRING, ConfigDefinition, ConfigType
@@ -32,8 +32,8 @@ SASL = (
         STRING,
         "GSSAPI",
         "The mechanism by which a broker authenticates at the others, where the listener between brokers is one with SASL: "
-        "PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512. It has to be among the listener's sasl.enabled.mechanisms, and the JAAS line "
-        "there has to have a username and a password.",
+        "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER. It has to be among the listener's sasl.enabled.mechanisms, and the "
+        "JAAS line there has to have a username and a password, or for OAUTHBEARER what a token is made of.",
         update_mode=PER_BROKER,
     ),
     _Config(
@@ -41,7 +41,8 @@ SASL = (
         STRING,
         "GSSAPI",
         "The mechanism by which a broker authenticates at controllers, where the first of controller.listener.names is one with "
-        "SASL: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512. The JAAS line there has to have a username and a password.",
+        "SASL: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER. The JAAS line there has to have a username and a password, or "
+        "for OAUTHBEARER what a token is made of.",
     ),
     _Config(
         "connections.max.reauth.ms",
@@ -70,6 +71,21 @@ SASL = (
         None,
         "What checks credentials. Of Kafka's classes, a listener's OAUTHBEARER has OAuthBearerValidatorCallbackHandler, the "
         "default here, and OAuthBearerUnsecuredValidatorCallbackHandler, which accepts tokens that nobody has signed.",
+    ),
+    _Config(
+        "sasl.login.callback.handler.class",
+        ConfigType.CLASS,
+        None,
+        "Where the token comes from that this node shows at others by OAUTHBEARER. Of Kafka's classes, a listener has "
+        "OAuthBearerLoginCallbackHandler, for a token in a file, and OAuthBearerUnsecuredLoginCallbackHandler, the default, for "
+        "one that nobody has signed.",
+    ),
+    _Config(
+        "sasl.oauthbearer.token.endpoint.url",
+        STRING,
+        None,
+        "Where the token is that this node shows at others: a file URL. The file is read for each connection, and before a "
+        "session that it has begun is over.",
     ),
     _Config(
         "sasl.oauthbearer.jwks.endpoint.url",

@@ -6,6 +6,7 @@ from odradek.broker.cluster.peer_connections import PeerConnections
 from odradek.broker.config.broker_config import InvalidConfig, load
 from odradek.broker.sasl.peer_login import PeerLogin
 from odradek.client.login import Login
+from odradek.timing.clock import VirtualClock
 
 PLAIN_LINE = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 SCRAM_LINE = "org.apache.kafka.common.security.scram.ScramLoginModule required"
@@ -13,6 +14,7 @@ BETWEEN, AT_CONTROLLERS = "sasl.mechanism.inter.broker.protocol", "sasl.mechanis
 BY_BROKERS = "listener.name.brokers.plain.sasl.jaas.config"
 BY_CONTROLLERS = "listener.name.controller.scram-sha-512.sasl.jaas.config"
 SECRET = "brokers-secret"
+CLOCK = VirtualClock(1_000)
 CLUSTER = {
     "process.roles": "broker",
     "node.id": "3",
@@ -31,9 +33,9 @@ CLUSTER = {
 
 def test_each_listener_has_its_own_mechanism_and_its_own_user():
     config = load(None, CLUSTER)
-    PeerConnections(config, to_controllers=True)
-    assert PeerLogin(config, "BROKERS", BETWEEN)() == Login("PLAIN", "brokers", SECRET)
-    assert PeerLogin(config, "CONTROLLER", AT_CONTROLLERS)() == Login("SCRAM-SHA-512", "them", SECRET)
+    PeerConnections(config, CLOCK, to_controllers=True)
+    assert PeerLogin(config, "BROKERS", BETWEEN, CLOCK)() == Login("PLAIN", "brokers", SECRET)
+    assert PeerLogin(config, "CONTROLLER", AT_CONTROLLERS, CLOCK)() == Login("SCRAM-SHA-512", "them", SECRET)
 
 
 def test_lines_for_the_listeners_of_others_have_their_effect():
@@ -44,10 +46,25 @@ def test_lines_for_the_listeners_of_others_have_their_effect():
 
 def test_a_line_that_is_altered_is_for_the_next_connection_unless_it_names_nobody():
     config = load(None, CLUSTER)
-    login = PeerLogin(config, "BROKERS", BETWEEN)
+    login = PeerLogin(config, "BROKERS", BETWEEN, CLOCK)
     for told, user in (('username="b2" password="p"', "b2"), ('username="b3"', "b2"), ('username="b4" password="p"', "b4")):
         config.override({BY_BROKERS: f"{PLAIN_LINE} {told};"})
         assert login().user == user
+
+
+def test_a_token_is_made_for_each_session_and_one_that_cannot_be_leaves_the_last():
+    line = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
+    key = "listener.name.brokers.oauthbearer.sasl.jaas.config"
+    config = load(None, CLUSTER | {BETWEEN: "OAUTHBEARER", key: f'{line} unsecuredLoginStringClaim_sub="brokers";'})
+    clock = VirtualClock(1_000)
+    login = PeerLogin(config, "BROKERS", BETWEEN, clock)
+    first = login()
+    assert first == login() == Login("OAUTHBEARER", "brokers", first.password)
+    clock.advance(1_000)
+    later = login()
+    assert later.password != first.password
+    config.override({key: f"{line};"})
+    assert login() == later
 
 
 @pytest.mark.parametrize(
@@ -55,7 +72,7 @@ def test_a_line_that_is_altered_is_for_the_next_connection_unless_it_names_nobod
     [
         (BETWEEN, None, [BETWEEN, "GSSAPI", "there is no GSSAPI"]),
         (AT_CONTROLLERS, None, [AT_CONTROLLERS, "GSSAPI", "there is no GSSAPI"]),
-        (BETWEEN, "OAUTHBEARER", [BETWEEN, "nodes have no tokens to show"]),
+        (BETWEEN, "OAUTHBEARER", ["listener.name.brokers.oauthbearer.sasl.jaas.config", "(not set)"]),
         (BETWEEN, "SCRAM-SHA-256", ["listener.name.brokers.scram-sha-256.sasl.jaas.config", "(not set)"]),
         ("sasl.enabled.mechanisms", "SCRAM-SHA-256", [BETWEEN, "among the sasl.enabled.mechanisms"]),
         (BY_CONTROLLERS, f"{SCRAM_LINE};", [BY_CONTROLLERS, "no username and password"]),
@@ -66,7 +83,7 @@ def test_a_line_that_is_altered_is_for_the_next_connection_unless_it_names_nobod
 def test_a_broker_that_could_not_log_in_is_refused(key, value, mentions):
     settings = {name: text for name, text in (CLUSTER | {key: value}).items() if text is not None}
     with pytest.raises(InvalidConfig) as refusal:
-        PeerConnections(load(None, settings), to_controllers=True)
+        PeerConnections(load(None, settings), CLOCK, to_controllers=True)
     told = str(refusal.value)
     assert [each for each in mentions if each not in told] == []
     assert SECRET not in told
@@ -74,4 +91,4 @@ def test_a_broker_that_could_not_log_in_is_refused(key, value, mentions):
 
 def test_who_is_its_own_controller_logs_in_at_none():
     settings = CLUSTER | {AT_CONTROLLERS: "GSSAPI"}
-    PeerConnections(load(None, settings), to_controllers=False)
+    PeerConnections(load(None, settings), CLOCK, to_controllers=False)

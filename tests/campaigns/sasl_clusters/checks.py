@@ -136,6 +136,10 @@ def _said_by_kafka(brokers: KafkaBrokers, node_id: int) -> str:
 
 # Of these there is nothing to be seen under a controller of Kafka's.
 OF_OUR_CONTROLLER: Final = frozenset({refuses_kafkas_strangers.__name__})
+# Of these there is nothing to be seen where nobody has a password.
+OF_PASSWORDS: Final = frozenset(
+    {refuses_strangers.__name__, refuses_kafkas_strangers.__name__, tells_of_leaders_that_do_not_let_it_in.__name__}
+)
 CHECKS: Final[Checks] = {
     check.__name__: check
     for check in (

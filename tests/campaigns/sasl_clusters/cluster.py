@@ -32,6 +32,8 @@ WRONG = "another-secret"
 # Kafka's brokers and odradek's renew a session at 85 to 95 % of this.
 SESSION_MS = 2_000
 DEADLINE_S = 60
+# By tokens that nobody has signed.
+OAUTHBEARER = "OAUTHBEARER"
 _PACKAGE = "org.apache.kafka.common.security"
 _USERS = " ".join(f'user_{name}="{secret}"' for name, secret in SECRETS.items())
 _LISTENERS = ("controller", "plaintext")
@@ -60,20 +62,24 @@ class Security:
         return named | lines | (stores if self.protocol == "SASL_SSL" else {})
 
     def line(self, listener: str, password: str = SECRETS["brokers"]) -> tuple[str, str]:
-        """The JAAS config of a listener, and the line by which a node logs in with ``password``."""
+        """The JAAS config of a listener, and the line by which a node logs in with ``password``, if the mechanism has any."""
         login = f'username="brokers" password="{password}"'
         module = f"plain.PlainLoginModule required {login} {_USERS}"
-        if self.mechanism != "PLAIN":
+        if self.mechanism == OAUTHBEARER:
+            module = 'oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="brokers"'
+        elif self.mechanism != "PLAIN":
             module = f"scram.ScramLoginModule required {login}"
         return f"listener.name.{listener}.{self.mechanism.lower()}.sasl.jaas.config", f"{_PACKAGE}.{module};"
 
     def client(self, user: str, certificates: Certificates) -> dict[str, Any]:
         """Of librdkafka."""
+        who = {"sasl.username": user, "sasl.password": SECRETS[user]}
+        if self.mechanism == OAUTHBEARER:
+            who = {"enable.sasl.oauthbearer.unsecure.jwt": "true", "sasl.oauthbearer.config": f"principal={user}"}
         return {
             "security.protocol": self.protocol,
             "sasl.mechanism": self.mechanism,
-            "sasl.username": user,
-            "sasl.password": SECRETS[user],
+            **who,
             "ssl.ca.location": certificates.path("ca.pem"),
             "log_level": 0,
         }
