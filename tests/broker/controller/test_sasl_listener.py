@@ -72,10 +72,11 @@ def test_who_does_not_log_in_is_told_nothing(node):
 
 @pytest.mark.parametrize("login", [PLAIN, SCRAM])
 def test_a_wrong_password_is_refused_and_the_log_says_whose(node, login):
+    before = len(node[0].stderr)
     with pytest.raises(LoginFailed) as refused:
         client(node, login._replace(password="another-secret"))
     assert refused.value.code == ErrorCode.SASL_AUTHENTICATION_FAILED
-    [line] = [line for line in node[0].stderr.splitlines() if f'"user": "{login.user}"' in line]
+    [line] = [line for line in node[0].stderr[before:].splitlines() if f'"user": "{login.user}"' in line]
     assert '"listener": "CONTROLLER"' in line
     assert "the password is wrong" in line
     assert "another-secret" not in node[0].stderr
