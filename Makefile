@@ -1,6 +1,7 @@
 # make run      serve on 127.0.0.1:9092, in an environment of its own (.venv)
 # make run-compiled  the same as C extensions (three minutes to make)
-# make test     every test, set-up included
+# make test     every test but Spark's and the pipeline's, set-up included
+# make test-spark  Spark's and the pipeline's, which need Java 17
 # make test-compiled  the same tests against odradek as C extensions (three minutes to make), less those of what is not compiled
 # make check    style, types, import contracts, no circle of imports, lengths, no clock outside timing/
 # make bench    side by side with Apache Kafka, odradek compiled, on the system's Python; with COMPILED=no, odradek as it is
@@ -30,7 +31,7 @@ COMPILES := import ensurepip, os, sys, sysconfig, venv; \
 	sys.exit(sys.version_info < (3, 11) or not os.path.exists(sysconfig.get_path("include") + "/Python.h"))
 SYSTEM_PYTHON = $(if $(PYTHON),,$(shell /usr/bin/python3 -c '$(COMPILES)' 2>/dev/null && echo /usr/bin/python3))
 
-.PHONY: run run-compiled wheels test-wheel test test-languages test-compiled check bench bench-cluster bench-fixtures bench-here example campaign campaign-compiled clean \
+.PHONY: run run-compiled wheels test-wheel test test-spark test-languages test-compiled check bench bench-cluster bench-fixtures bench-here example campaign campaign-compiled clean \
 	demo demo-test
 
 run: $(INSTALLED)-run
@@ -41,15 +42,20 @@ run-compiled: $(BUILD)/.built
 	@echo "$$($(RUN_BUILD) $(BIN)/odradek --version); make run runs the sources as they are" >&2
 	$(RUN_BUILD) $(BIN)/odradek serve --host 127.0.0.1 --port 9092 $(ARGS)
 
-# Four processes for two cores, since many tests wait for a client. Spark's tests stay together in one, the pipeline's in another.
 # A process that crashes is a failure: with another in its place, xdist would wait for ever.
-IN_PARALLEL := -n 4 --dist loadgroup --max-worker-restart=0
+IN_GROUPS := --dist loadgroup --max-worker-restart=0
+# Four processes for two cores, since many tests wait for a client.
+IN_PARALLEL := -n 4 $(IN_GROUPS)
 
 # What one process has compiled is there for the others: hundreds are started, and each has all the tests.
-test test-compiled: export PYTHONDONTWRITEBYTECODE :=
+test test-spark test-compiled: export PYTHONDONTWRITEBYTECODE :=
 
 test: $(INSTALLED)-test
-	$(BIN)/python -m pytest $(IN_PARALLEL) $(ARGS)
+	$(BIN)/python -m pytest $(IN_PARALLEL) -m "not spark" $(ARGS)
+
+# Spark's stay together in one process, the pipeline's in another: a session each. They are a third of all the time.
+test-spark: $(INSTALLED)-test
+	$(BIN)/python -m pytest -n 2 $(IN_GROUPS) -m spark $(ARGS)
 
 test-compiled: $(INSTALLED)-test $(BUILD)/.built
 	$(RUN_BUILD) $(BIN)/pytest --import-mode=append $(IN_PARALLEL) --compiled-only $(ARGS)

@@ -1,4 +1,4 @@
-"""What all tests share: a real broker on demand, its log beside a failure, and Spark's tests first."""
+"""What all tests share: a real broker on demand, its log beside a failure, and the longest group of tests first."""
 
 import asyncio
 import gc
@@ -20,6 +20,8 @@ from tests.tls import Certificates
 settings.register_profile("no deadline", deadline=None)
 settings.load_profile("no deadline")
 
+# All of a group's tests are in one process, which others wait for at the end: these take minutes.
+_LONG_GROUPS = frozenset({"spark", "pipeline", "kafka-tools"})
 # Of these the compiled run has the campaigns' short forms only.
 _NEVER_COMPILED = tuple(f"tests/{room}/" for room in ("benchmarks", "demo", "pipeline", "project", "spark"))
 BROKERS = pytest.StashKey[list[BrokerProcess]]()
@@ -106,14 +108,19 @@ def _is_never_compiled(item: pytest.Item) -> bool:
     return path.startswith(_NEVER_COMPILED) and path not in SHORT_TESTS
 
 
+def _is_of_a_long_group(item: pytest.Item) -> bool:
+    group = item.get_closest_marker("xdist_group")
+    return group is not None and group.args[0] in _LONG_GROUPS
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Start with Spark's tests: they take longest."""
+    """Start with the groups that take longest."""
     if config.getoption("--compiled-only"):
         left_out = [item for item in items if _is_never_compiled(item)]
         items[:] = [item for item in items if not _is_never_compiled(item)]
         config.hook.pytest_deselected(items=left_out)
-    items.sort(key=lambda item: item.get_closest_marker("spark") is None)
+    items.sort(key=lambda item: not _is_of_a_long_group(item))
     if is_compiled():
         for item in items:
             if item.get_closest_marker("interpreted") is not None:

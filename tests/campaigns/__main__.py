@@ -1,6 +1,6 @@
 """Runs a campaign: ``python -m tests.campaigns [NAME [ARGUMENT ...]]``, or ``make campaign NAME=... ARGS=...``.
 
-Without a name it lists the campaigns. ``all-short`` runs the short form of each, as ``make test`` does. Arguments follow a
+Without a name it lists the campaigns. ``all-short`` runs the short form of each, as the tests do. Arguments follow a
 campaign's own defaults and override them; ``NAME --help`` lists them.
 """
 
@@ -29,7 +29,7 @@ def main(arguments: list[str]) -> int:
 def listing() -> str:
     """A line for each campaign."""
     lines = [f"  {campaign.name:<22} {campaign.takes_min:>3g} min  {campaign.what}" for campaign in CAMPAIGNS.values()]
-    lines.append(f"  {ALL_SHORT:<22} {3:>3g} min  the short form of each, which make test includes")
+    lines.append(f"  {ALL_SHORT:<22} {3:>3g} min  the short form of each, which are among the tests")
     return "\n".join(["make campaign NAME=... [ARGS=...]; ARGS=--help lists a campaign's arguments:", "", *lines])
 
 

@@ -1,4 +1,4 @@
-"""The campaigns: programs that take minutes, each with a short form that ``make test`` runs."""
+"""The campaigns: programs that take minutes, each with a short form that is among the tests."""
 
 from typing import NamedTuple
 

@@ -54,8 +54,8 @@ def test_every_test_among_the_campaigns_is_one_campaigns_short_form():
 
 
 def test_the_map_of_the_tests_lists_the_campaigns_and_their_short_forms():
-    rows = table(REPOSITORY / "tests" / "README.md", "campaign", "what it does", "in `make test`")
-    told = {row["campaign"].strip("`"): (row["what it does"], row["in `make test`"]) for row in rows}
+    rows = table(REPOSITORY / "tests" / "README.md", "campaign", "what it does", "short form")
+    told = {row["campaign"].strip("`"): (row["what it does"], row["short form"]) for row in rows}
     assert told == {
         campaign.name: (campaign.what, ", ".join(f"`{test.removeprefix('tests/')}`" for test in campaign.short) or "-")
         for campaign in CAMPAIGNS.values()
