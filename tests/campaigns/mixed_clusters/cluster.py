@@ -158,6 +158,8 @@ class MixedCluster:
             except KafkaException as error:
                 if error.args[0].code() != KafkaError._NOENT:
                     raise
+                # librdkafka keeps that it knows none, and does not look the topic up again by itself.
+                self.leaders(topic)
             return bool(found)
 
         self.until(is_deleted)
