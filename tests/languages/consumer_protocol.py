@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from benchmarks import kafka_jars
 from tests.broker_process import BrokerProcess, command_environment
-from tests.campaigns.assignor_differential.kafkas import compiler
+from tests.campaigns.kafka_tools.java_program import compiler
 from tests.languages.whole_examples import EXAMPLES
 
 MEMBERS = Path(__file__).with_name("members")

@@ -7,15 +7,12 @@ ask     principal, host, operation, type, name             answered 1 or 0, or !
 any     principal, host, operation, type                   the same: whether it may be done to any resource of the type
 """
 
-import os
-import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
 from uuid import UUID
 
-from benchmarks import kafka_jars
 from odradek.broker.authorizer.acls import (
     ANYONE,
     WILDCARD,
@@ -26,12 +23,10 @@ from odradek.broker.authorizer.acls import (
     PatternType,
 )
 from odradek.broker.authorizer.standard_authorizer import StandardAuthorizer
-from tests.campaigns.assignor_differential.kafkas import compiler
+from tests.campaigns.kafka_tools.java_program import answered_lines
 
 SOURCE = Path(__file__).with_name("Authorizers.java")
 QUESTIONS = 40
-_TIMEOUT_S = 600.0
-_JVM_FLAGS = ("-XX:+UseSerialGC", "-Xshare:auto", "-Xmx256m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error")
 _PRINCIPALS = ("User:a", "User:b", "User:c", "Group:a")
 _HOSTS = ("127.0.0.1", "10.0.0.1", "0:0:0:0:0:0:0:1")
 _TYPES = tuple(each for each in AclResourceType if each > AclResourceType.ANY)
@@ -110,14 +105,7 @@ def _decided(authorizer: StandardAuthorizer, action: Action) -> bool:
 
 def kafkas_answers(stories: Iterable[Story], scratch: Path) -> list[list[str]]:
     """What Kafka's class answers to each story's questions."""
-    javac = compiler()
-    assert javac is not None
-    classpath = f"{kafka_jars.libraries()}/*"
-    subprocess.run([javac, "-proc:none", "-cp", classpath, "-d", str(scratch), str(SOURCE)], check=True, timeout=_TIMEOUT_S)
-    command = [kafka_jars.java(), *_JVM_FLAGS, "-cp", f"{scratch}{os.pathsep}{classpath}", "Authorizers"]
-    asked = "".join(f"{line}\n" for told in stories for line in _lines(told))
-    ran = subprocess.run(command, input=asked, capture_output=True, check=True, timeout=_TIMEOUT_S, encoding="utf-8")
-    answers = ran.stdout.split("\n")[:-1]
+    answers = answered_lines(SOURCE, (line for told in stories for line in _lines(told)), scratch)
     return [answers[start : start + QUESTIONS] for start in range(0, len(answers), QUESTIONS)]
 
 

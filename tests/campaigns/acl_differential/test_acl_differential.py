@@ -9,7 +9,7 @@ from odradek.broker.authorizer import acl_index, standard_authorizer
 from tests.campaigns.acl_differential.brokers import compare_brokers
 from tests.campaigns.acl_differential.core import QUESTIONS, differences, kafkas_answers, story
 from tests.campaigns.acl_differential.requests import MADE
-from tests.campaigns.assignor_differential.kafkas import compiler
+from tests.campaigns.kafka_tools.java_program import compiler
 
 SEEDS = range(1, 301)
 

@@ -10,22 +10,17 @@
 Topic ids are in Kafka's form, members' and instances' ids in base64.
 """
 
-import os
-import shutil
-import subprocess
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal, NamedTuple
 from uuid import UUID
 
-from benchmarks import kafka_jars
 from odradek.coordinator.group.assignor.spec import GroupSpec, by_id, text_order
+from tests.campaigns.kafka_tools.java_program import answered_lines
 from tests.coordinator.group.assignor.assignments import Plain, plain
 
 SOURCE = Path(__file__).with_name("Assignors.java")
-_TIMEOUT_S = 600.0
-_JVM_FLAGS = ("-XX:+UseSerialGC", "-Xshare:auto", "-Xmx256m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
 
 Name = Literal["range", "uniform"]
 
@@ -38,22 +33,9 @@ class Question(NamedTuple):
     is_hashed: bool = False
 
 
-def compiler() -> str | None:
-    """The path of ``javac``; None without a JDK."""
-    home = os.environ.get("JAVA_HOME")
-    return shutil.which(str(Path(home, "bin", "javac")) if home else "javac")
-
-
 def kafkas_answers(questions: Iterable[Question], scratch: Path) -> list[Plain | str]:
     """What Kafka assigns; the text of the exception where it does not."""
-    javac = compiler()
-    assert javac is not None
-    classpath = f"{kafka_jars.libraries()}/*"
-    subprocess.run([javac, "-proc:none", "-cp", classpath, "-d", str(scratch), str(SOURCE)], check=True, timeout=_TIMEOUT_S)
-    command = [kafka_jars.java(), *_JVM_FLAGS, "-cp", f"{scratch}{os.pathsep}{classpath}", "Assignors"]
-    asked = "".join(f"{_line(question)}\n" for question in questions)
-    ran = subprocess.run(command, input=asked, capture_output=True, check=True, timeout=_TIMEOUT_S, encoding="utf-8")
-    return [_assignment(line) for line in ran.stdout.split("\n")[:-1]]
+    return [_assignment(line) for line in answered_lines(SOURCE, map(_line, questions), scratch)]
 
 
 def _line(question: Question) -> str:

@@ -4,7 +4,7 @@ import pytest
 
 from tests.campaigns.assignor_differential.comparison import compare, differences
 from tests.campaigns.assignor_differential.faults import FAULTS, planted
-from tests.campaigns.assignor_differential.kafkas import compiler
+from tests.campaigns.kafka_tools.java_program import compiler
 
 SEEDS = range(1, 151)
 

@@ -11,14 +11,11 @@ permissive  the same
 Every client has a quota at all times, by a default user: what Kafka records of a client before it has one, odradek does not.
 """
 
-import os
-import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from random import Random
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from benchmarks import kafka_jars
 from odradek.broker.metadata.client_quotas import (
     CLIENT_ID,
     CONTROLLER_MUTATION_RATE,
@@ -33,12 +30,10 @@ from odradek.broker.quotas.client_quota_manager import ClientQuotaManager, Quota
 from odradek.broker.quotas.mutations import MutationQuota, MutationQuotaManager
 from odradek.protocol.errors import KafkaError
 from odradek.timing.clock import VirtualClock
-from tests.campaigns.assignor_differential.kafkas import compiler
+from tests.campaigns.kafka_tools.java_program import answered_lines
 
 SOURCE = Path(__file__).with_name("Quotas.java")
 STEPS: Final = 120
-_TIMEOUT_S: Final = 600.0
-_JVM_FLAGS = ("-XX:+UseSerialGC", "-Xshare:auto", "-Xmx256m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error")
 _BEGIN_MS: Final = 1_700_000_000_000
 _USERS: Final = ("ada", "ben")
 _CLIENT_IDS: Final = ("one", "two")
@@ -156,14 +151,7 @@ def _entity(user: str, client_id: str) -> QuotaEntity:
 
 def kafkas_answers(stories: Sequence[Story], scratch: Path) -> list[list[str]]:
     """What Kafka's classes answer to each story."""
-    javac = compiler()
-    assert javac is not None
-    classpath = f"{kafka_jars.libraries()}/*"
-    subprocess.run([javac, "-proc:none", "-cp", classpath, "-d", str(scratch), str(SOURCE)], check=True, timeout=_TIMEOUT_S)
-    command = [kafka_jars.java(), *_JVM_FLAGS, "-cp", f"{scratch}{os.pathsep}{classpath}", "Quotas"]
-    asked = "".join(f"{line}\n" for told in stories for line in _lines(told))
-    ran = subprocess.run(command, input=asked, capture_output=True, check=True, timeout=_TIMEOUT_S, encoding="utf-8")
-    answers = iter(ran.stdout.split("\n")[:-1])
+    answers = iter(answered_lines(SOURCE, (line for told in stories for line in _lines(told)), scratch))
     return [[next(answers) for step in told.steps if step.what not in {"quota", "back"}] for told in stories]
 
 

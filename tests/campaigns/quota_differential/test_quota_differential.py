@@ -10,7 +10,7 @@ from odradek.broker.quotas.client_quota_manager import ClientQuotaManager
 from odradek.broker.quotas.fetch_quota import FetchQuota
 from odradek.broker.quotas.sampled import Samples
 from odradek.testing import Broker
-from tests.campaigns.assignor_differential.kafkas import compiler
+from tests.campaigns.kafka_tools.java_program import compiler
 from tests.campaigns.quota_differential.brokers import BYTES_PER_S, Load, measure, problems
 from tests.campaigns.quota_differential.core import differences, kafkas_answers, story
 

@@ -1,0 +1,33 @@
+"""A small Java program that asks Apache Kafka's own classes, compiled and run once: lines in, lines out."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+
+from benchmarks import kafka_jars
+
+_TIMEOUT_S = 600.0
+_JVM_FLAGS = ("-XX:+UseSerialGC", "-Xshare:auto", "-Xmx256m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error")
+
+
+def compiler() -> str | None:
+    """The path of ``javac``; None without a JDK."""
+    home = os.environ.get("JAVA_HOME")
+    return shutil.which(str(Path(home, "bin", "javac")) if home else "javac")
+
+
+def answered_lines(source: Path, lines: Iterable[str], scratch: Path) -> list[str]:
+    """What the program of a source file prints when it is given these lines. Its class has the file's name.
+
+    The compiled class is left in ``scratch``. Raises CalledProcessError.
+    """
+    javac = compiler()
+    assert javac is not None
+    classpath = f"{kafka_jars.libraries()}/*"
+    subprocess.run([javac, "-proc:none", "-cp", classpath, "-d", str(scratch), str(source)], check=True, timeout=_TIMEOUT_S)
+    command = [kafka_jars.java(), *_JVM_FLAGS, "-cp", f"{scratch}{os.pathsep}{classpath}", source.stem]
+    given = "".join(f"{line}\n" for line in lines)
+    ran = subprocess.run(command, input=given, capture_output=True, check=True, timeout=_TIMEOUT_S, encoding="utf-8")
+    return ran.stdout.split("\n")[:-1]
