@@ -1,7 +1,8 @@
 """Opening a produced batch where the topic's configuration asks something of its records, or wants another codec.
 
 No record is built: a walk judges keys and timestamps (``odradek.protocol.record_walk``), and another codec gets the same bytes. A
-batch that may take long is not opened at once: ``LongInspection`` is raised, to be run beside the event loop.
+batch that may take long is not opened at once: ``LongInspection`` is raised, to be run beside the event loop. The header of a
+batch that was opened gets the max timestamp of its records: sarama up to 1.45.0 always writes -1.
 
 Limits, which Kafka does not have: ``MOST_RECORD_ERRORS`` records are reported, and what comes behind them is not looked at; a
 batch may decompress to 20 times its size, or 64 MiB if that is more.
@@ -76,6 +77,11 @@ def inspect(records: Buffer, header: BatchHeader, config: LogConfig, now_ms: int
         raise LongInspection(records, header, config, now_ms) from None
 
 
+def understates_max_timestamp(header: BatchHeader) -> bool:
+    """Whether the header has no max timestamp, or one below its base timestamp: the records may tell a later one."""
+    return header.max_timestamp < header.base_timestamp or header.max_timestamp < 0
+
+
 def _inspected(
     records: Buffer, header: BatchHeader, config: LogConfig, now_ms: int, most_bytes: int, pause: Callable[[], None] | None
 ) -> Buffer:
@@ -106,15 +112,17 @@ def _inspected(
         raise KafkaError(ErrorCode.INVALID_TXN_STATE, "a transactional record batch without a producer id")
     if target is not None and recompresses:
         return _recompressed(data, header, config, target, max_timestamp)
-    if header.timestamp_type == LOG_APPEND_TIME:
-        return _as_create_time(records, header)
+    if header.timestamp_type == LOG_APPEND_TIME or max_timestamp != header.max_timestamp:
+        return _corrected(records, header, max_timestamp)
     return records
 
 
 def _may_be_out_of_time(header: BatchHeader, config: LogConfig, now_ms: int) -> bool:
     if config.stamps_append_time:
         return False
-    return config.limits_old_timestamps or header.max_timestamp - now_ms > config.message_timestamp_after_max_ms
+    if config.limits_old_timestamps or understates_max_timestamp(header):
+        return True
+    return header.max_timestamp - now_ms > config.message_timestamp_after_max_ms
 
 
 def _takes_long() -> NoReturn:
@@ -180,11 +188,10 @@ def _recompressed(data: Buffer, header: BatchHeader, config: LogConfig, codec: i
     return sealed(HEADER.pack(*rewritten), payload)
 
 
-def _as_create_time(records: Buffer, header: BatchHeader) -> bytes:
-    """The batch without the timestamp type that is the broker's to set: a CreateTime topic keeps the producer's timestamps."""
+def _corrected(records: Buffer, header: BatchHeader, max_timestamp: int) -> bytes:
+    """The batch with ``max_timestamp``, and without the timestamp type that is the broker's to set."""
     batch = bytearray(records[: header.size_bytes])
-    attributes = header.attributes & ~TIMESTAMP_TYPE_MASK
-    HEADER.pack_into(batch, 0, *header._replace(attributes=attributes))
-    crc = batch_crc(batch, 0, len(batch))
-    HEADER.pack_into(batch, 0, *header._replace(attributes=attributes, crc=crc))
+    header = header._replace(attributes=header.attributes & ~TIMESTAMP_TYPE_MASK, max_timestamp=max_timestamp)
+    HEADER.pack_into(batch, 0, *header)
+    HEADER.pack_into(batch, 0, *header._replace(crc=batch_crc(batch, 0, len(batch))))
     return bytes(batch)

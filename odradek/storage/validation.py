@@ -1,10 +1,11 @@
 """Which produced batches a log admits, and what it rewrites in them.
 
 A batch is opened only where a config asks for something about each record (``inspection``): a compacted topic wants keys, a
-timestamp limit wants timestamps, ``compression.type`` may want another codec. As in Kafka's LogValidator, one bad record refuses
-the batch, and bad records are reported (KIP-467).
+timestamp limit wants timestamps, ``compression.type`` may want another codec. A batch whose header understates its max timestamp
+is opened, too, and corrected. As in Kafka's LogValidator, one bad record refuses the batch, and bad records are reported
+(KIP-467).
 
-Left out: batches whose header gives a wrong max timestamp are kept as they are, where Kafka corrects the header.
+Left out: a max timestamp that looks right and is not stays as it is. Kafka reads the records of every batch and corrects it.
 """
 
 from struct import Struct
@@ -21,7 +22,7 @@ from odradek.protocol.record_batch import (
     read_header,
     validate,
 )
-from odradek.storage.inspection import inspect
+from odradek.storage.inspection import inspect, understates_max_timestamp
 from odradek.storage.log_settings import LogSettings
 
 _LENGTH: Final = Struct(">8xi")
@@ -54,6 +55,7 @@ def admitted(
     if (
         settings.inspects_all
         or header.max_timestamp - now_ms > settings.latest_in_ms
+        or understates_max_timestamp(header)
         or header.attributes & TIMESTAMP_TYPE_MASK
         or (header.attributes & TRANSACTIONAL_MASK and header.producer_id < 0)
     ) and not is_inspected:

@@ -161,6 +161,65 @@ def test_a_record_from_too_far_in_the_past_is_refused():
     append(log, build_batch([well, none]))
 
 
+def without_max_timestamp(*timestamps, **options):
+    """A batch as sarama up to 1.45.0 writes it: the header has no max timestamp."""
+    return patched(build_batch([Record(timestamp=timestamp) for timestamp in timestamps], **options), 35, ">q", -1)
+
+
+@pytest.mark.parametrize("codec", range(5))
+def test_a_header_without_max_timestamp_gets_that_of_its_records(codec):
+    log = open_log()
+    append(log, batch(timestamp=NOW_MS - 9))
+    append(log, without_max_timestamp(NOW_MS - 5, NOW_MS - 3, NOW_MS - 4, compression=codec))
+    append(log, batch(timestamp=NOW_MS - 1))
+    stored = read(log, 1)
+    header = read_header(stored)
+    validate(header, stored[: header.size_bytes])
+    assert (header.base_timestamp, header.max_timestamp, header.compression) == (NOW_MS - 5, NOW_MS - 3, codec)
+    assert [log.offset_for_timestamp(NOW_MS - ago).offset for ago in (9, 8, 5, 4, 3, 2)] == [0, 1, 1, 2, 2, 4]
+
+
+def test_the_largest_timestamp_may_be_in_a_batch_whose_header_has_none():
+    log = open_log()
+    append(log, batch(timestamp=NOW_MS - 9))
+    append(log, without_max_timestamp(NOW_MS - 5, NOW_MS - 3))
+    append(log, batch(timestamp=NOW_MS - 7))
+    assert log.max_timestamp_offset()[:2] == (NOW_MS - 3, 2)
+
+
+@pytest.mark.parametrize("said", [-1, -7, 0, NOW_MS - 6])
+def test_a_max_timestamp_below_the_base_timestamp_is_corrected(said):
+    log = open_log()
+    append(log, patched(build_batch([Record(timestamp=NOW_MS - 5), Record(timestamp=NOW_MS - 8)]), 35, ">q", said))
+    assert read_header(read(log, 0)).max_timestamp == NOW_MS - 5
+
+
+def test_records_without_timestamps_have_no_max_timestamp():
+    log = open_log()
+    append(log, batch(timestamp=-1))
+    append(log, build_batch([Record(timestamp=-1), Record(timestamp=NOW_MS)]))
+    append(log, without_max_timestamp(-1, NOW_MS))
+    assert [read_header(read(log, offset)).max_timestamp for offset in (0, 1, 3)] == [-1, NOW_MS, NOW_MS]
+
+
+def test_a_record_from_the_future_is_refused_though_its_header_has_no_max_timestamp():
+    log = open_log()
+    refused = refusal(log, without_max_timestamp(NOW_MS, NOW_MS + 48 * HOUR_MS))
+    assert (refused.code, [index for index, _ in refused.record_errors]) == (ErrorCode.INVALID_TIMESTAMP, [1])
+
+
+def test_a_compacted_topic_has_the_max_timestamps_of_its_records():
+    log = open_log(config=LogConfig(cleanup_policy=("compact",)))
+    append(log, patched(build_batch([Record(timestamp=NOW_MS - 5, key=b"k")]), 35, ">q", NOW_MS))
+    assert read_header(read(log, 0)).max_timestamp == NOW_MS - 5
+
+
+def test_log_append_time_needs_no_max_timestamp():
+    log = open_log(config=LogConfig(message_timestamp_type="LogAppendTime"))
+    append(log, without_max_timestamp(NOW_MS + 48 * HOUR_MS))
+    assert read_header(read(log, 0)).max_timestamp == NOW_MS
+
+
 def test_log_append_time_replaces_the_timestamps_and_keeps_the_crc_right():
     log = open_log(config=LogConfig(message_timestamp_type="LogAppendTime"))
     info = append(log, batch(2, timestamp=5), now_ms=NOW_MS + 3)
