@@ -2,8 +2,8 @@
 
 Offset -1 is the high watermark. Answered with the low watermark, the least log start offset of the replicas that live: when that
 has come to the offset that was asked for, or with REQUEST_TIMED_OUT. Asking for an offset that is gone already changes nothing.
-OFFSET_OUT_OF_RANGE past the high watermark; POLICY_VIOLATION where the topic is only compacted; INVALID_TOPIC_EXCEPTION for the
-broker's own topics; NOT_LEADER_OR_FOLLOWER where another broker leads.
+OFFSET_OUT_OF_RANGE past the high watermark; POLICY_VIOLATION where the topic is only compacted (an empty ``cleanup.policy``
+permits it, KIP-1161); INVALID_TOPIC_EXCEPTION for the broker's own topics; NOT_LEADER_OR_FOLLOWER where another broker leads.
 """
 
 from typing import TYPE_CHECKING, Any, Final
@@ -138,7 +138,7 @@ def _delete_before(services: "DeletionServices", topic: str, partition: int, off
     if topic in INTERNAL_TOPICS:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"records of {topic} are the broker's own")
     found = known.require_leader_log()
-    if "delete" not in found.config.cleanup_policy:
+    if found.config.is_compacted and not found.config.has_retention:
         raise KafkaError(ErrorCode.POLICY_VIOLATION, f"{topic} is only compacted")
     if offset == _HIGH_WATERMARK:
         offset = known.high_watermark

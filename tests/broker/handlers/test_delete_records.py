@@ -46,9 +46,10 @@ def test_a_topic_that_is_only_compacted_keeps_its_records():
     assert delete(broker, "t", 0) == (-1, ErrorCode.POLICY_VIOLATION)
 
 
-def test_a_topic_that_is_compacted_and_deleted_from_may_lose_records():
+@pytest.mark.parametrize("policy", ["compact,delete", ""])
+def test_a_topic_that_is_not_only_compacted_may_lose_records(policy):
     broker = make_broker()
-    create(broker, "t", 1, ("cleanup.policy", "compact,delete"))
+    create(broker, "t", 1, ("cleanup.policy", policy))
     assert delete(broker, "t", 0) == (0, ErrorCode.NONE)
 
 
