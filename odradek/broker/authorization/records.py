@@ -21,7 +21,6 @@ _TOPIC: Final = AclResourceType.TOPIC
 _REFUSED: Final = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 _ATTRIBUTES_LOW_BYTE: Final = 22
 _TRANSACTIONAL: Final = 0x10
-_FIRST_FETCH_BY_ID: Final = 13
 
 
 def produce(asked: Asked) -> Any:
@@ -99,15 +98,21 @@ class _FetchServices:
         access = self._asked.access
         if request.replica_state.replica_id >= 0 or request.replica_id >= 0:
             return [] if access.allows_cluster(AclOperation.CLUSTER_ACTION) else list(partitions)
-        keys = [partition.topic_key for partition in partitions]
-        names: dict[Any, str]
-        if self._asked.context.version >= _FIRST_FETCH_BY_ID:
-            known = self._asked.services.controller.image.topics_by_id
-            names = {key: known[key].name for key in set(keys) if key in known}
-        else:
-            names = {key: str(key) for key in keys}
-        allowed = access.allowed(AclOperation.READ, _TOPIC, [names[key] for key in keys if key in names])
-        return [each for each in partitions if each.topic_key in names and names[each.topic_key] not in allowed]
+        self._name_topics(partitions)
+        names = [each.topic_name for each in partitions if each.topic_name is not None]
+        allowed = access.allowed(AclOperation.READ, _TOPIC, names)
+        return [each for each in partitions if each.topic_name is not None and each.topic_name not in allowed]
+
+    def _name_topics(self, partitions: FetchPartitions) -> None:
+        known = self._asked.services.controller.image.topics_by_id
+        for each in partitions:
+            key = each.topic_key
+            if each.topic_name is not None or key is None:
+                continue
+            if isinstance(key, str):
+                each.topic_name = key
+            elif key in known:
+                each.topic_name = known[key].name
 
 
 def _fetch_refusal(partition: FetchPartition) -> PartitionData:

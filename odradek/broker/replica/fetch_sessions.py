@@ -55,6 +55,7 @@ class FetchPartition:
     `topic_key` and `partition` name it. `fetch_offset`, `max_bytes`, `current_leader_epoch`, `last_fetched_epoch` and
     `log_start_offset` (the fetcher's own) are as in the request. `sent_high_watermark` and `sent_log_start_offset` are as
     in the last response. `target` is the handler's: whatever it found the names to stand for, so that it need not look again.
+    `topic_name` is the name of the topic that a topic id has stood for, None before that; it outlives the topic.
     """
 
     __slots__ = (
@@ -68,6 +69,7 @@ class FetchPartition:
         "sent_log_start_offset",
         "target",
         "topic_key",
+        "topic_name",
     )
 
     def __init__(self, topic_key: TopicKey, asked: FetchRequestPartition) -> None:
@@ -76,6 +78,7 @@ class FetchPartition:
         self.sent_high_watermark = UNKNOWN_OFFSET
         self.sent_log_start_offset = UNKNOWN_OFFSET
         self.target: Any = None
+        self.topic_name: str | None = None
         self.current_leader_epoch: int = asked.current_leader_epoch
         self.ask(asked)
 

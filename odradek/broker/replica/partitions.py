@@ -86,9 +86,27 @@ class Partitions:
         key = asked.topic_key
         partitions = self._by_name.get(key) if isinstance(key, str) else self._by_id.get(cast("UUID", key))
         found = None if partitions is None else partitions.get(asked.partition)
-        if found is not None:
-            return found
-        return self.missing(key, asked.partition)
+        if found is None:
+            return self._missing_fetched(asked, partitions or _NONE)
+        asked.topic_name = found.topic
+        return found
+
+    def _missing_fetched(self, asked: "FetchPartition", others: dict[int, Partition]) -> KafkaError:
+        """``missing`` for a fetch; ``others`` are the topic's partitions that are here.
+
+        An id that stood for a topic when it was fetched before still stands for the topic's name. A deleted topic is unknown by
+        that name, and a topic that has the name now has another id.
+        """
+        for partition in others.values():
+            asked.topic_name = partition.topic
+            break
+        error = self.missing(asked.topic_key, asked.partition)
+        name = asked.topic_name
+        if name is None or error.code != ErrorCode.UNKNOWN_TOPIC_ID:
+            return error
+        if asked.partition in self.of_topic(name):
+            return KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID, f"{name} was created anew, with another id")
+        return self.missing(name, asked.partition)
 
     def missing(self, topic: "str | bytes | UUID | None", index: int) -> KafkaError:
         """Why there is no such partition here. A null topic id is None."""

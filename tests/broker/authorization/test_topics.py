@@ -69,14 +69,16 @@ def test_transactional_batches_need_a_transactional_id_that_may_be_written(secur
 class Session:
     """A client's fetch session."""
 
-    def __init__(self, secured, *topics):
+    def __init__(self, secured, *topics, by_id=False):
         self._secured = secured
+        self._by_id = by_id
         self._answer = self._fetch(0, 0, topics)
         self._epoch = 0
 
     def _fetch(self, session_id, epoch, topics=()):
-        asked = [FetchTopic(topic=name, partitions=[FetchPartition(partition_max_bytes=1000)]) for name in topics]
-        return self._secured.ask(ApiKey.FETCH, 12, session_id=session_id, session_epoch=epoch, topics=asked, max_bytes=1000)
+        key, version = ("topic_id", 13) if self._by_id else ("topic", 12)
+        asked = [FetchTopic(**{key: topic}, partitions=[FetchPartition(partition_max_bytes=1000)]) for topic in topics]
+        return self._secured.ask(ApiKey.FETCH, version, session_id=session_id, session_epoch=epoch, topics=asked, max_bytes=1000)
 
     def again(self):
         self._epoch += 1
@@ -85,7 +87,15 @@ class Session:
 
     @property
     def told(self):
-        return {topic.topic: topic.partitions[0].error_code for topic in self._answer.responses}
+        return {topic.topic_id or topic.topic: topic.partitions[0].error_code for topic in self._answer.responses}
+
+
+def test_a_fetch_session_tells_of_a_deleted_topic_only_who_might_read_it(secured):
+    mine, theirs = secured.topic_id("mine"), secured.topic_id("theirs")
+    session = Session(secured, mine, theirs, by_id=True)
+    assert session.told == {mine: NONE, theirs: REFUSED}
+    secured.broker.controller.delete_topics([mine, theirs])
+    assert session.again() == {mine: UNKNOWN, theirs: REFUSED}
 
 
 def test_a_fetch_session_refuses_in_each_answer_what_may_not_be_read(secured):

@@ -7,6 +7,7 @@ import pytest
 from odradek.broker.config.table_quorum import RACK_AWARE_SELECTOR
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.message_types.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from odradek.protocol.message_types.fetch import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 from odradek.protocol.records import Record, build_batch
 from tests.broker.handlers.in_process import Node, Ticking, new_broker
@@ -111,6 +112,65 @@ async def test_a_partition_s_error_is_its_own_and_waits_for_nothing(node):
     assert answer.response.error_code == ErrorCode.NONE
     codes = {topic.topic: topic.partitions[0].error_code for topic in answer.response.responses}
     assert codes == {"t": ErrorCode.NONE, "nowhere": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+
+
+async def delete_topic(node, name):
+    response = await node.ask(ApiKey.DELETE_TOPICS, DeleteTopicsRequest(topics=[DeleteTopicState(name=name)], timeout_ms=1000), 6)
+    assert response.responses[0].error_code == ErrorCode.NONE
+
+
+class Session:
+    """A fetch session of a reader by topic id; each fetch returns the error codes by topic id and partition."""
+
+    def __init__(self, node):
+        self._node = node
+        self._id = 0
+        self._epoch = 0
+
+    async def fetch(self, *asked):
+        answer = await self._node.ask(ApiKey.FETCH, request(*asked, session_id=self._id, session_epoch=self._epoch), BY_ID)
+        assert (answer.error_code, bool(answer.session_id)) == (ErrorCode.NONE, True)
+        self._id = answer.session_id
+        self._epoch += 1
+        return {(topic.topic_id, each.partition_index): each.error_code for topic in answer.responses for each in topic.partitions}
+
+
+async def test_a_session_remembers_the_name_of_a_topic_that_is_deleted_and_created_anew(node):
+    old = await node.create("t")
+    session = Session(node)
+    assert await session.fetch((old, 0, 0), (old, 7, 0)) == {
+        (old, 0): ErrorCode.NONE,
+        (old, 7): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+    await delete_topic(node, "t")
+    gone = {(old, 0): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, (old, 7): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+    assert await session.fetch() == gone
+    assert await session.fetch((old, 0, 0)) == gone
+    new = await node.create("t")
+    back = gone | {(old, 0): ErrorCode.INCONSISTENT_TOPIC_ID}
+    assert await session.fetch() == back
+    assert await session.fetch((old, 0, 0)) == back
+    assert await session.fetch((new, 0, 0)) == back | {(new, 0): ErrorCode.NONE}
+    await delete_topic(node, "t")
+    assert await session.fetch() == gone | {(new, 0): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+
+
+async def test_a_fetch_that_begins_with_the_id_of_a_deleted_topic_does_not_know_it(node):
+    old = await node.create("t")
+    await delete_topic(node, "t")
+    await node.create("t")
+    session = Session(node)
+    assert await session.fetch((old, 0, 0)) == {(old, 0): ErrorCode.UNKNOWN_TOPIC_ID}
+    assert await session.fetch() == {(old, 0): ErrorCode.UNKNOWN_TOPIC_ID}
+    assert (await fetch(node, (old, 0, 0), version=BY_ID)).error_code == ErrorCode.UNKNOWN_TOPIC_ID
+
+
+async def test_a_fetch_that_waits_learns_that_its_topic_is_deleted(node):
+    topic_id = await node.create("t")
+    answer = node.broker.send(ApiKey.FETCH, request((topic_id, 0, 0), min_bytes=1, max_wait_ms=60_000), BY_ID)
+    await delete_topic(node, "t")
+    (partition,) = (await node.broker.wait(answer)).responses[0].partitions
+    assert partition.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 @pytest.mark.parametrize("version", [7, BY_NAME, BY_ID])
