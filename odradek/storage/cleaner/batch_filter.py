@@ -6,7 +6,8 @@ as its header alone, where it tells the last sequence number of a producer that 
 (Kafka keeps only the last of each clean: see odradek.storage.interrupted_swap for what the others are good for).
 
 A tombstone's time, and a marker's, ends ``delete.retention.ms`` after the first clean that found it (KIP-534). That moment, in
-ms, stands in the batch's base timestamp, with bit 6 of the attributes set; the records' timestamp deltas refer to it.
+ms, stands in the batch's base timestamp, with bit 6 of the attributes set; the records' timestamp deltas refer to it. Where the
+moment or a delta does not fit into 64 bits, the batch gets none, and its tombstones stay.
 """
 
 from collections.abc import Mapping
@@ -31,6 +32,8 @@ from odradek.storage.transaction_index import AbortedTransaction
 DELETE_HORIZON_MASK = 0x40
 GONE = b""
 _NO_TIMESTAMP = -1
+_MIN_INT64 = -(1 << 63)
+_MAX_INT64 = (1 << 63) - 1
 
 
 class LastRecord(NamedTuple):
@@ -91,7 +94,7 @@ class BatchFilter:
             if not (is_spent and needs_horizon):
                 return None
             data = payload(header, batch)
-            return _rebuilt(header, data, spans(header, data), self._horizon_ms)
+            return _with_horizon(header, data, spans(header, data), self._horizon_ms)
         if self._transactions.is_aborted(header) or not header.record_count:
             return self._emptied(header)
         return self._filter_records(header, batch, is_over=is_over, needs_horizon=needs_horizon)
@@ -125,9 +128,10 @@ class BatchFilter:
         if not kept:
             return self._emptied(header)
         self.kept_records += len(kept)
-        if has_tombstones and needs_horizon:
-            return _rebuilt(header, data, kept, self._horizon_ms)
-        return None if len(kept) == len(found) else _rebuilt(header, data, kept, None)
+        rebuilt = _with_horizon(header, data, kept, self._horizon_ms) if has_tombstones and needs_horizon else None
+        if rebuilt is not None or len(kept) == len(found):
+            return rebuilt
+        return _rebuilt(header, data, kept)
 
     def _emptied(self, header: BatchHeader) -> bytes | None:
         if self._is_last_of_producer(header):
@@ -160,33 +164,43 @@ def _empty(header: BatchHeader) -> bytes:
     )
 
 
-def _rebuilt(header: BatchHeader, data: bytes, kept: list[RecordSpan], horizon_ms: int | None) -> bytes:
-    """The batch with ``kept`` of its records, and with ``horizon_ms`` if that is given. ``data`` is its records' payload."""
-    max_timestamp = header.max_timestamp
-    if header.timestamp_type != LOG_APPEND_TIME:
-        max_timestamp = header.base_timestamp + max(read_varint(data, span.timestamp_at, 64)[0] for span in kept)
-    if horizon_ms is None:
-        records = b"".join([data[span.start : span.end] for span in kept])
-        header = header._replace(max_timestamp=max_timestamp, record_count=len(kept))
-    else:
-        records = _moved(header, data, kept, horizon_ms)
-        header = header._replace(
-            attributes=header.attributes | DELETE_HORIZON_MASK,
-            base_timestamp=horizon_ms,
-            max_timestamp=max_timestamp,
-            record_count=len(kept),
-        )
+def _rebuilt(header: BatchHeader, data: bytes, kept: list[RecordSpan]) -> bytes:
+    """The batch with ``kept`` of its records. ``data`` is its records' payload."""
+    records = b"".join([data[span.start : span.end] for span in kept])
+    header = header._replace(max_timestamp=_max_timestamp(header, data, kept), record_count=len(kept))
     return _finished(header, compress(header.compression, records))
 
 
-def _moved(header: BatchHeader, data: bytes, kept: list[RecordSpan], base_timestamp: int) -> bytes:
-    """The records with their timestamps told from ``base_timestamp`` on."""
+def _with_horizon(header: BatchHeader, data: bytes, kept: list[RecordSpan], horizon_ms: int) -> bytes | None:
+    """``_rebuilt`` with a horizon; None where 64 bits do not hold it, or the time from it to a record."""
+    records = _moved(header, data, kept, horizon_ms) if horizon_ms <= _MAX_INT64 else None
+    if records is None:
+        return None
+    header = header._replace(
+        attributes=header.attributes | DELETE_HORIZON_MASK,
+        base_timestamp=horizon_ms,
+        max_timestamp=_max_timestamp(header, data, kept),
+        record_count=len(kept),
+    )
+    return _finished(header, compress(header.compression, records))
+
+
+def _max_timestamp(header: BatchHeader, data: bytes, kept: list[RecordSpan]) -> int:
+    if header.timestamp_type == LOG_APPEND_TIME:
+        return header.max_timestamp
+    return header.base_timestamp + max(read_varint(data, span.timestamp_at, 64)[0] for span in kept)
+
+
+def _moved(header: BatchHeader, data: bytes, kept: list[RecordSpan], base_timestamp: int) -> bytes | None:
+    """The records with their timestamps told from ``base_timestamp`` on; None where one is too far from it."""
     out = bytearray()
     for span in kept:
         timestamp_delta, rest = read_varint(data, span.timestamp_at, 64)
         timestamp = header.base_timestamp + timestamp_delta
         if header.timestamp_type == LOG_APPEND_TIME:
             timestamp = header.max_timestamp
+        if timestamp - base_timestamp < _MIN_INT64:
+            return None
         body = bytearray(data[span.timestamp_at - 1 : span.timestamp_at])
         write_varint(body, timestamp - base_timestamp)
         body += data[rest : span.end]

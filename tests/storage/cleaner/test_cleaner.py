@@ -26,6 +26,8 @@ from .support import (
     roll_and_clean,
 )
 
+LONGEST_MS = 2**63 - 1
+
 
 def new_log(**options):
     file_system = MemoryFileSystem()
@@ -120,6 +122,41 @@ def test_a_tombstone_lives_delete_retention_ms_from_the_first_clean_on():
     assert pairs_of(log) == [(2, b"b", b"2"), (3, b"z", b"1")]
     assert headers_of(log)[0].attributes & DELETE_HORIZON_MASK
     assert records_of(log)[0].timestamp == NOW_MS - 17
+
+
+@pytest.mark.parametrize(
+    "config", ["delete_retention_ms", "min_compaction_lag_ms", "max_compaction_lag_ms", "segment_ms", "retention_ms"]
+)
+@pytest.mark.parametrize("time_ms", [LONGEST_MS, LONGEST_MS - NOW_MS, LONGEST_MS - NOW_MS - 1, 2**62])
+def test_a_time_as_long_as_can_be_does_not_stop_the_cleaner(config, time_ms):
+    _, log = new_log(**{config: time_ms}, segment_bytes=1 << 20)
+    put(log, (b"a", b"1"), timestamp=1)
+    put(log, (b"a", b"2"), (b"b", None), timestamp=1)
+    end(log, commit=True, producer=9)
+    log.producers.by_id.clear()
+    log.roll(NOW_MS)
+    put(log, (b"z", b"1"))
+    clean_up(log)
+    everything = [(0, b"a", b"1"), (1, b"a", b"2"), (2, b"b", None), (4, b"z", b"1")]
+    assert pairs_of(log) == (everything if config == "min_compaction_lag_ms" else everything[1:])
+    assert [header.is_control for header in headers_of(log)].count(True) == 1
+    has_horizon = config != "min_compaction_lag_ms" and NOW_MS + log.config.delete_retention_ms <= LONGEST_MS
+    assert any(header.attributes & DELETE_HORIZON_MASK for header in headers_of(log)) == has_horizon
+    clean_up(log, 0, now_ms=NOW_MS + 365 * DAY_MS)
+    if config == "delete_retention_ms":
+        assert pairs_of(log) == everything[1:]
+
+
+@pytest.mark.parametrize("has_other_record", [False, True])
+def test_a_tombstone_too_far_from_its_horizon_stays_readable(has_other_record):
+    _, log = new_log(segment_bytes=1 << 20)
+    pairs = [(b"a", None), (b"b", b"superseded")] if has_other_record else [(b"a", None)]
+    oldest_ms = NOW_MS - LONGEST_MS
+    put(log, *pairs, timestamp=oldest_ms)
+    put(log, (b"b", b"1"))
+    roll_and_clean(log)
+    assert [(record.key, record.timestamp) for record in records_of(log)] == [(b"a", oldest_ms), (b"b", NOW_MS)]
+    assert not headers_of(log)[0].attributes & DELETE_HORIZON_MASK
 
 
 def test_records_without_a_key_go():
