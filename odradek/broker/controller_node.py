@@ -16,7 +16,7 @@ from odradek.broker.controller.handlers import SERVED, module_of
 from odradek.broker.controller.quorum_leader import QuorumLeader
 from odradek.broker.controller.quorum_log import QuorumLog
 from odradek.broker.logging import log as broker_log
-from odradek.broker.metadata.features import REGISTERED_FEATURES
+from odradek.broker.metadata.features import SUPPORTED_FEATURES
 from odradek.broker.metadata.publishing import PublishingOrder
 from odradek.broker.network.dispatch import CloseConnection, Dispatcher
 from odradek.broker.network.listeners import advertised_endpoints
@@ -103,11 +103,12 @@ class ControllerNode:
             bound, parse_endpoints("advertised.listeners", host.config["advertised.listeners"] or ())
         )
         elections = ElectionFile(file_system, log_manager.directories.metadata.file(f"{METADATA_TOPIC}-0"))
+        # As with Kafka's controllers: nodes that know only bootstrap servers learn the voters from the log.
+        is_dynamic = bool(host.config["controller.quorum.bootstrap.servers"])
         quorum_log.begin_epoch(
             Voter(host.node_id, identity.directory_id, [VoterEndpoint(*endpoint) for endpoint in endpoints.values()]),
             seen_epoch=elections.read().epoch,
-            # As with Kafka's controllers: nodes that know only bootstrap servers learn the voters from the log.
-            is_dynamic=bool(host.config["controller.quorum.bootstrap.servers"]),
+            is_dynamic=is_dynamic,
             now_ms=now_ms,
         )
         self.leader = QuorumLeader(
@@ -130,6 +131,9 @@ class ControllerNode:
             background=host.background,
             slices=host.slices,
         )
+        if quorum_log.kraft_version and not is_dynamic:
+            # The log has told of the voter since an update of the feature: from now on with today's listeners.
+            quorum_log.append_voters(now_ms=now_ms)
         self.controller.subscribe(self.leader, PublishingOrder.OBSERVERS)
         # Brokers hold their clients to quotas, this node what they change.
         self.quotas = QuotaSwitch(self.controller.image.quotas, host.config, host.clock)
@@ -204,7 +208,7 @@ class ControllerNode:
         )
         features = tuple(
             NodeFeature(name=name, min_supported_version=low, max_supported_version=high)
-            for name, (low, high) in REGISTERED_FEATURES.items()
+            for name, (low, high) in SUPPORTED_FEATURES.items()
         )
         return RegisterControllerRecord(
             controller_id=self.node_id,

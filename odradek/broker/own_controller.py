@@ -38,6 +38,11 @@ class OwnController:
         """Part of MetadataSource: the image has what the log has, but for a large change that is under way."""
         return self.node.controller.log_end_offset
 
+    @property
+    def kraft_version(self) -> int:
+        """Part of MetadataSource."""
+        return self.node.controller.kraft_version
+
     def subscribe(self, publisher: MetadataPublisher, order: PublishingOrder) -> None:
         """Part of MetadataSource."""
         self.node.controller.subscribe(publisher, order)

@@ -17,6 +17,7 @@ from odradek.broker.replica.group_commit import GroupCommit
 from odradek.broker.replica.partition_directories import DirectoryFailures, LogConfigs, PartitionDirectories
 from odradek.broker.replica.partition_roles import AloneRoles, PartitionRoles
 from odradek.protocol.errors import KafkaError
+from odradek.protocol.quorum_records import Voter
 from odradek.storage.checkpoints import RECOVERY_POINT_FILE
 from odradek.storage.data_directory import METADATA_LOG
 from odradek.storage.filesystem import FileSystem, RealFileSystem
@@ -252,6 +253,9 @@ def open_metadata_log(
         config=LogConfig(segment_bytes=config["metadata.log.segment.bytes"], segment_ms=config["metadata.log.segment.ms"]),
     )
     metadata_log.reserve = directory.reserve
+    if directory.identity is not None:
+        # Nobody reaches the controller of a broker alone. Once it has listeners, it tells of them.
+        metadata_log.voter = Voter(directory.identity.node_id, directory.identity.directory_id, ())
     if metadata_log.end_offset == 0:
         metadata_log.bootstrap = read_bootstrap(file_system, directory.path)
     log_manager.checkpoints.metadata_synced = lambda: metadata_log.synced_offset

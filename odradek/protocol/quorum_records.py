@@ -49,10 +49,21 @@ class Voter(NamedTuple):
 def epoch_start_batch(offset: int, now_ms: int, leader_epoch: int, voter: Voter, *, is_dynamic: bool) -> bytes:
     """The batch that begins ``leader_epoch``, led by the only ``voter``; the log tells of it if the quorum ``is_dynamic``."""
     told = [(LEADER_CHANGE, _leader_change(voter.node_id))]
-    if is_dynamic:
-        told += [(KRAFT_VERSION, _SHORTS.pack(0, _DYNAMIC) + _NO_TAGS), (KRAFT_VOTERS, _voters(voter))]
+    return _batch(offset, now_ms, leader_epoch, told + _dynamic(voter) if is_dynamic else told)
+
+
+def voters_batch(offset: int, now_ms: int, leader_epoch: int, voter: Voter) -> bytes:
+    """The batch by which a quorum becomes dynamic: from here on the log tells of the only ``voter``."""
+    return _batch(offset, now_ms, leader_epoch, _dynamic(voter))
+
+
+def _batch(offset: int, now_ms: int, leader_epoch: int, told: Sequence[tuple[int, bytes]]) -> bytes:
     records = [Record(timestamp=now_ms, key=_SHORTS.pack(0, kind), value=value) for kind, value in told]
     return build_batch(records, base_offset=offset, leader_epoch=leader_epoch, control=True)
+
+
+def _dynamic(voter: Voter) -> list[tuple[int, bytes]]:
+    return [(KRAFT_VERSION, _SHORTS.pack(0, _DYNAMIC) + _NO_TAGS), (KRAFT_VOTERS, _voters(voter))]
 
 
 def _leader_change(leader_id: int) -> bytes:

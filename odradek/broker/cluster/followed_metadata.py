@@ -62,6 +62,11 @@ class FollowedMetadata:
         """Part of ClusterMetadata."""
         return self._source.applied_offset
 
+    @property
+    def kraft_version(self) -> int:
+        """Part of ClusterMetadata."""
+        return self._source.kraft_version
+
     def log_config_for(self, topic_name: str) -> LogConfig:
         """Part of ClusterMetadata."""
         return self._config.log_config(self.image.configs(TOPIC_RESOURCE, topic_name))

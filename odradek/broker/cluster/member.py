@@ -27,7 +27,7 @@ from odradek.broker.cluster.transaction_peers import TransactionPeers
 from odradek.broker.config.dynamic import ResourceType
 from odradek.broker.config.endpoints import inter_broker_listener, security_protocol_id
 from odradek.broker.logging import log as broker_log
-from odradek.broker.metadata.features import REGISTERED_FEATURES
+from odradek.broker.metadata.features import SUPPORTED_FEATURES
 from odradek.broker.metadata.publishing import PublishingOrder
 from odradek.broker.quorum.broker_lifecycle import BrokerLifecycle, LifecycleConfig, Registration
 from odradek.broker.quorum.forwarding import ForwardingGate
@@ -312,7 +312,7 @@ def _registration(broker: MemberHost, log_manager: LogManager, identity: Directo
             Listener(each.name, each.host, each.port, security_protocol_id(broker.config, each.name))
             for each in broker.endpoints.values()
         ],
-        features=[(name, *levels) for name, levels in REGISTERED_FEATURES.items()],
+        features=[(name, *levels) for name, levels in SUPPORTED_FEATURES.items()],
         log_dirs=directories,
         rack=broker.config["broker.rack"],
         previous_broker_epoch=log_manager.previous_broker_epoch,

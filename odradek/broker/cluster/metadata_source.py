@@ -47,6 +47,10 @@ class MetadataSource(Protocol):
     def applied_offset(self) -> int:
         """Up to where the image has all records."""
 
+    @property
+    def kraft_version(self) -> int:
+        """``kraft.version``, a feature level of the quorum's own."""
+
     def subscribe(self, publisher: MetadataPublisher, order: PublishingOrder) -> None:
         """Tell ``publisher`` of every later change."""
 
@@ -96,6 +100,11 @@ class ObservedMetadata:
     def applied_offset(self) -> int:
         """Part of MetadataSource."""
         return self._opened.follower.applied_offset
+
+    @property
+    def kraft_version(self) -> int:
+        """Part of MetadataSource."""
+        return self._opened.log.kraft_version
 
     def subscribe(self, publisher: MetadataPublisher, order: PublishingOrder) -> None:
         """Part of MetadataSource."""

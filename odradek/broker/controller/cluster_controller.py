@@ -16,7 +16,7 @@ from odradek.broker.controller.altered_partitions import alter_partitions
 from odradek.broker.controller.assigned_directories import assign_replicas, assigned_here
 from odradek.broker.controller.broker_changes import fenced
 from odradek.broker.controller.broker_sessions import BrokerSessions, BrokerState
-from odradek.broker.controller.cluster_features import first_records, updated_features
+from odradek.broker.controller.cluster_features import ensure_brokers_support, first_records
 from odradek.broker.controller.cluster_placement import ClusterPlacement
 from odradek.broker.controller.cluster_view import ClusterView
 from odradek.broker.controller.heartbeats import heartbeat
@@ -254,8 +254,10 @@ class ClusterController(Controller):
     def _internal_topic(self, name: str) -> NewTopic:
         return replicated_internal_topic(name, self._config)
 
-    def _feature_records(self, updates: Iterable[tuple[str, int, int]]) -> Sequence[MetadataRecord]:
-        return updated_features(self.view, updates)
+    def _feature_records(self, updates: Sequence[tuple[str, int, int]]) -> Sequence[MetadataRecord]:
+        records = super()._feature_records(updates)
+        ensure_brokers_support(self.view, updates)
+        return records
 
     def _first_records(self) -> Sequence[MetadataRecord]:
         return first_records(self._config["min.insync.replicas"])

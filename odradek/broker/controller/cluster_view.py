@@ -14,7 +14,6 @@ from odradek.protocol.metadata_records import PartitionRecord
 from odradek.protocol.metadata_records.nodes import RegisterBrokerRecord
 
 NO_LEADER: Final = -1
-MIN_ISR: Final = "min.insync.replicas"
 
 
 class ClusterView:

@@ -29,6 +29,7 @@ class QuorumLog(MetadataLog):
 
         KafkaError: KAFKA_STORAGE_ERROR.
         """
+        self.voter = voter
         newest = self.snapshots.ids[-1].epoch if self.snapshots.ids else 0
         epoch = max(self._log.leader_epochs.latest, newest, seen_epoch, 0) + 1
         batch = epoch_start_batch(self.end_offset, now_ms, epoch, voter, is_dynamic=is_dynamic)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from odradek.broker.context import RequestContext
 from odradek.broker.handlers import SERVED
-from odradek.broker.metadata.features import SUPPORTED_FEATURES
+from odradek.broker.metadata.features import SUPPORTED_FEATURES, finalized_levels
 from odradek.broker.metadata.image import CLIENT_METRICS_RESOURCE
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
@@ -41,8 +41,8 @@ def handle(services: "TopicServices", context: RequestContext, request: ApiVersi
             return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
         context.session.client_software_name = name
         context.session.client_software_version = version
-    image = services.controller.image
-    unasked: frozenset[ApiKey] = frozenset() if image.configured(CLIENT_METRICS_RESOURCE) else _TELEMETRY
+    controller = services.controller
+    unasked: frozenset[ApiKey] = frozenset() if controller.image.configured(CLIENT_METRICS_RESOURCE) else _TELEMETRY
     return ApiVersionsResponse(
         api_keys=[
             ApiVersion(api_key=api_key, min_version=served.advertised_min, max_version=served.max_version)
@@ -54,11 +54,9 @@ def handle(services: "TopicServices", context: RequestContext, request: ApiVersi
             for name, (low, high) in SUPPORTED_FEATURES.items()
             if low > 0 or context.version >= 4
         ],
-        finalized_features_epoch=services.controller.log_end_offset - 1,
+        finalized_features_epoch=controller.log_end_offset - 1,
         finalized_features=[
             FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
-            for name, level in image.features.items()
-            # A log of Kafka's may finalize features that are not served here.
-            if name in SUPPORTED_FEATURES
+            for name, level in finalized_levels(controller.image.features, controller.kraft_version).items()
         ],
     )

@@ -26,6 +26,10 @@ class ClusterMetadata(Protocol):
     def log_end_offset(self) -> int:
         """The offset after the last metadata record in the image; one less is the epoch of the finalized features."""
 
+    @property
+    def kraft_version(self) -> int:
+        """``kraft.version``: 0 unless the metadata log tells of the voters."""
+
     def log_config_for(self, topic_name: str) -> LogConfig:
         """What the logs of a topic act on; for one that is not there, the broker's defaults."""
 

@@ -22,11 +22,18 @@ from odradek.broker.logging import log as broker_log
 from odradek.broker.metadata import decisions
 from odradek.broker.metadata.decisions import NewPartitions, NewTopic, Take, TopicResult
 from odradek.broker.metadata.elections import elect
-from odradek.broker.metadata.features import BOOTSTRAP_RECORDS, ELIGIBLE_LEADER_REPLICAS, unknown_level, update_features
+from odradek.broker.metadata.features import (
+    BOOTSTRAP_RECORDS,
+    ELIGIBLE_LEADER_REPLICAS,
+    KRAFT_VERSION,
+    unknown_level,
+    update_features,
+)
 from odradek.broker.metadata.image import TOPIC_RESOURCE, MetadataImage
 from odradek.broker.metadata.internal_topics import internal_topic
 from odradek.broker.metadata.loader import MetadataLoader
 from odradek.broker.metadata.metadata_log import MetadataBatch, MetadataLog, UnknownFeatureLevel
+from odradek.broker.metadata.min_isr import one_min_isr
 from odradek.broker.metadata.parts import parts
 from odradek.broker.metadata.placement import Placement, PlacementHere
 from odradek.broker.metadata.producer_ids import ProducerIdManager
@@ -37,6 +44,7 @@ from odradek.broker.metadata.topic_names import INTERNAL_TOPICS
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.metadata_records import (
     ConfigRecord,
+    FeatureLevelRecord,
     MetadataRecord,
     ProducerIdsRecord,
     RemoveTopicRecord,
@@ -113,6 +121,11 @@ class Controller:
     def log_end_offset(self) -> int:
         """The offset after the last metadata record; one less is the epoch of the finalized features."""
         return self._log.end_offset
+
+    @property
+    def kraft_version(self) -> int:
+        """Part of ClusterMetadata."""
+        return self._log.kraft_version
 
     def log_config_for(self, topic_name: str) -> LogConfig:
         """What the logs of a topic act on; for one that is not there, the broker's defaults."""
@@ -258,13 +271,22 @@ class Controller:
         """Finalize feature levels, (feature, level, upgrade type), all or nothing. KafkaError: INVALID_UPDATE_VERSION."""
 
         def decide() -> tuple[None, Sequence[MetadataRecord]]:
-            records = self._feature_records(updates)
-            return None, [] if validate_only else records
+            records = self._feature_records(list(updates))
+            others = [record for record in records if not _is_of_the_quorum(record)]
+            if validate_only:
+                return None, []
+            if len(others) < len(records):
+                self._publish([], self._log.append_voters(now_ms=self.clock.now_ms()))
+            return None, others
 
         return self._operate(decide)
 
-    def _feature_records(self, updates: Iterable[tuple[str, int, int]]) -> Sequence[MetadataRecord]:
-        return update_features(self.image.features, updates, self.node_id)
+    def _feature_records(self, updates: Sequence[tuple[str, int, int]]) -> Sequence[MetadataRecord]:
+        finalized = {**self.image.features, KRAFT_VERSION: self.kraft_version}
+        records: list[MetadataRecord] = list(update_features(finalized, updates, self.node_id))
+        if any(name == ELIGIBLE_LEADER_REPLICAS and level > 0 for name, level, _ in updates):
+            records += one_min_isr(self.image, self._config)
+        return records
 
     def allocate_producer_id_block(self) -> Reply[range | KafkaError]:
         """PRODUCER_ID_BLOCK_SIZE producer ids that nobody has had and nobody will have."""
@@ -415,6 +437,10 @@ class Controller:
     def _replay(self, records: Sequence[MetadataRecord]) -> None:
         """Bring what has been appended into the image, and tell of it."""
         self._publishers.publish(self.image.replay(records), self.image)
+
+
+def _is_of_the_quorum(record: MetadataRecord) -> bool:
+    return isinstance(record, FeatureLevelRecord) and record.name == KRAFT_VERSION
 
 
 def _decided(deciding: Generator[None, None, T]) -> T:

@@ -2,8 +2,13 @@
 
 `metadata.version` is at the level of Kafka 4.3, in whose record versions the metadata log is written. Lower levels are understood
 but not written, so it cannot be lowered. `transaction.version` tells clients how to go about transactions: from level 2 on each
-transaction has an epoch of its own, and Produce adds partitions to it (KIP-890). A new data directory begins with the highest
-levels; one from before a feature was there goes on without it. `group.version` 1 is the consumer protocol of groups (KIP-848).
+transaction has an epoch of its own, and Produce adds partitions to it (KIP-890). `group.version` 1 is the consumer protocol of
+groups (KIP-848). A new data directory begins with the highest levels of these; one from before a feature was there goes on
+without it.
+
+`kraft.version` 1 lets the metadata log tell of the quorum's voters (KIP-853). It is a record of the quorum, not a feature level
+record, and no way leads back from it. `eligible.leader.replicas.version`, `share.version` and `streams.version` can be finalized
+as in Kafka. Share and streams groups are not served, whatever the levels.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,32 +20,38 @@ from odradek.protocol.metadata_records import FeatureLevelRecord
 METADATA_VERSION = "metadata.version"
 TRANSACTION_VERSION = "transaction.version"
 GROUP_VERSION = "group.version"
-# Not served. A cluster that Kafka has made may have it.
+KRAFT_VERSION = "kraft.version"
 ELIGIBLE_LEADER_REPLICAS = "eligible.leader.replicas.version"
+# Those of Kafka 4.3, all of them: its controllers accept no broker that does not cover each finalized feature, and its
+# kafka-features.sh updates them together.
 SUPPORTED_FEATURES: dict[str, tuple[int, int]] = {
     METADATA_VERSION: (7, 30),  # 3.3-IV3 to 4.3-IV0
     TRANSACTION_VERSION: (0, 2),
     GROUP_VERSION: (0, 1),
-}
-# What a broker registers at Kafka's controllers. They accept none that does not cover each finalized feature, and a cluster of
-# Kafka 4.3 has all of these.
-REGISTERED_FEATURES: dict[str, tuple[int, int]] = SUPPORTED_FEATURES | {
-    "kraft.version": (0, 1),
+    KRAFT_VERSION: (0, 1),
     "share.version": (0, 1),
     "streams.version": (0, 1),
     ELIGIBLE_LEADER_REPLICAS: (0, 1),
 }
-BOOTSTRAP_RECORDS = tuple(FeatureLevelRecord(name=name, feature_level=high) for name, (_, high) in SUPPORTED_FEATURES.items())
+BOOTSTRAP_RECORDS = tuple(
+    FeatureLevelRecord(name=name, feature_level=SUPPORTED_FEATURES[name][1])
+    for name in (METADATA_VERSION, TRANSACTION_VERSION, GROUP_VERSION)
+)
 
 UPGRADE = 1
 SAFE_DOWNGRADE = 2
 UNSAFE_DOWNGRADE = 3
 
 
+def finalized_levels(features: Mapping[str, int], kraft_version: int) -> dict[str, int]:
+    """The levels to tell of: those of the image's ``features``, and that of the quorum unless it is 0."""
+    return {**features, KRAFT_VERSION: kraft_version} if kraft_version else dict(features)
+
+
 def unknown_level(finalized: Mapping[str, int]) -> str | None:
     """The finalized features that this odradek does not know, in words; None if it knows all. It could misread their records."""
     for name, level in finalized.items():
-        lowest, highest = REGISTERED_FEATURES.get(name, (0, 0))
+        lowest, highest = SUPPORTED_FEATURES.get(name, (0, 0))
         if not lowest <= level <= highest:
             known = f"knows it at {lowest} to {highest}" if highest else "has no such feature"
             return f"the feature {name} is finalized at {level}, and odradek {known}"
@@ -51,15 +62,14 @@ def update_features(
     finalized: Mapping[str, int],
     updates: Iterable[tuple[str, int, int]],
     node_id: int,
-    supported: Mapping[str, tuple[int, int]] = SUPPORTED_FEATURES,
 ) -> list[FeatureLevelRecord]:
-    """The records that ``updates``, triples of feature, level and upgrade type, come to. The controller has ``supported``.
+    """The records that ``updates``, triples of feature, level and upgrade type, come to.
 
     All or nothing: raises KafkaError(INVALID_UPDATE_VERSION) for the first that may not be.
     """
     records = []
     for name, level, upgrade_type in updates:
-        problem = _problem(finalized.get(name, 0), name, level, upgrade_type) or _unsupported(name, level, node_id, supported)
+        problem = _problem(finalized.get(name, 0), name, level, upgrade_type) or _unsupported(name, level, node_id)
         if problem is not None:
             refuse_update(problem)
         if finalized.get(name, 0) != level:
@@ -72,10 +82,10 @@ def refuse_update(problem: str) -> NoReturn:
     raise KafkaError(ErrorCode.INVALID_UPDATE_VERSION, f"No feature was updated: {problem}")
 
 
-def _unsupported(name: str, level: int, node_id: int, supported: Mapping[str, tuple[int, int]]) -> str | None:
-    if name not in supported:
+def _unsupported(name: str, level: int, node_id: int) -> str | None:
+    if name not in SUPPORTED_FEATURES:
         return f"{name} cannot be set to {level}: there is no such feature on controller {node_id}."
-    lowest, highest = supported[name]
+    lowest, highest = SUPPORTED_FEATURES[name]
     if not lowest <= level <= highest:
         return f"{name} cannot be set to {level}: controller {node_id} supports {lowest} to {highest}."
     return None
@@ -91,4 +101,6 @@ def _problem(current: int, name: str, level: int, upgrade_type: int) -> str | No
         return f"{invalid} it is at {current}, and an upgrade cannot lower it."
     if level < current and name == METADATA_VERSION:
         return f"{invalid} it is at {current}, and the metadata log is written at no other level."
+    if level < current and name == KRAFT_VERSION:
+        return f"{invalid} it is at {current}, and the metadata log goes on to tell of the voters."
     return None

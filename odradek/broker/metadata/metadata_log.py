@@ -25,6 +25,7 @@ from odradek.protocol.metadata_records import (
     decode,
     encode,
 )
+from odradek.protocol.quorum_records import Voter, voters_batch
 from odradek.protocol.record_batch import iter_batches
 from odradek.protocol.records import Record, build_batch, read_records
 from odradek.protocol.sliced_batches import build_sliced_batch
@@ -83,6 +84,8 @@ class MetadataLog:
         self.quorum: dict[int, tuple[bytes, bytes]] = {}
         # The time of the last record.
         self.last_append_ms = 0
+        # This node as the only voter of the quorum; None where the log is another's.
+        self.voter: Voter | None = None
         # What the log begins with beside the feature levels, if it is new.
         self.bootstrap: Sequence[MetadataRecord] = ()
         # Room for what removes topics from a full disk.
@@ -282,6 +285,25 @@ class MetadataLog:
         except KafkaError:
             self._failed = self._log.has_lost_sync or self._log.log_end_offset != end_offset
             raise
+        self.last_append_ms = now_ms
+        return len(batch)
+
+    def append_voters(self, *, now_ms: int) -> int:
+        """Let the log tell of its only voter (``kraft.version`` 1, KIP-853); the batch's size in bytes.
+
+        KafkaError: INVALID_UPDATE_VERSION where this node is no voter, KAFKA_STORAGE_ERROR as for ``append``.
+        """
+        if self.voter is None:
+            raise KafkaError(ErrorCode.INVALID_UPDATE_VERSION, "this node is no voter of the quorum")
+        self._ensure_writable()
+        end_offset = self._log.log_end_offset
+        batch = voters_batch(end_offset, now_ms, self.leader_epoch, self.voter)
+        try:
+            self._log.append_as_follower(batch, leader_epoch=self.leader_epoch, now_ms=now_ms)
+        except KafkaError:
+            self._failed = self._log.has_lost_sync or self._log.log_end_offset != end_offset
+            raise
+        self._note_quorum(self.path_at(end_offset), read_records(batch))
         self.last_append_ms = now_ms
         return len(batch)
 

@@ -6,7 +6,7 @@ from uuid import UUID
 from odradek.broker.config import load
 from odradek.broker.controller.cluster_controller import ClusterController
 from odradek.broker.metadata.decisions import NewTopic
-from odradek.broker.metadata.features import REGISTERED_FEATURES
+from odradek.broker.metadata.features import SUPPORTED_FEATURES
 from odradek.protocol.message_types.alter_partition import (
     AlterPartitionRequest,
     BrokerState,
@@ -24,7 +24,7 @@ from tests.broker.metadata.doubles import RecordedLog, done
 
 CLUSTER_ID = "the-cluster"
 CONTROLLER_ID = 100
-FEATURES = [Feature(name, *levels) for name, levels in REGISTERED_FEATURES.items()]
+FEATURES = [Feature(name, *levels) for name, levels in SUPPORTED_FEATURES.items()]
 SESSION_MS = 9000
 
 

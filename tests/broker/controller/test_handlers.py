@@ -7,7 +7,7 @@ import pytest
 
 from odradek.broker.controller.handlers import SERVED, module_of
 from odradek.broker.metadata.client_quotas import Limit
-from odradek.broker.metadata.features import REGISTERED_FEATURES
+from odradek.broker.metadata.features import SUPPORTED_FEATURES
 from odradek.broker.quorum.forwarding import serialized_principal
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
@@ -47,7 +47,7 @@ def start_broker(bed, broker_id=1):
         cluster_id=bed.node.cluster_id,
         incarnation_id=UUID(int=4),
         listeners=[Listener("PLAINTEXT", "h", 9092, 0)],
-        features=[Feature(name, *levels) for name, levels in REGISTERED_FEATURES.items()],
+        features=[Feature(name, *levels) for name, levels in SUPPORTED_FEATURES.items()],
         log_dirs=[UUID(int=1000)],
     )
     epoch = bed.ask(ApiKey.BROKER_REGISTRATION, registration).broker_epoch
@@ -85,7 +85,7 @@ def test_api_versions_tells_what_is_served_and_the_features(bed):
     }
     finalized = {feature.name: feature.max_version_level for feature in response.finalized_features}
     assert finalized == bed.node.controller.image.features
-    assert {feature.name for feature in response.supported_features} == set(REGISTERED_FEATURES)
+    assert {feature.name for feature in response.supported_features} == set(SUPPORTED_FEATURES)
     assert response.finalized_features_epoch == bed.node.log.end_offset - 1
     older = bed.ask(ApiKey.API_VERSIONS, ApiVersionsRequest(), 3)
     assert {feature.name for feature in older.supported_features} == {"metadata.version"}

@@ -54,6 +54,20 @@ def test_the_log_names_the_voter_of_a_quorum_that_is_configured_by_its_address()
     assert bed.node.log.kraft_version == 1
 
 
+def test_a_quorum_that_became_dynamic_stays_so(bed):
+    assert bed.node.log.kraft_version == 0
+    end_offset = bed.node.log.end_offset
+    assert bed.node.controller.update_features([("kraft.version", 1, 1)]).response is None
+    told = [control_type(record) for record in read_records(bed.fetch(end_offset, 1).records)]
+    assert (told, bed.node.log.kraft_version) == ([KRAFT_VERSION, KRAFT_VOTERS], 1)
+    end_offset = bed.node.log.end_offset
+    bed.restart()
+    data = bed.fetch(end_offset, 1).records
+    controls = [position for position, header in iter_batches(data) if header.is_control]
+    told = [control_type(record) for position in controls for record in read_records(data, position)]
+    assert (told, bed.node.log.kraft_version) == ([LEADER_CHANGE, KRAFT_VERSION, KRAFT_VOTERS], 1)
+
+
 def test_each_start_begins_an_epoch(bed):
     end_offset = bed.node.log.end_offset
     bed.restart()

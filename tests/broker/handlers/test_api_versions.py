@@ -15,7 +15,7 @@ _m = messages(ApiKey.API_VERSIONS)
 
 def ask(session, version, subscriptions=(), **fields):
     image = SimpleNamespace(features={}, configured=lambda _type: list(subscriptions))
-    services = SimpleNamespace(controller=SimpleNamespace(image=image, log_end_offset=1))
+    services = SimpleNamespace(controller=SimpleNamespace(image=image, log_end_offset=1, kraft_version=0))
     context = RequestContext(ApiKey.API_VERSIONS, version, 1, "client", session)
     return load_handler(ApiKey.API_VERSIONS)(services, context, _m.ApiVersionsRequest(**fields))
 

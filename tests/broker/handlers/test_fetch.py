@@ -132,7 +132,8 @@ class Session:
         assert (answer.error_code, bool(answer.session_id)) == (ErrorCode.NONE, True)
         self._id = answer.session_id
         self._epoch += 1
-        return {(topic.topic_id, each.partition_index): each.error_code for topic in answer.responses for each in topic.partitions}
+        topics = answer.responses
+        return {(topic.topic_id, each.partition_index): each.error_code for topic in topics for each in topic.partitions}
 
 
 async def test_a_session_remembers_the_name_of_a_topic_that_is_deleted_and_created_anew(node):

@@ -28,6 +28,7 @@ class RecordedLog:
         self.failure: KafkaError | None = None
         self.closed = False
         self.bootstrap: Sequence[MetadataRecord] = ()
+        self.kraft_version = 0
 
     @property
     def end_offset(self) -> int:
@@ -53,6 +54,12 @@ class RecordedLog:
         if self.failure is not None:
             raise self.failure
         self.batches.append([encode(record) for record in records])
+        return 0
+
+    def append_voters(self, *, now_ms: int) -> int:
+        if self.failure is not None:
+            raise self.failure
+        self.kraft_version = 1
         return 0
 
     def close(self, *, now_ms: int) -> None:

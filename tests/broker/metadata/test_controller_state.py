@@ -10,6 +10,7 @@ from odradek.broker.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, Metad
 from odradek.broker.metadata.publishing import PublishingOrder
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
 from odradek.protocol.metadata_records import (
+    ConfigRecord,
     FeatureLevelRecord,
     PartitionRecord,
     ProducerIdsRecord,
@@ -18,6 +19,17 @@ from odradek.protocol.metadata_records import (
 )
 
 from .doubles import DIRECTORY_ID, RecordedLog, Witness, done, make_controller
+
+# As kafka-features.sh upgrade --release-version 4.3 asks for them: (feature, level, upgrade type).
+RELEASE_4_3 = [
+    ("eligible.leader.replicas.version", 1, 1),
+    ("group.version", 1, 1),
+    ("kraft.version", 1, 1),
+    ("metadata.version", 30, 1),
+    ("share.version", 1, 1),
+    ("streams.version", 1, 1),
+    ("transaction.version", 2, 1),
+]
 
 
 def state(image: MetadataImage) -> object:
@@ -165,6 +177,41 @@ def test_a_feature_level_that_cannot_be_is_refused(controller: Controller, log: 
         done(controller.update_features([("metadata.version", 30, 1), update]))
     assert caught.value.code == ErrorCode.INVALID_UPDATE_VERSION
     assert len(log.batches) == before
+
+
+@pytest.mark.parametrize("validate_only", [True, False])
+def test_the_features_of_a_release_are_upgraded_together(controller: Controller, log: RecordedLog, validate_only: bool):
+    before = len(log.batches)
+    assert done(controller.update_features(RELEASE_4_3, validate_only=validate_only)) is None
+    assert controller.kraft_version == int(not validate_only)
+    if validate_only:
+        assert len(log.batches) == before
+        return
+    assert log.last_records == [
+        FeatureLevelRecord(name="eligible.leader.replicas.version", feature_level=1),
+        FeatureLevelRecord(name="share.version", feature_level=1),
+        FeatureLevelRecord(name="streams.version", feature_level=1),
+        ConfigRecord(resource_type=4, resource_name="", name="min.insync.replicas", value="1"),
+    ]
+    assert controller.image.features == {name: level for name, level, _ in RELEASE_4_3 if name != "kraft.version"}
+    assert done(controller.update_features(RELEASE_4_3)) is None
+    assert len(log.batches) == before + 1
+
+
+@pytest.mark.parametrize("upgrade_type", [1, 2, 3])
+def test_voters_do_not_leave_the_log_again(controller: Controller, upgrade_type: int):
+    controller.update_features([("kraft.version", 1, 1)])
+    with pytest.raises(KafkaError, match="kraft") as caught:
+        done(controller.update_features([("kraft.version", 0, upgrade_type)]))
+    assert (caught.value.code, controller.kraft_version) == (ErrorCode.INVALID_UPDATE_VERSION, 1)
+
+
+def test_nothing_is_upgraded_where_the_log_takes_no_voters(controller: Controller, log: RecordedLog):
+    before = dict(controller.image.features)
+    log.failure = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+    with pytest.raises(KafkaError, match="STORAGE"):
+        done(controller.update_features(RELEASE_4_3))
+    assert (controller.image.features, controller.kraft_version) == (before, 0)
 
 
 def test_a_feature_at_its_level_needs_no_record(controller: Controller, log: RecordedLog):

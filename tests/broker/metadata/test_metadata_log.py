@@ -10,6 +10,8 @@ import pytest
 from odradek.broker.metadata.metadata_log import MAX_BATCH_BYTES, MetadataLog
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.metadata_records import ConfigRecord, MetadataRecord, RemoveTopicRecord, TopicRecord
+from odradek.protocol.quorum_records import Voter
+from odradek.protocol.snapshot_records import KRAFT_VOTERS
 from odradek.storage.errors import LogCorrupt
 from odradek.storage.filesystem import RealFile, RealFileSystem
 
@@ -60,6 +62,22 @@ def test_what_was_appended_is_there_after_a_restart(tmp_path: Path, crash: bool)
     else:
         log.close(now_ms=NOW_MS)
     assert batches(open_log(data_dir)) == [topic(0)]
+
+
+def test_a_log_tells_of_its_voter_once_it_is_asked_to(tmp_path: Path):
+    log = open_log(tmp_path)
+    log.append(topic(1), now_ms=1)
+    with pytest.raises(KafkaError, match="no voter"):
+        log.append_voters(now_ms=1)
+    log.voter = Voter(1, UUID(int=9), ())
+    assert log.kraft_version == 0
+    log.append_voters(now_ms=2)
+    log.append(topic(2), now_ms=3)
+    log.close(now_ms=4)
+    again = open_log(tmp_path)
+    assert batches(again) == [topic(1), topic(2)]
+    assert again.kraft_version == 1
+    assert again.quorum[KRAFT_VOTERS][1].hex() == f"0000 02 00000001 {UUID(int=9).hex} 01 0000 0001 00 00 00".replace(" ", "")
 
 
 def test_a_torn_batch_is_gone_whole(tmp_path: Path):

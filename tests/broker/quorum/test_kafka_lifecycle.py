@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 import pytest_asyncio
 
-from odradek.broker.metadata.features import REGISTERED_FEATURES
+from odradek.broker.metadata.features import SUPPORTED_FEATURES
 from odradek.broker.quorum.broker_lifecycle import BrokerLifecycle, LifecycleConfig, Registration
 from odradek.broker.quorum.broker_states import BrokerState
 from odradek.broker.quorum.cluster_id import ClusterIdUnknown, find_cluster_id
@@ -43,7 +43,7 @@ class Living:
             cluster_id=quorum.controllers.cluster_id,
             incarnation_id=uuid4(),
             listeners=[Listener("PLAINTEXT", "127.0.0.1", port, 0)],
-            features=[(name, *levels) for name, levels in REGISTERED_FEATURES.items()],
+            features=[(name, *levels) for name, levels in SUPPORTED_FEATURES.items()],
             log_dirs=[uuid4()],
             rack="r",
         )

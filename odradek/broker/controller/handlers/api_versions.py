@@ -6,7 +6,7 @@ From version 4 on a feature's range may begin at 0.
 from typing import TYPE_CHECKING
 
 from odradek.broker.controller.handlers import SERVED
-from odradek.broker.metadata.features import REGISTERED_FEATURES
+from odradek.broker.metadata.features import SUPPORTED_FEATURES, finalized_levels
 from odradek.protocol.message_types.api_versions import (
     ApiVersion,
     ApiVersionsRequest,
@@ -22,9 +22,7 @@ if TYPE_CHECKING:
 
 def handle(services: "QuorumServices", context: "RequestContext", _request: ApiVersionsRequest) -> ApiVersionsResponse:
     """The table, and the features."""
-    levels = dict(services.controller.image.features)
-    if services.leader.log.kraft_version:
-        levels["kraft.version"] = services.leader.log.kraft_version
+    levels = finalized_levels(services.controller.image.features, services.controller.kraft_version)
     return ApiVersionsResponse(
         api_keys=[
             ApiVersion(api_key=api_key, min_version=served.min_version, max_version=served.max_version)
@@ -32,7 +30,7 @@ def handle(services: "QuorumServices", context: "RequestContext", _request: ApiV
         ],
         supported_features=[
             SupportedFeatureKey(name=name, min_version=low, max_version=high)
-            for name, (low, high) in REGISTERED_FEATURES.items()
+            for name, (low, high) in SUPPORTED_FEATURES.items()
             if low > 0 or context.version >= 4
         ],
         finalized_features_epoch=services.controller.log_end_offset - 1,
