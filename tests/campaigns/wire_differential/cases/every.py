@@ -8,6 +8,7 @@ from tests.campaigns.wire_differential.cases import (
     edges,
     groups,
     quotas,
+    reports,
     setup,
     spoilt,
     telemetry,
@@ -16,14 +17,14 @@ from tests.campaigns.wire_differential.cases import (
 )
 from tests.campaigns.wire_differential.script import Script
 
-SLICES = ("valid", "unknown", "bytes", "keys", "edges", "groups", "consumers", "transactions", "telemetry", "quotas")
+SLICES = ("valid", "unknown", "bytes", "keys", "edges", "groups", "consumers", "transactions", "telemetry", "quotas", "reports")
 
 
 def every(slices: Iterable[str], seeds: Iterable[int]) -> Iterator[Script]:
     """The scripts of these slices."""
     wanted, seeds = set(slices), list(seeds)
     drawn = chain(groups.scripts(seeds), consumers.scripts(seeds), transactions.scripts(seeds), quotas.scripts(seeds))
-    for script in chain(valid.scripts(), spoilt.scripts(), edges.scripts(), drawn, telemetry.scripts()):
+    for script in chain(valid.scripts(), spoilt.scripts(), edges.scripts(), drawn, telemetry.scripts(), reports.scripts()):
         if script.slice in wanted:
             yield script
 
