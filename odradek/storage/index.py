@@ -8,12 +8,13 @@ including its offset is younger than its timestamp.
 
 New entries are held in memory. They are written out when there are many, and at roll, flush and close; until then the index on
 disk is shorter, and recovery rebuilds it. Entries on disk are not kept in memory: a look-up takes some twenty small reads there,
-and an unused index costs nothing.
+and an unused index costs nothing. No look-up writes: a full disk does not stop readers.
 
 Left out: Kafka's preallocation of an active index to ``segment.index.bytes``; its tools take the short file as it is.
 """
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Callable
 from contextlib import suppress
 from struct import Struct
 from typing import ClassVar, Final
@@ -73,6 +74,21 @@ class _SparseIndex:
         file = self._file_system.open(self.path)
         return self.entry.unpack(file.pread(self.entry.size, (self._on_disk - 1) * self.entry.size))
 
+    def _entries(self) -> Callable[[int], tuple[int, int]]:
+        """A function that reads the entry with a number, from memory or disk."""
+        size = self.entry.size
+        unpack = self.entry.unpack_from
+        tail = self._tail
+        on_disk = self._on_disk
+        file = self._file_system.open(self.path) if on_disk else None
+
+        def read(number: int) -> tuple[int, int]:
+            if number >= on_disk or file is None:
+                return unpack(tail, (number - on_disk) * size)
+            return unpack(file.pread(size, number * size))
+
+        return read
+
     def _floor_entry(self, key: int) -> tuple[int, int] | None:
         """The fields of the last entry whose first field is at most ``key``."""
         size = self.entry.size
@@ -112,22 +128,19 @@ class _SparseIndex:
 
     def keep_entries(self, count: int) -> None:
         """Drop all but the first ``count`` entries; the file is cut by the next ``write_out``."""
-        if self._tail:
-            self.write_out()
+        del self._tail[max(count - self._on_disk, 0) * self.entry.size :]
         self.changes += 1
-        self._on_disk = self.entry_count = count
+        self._on_disk = min(count, self._on_disk)
+        self.entry_count = count
         self._has_rest = True
 
     def entries_below(self, offset: int) -> int:
         """How many of the first entries ascend and have offsets below ``offset``."""
-        self.write_out()
-        if not self._on_disk:
-            return 0
-        data = self._file_system.read_bytes(self.path)
+        data = self._file_system.read_bytes(self.path)[: self._on_disk * self.entry.size] if self._on_disk else b""
         which = 0 if self.entry is _OFFSET_ENTRY else 1
         count = 0
         previous = (-1, -1)
-        for fields in self.entry.iter_unpack(data[: self._on_disk * self.entry.size]):
+        for fields in self.entry.iter_unpack(data + self._tail):
             if fields[which] >= offset - self._base_offset or fields[0] <= previous[0] or fields[1] <= previous[1]:
                 break
             previous = fields
@@ -157,16 +170,11 @@ class OffsetIndex(_SparseIndex):
 
     def first_from_position(self, position: int) -> tuple[int, int] | None:
         """(last offset, position) of the first entry whose batch begins at ``position`` or behind it; None without one."""
-        self.write_out()
-        size = self.entry.size
-        file = self._file_system.open(self.path) if self._on_disk else None
-        if file is None:
+        read = self._entries()
+        slot = bisect_left(range(self.entry_count), position, key=lambda number: read(number)[1])
+        if slot == self.entry_count:
             return None
-        unpack = self.entry.unpack
-        slot = bisect_left(range(self._on_disk), position, key=lambda number: unpack(file.pread(size, number * size))[1])
-        if slot == self._on_disk:
-            return None
-        offset, found = unpack(file.pread(size, slot * size))
+        offset, found = read(slot)
         return offset + self._base_offset, found
 
     def last(self) -> tuple[int, int]:
@@ -208,10 +216,9 @@ class TimeIndex(_SparseIndex):
 
     def first(self) -> tuple[int, int]:
         """(timestamp, offset) of the first entry; (-1, base offset) without one."""
-        self.write_out()
-        if not self._on_disk:
+        if not self.entry_count:
             return -1, self._base_offset
-        timestamp, offset = _TIME_ENTRY.unpack(self._file_system.open(self.path).pread(_TIME_ENTRY.size, 0))
+        timestamp, offset = self._entries()(0)
         return timestamp, offset + self._base_offset
 
     def maybe_append(self, timestamp_ms: int, offset: int) -> None:

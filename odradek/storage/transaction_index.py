@@ -6,7 +6,8 @@
 A transaction is in the index of the segment with its abort marker, whose offset is the entry's last offset: entries ascend by it.
 The last stable offset is the one after the marker, and never goes back. There is no file before the first abort.
 
-An entry is written to the file at once. After an unclean stop a marker may be in the log and its entry not in the file: then
+An entry is written to the file at once. On a full disk it stays in memory, where readers find it, until the next append or flush:
+no reader writes. After an unclean stop a marker may be in the log and its entry not in the file: then
 ``odradek.storage.producer_restore`` rewrites it.
 """
 
@@ -36,7 +37,17 @@ class AbortedTransaction(NamedTuple):
 class TransactionIndex:
     """The aborted transactions whose markers are in one segment. ``last_offset`` is the last marker's, -1 without one."""
 
-    __slots__ = ("_file_system", "_known_crc", "_on_disk", "_unwritten", "changes", "last_offset", "path", "synced_changes")
+    __slots__ = (
+        "_file_system",
+        "_has_rest",
+        "_known_crc",
+        "_on_disk",
+        "_unwritten",
+        "changes",
+        "last_offset",
+        "path",
+        "synced_changes",
+    )
 
     def __init__(self, file_system: FileSystem, path: str, size: int) -> None:
         """``size`` is the file's, 0 where there is none. Raises OSError."""
@@ -45,10 +56,12 @@ class TransactionIndex:
         self.changes = self.synced_changes = 0
         self._file_system = file_system
         self._on_disk = size // _ENTRY.size
+        # Whether the file may be longer than its valid entries.
+        self._has_rest = size % _ENTRY.size > 0
         self._unwritten = bytearray()
         # The CRC of the first so many entries.
         self._known_crc = (0, 0)
-        self.last_offset = self._read(self._on_disk - 1, 1)[0].last_offset if self._on_disk else -1
+        self.last_offset = self._find_last_offset()
 
     @property
     def size_bytes(self) -> int:
@@ -65,7 +78,7 @@ class TransactionIndex:
         """The CRC of the first so many entries; -1 if there are fewer. Raises OSError."""
         if entries > self._on_disk:
             return -1
-        return crc32c(self._file_system.read_bytes(self.path)[: entries * _ENTRY.size], 0)
+        return crc32c(self._entries_on_disk()[: entries * _ENTRY.size], 0)
 
     def append(self, aborted: AbortedTransaction) -> None:
         """Add a transaction whose marker has just been written."""
@@ -77,72 +90,80 @@ class TransactionIndex:
 
     def write_out(self) -> None:
         """Write the entries that are only in memory. Raises OSError."""
-        if self._unwritten:
+        if self._has_rest:
+            # What is there may be synced, and a recovery point may count on it: another file takes its place when it is on disk.
+            self._file_system.write_atomic(self.path, self._entries_on_disk() + self._unwritten)
+        elif self._unwritten:
             file = self._file_system.open(self.path, create=True)
             file.append([self._unwritten])
             file.close()
-            self.changes += 1
-            self._on_disk += len(self._unwritten) // _ENTRY.size
-            self._unwritten = bytearray()
+        else:
+            return
+        self.changes += 1
+        self._on_disk = self._count()
+        self._has_rest = False
+        self._unwritten = bytearray()
 
     def keep_below(self, offset: int) -> None:
         """Remove transactions whose markers are at ``offset`` or behind it. Raises OSError."""
-        self.write_out()
         self._keep(self._first_from(offset))
 
     def _keep(self, count: int) -> None:
-        self._on_disk = count
-        self._known_crc = (0, 0)
-        file = self._file_system.open(self.path, create=True)
-        file.truncate(self._on_disk * _ENTRY.size)
-        file.close()
-        self.changes += 1
-        self.last_offset = self._read(self._on_disk - 1, 1)[0].last_offset if self._on_disk else -1
+        if count < self._on_disk or self._has_rest:
+            self._on_disk = min(count, self._on_disk)
+            self._known_crc = (0, 0)
+            file = self._file_system.open(self.path, create=True)
+            file.truncate(self._on_disk * _ENTRY.size)
+            file.close()
+            self.changes += 1
+            self._has_rest = False
+        del self._unwritten[(count - self._on_disk) * _ENTRY.size :]
+        self.last_offset = self._find_last_offset()
 
     def keep_sound_below(self, base_offset: int, offset: int) -> None:
         """``keep_below`` after a power loss: entries that the segment from ``base_offset`` on cannot have are removed, too.
 
         Raises OSError.
         """
-        count, rest = self._sound_below(base_offset, offset)
-        if rest:
+        count = self._sound_below(base_offset, offset)
+        if count < self._count() or self._has_rest:
             self._keep(count)
 
     def rewrite_from(self, base_offset: int, offset: int, aborted: Sequence[AbortedTransaction]) -> None:
         """``keep_sound_below``, then add ``aborted``. Raises OSError.
 
-        What is there may be synced, and a recovery point may count on it. So a file that has just these is left alone, and
-        another one takes its place when it is on disk.
+        A file that begins as it is to be is left alone. Where the disk is full, the new entries are in memory only.
         """
-        count, rest = self._sound_below(base_offset, offset)
+        count = self._sound_below(base_offset, offset)
         added = b"".join(_ENTRY.pack(_VERSION, *each) for each in aborted)
-        if rest and rest != added:
-            kept = self._file_system.read_bytes(self.path)[: count * _ENTRY.size]
-            self._file_system.write_atomic(self.path, kept + added)
-            self._on_disk = count + len(aborted)
-            self._known_crc = (0, 0)
-            self.changes += 1
-            self.last_offset = self._read(self._on_disk - 1, 1)[0].last_offset if self._on_disk else -1
-        elif rest != added:
-            for each in aborted:
-                self.append(each)
-        elif rest:
+        entries = self._entries_on_disk() + self._unwritten
+        rest = entries[count * _ENTRY.size :]
+        if rest:
             # A process that was killed may have written it, and not synced it.
             self.changes += 1
+        if added.startswith(rest) and not self._has_rest:
+            self._unwritten += added[len(rest) :]
+        else:
+            self._on_disk = min(count, self._on_disk)
+            self._unwritten = bytearray(entries[self._on_disk * _ENTRY.size : count * _ENTRY.size] + added)
+            self._known_crc = (0, 0)
+            self._has_rest = True
+        self.last_offset = self._find_last_offset()
+        with suppress(OSError):
+            self.write_out()
 
-    def _sound_below(self, base_offset: int, offset: int) -> tuple[int, bytes]:
-        """(the number of leading entries that are sound and whose markers lie below ``offset``, the bytes behind them)."""
-        self.write_out()
+    def _sound_below(self, base_offset: int, offset: int) -> int:
+        """The number of leading entries that are sound and whose markers lie below ``offset``."""
         count = 0
         previous = base_offset
-        data = self._file_system.read_bytes(self.path) if self._file_system.exists(self.path) else b""
-        for version, producer_id, first_offset, last_offset, _ in _ENTRY.iter_unpack(data[: self._on_disk * _ENTRY.size]):
+        entries = self._entries_on_disk() + self._unwritten
+        for version, producer_id, first_offset, last_offset, _ in _ENTRY.iter_unpack(entries):
             is_sound = version == _VERSION and producer_id >= 0 and 0 <= first_offset < last_offset
             if not is_sound or not previous <= last_offset < offset:
                 break
             previous = last_offset + 1
             count += 1
-        return count, data[count * _ENTRY.size :]
+        return count
 
     def collect(self, fetch_offset: int, end_offset: int) -> tuple[list[AbortedTransaction], bool]:
         """(those that have records from ``fetch_offset`` up to ``end_offset``, whether no later segment can have more).
@@ -152,10 +173,9 @@ class TransactionIndex:
         found: list[AbortedTransaction] = []
         if fetch_offset > self.last_offset:
             return found, False
-        self.write_out()
         number = self._first_from(fetch_offset)
-        while number < self._on_disk:
-            chunk = self._read(number, min(_CHUNK_ENTRIES, self._on_disk - number))
+        while number < self._count():
+            chunk = self._read(number, _CHUNK_ENTRIES)
             for aborted in chunk:
                 if aborted.first_offset < end_offset:
                     found.append(aborted)
@@ -164,12 +184,28 @@ class TransactionIndex:
             number += len(chunk)
         return found, False
 
+    def _count(self) -> int:
+        """The number of entries, on disk and in memory."""
+        return self._on_disk + len(self._unwritten) // _ENTRY.size
+
+    def _find_last_offset(self) -> int:
+        count = self._count()
+        return self._read(count - 1, 1)[0].last_offset if count else -1
+
     def _first_from(self, offset: int) -> int:
         """The number of the first entry whose marker is at ``offset`` or behind it."""
-        return bisect_left(range(self._on_disk), offset, key=lambda number: self._read(number, 1)[0].last_offset)
+        return bisect_left(range(self._count()), offset, key=lambda number: self._read(number, 1)[0].last_offset)
 
-    def _read(self, number: int, count: int) -> list[AbortedTransaction]:
-        file = self._file_system.open(self.path)
-        data = file.pread(count * _ENTRY.size, number * _ENTRY.size)
-        file.close()
+    def _entries_on_disk(self) -> bytes:
+        return self._file_system.read_bytes(self.path)[: self._on_disk * _ENTRY.size] if self._on_disk else b""
+
+    def _read(self, number: int, most: int) -> list[AbortedTransaction]:
+        """At most so many entries from ``number`` on, of the file or of the memory, one at least if there is one."""
+        start = (number - self._on_disk) * _ENTRY.size
+        if start >= 0:
+            data = bytes(self._unwritten[start : start + most * _ENTRY.size])
+        else:
+            file = self._file_system.open(self.path)
+            data = file.pread(min(most, self._on_disk - number) * _ENTRY.size, number * _ENTRY.size)
+            file.close()
         return [AbortedTransaction(*fields[1:]) for fields in _ENTRY.iter_unpack(data)]

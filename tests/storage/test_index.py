@@ -111,3 +111,21 @@ def test_entries_below_an_offset_end_where_they_no_longer_ascend(disk):
     entries = [(3, 10), (5, 20), (0, 0), (9, 40)]
     disk.write_atomic("/d/i", b"".join(struct.pack(">ii", *entry) for entry in entries))
     assert (offset_index(disk).entries_below(BASE + 100), offset_index(disk).entries_below(BASE + 5)) == (2, 1)
+
+
+@pytest.mark.parametrize("kept", range(7))
+@pytest.mark.parametrize("written_out", [0, 3, 6])
+def test_entries_are_dropped_from_memory_and_from_disk(disk, kept, written_out):
+    index = offset_index(disk)
+    for number in range(6):
+        index.append(BASE + number, 10 * number)
+        if number + 1 == written_out:
+            index.write_out()
+    index.keep_entries(index.entries_below(BASE + kept))
+    index.append(BASE + 50, 500)
+    found = [index.first_from_position(position) for position in (0, 20, 41, 500, 501)]
+    index.write_out()
+    again = offset_index(disk)
+    assert again.entry_count == kept + 1
+    assert [again.first_from_position(position) for position in (0, 20, 41, 500, 501)] == found
+    assert found[-2:] == [(BASE + 50, 500), None]
