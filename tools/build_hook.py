@@ -30,7 +30,7 @@ COMPILED = {
     """,
     "odradek/protocol": """
         consumer_heartbeats control_records frames headers offset_commit plain_batches produce_request produce_response
-        record_batch record_walk requests responses transaction_messages varint
+        record_batch record_bounds record_walk requests responses transaction_messages varint
     """,
     "odradek/protocol/coordinator_records": "consumer_groups groups offsets transactions",
     "odradek/broker": "context served",

@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any
 from odradek.protocol.errors import MalformedMessage
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from odradek.protocol.record_batch import Buffer
 
 NONE = 0
@@ -44,6 +46,8 @@ _BLOCK_LENGTH = struct.Struct(">i")
 # in four bytes, a snappy copy of 64 bytes in three.
 _MAX_EXPANSION = {GZIP: 1032, LZ4: 255, ZSTD: 32 * 1024}
 _MAX_SNAPPY_EXPANSION = 22
+# A raw block of snappy can only be opened as a whole, in a third of a millisecond for this one.
+_LARGEST_SNAPPY_HEAD_BYTES = 1024 * 1024
 _SMALLEST_ROOM_BYTES = 128 * 1024
 # How cramjam says that the room is full.
 _NO_ROOM = "failed to write whole buffer"
@@ -67,6 +71,28 @@ def decompressed_view(codec: int, data: "Buffer", limit_bytes: int = DEFAULT_LIM
     if codec in _MAX_EXPANSION:
         return _decompress_stream(codec, data, limit_bytes)
     raise MalformedMessage(f"compression {codec} is none that exists")
+
+
+def decompressed_head(codec: int, data: "Buffer", most_bytes: int) -> tuple[bytes, bool]:
+    """The first ``most_bytes`` of what ``data`` decompresses to, and whether that is all of it.
+
+    No more is decompressed, and checked, but for snappy: a large block of it is not opened at all. Raises MalformedMessage.
+    """
+    if codec == SNAPPY:
+        return _snappy_head(data, most_bytes)
+    if codec not in _MAX_EXPANSION:
+        raise MalformedMessage(f"compression {codec} is none that exists")
+    import cramjam
+
+    module: Any = {GZIP: cramjam.gzip, LZ4: cramjam.lz4, ZSTD: cramjam.zstd}[codec]
+    room = bytearray(most_bytes)
+    try:
+        size = module.decompress_into(data, room)
+    except cramjam.DecompressionError as error:
+        if _NO_ROOM in str(error):
+            return bytes(room), False
+        raise MalformedMessage(f"compression {codec}: {error}") from None
+    return bytes(room[:size]), True
 
 
 def compress(codec: int, data: "Buffer", level: int | None = None) -> bytes:
@@ -116,11 +142,34 @@ def _decompress_snappy(data: "Buffer", limit_bytes: int) -> bytes:
     if bytes(data[: len(_XERIAL_MAGIC)]) != _XERIAL_MAGIC:
         return _decompress_raw_snappy(data, limit_bytes)
     view = memoryview(data)
+    blocks: list[bytes] = []
+    room_bytes = limit_bytes
+    for part in _xerial_blocks(view):
+        block = _decompress_raw_snappy(part, room_bytes)
+        blocks.append(block)
+        room_bytes -= len(block)
+    return b"".join(blocks)
+
+
+def _snappy_head(data: "Buffer", most_bytes: int) -> tuple[bytes, bool]:
+    view = memoryview(data)
+    parts = _xerial_blocks(view) if bytes(data[: len(_XERIAL_MAGIC)]) == _XERIAL_MAGIC else iter((view,))
+    found = b""
+    for part in parts:
+        if len(found) >= most_bytes:
+            return found, False
+        try:
+            found += _decompress_raw_snappy(part, max(most_bytes, _LARGEST_SNAPPY_HEAD_BYTES))
+        except TooMuchData:
+            return found, False
+    return found, True
+
+
+def _xerial_blocks(view: memoryview) -> "Iterator[memoryview]":
+    """The raw blocks of xerial's stream. Raises MalformedMessage."""
     position = len(_XERIAL_HEADER)
     if len(view) < position:
         raise MalformedMessage("snappy: the data ends within xerial's header")
-    blocks: list[bytes] = []
-    room_bytes = limit_bytes
     while position < len(view):
         if len(view) - position < _BLOCK_LENGTH.size:
             raise MalformedMessage("snappy: the data ends within a block's length")
@@ -128,11 +177,8 @@ def _decompress_snappy(data: "Buffer", limit_bytes: int) -> bytes:
         position += _BLOCK_LENGTH.size
         if not 0 < length <= len(view) - position:
             raise MalformedMessage(f"snappy: a block of {length} bytes in {len(view) - position}")
-        block = _decompress_raw_snappy(view[position : position + length], room_bytes)
-        blocks.append(block)
-        room_bytes -= len(block)
+        yield view[position : position + length]
         position += length
-    return b"".join(blocks)
 
 
 def _decompress_raw_snappy(block: "Buffer", limit_bytes: int) -> bytes:

@@ -25,6 +25,7 @@ from odradek.protocol.record_batch import (
     batch_crc,
     sealed,
 )
+from odradek.protocol.record_bounds import most_decompressed_bytes
 from odradek.protocol.record_walk import RecordWalk
 from odradek.storage.log_config import LogConfig
 
@@ -33,9 +34,6 @@ _SHOWN_ERRORS: Final = 3
 # What is opened at once: a millisecond's work.
 _SHORT_RECORDS: Final = 512
 _SHORT_BYTES: Final = 256 * 1024
-# What a batch may decompress to.
-_MOST_BYTES: Final = 64 * 1024 * 1024
-_MOST_EXPANSION: Final = 20
 # Between two calls of ``pause``: a fifth of a millisecond where the walk is compiled and no other thread runs meanwhile.
 _RECORDS_AT_ONCE: Final = 2_000
 
@@ -53,7 +51,7 @@ class LongInspection(Exception):
     def run(self, pause: Callable[[], None]) -> Buffer:
         """The batch to append (``inspect``), on any thread. ``pause`` is called every millisecond or so, and may raise."""
         size = len(self._records)
-        most_bytes = max(_MOST_BYTES, size * _MOST_EXPANSION)
+        most_bytes = most_decompressed_bytes(size)
         try:
             return _inspected(self._records, self._header, self._config, self._now_ms, most_bytes, pause)
         except TooMuchData:

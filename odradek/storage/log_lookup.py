@@ -1,6 +1,8 @@
 """Finding records by their timestamps, which takes a scan of batches.
 
 No record is built, and what takes long is left to the caller: ``LongLookup`` is raised, to be run beside the event loop.
+
+A batch whose records cannot be read has none that could be found: the search goes on behind it.
 """
 
 from collections.abc import Callable, Iterable
@@ -11,7 +13,6 @@ from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.record_batch import HEADER_SIZE, BatchHeader
 from odradek.protocol.record_walk import RecordWalk
 from odradek.storage.batch_scan import iter_headers
-from odradek.storage.errors import LogCorrupt
 from odradek.storage.segment import Segment
 
 # What is looked through at once: a millisecond's work. A header may claim a timestamp that no record has.
@@ -56,16 +57,17 @@ def first_with_max_timestamp(segments: Iterable[Segment]) -> TimestampOffset | N
     position = youngest.offset_index.position_before(youngest.offset_of_max_timestamp)
     for place, header in iter_headers(youngest.file, position, youngest.size):
         if header.max_timestamp == timestamp:
-            return _find_record(youngest, place, header, timestamp, header.base_offset)
+            found = _find_record(youngest, place, header, timestamp, header.base_offset)
+            if found is not None:
+                return found
     return None
 
 
 class LongLookup(Exception):
     """The records of a batch that take long to look through. It has its own copy of the batch."""
 
-    def __init__(self, path: str, batch: bytes, header: BatchHeader, timestamp: int, start_offset: int) -> None:
+    def __init__(self, batch: bytes, header: BatchHeader, timestamp: int, start_offset: int) -> None:
         super().__init__()
-        self._path = path
         self._batch = batch
         self._header = header
         self._timestamp = timestamp
@@ -74,29 +76,29 @@ class LongLookup(Exception):
         self.next_offset = header.next_offset
 
     def run(self, pause: Callable[[], None]) -> TimestampOffset | None:
-        """The first record from the start offset on that is not older than the timestamp, on any thread. Raises LogCorrupt.
+        """The first record from the start offset on that is not older than the timestamp, on any thread.
 
         ``pause`` is called every millisecond or so, and may raise.
         """
         try:
             return _find_in(self._batch, self._header, self._timestamp, self._start_offset, DEFAULT_LIMIT_BYTES, pause)
-        except MalformedMessage as error:
-            raise LogCorrupt(f"{self._path}, offset {self._header.base_offset}: {error.reason}") from error
+        except MalformedMessage:
+            return None
 
 
 def _find_record(
     segment: Segment, position: int, header: BatchHeader, timestamp: int, start_offset: int, *, at_once: bool = True
 ) -> TimestampOffset | None:
-    """The first record of a batch that is not older than ``timestamp``. Raises LogCorrupt, and LongLookup unless ``at_once``."""
+    """The first record of a batch that is not older than ``timestamp``. Raises LongLookup, always unless ``at_once``."""
     batch = segment.file.pread(header.size_bytes, position)
     try:
         if at_once and header.record_count <= _SHORT_RECORDS:
             return _find_in(batch, header, timestamp, start_offset, _SHORT_BYTES, None)
     except TooMuchData:
         pass
-    except MalformedMessage as error:
-        raise LogCorrupt(f"{segment.path}, position {position}: {error.reason}") from error
-    raise LongLookup(segment.path, batch, header, timestamp, start_offset)
+    except MalformedMessage:
+        return None
+    raise LongLookup(batch, header, timestamp, start_offset)
 
 
 def _find_in(

@@ -1,11 +1,12 @@
 """Which produced batches a log admits, and what it rewrites in them.
 
-A batch is opened only where a config asks for something about each record (``inspection``): a compacted topic wants keys, a
-timestamp limit wants timestamps, ``compression.type`` may want another codec. A batch whose header understates its max timestamp
-is opened, too, and corrected. As in Kafka's LogValidator, one bad record refuses the batch, and bad records are reported
-(KIP-467).
+Of any batch the first records must be where their lengths say, and all have room (``record_bounds``). All records are looked at
+only where a config asks for something about each (``inspection``): a compacted topic wants keys, a timestamp limit wants
+timestamps, ``compression.type`` may want another codec. A batch whose header understates its max timestamp is opened, too, and
+corrected. As in Kafka's LogValidator, one bad record refuses the batch, and bad records are reported (KIP-467).
 
-Left out: a max timestamp that looks right and is not stays as it is. Kafka reads the records of every batch and corrects it.
+Left out: a look at every record of every batch. A max timestamp that looks right and is not stays as it is, where Kafka corrects
+it.
 """
 
 from struct import Struct
@@ -13,6 +14,7 @@ from typing import Final
 
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
 from odradek.protocol.record_batch import (
+    COMPRESSION_MASK,
     LOG_OVERHEAD,
     MAGIC,
     TIMESTAMP_TYPE_MASK,
@@ -22,6 +24,7 @@ from odradek.protocol.record_batch import (
     read_header,
     validate,
 )
+from odradek.protocol.record_bounds import ensure_bounds
 from odradek.storage.inspection import inspect, understates_max_timestamp
 from odradek.storage.log_settings import LogSettings
 
@@ -52,6 +55,11 @@ def admitted(
     if size > settings.max_message_bytes:
         raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, f"{size} bytes, and max.message.bytes is {settings.max_message_bytes}")
     validate(header, records)
+    if not is_inspected:
+        try:
+            ensure_bounds(records, size, header.record_count, header.attributes & COMPRESSION_MASK)
+        except MalformedMessage as error:
+            raise KafkaError(ErrorCode.INVALID_RECORD, error.reason) from error
     if (
         settings.inspects_all
         or header.max_timestamp - now_ms > settings.latest_in_ms

@@ -6,7 +6,17 @@ import pytest
 
 from odradek.protocol.errors import ErrorCode, InvalidRecords, KafkaError
 from odradek.protocol.plain_batches import read_batch
-from odradek.protocol.record_batch import CREATE_TIME, LOG_APPEND_TIME, ensure_intact, iter_batches, read_header, validate
+from odradek.protocol.record_batch import (
+    CREATE_TIME,
+    HEADER,
+    HEADER_SIZE,
+    LOG_APPEND_TIME,
+    ensure_intact,
+    iter_batches,
+    read_header,
+    sealed,
+    validate,
+)
 from odradek.protocol.records import Record, build_batch, read_records
 from odradek.storage.log_config import LogConfig
 
@@ -394,3 +404,20 @@ def test_an_append_takes_note_of_a_new_leader_epoch():
     append(log, batch(4), leader_epoch=2)
     append(log, leader_epoch=5)
     assert (log.leader_epochs.entries, log.end_offset_for_epoch(3)) == (((2, 0), (5, 5)), (2, 5))
+
+
+BAD_RECORDS = {
+    "a count that no batch has": (bytes([16, 0, 0, 0, 2, 107, 2, 118, 0]), 2**31 - 1, 0),
+    "a length of -5": (bytes([9, 0, 0, 0, 2, 107, 2, 118, 0]), 1, 0),
+    "a record less": (bytes([16, 0, 0, 0, 2, 107, 2, 118, 0]), 2, 0),
+    "junk that is not zstd": (b"junkjunk!", 1, 4),
+    "junk that is not gzip": (b"junkjunk!", 2**31 - 1, 1),
+}
+
+
+@pytest.mark.parametrize("config", [LogConfig(), LogConfig(cleanup_policy=("compact",)), LogConfig(compression_type="zstd")])
+@pytest.mark.parametrize(("payload", "count", "codec"), BAD_RECORDS.values(), ids=BAD_RECORDS)
+def test_records_that_cannot_be_are_refused_on_any_topic(payload, count, codec, config):
+    header = HEADER.pack(0, HEADER_SIZE - 12 + len(payload), -1, 2, 0, codec, count - 1, NOW_MS, NOW_MS, -1, -1, -1, count)
+    log = open_log(config=config)
+    assert refusal(log, sealed(header, payload)).code == ErrorCode.INVALID_RECORD

@@ -8,7 +8,7 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from odradek.protocol.produce_request import ProduceRequest
-from odradek.protocol.record_batch import HEADER, batch_crc, read_header
+from odradek.protocol.record_batch import HEADER, HEADER_SIZE, LOG_OVERHEAD, MAGIC, batch_crc, read_header, sealed
 from odradek.protocol.records import Record, build_batch
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = range(-1, -7, -1)
@@ -182,6 +182,23 @@ async def test_batches_that_claim_a_timestamp_that_none_of_their_records_has_are
 
     assert await listed(node, (0, 7_000)) == [(ErrorCode.NONE, 7_500, 15_020, 0)]
     assert await listed(node, (0, MAX_TIMESTAMP)) == [(ErrorCode.NONE, -1, -1, -1)]
+
+
+@pytest.mark.parametrize("count", [1, 2_000, 2**31 - 1])
+@pytest.mark.parametrize("codec", [0, 4])
+async def test_a_stored_batch_that_cannot_be_read_is_passed_by(node, count, codec):
+    await node.create("t")
+    await node.produce(timestamp=1_000)
+    log = node.core.partitions.require("t", 0).log
+    payload = b"\xff" * 50
+    fields = (1, HEADER_SIZE - LOG_OVERHEAD + len(payload), 0, MAGIC, 0, codec, count - 1, 2_000, 2_000, -1, -1, -1, count)
+    # As an earlier version has taken it, or a leader of one.
+    log.append_as_follower(sealed(HEADER.pack(*fields), payload), leader_epoch=0, now_ms=0)
+    await node.produce(timestamp=2_000)
+
+    assert await listed(node, (0, 1_500)) == [(ErrorCode.NONE, 2_000, 1 + count, 0)]
+    assert await listed(node, (0, 3_000)) == [(ErrorCode.NONE, -1, -1, -1)]
+    assert await listed(node, (0, 500)) == [(ErrorCode.NONE, 1_000, 0, 0)]
 
 
 @pytest.mark.usefixtures("three_records")
