@@ -5,6 +5,9 @@ hundreds of records, whichever comes first. Records that the high watermark does
 
 What transactions write (control batches and transactional ones) is for shards that know of them, ``TransactionalShard``s; for
 others it is counted as skipped.
+
+A record that cannot be read is skipped, and told of: a client of the id ``__admin_client`` may write anything to the topic. A
+batch whose CRC is wrong is damage, and the shard fails.
 """
 
 from __future__ import annotations
@@ -18,13 +21,13 @@ from odradek.coordinator.runtime.shard import TransactionalShard
 from odradek.coordinator.runtime.states import ShardState
 from odradek.coordinator.runtime.timeline import COMMITTED
 from odradek.protocol.control_records import ABORT, COMMIT, read_control_record
-from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
 from odradek.protocol.plain_batches import read_batch
 from odradek.protocol.record_batch import BatchHeader, ensure_intact, iter_batches
 from odradek.protocol.records import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from odradek.coordinator.runtime.environment import RuntimeEnvironment
     from odradek.coordinator.runtime.hosted_shard import HostedShard
@@ -42,7 +45,16 @@ _MANY_RECORDS: Final = 10_000
 class _Load:
     """One shard's load under way."""
 
-    __slots__ = ("bytes", "hosted", "records", "skipped_records", "started_ms", "steps")
+    __slots__ = (
+        "_first_unreadable",
+        "_unreadable_records",
+        "bytes",
+        "hosted",
+        "records",
+        "skipped_records",
+        "started_ms",
+        "steps",
+    )
 
     def __init__(self, hosted: HostedShard[Any], environment: RuntimeEnvironment[Any]) -> None:
         self.hosted = hosted
@@ -50,6 +62,8 @@ class _Load:
         self.records = 0
         self.skipped_records = 0
         self.bytes = 0
+        self._unreadable_records = 0
+        self._first_unreadable: tuple[int, Exception] | None = None
         self.steps = self._replay(environment)
 
     def _replay(self, environment: RuntimeEnvironment[Any]) -> Iterator[None]:
@@ -64,13 +78,17 @@ class _Load:
             read_from = offset
             for position, header in iter_batches(data):
                 ensure_intact(header, data, position)
-                if header.is_control:
-                    self._replay_control_batch(header, data, position)
-                elif header.is_transactional and not isinstance(self.hosted.shard, TransactionalShard):
-                    self.skipped_records += header.record_count
-                else:
-                    producer_id = header.producer_id if header.is_transactional else None
-                    yield from self._replay_batch(environment, read_batch(data, position), producer_id)
+                try:
+                    if header.is_control:
+                        self._replay_control_batch(header, data, position)
+                    elif header.is_transactional and not isinstance(self.hosted.shard, TransactionalShard):
+                        self.skipped_records += header.record_count
+                    else:
+                        producer_id = header.producer_id if header.is_transactional else None
+                        yield from self._replay_batch(environment, read_batch(data, position), producer_id)
+                except MalformedMessage as error:
+                    # The rest of the batch, or all of it.
+                    self._note_unreadable(header.base_offset, error)
                 offset = header.next_offset
                 self.bytes += header.size_bytes
             if offset == read_from:
@@ -91,10 +109,9 @@ class _Load:
         for offset, key, value in records:
             try:
                 record = None if key is None else decode(key, value)
-            except Exception as error:
-                raise KafkaError(
-                    ErrorCode.CORRUPT_MESSAGE, f"offset {offset} has no record of a coordinator: {error!r}"
-                ) from error
+            except Exception as error:  # noqa: BLE001  whatever a client has written there
+                self._note_unreadable(offset, error)
+                record = None
             if record is None:
                 self.skipped_records += 1
             else:
@@ -122,6 +139,18 @@ class _Load:
         marker = EndTxnMarker(header.producer_id, header.producer_epoch, coordinator_epoch, kind == COMMIT)
         hosted.shard.replay_marker(marker)
         self.records += 1
+
+    def _note_unreadable(self, offset: int, error: Exception) -> None:
+        self._unreadable_records += 1
+        if self._first_unreadable is None:
+            self._first_unreadable = offset, error
+
+    def tell_unreadable(self, on_fault: Callable[[str, Exception], None]) -> None:
+        """Tell in one line of the records that were skipped, if there are any."""
+        if self._first_unreadable is not None:
+            offset, error = self._first_unreadable
+            reason = KafkaError(ErrorCode.CORRUPT_MESSAGE, f"the first is at offset {offset}: {error!r}")
+            on_fault(f"{self._unreadable_records} unreadable records of partition {self.hosted.partition} are skipped", reason)
 
 
 def _replay_in_transaction(shard: TransactionalShard, producer_id: int, record: CoordinatorRecord, offset: int) -> None:
@@ -171,6 +200,7 @@ class LoadQueue:
             for step, _ in enumerate(load.steps, 1):
                 if step == _SLICE_STEPS or monotonic_ms() >= deadline_ms:
                     return False
+            load.tell_unreadable(environment.on_fault)
             load.hosted.activate(environment.clock.now_ms())
         except Exception as error:  # noqa: BLE001  whatever is in the log, the broker goes on without this shard
             environment.counters.failed_loads += 1

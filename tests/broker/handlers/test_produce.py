@@ -1,6 +1,7 @@
 """Produce: each partition's answer, and what is refused before a log sees it."""
 
 import asyncio
+from contextlib import suppress
 
 import pytest
 
@@ -97,6 +98,34 @@ async def test_only_kafka_s_own_tools_write_to_internal_topics(node, client_id, 
     response = await node.ask(ApiKey.PRODUCE, request, 12, client_id=client_id)
 
     assert response.responses[0].partition_responses[0].error_code == error
+
+
+@pytest.mark.parametrize("is_restarted", [False, True])
+async def test_coordinators_serve_on_behind_junk_that_kafka_s_own_tools_have_written(node, is_restarted):
+    await node.stable_member()
+    producer_id, epoch = await node.producer()
+    junk = batch(key=b"k"), batch(key=b"\0\1\0\7gro"), batch(key=b"\0\0\0\2tx")
+    for topic in ("__consumer_offsets", "__transaction_state"):
+        for index in range(3):
+            for records in junk:
+                request = ProduceRequest(acks=1, topics=[(topic, [(index, records)])])
+                response = await node.ask(ApiKey.PRODUCE, request, 12, client_id="__admin_client")
+                assert response.responses[0].partition_responses[0].error_code == ErrorCode.NONE
+    if is_restarted:
+        await node.restart()
+    # Otherwise the coordinators learn by their next write that somebody else has written.
+    for _ in range(1000):
+        with suppress(AssertionError):
+            again = await node.producer()
+            await node.stable_member("other")
+            break
+        await asyncio.sleep(0)
+
+    assert again[0] == producer_id
+    assert again[1] > epoch
+    told = [line for line in node.broker.lines if "unreadable records" in line.event]
+    assert {line.fields["topic"] for line in told} == {"__consumer_offsets", "__transaction_state"}
+    assert all("CORRUPT_MESSAGE: the first is at offset " in line.fields["reason"] for line in told)
 
 
 @pytest.mark.parametrize(("version", "error"), [(6, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE), (7, ErrorCode.NONE)])
