@@ -5,9 +5,10 @@ import errno
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 # Errors of a disk that is broken, gone, or read-only. A full disk (ENOSPC, EDQUOT) fails the one operation, as a lack of
-# descriptors or of memory does: the next may succeed. Kafka takes a directory offline after any error.
+# descriptors or of memory does: the next may succeed. A symbolic link in the place of a file (ELOOP) is about that file alone.
+# Kafka takes a directory offline after any error.
 _DIRECTORY_FAILURE_NAMES = (
-    *("EIO", "EREMOTEIO", "EUCLEAN", "EROFS", "EACCES", "EPERM", "ENOTDIR", "ELOOP"),
+    *("EIO", "EREMOTEIO", "EUCLEAN", "EROFS", "EACCES", "EPERM", "ENOTDIR"),
     *("ENODEV", "ENXIO", "ENOMEDIUM", "EMEDIUMTYPE", "ESTALE", "ENOTCONN", "ESHUTDOWN"),
 )
 # Not every system has all of them.
@@ -39,6 +40,10 @@ class UnexpectedAppendOffset(ValueError):
 
 class OffsetsOutOfOrder(ValueError):
     """A follower has fetched batches whose offsets do not ascend (Kafka's OffsetsOutOfOrderException)."""
+
+
+class NotRegularFile(OSError, ValueError):
+    """A pipe, a directory, or a symbolic link that leads nowhere, in the place of a small file: as one that cannot be read."""
 
 
 class DataDirectoryLocked(Exception):

@@ -3,19 +3,27 @@
 Paths are strings. A file that grows is written at its end only, by ``File.append``, and read anywhere; a small file (checkpoint,
 metadata) is replaced whole by ``write_atomic``, so that a reader sees the old or the new content and never a part of it.
 
+Whoever may write to a data directory cannot turn that into more: on a real disk a symbolic link in the place of a file is not
+written through, and what is no regular file (a pipe would hang its reader) is not opened. Directories may be symbolic links.
+
 Left out: losing power. ``sync`` and ``durable`` say what must survive it, and the file in memory is where a simulation of it will
 look; today the file in memory keeps everything.
 """
 
+import errno
 import os
+import stat
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final, Protocol
 
 from odradek.protocol.record_batch import Buffer
 from odradek.storage import posix
+from odradek.storage.errors import NotRegularFile
 
-_OPEN_FLAGS: Final = os.O_RDWR | os.O_CLOEXEC
+# Without O_NONBLOCK the opening of a pipe would wait for its other end.
+_SAFE: Final = os.O_CLOEXEC | os.O_NONBLOCK
+_WRITE_FLAGS: Final = os.O_RDWR | os.O_NOFOLLOW | _SAFE
 
 
 class File(Protocol):
@@ -66,7 +74,7 @@ class FileSystem(Protocol):
         ...
 
     def read_bytes(self, path: str) -> bytes:
-        """The whole of a small file."""
+        """The whole of a small file. Raises NotRegularFile, which is a ValueError too."""
         ...
 
     def write_atomic(self, path: str, data: bytes, *, durable: bool = True) -> None:
@@ -110,15 +118,35 @@ class FileSystem(Protocol):
         ...
 
 
+def _size_of(fd: int, path: str) -> int:
+    """The size of an open file, which is closed if it is no regular one. Raises OSError."""
+    status = os.fstat(fd)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(fd)
+        raise NotRegularFile(errno.EINVAL, "Not a regular file", path)
+    return status.st_size
+
+
+def _open_to_read(path: str, flags: int) -> int:
+    try:
+        fd = os.open(path, flags | _SAFE)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise NotRegularFile(error.errno, error.strerror, path) from None
+    _size_of(fd, path)
+    return fd
+
+
 class RealFile:
     """A file on disk. Its size is kept here: nobody else writes to it."""
 
     __slots__ = ("_fd", "_has_rest", "_path", "_size")
 
     def __init__(self, fd: int, path: str) -> None:
+        self._size = _size_of(fd, path)
         self._fd = fd
         self._path = path
-        self._size = os.fstat(fd).st_size
         # Whether something of a failed append may lie behind ``_size``, which could not be cut off.
         self._has_rest = False
 
@@ -213,18 +241,21 @@ class RealFileSystem:
 
     def open(self, path: str, *, create: bool = False) -> RealFile:
         """A file on disk."""
-        flags = _OPEN_FLAGS | os.O_CREAT if create else _OPEN_FLAGS
+        flags = _WRITE_FLAGS | os.O_CREAT if create else _WRITE_FLAGS
         return RealFile(os.open(path, flags, 0o644), path)
 
     def read_bytes(self, path: str) -> bytes:
         """The whole of a small file."""
-        with open(path, "rb", buffering=0) as file:
+        with open(path, "rb", buffering=0, opener=_open_to_read) as file:
             return file.read()
 
     def write_atomic(self, path: str, data: bytes, *, durable: bool = True) -> None:
         """By way of ``<path>.tmp``."""
         temporary = path + ".tmp"
-        with open(temporary, "wb", buffering=0) as file:
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
+        # What was there is not opened: it may be a link.
+        with open(temporary, "xb", buffering=0) as file:
             view = memoryview(data)
             try:
                 while view:
@@ -283,7 +314,7 @@ class RealFileSystem:
 
     def lock(self, path: str) -> RealLock:
         """Lock a file against other processes, and against others in this one."""
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        fd = os.open(path, _WRITE_FLAGS | os.O_CREAT, 0o644)
         try:
             posix.lock(fd)
         except OSError as error:

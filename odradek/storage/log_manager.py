@@ -173,7 +173,9 @@ class LogManager:
                 checkpoints.write_topic_id(self.file_system, directory.log_path(key), topic_id)
                 self._open(directory, key, config, topic_id, clean=directory.was_clean, now_ms=now_ms)
         except (KafkaError, OSError, ValueError) as error:
-            if isinstance(error, OSError) and is_directory_failure(error):
+            # That there is no directory is about this one: the one above has just been listed.
+            is_own = isinstance(error, NotADirectoryError)
+            if isinstance(error, OSError) and is_directory_failure(error) and not is_own:
                 directory.fail(str(error))
                 return
             self.offline[key] = str(error)

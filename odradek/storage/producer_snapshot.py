@@ -103,7 +103,7 @@ class ProducerSnapshots:
         path = self._path(offset)
         try:
             return decode(self._file_system.read_bytes(path))
-        except ValueError as problem:
+        except (FileNotFoundError, ValueError) as problem:
             self.ignore(offset, str(problem))
             return None
 

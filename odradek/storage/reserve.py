@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, TypeVar
 
-from odradek.storage.filesystem import FileSystem
+from odradek.storage.filesystem import File, FileSystem
 
 T = TypeVar("T")
 RESERVE_FILE: Final = ".odradek-reserve"
@@ -55,7 +55,7 @@ class Reserve:
             return
         self.is_wanted = True
         with suppress(OSError):
-            file = self._file_system.open(self._path, create=True)
+            file = self._open()
             try:
                 # Zeros would take no room on a disk that compresses.
                 chunk_bytes = _CHUNK_BYTES
@@ -69,6 +69,16 @@ class Reserve:
                 self.is_wanted = False
             finally:
                 file.close()
+
+    def _open(self) -> File:
+        try:
+            return self._file_system.open(self._path, create=True)
+        except OSError as error:
+            if error.errno not in (errno.ELOOP, errno.EINVAL):
+                raise
+        # Somebody has put a link, or what is no file, in its place.
+        self._file_system.remove(self._path)
+        return self._file_system.open(self._path, create=True)
 
     def release(self) -> bool:
         """Give the room to whoever writes next; whether there was any. Raises OSError."""

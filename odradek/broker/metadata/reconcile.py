@@ -108,6 +108,9 @@ class Reconciliation:
             return log.topic_id
         try:
             return checkpoints.read_topic_id(self._file_system, self._log_manager.offline_homes[key].log_path(key))
+        except OSError:
+            # A NotRegularFile is a ValueError, too, and says nothing of the log.
+            raise
         except ValueError:
             return None
 
