@@ -9,12 +9,13 @@ import click
 
 from odradek.cli.apis import FETCH
 from odradek.cli.cluster import EARLIEST_TIMESTAMP, Cluster
+from odradek.cli.described_group import DescribedGroup, describe_group
 from odradek.cli.explained_group import ExplainedMove, Explanation, GroupStory
 from odradek.cli.options import asks_a_broker
 from odradek.cli.refusals import Refused, check, patiently
 from odradek.cli.table import show_json
 from odradek.coordinator.runtime.hashing import partition_for
-from odradek.protocol.coordinator_records import ConsumerGroupKey, GroupMetadataKey, decode_group_key, decode_value
+from odradek.protocol.coordinator_records import ConsumerGroupKey, decode_group_key, decode_value
 from odradek.protocol.errors import ErrorCode, MalformedMessage
 from odradek.protocol.message_types.fetch import FetchPartition, FetchRequest, FetchTopic
 from odradek.protocol.record_batch import iter_batches
@@ -46,16 +47,12 @@ def explain(group: str, bootstrap: list[tuple[str, int]], as_json: bool, last: i
     with Cluster(bootstrap) as cluster:
         topics = cluster.metadata(None)
         try:
-            story, is_classic = patiently(lambda: _read(cluster, topics, group))
+            story = patiently(lambda: _read(cluster, topics, group))
         except MalformedMessage as error:
             raise click.ClickException(f"{group}: its records cannot be read: {error}") from error
-    if not story.is_there:
-        if is_classic:
-            click.echo(
-                f"{group} is a classic group: its members assign the partitions themselves, and no record says why", err=True
-            )
+        if not story.is_there:
+            click.echo(_unexplained(describe_group(cluster, group)), err=True)
             return 2
-        raise Refused(group, ErrorCode.GROUP_ID_NOT_FOUND)
     names = {topic.topic_id: str(topic.name) for topic in topics if topic.topic_id is not None}
     documents = [_as_document(each, names) for each in story.explanations[-last:]]
     if as_json:
@@ -65,22 +62,26 @@ def explain(group: str, bootstrap: list[tuple[str, int]], as_json: bool, last: i
     return 0
 
 
-def _read(cluster: Cluster, topics: list[MetadataResponseTopic], group: str) -> tuple[GroupStory, bool]:
-    """The group's story, and whether it is a classic group. Raises Refused, MalformedMessage."""
+def _unexplained(group: DescribedGroup) -> str:
+    """The reason why a group that exists has no target assignment in the log."""
+    if group.group_type != "classic":
+        return f"{group.group} has no target assignment in {_OFFSETS_TOPIC} yet: try again"
+    if not group.protocol_type:
+        return f"{group.group} has committed offsets only: no member has joined it, so nothing was assigned"
+    return f"{group.group} is a classic group: its members assign the partitions themselves, and no record says why"
+
+
+def _read(cluster: Cluster, topics: list[MetadataResponseTopic], group: str) -> GroupStory:
+    """The group's story. Raises Refused, MalformedMessage."""
     count = next((len(topic.partitions) for topic in topics if topic.name == _OFFSETS_TOPIC), 0)
     if not count:
         raise Refused(group, ErrorCode.GROUP_ID_NOT_FOUND)
     story = GroupStory({str(topic.name): topic.topic_id for topic in topics if topic.topic_id is not None})
-    is_classic = False
     for record in _records(cluster, partition_for(group, count)):
         key = decode_group_key(record.key or b"")
-        if not isinstance(key, GroupMetadataKey | ConsumerGroupKey) or key.group != group:
-            continue
-        if isinstance(key, GroupMetadataKey):
-            is_classic = record.value is not None
-        else:
+        if isinstance(key, ConsumerGroupKey) and key.group == group:
             story.take(key, cast("ConsumerGroupValue | None", decode_value(key, record.value)), record.timestamp)
-    return story, is_classic
+    return story
 
 
 def _records(cluster: Cluster, partition: int) -> Iterator[Record]:

@@ -11,7 +11,7 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.coordinator_records import decode_group_key, decode_value
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.records import read_records
-from tests.cli.test_groups import join
+from tests.cli.test_groups import commit, join
 from tests.coordinator.group.consumer_bed import ConsumerBed
 
 BALANCE = "its owner had more than its share"
@@ -175,6 +175,14 @@ def test_a_classic_group(ask, client, topic):
     status, out, err = ask("groups", "explain", group)
     assert (status, out) == (2, "")
     assert err.startswith(f"{group} is a classic group: its members assign the partitions themselves")
+
+
+def test_a_group_of_committed_offsets_only(ask, client, topic):
+    commit(client, "offsets-only", topic, {0: 3})
+    assert ask("groups", "describe", "offsets-only")[0] == 0
+    status, out, err = ask("groups", "explain", "offsets-only")
+    assert (status, out) == (2, "")
+    assert err == "offsets-only has committed offsets only: no member has joined it, so nothing was assigned\n"
 
 
 def test_records_that_cannot_be_read(ask, topic, client, monkeypatch):
