@@ -51,8 +51,12 @@ def is_served(directory: Path) -> bool:
 def ask(directory: Path, request: Mapping[str, object]) -> dict[str, Any]:
     """The answer of the cluster that runs on the directory. Raises NoCluster, also if it ends meanwhile."""
     with _connect(directory) as connection, connection.makefile("rb") as answers:
-        connection.sendall(encode(request))
-        line = answers.readline()
+        try:
+            connection.sendall(encode(request))
+            line = answers.readline()
+        except OSError as error:
+            reason = f"in {_TIMEOUT_S:g} s: look into its logs" if isinstance(error, TimeoutError) else f"({error})"
+            raise NoCluster(f"the cluster on {directory} did not answer {reason}") from error
     answer = decode(line)
     if answer is None:
         raise NoCluster(f"the cluster on {directory} ended before it answered")

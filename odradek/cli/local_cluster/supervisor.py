@@ -118,7 +118,13 @@ class Supervisor:
         self._selector.unregister(child.stdout)
         words = node.last_words() if how.startswith("exit status") else ""
         reason = f"{how}{f': {words}' if words else ''}"
-        _answer_all(node.on_running, {"refused": f"{node.plan.name} did not start: {reason}"})
+        stopped = "the cluster was stopped before it was ready"
+        _answer_all(
+            node.on_running,
+            {"refused": f"{node.plan.name} did not start: {stopped if state is NodeState.STOPPING else reason}"},
+        )
+        for waiting in self._brokers() if node.plan.role == "controller" else ():
+            _answer_all(waiting.on_running, {"refused": _waits(waiting, node)})
         _answer_all(node.on_down, {"done": f"{node.plan.name} is down"})
         if state is NodeState.STOPPING:
             return
@@ -206,10 +212,19 @@ class Supervisor:
         elif request.get("do") == "kill":
             self._kill(node, answer)
         elif request.get("do") == "start" and node.child is None:
-            self._start(node)
-            node.on_running.append(answer)
+            self._start_asked(node, answer)
         else:
             answer({"refused": f"{node.plan.name} is {node.state.value}"})
+
+    def _start_asked(self, node: Node, answer: Answer) -> None:
+        controllers = [each for each in self._nodes.values() if each.plan.role == "controller"]
+        down = next((each for each in controllers if each.child is None), None)
+        if down not in (None, node):
+            # The broker could not register, and its start would not end.
+            answer({"refused": _waits(node, down)})
+            return
+        self._start(node)
+        node.on_running.append(answer)
 
     def _kill(self, node: Node, answer: Answer) -> None:
         if node.child is None:
@@ -232,6 +247,11 @@ def _described(node: Node) -> dict[str, object]:
         "pid": node.child.pid if node.child else None,
         "state": node.state.value,
     }
+
+
+def _waits(broker: Node, controller: Node) -> str:
+    plan = controller.plan
+    return f"{broker.plan.name} cannot start while {plan.name} is down: odradek cluster start {plan.node_id} starts it"
 
 
 def _answer_all(waiting: list[Answer], message: Mapping[str, object]) -> None:

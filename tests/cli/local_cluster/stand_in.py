@@ -1,7 +1,7 @@
 """The ``odradek`` command with nodes that do next to nothing: they say that they are ready, and end when they are told to.
 
 A node writes what it does to ``STAND_IN_DIARY``. Settings steer it: ``stand.in.fails`` names nodes that do not start,
-``stand.in.stays`` nodes that do not end when they are told to.
+``stand.in.stays`` nodes that do not end when they are told to, ``stand.in.hangs`` nodes whose second start gets nowhere.
 """
 
 import os
@@ -22,8 +22,10 @@ def stand_in(*, data_dir, settings, **_others):
         return 2
     told = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: told.set())
+    hangs = node_id in settings.get("stand.in.hangs", "").split(",") and f"{node_id} starts" in diary().read_text()
     note(f"{node_id} starts")
-    print("odradek ready on somewhere", flush=True)
+    if not hangs:
+        print("odradek ready on somewhere", flush=True)
     told.wait()
     if node_id in settings.get("stand.in.stays", "").split(","):
         threading.Event().wait()
@@ -31,9 +33,15 @@ def stand_in(*, data_dir, settings, **_others):
     return 0
 
 
+def diary():
+    path = Path(os.environ["STAND_IN_DIARY"])
+    path.touch()
+    return path
+
+
 def note(line):
-    with Path(os.environ["STAND_IN_DIARY"]).open("a", encoding="ascii") as diary:
-        diary.write(f"{line}\n")
+    with diary().open("a", encoding="ascii") as lines:
+        lines.write(f"{line}\n")
 
 
 if __name__ == "__main__":

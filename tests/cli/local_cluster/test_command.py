@@ -2,6 +2,7 @@
 
 import signal
 import socket
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -96,6 +97,35 @@ def test_a_node_that_is_down_starts_again_on_its_address(stand_ins):
 def test_what_cannot_be_done_is_refused_with_a_reason(stand_ins, arguments, reason):
     cluster = stand_ins("--brokers", 1).wait_ready()
     assert cluster.ask(*arguments) == (1, "", f"odradek: {reason}\n")
+
+
+WAITS = "odradek: broker 2 cannot start while controller 100 is down: odradek cluster start 100 starts it\n"
+
+
+def test_a_broker_is_not_started_without_a_controller(stand_ins):
+    cluster = stand_ins("--brokers", 2).wait_ready()
+    for node in (100, 2):
+        assert cluster.ask("kill", node)[0] == 0
+    assert cluster.ask("start", 2) == (1, "", WAITS)
+    assert cluster.nodes()[2]["state"] == "down"
+    for node in (100, 2):
+        assert cluster.ask("start", node)[0] == 0
+
+
+@pytest.mark.parametrize("ends", ["the controller", "the cluster"])
+def test_a_start_that_cannot_end_any_more_is_told_why(stand_ins, ends):
+    cluster = stand_ins("--brokers", 2, "--set", "stand.in.hangs=2").wait_ready()
+    cluster.ask("kill", 2)
+    with ThreadPoolExecutor(1) as pool:
+        start = pool.submit(cluster.ask, "start", 2)
+        until(lambda: cluster.nodes()[2]["state"] == "starting", STOP_TIMEOUT_S)
+        if ends == "the cluster":
+            assert cluster.end(signal.SIGTERM)[0] == 0
+            reason = "odradek: broker 2 did not start: the cluster was stopped before it was ready\n"
+            assert start.result() == (1, "", reason)
+        else:
+            cluster.ask("kill", 100)
+            assert start.result() == (1, "", WAITS)
 
 
 def test_a_node_that_does_not_start_ends_the_cluster_with_its_reason(stand_ins):
