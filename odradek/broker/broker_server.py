@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from odradek.broker.config.endpoints import parse_endpoints
+from odradek.broker.logging import log
 from odradek.broker.network.connection import Connection
 from odradek.broker.network.connection_registry import ConnectionRegistry
 from odradek.broker.network.listeners import Listeners
@@ -114,6 +115,7 @@ class BrokerServer:
 
     async def stop(self) -> None:
         """Finish requests in flight, flush, mark the shutdown clean. In a cluster others take over before."""
+        begun_ms = self.broker.clock.monotonic_ms()
         if self.broker.member is not None:
             await self.broker.member.leave()
         self._listeners.close()
@@ -123,6 +125,7 @@ class BrokerServer:
         if self._controller_listeners is not None:
             await self._controller_listeners.drain()
         await self.broker.finish()
+        log.info("broker stopped", took_ms=round(self.broker.clock.monotonic_ms() - begun_ms))
 
     def abandon(self) -> None:
         """End as a killed process ends: connections break, and nothing is flushed, answered or told any more."""

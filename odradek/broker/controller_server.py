@@ -192,6 +192,7 @@ class ControllerServer:
 
     async def stop(self) -> None:
         """Finish requests in flight, and mark the stop as clean."""
+        begun_ms = self.clock.monotonic_ms()
         self.node.abandon()
         await self._listeners.drain()
         self.slices.close()
@@ -202,6 +203,7 @@ class ControllerServer:
         except (KafkaError, OSError) as error:
             broker_log.warn("metadata log not flushed", reason=str(error))
         self.log_manager.shutdown(now_ms=self.clock.now_ms())
+        broker_log.info("controller stopped", took_ms=round(self.clock.monotonic_ms() - begun_ms))
 
     def abandon(self) -> None:
         """End as a killed process ends."""

@@ -11,6 +11,7 @@ the loop, on a timer or in the background, tells them to a function instead.
 """
 
 import contextlib
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
@@ -85,7 +86,9 @@ def _structlog_logger() -> Any:
 
     processors: list[Any] = [structlog.processors.add_log_level, structlog.processors.TimeStamper(fmt="iso", utc=True)]
     if _on_a_terminal():
-        processors.append(structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback))
+        # https://no-color.org
+        colors = not os.environ.get("NO_COLOR")
+        processors.append(structlog.dev.ConsoleRenderer(colors=colors, exception_formatter=structlog.dev.plain_traceback))
     else:
         processors += [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
     # Nothing of structlog's global configuration is touched: a test suite that runs a broker inside itself has its own.

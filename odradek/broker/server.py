@@ -327,6 +327,19 @@ class Broker:
 
             TokenExpiry(self.controller, self.timer, self.config).start()
 
+    def tell_start(self) -> None:
+        """Log what the configs warn of, and how long logs took that the last stop had not closed.
+
+        The first line takes its time, as the log comes up: call it when clients have been told that they may connect.
+        """
+        for warning in self.config.warnings:
+            broker_log.warn(warning)
+        manager = self.log_manager
+        if manager.recovered_logs:
+            broker_log.info(
+                "logs recovered: the last stop was not clean", logs=manager.recovered_logs, took_ms=round(manager.load_ms)
+            )
+
     async def stop(self) -> None:
         """Answer the requests that wait, then close."""
         self.answer_waiting()

@@ -190,6 +190,7 @@ def open_partitions(
     """
     overrides = BrokerOverrides(broker.config, metadata.image)
     overrides.apply()
+    begun_ms = broker.clock.monotonic_ms()
     Reconciliation(
         image=metadata.image,
         log_manager=log_manager,
@@ -199,6 +200,7 @@ def open_partitions(
         now_ms=broker.clock.now_ms(),
         warn=log.warn,
     ).run()
+    log_manager.load_ms = broker.clock.monotonic_ms() - begun_ms
     failures = _directory_failures(broker, log_manager, directory_failed)
     # Called soon, and not from within the operation that met the error.
     log_manager.on_failure = lambda directory: broker.timer.call_after(0, lambda: failures.failed(directory))

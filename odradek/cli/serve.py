@@ -198,9 +198,7 @@ async def _serve(
         lambda: sum(route.requests for route in broker.dispatcher.routes()),
         asyncio.get_running_loop().call_later,
     ).begin()
-    # Said after that line: the log takes its time to come up.
-    for warning in config.warnings:
-        log.warn(warning)
+    broker.tell_start()
     if default_data_dir is not None:
         log.info("data directory", path=default_data_dir)
     if metrics is not None:

@@ -37,6 +37,8 @@ OFFSET_FILES = (
 )
 Partition = tuple[str, int]
 METADATA_LOG: Partition = (METADATA_TOPIC, 0)
+# Of meta.properties: 0 may be left of a cluster that had ZooKeeper.
+_VERSIONS = "0", "1"
 _LOG_NAME = re.compile(r".+-\d+")
 _BROKER_EPOCH = re.compile(rb'"brokerEpoch":(\d{1,18})\b')
 
@@ -66,6 +68,10 @@ def _identity(path: str, found: Mapping[str, str]) -> DirectoryIdentity:
     for name in ("cluster.id", "node.id", "directory.id", "version"):
         if not found.get(name):
             raise InconsistentDataDirectory(f"{path} cannot be used: it has no {name}")
+    if found["version"].strip() not in _VERSIONS:
+        raise InconsistentDataDirectory(
+            f"{path} cannot be used: its version is {found['version']}, and versions {' and '.join(_VERSIONS)} are known"
+        )
     try:
         return DirectoryIdentity(
             cluster_id=found["cluster.id"],

@@ -87,6 +87,9 @@ class LogManager:
         self.on_failure: Callable[[DataDirectory], object] | None = None
         # Moves that a stop has interrupted: the log, and its target.
         self.unfinished_moves: list[tuple[Partition, DataDirectory]] = []
+        # How many logs the last stop had not closed, and how long it took to open all.
+        self.recovered_logs = 0
+        self.load_ms = 0.0
         # Of this incarnation of a broker in a cluster, for the marker of a clean stop.
         self.broker_epoch = NO_BROKER_EPOCH
         self.file_system = file_system
@@ -159,6 +162,7 @@ class LogManager:
                 self.offline[key] = directory.failure
         if not self.directories.online:
             raise OSError(self.directories.metadata.failure)
+        self.recovered_logs = sum(not self.home_of(log).was_clean for log in self.logs.values())
         self.removed_logs.remove_all()
 
     def _load(self, directory: DataDirectory, key: Partition, config: LogConfig, topic_id: UUID | None, now_ms: int) -> None:

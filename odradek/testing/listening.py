@@ -11,7 +11,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal, Unpack
 
 from odradek.broker.broker_server import BrokerServer
-from odradek.broker.logging import log
 from odradek.testing import client_metrics, records, state, waiting
 from odradek.testing.disk import MemoryDisk
 from odradek.testing.image import Image
@@ -130,8 +129,7 @@ class ListeningBroker(InProcessBroker):
                 server.abandon()
                 severable.sever()
                 raise
-            for warning in server.broker.config.warnings:
-                log.warn(warning)
+            server.broker.tell_start()
         self._server, self._core = server, server.broker
         self._ports = {name: endpoint.port for name, endpoint in server.bound.items()}
         self._serve(server.broker)

@@ -4,6 +4,7 @@ import io
 import json
 import sys
 
+import pytest
 import structlog
 
 from odradek.broker.logging import BrokerLogger
@@ -27,6 +28,15 @@ def test_on_a_terminal_a_line_is_for_people(monkeypatch):
     BrokerLogger().info("data directory", path="/data")
     assert "data directory" in terminal.getvalue()
     assert not terminal.getvalue().startswith("{")
+
+
+@pytest.mark.parametrize(("no_color", "is_colored"), [("", True), ("1", False)])
+def test_a_terminal_has_no_colors_where_nobody_wants_them(monkeypatch, no_color, is_colored):
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("NO_COLOR", no_color)
+    BrokerLogger().info("data directory", path="/data")
+    assert ("\x1b[" in terminal.getvalue()) is is_colored
 
 
 def test_an_exception_is_told_with_its_traceback(capsys):

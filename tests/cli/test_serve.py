@@ -45,7 +45,7 @@ def listing(directory):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
-def test_a_signal_ends_the_broker_within_5_seconds_with_status_0_and_nothing_more_said(tmp_path, number):
+def test_a_signal_ends_the_broker_within_5_seconds_with_status_0_and_one_line(tmp_path, number):
     command = [sys.executable, "-m", "odradek", "serve", "--port", "0", "--data-dir", str(tmp_path / "data")]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=command_environment()
@@ -56,7 +56,10 @@ def test_a_signal_ends_the_broker_within_5_seconds_with_status_0_and_nothing_mor
         out, err = process.communicate(timeout=10)
         took = time.monotonic() - started
     assert ready.startswith("odradek ready on 127.0.0.1:")
-    assert (out, err, process.returncode) == ("", "", 0)
+    assert (out, err.count("\n"), process.returncode) == ("", 1, 0)
+    line = json.loads(err)
+    assert (line["event"], line["level"]) == ("broker stopped", "info")
+    assert 0 <= line["took_ms"] <= took * 1000
     assert took < 5
 
 
@@ -112,6 +115,26 @@ def test_a_directory_whose_broker_was_killed_is_free(broker_process):
     broker.kill9()
     broker.start()
     check(broker.host, broker.port)
+
+
+def test_a_start_after_a_kill_tells_what_it_recovered(broker_process):
+    broker = broker_process()
+    with RawClient(broker.host, broker.port) as client:
+        topic = {"name": "orders", "num_partitions": 3, "replication_factor": 1, "assignments": [], "configs": []}
+        client.call(ApiKey.CREATE_TOPICS, 5, topics=[topic], timeout_ms=1000)
+    broker.kill9()
+    broker.start()
+    broker.stop()
+    broker.start()
+    broker.stop()
+    told = [json.loads(line) for line in broker.stderr.splitlines()]
+    assert [line["event"] for line in told] == [
+        "logs recovered: the last stop was not clean",
+        "broker stopped",
+        "broker stopped",
+    ]
+    assert (told[0]["logs"], told[0]["level"]) == (3, "info")
+    assert told[0]["took_ms"] >= 0
 
 
 def test_a_port_in_use_is_refused_and_no_data_directory_made(tmp_path):
@@ -208,7 +231,7 @@ def test_an_unknown_key_is_a_warning_that_names_the_nearest_one(broker_process):
     broker = broker_process(settings={"num.partition": 3})
     broker.stop()
     events = [json.loads(line) for line in broker.stderr.splitlines()]
-    assert [event["level"] for event in events] == ["warning"]
+    assert [event["level"] for event in events] == ["warning", "info"]
     assert "num.partitions" in events[0]["event"]
 
 
@@ -228,14 +251,12 @@ def test_the_users_data_folder_is_used_and_logged(tmp_path):
 def test_start_up_does_not_import_what_only_later_or_nobody_needs(tmp_path):
     command = [sys.executable, "-X", "importtime", "-m", "odradek", "serve", "--port", "0", "--data-dir", str(tmp_path / "data")]
     with (
-        (tmp_path / "stderr").open("w+") as stderr,
+        (tmp_path / "stderr").open("w") as stderr,
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr, text=True, env=command_environment()) as process,
     ):
         assert process.stdout.readline().startswith("odradek ready on ")
+        imported = {line.rpartition("|")[2].strip() for line in (tmp_path / "stderr").read_text().splitlines()}
         process.terminate()
-        process.wait(10)
-        stderr.seek(0)
-        imported = {line.rpartition("|")[2].strip() for line in stderr}
     assert "odradek.broker.server" in imported
     assert imported.isdisjoint({"cramjam", "http", "hypothesis", "platformdirs", "prometheus_client", "structlog"})
 
@@ -261,7 +282,8 @@ def test_metrics_are_served_on_a_free_port_that_is_logged(tmp_path):
         with urllib.request.urlopen(logged["url"], timeout=10) as answer:
             scraped = answer.read()
         process.terminate()
-        assert process.communicate(timeout=10) == ("", "")
+        out, err = process.communicate(timeout=10)
+        assert (out, json.loads(err)["event"]) == ("", "broker stopped")
     assert logged["url"].startswith("http://127.0.0.1:")
     assert b"kafka_server_replicamanager_partitioncount 0.0" in scraped
     assert process.returncode == 0

@@ -66,6 +66,17 @@ def test_the_directory_of_another_broker_is_refused_and_not_kept(data):
             LogManager(file_system, ROOT, node_id=1, new_uuid=uuid4, warn=Warnings(), cluster_id="mine").start()
 
 
+def test_meta_properties_of_a_later_version_are_refused():
+    file_system = MemoryFileSystem()
+    file_system.make_dirs(ROOT)
+    lines = b"cluster.id=mine\nnode.id=1\ndirectory.id=5ywgRxySS3WGMcnaL1mjgw\nversion=%d\n"
+    file_system.write_atomic(f"{ROOT}/meta.properties", lines % 9)
+    with pytest.raises(InconsistentDataDirectory, match="its version is 9, and versions 0 and 1 are known"):
+        LogManager(file_system, ROOT, node_id=1, new_uuid=uuid4, warn=Warnings()).start()
+    file_system.write_atomic(f"{ROOT}/meta.properties", lines % 1)
+    assert LogManager(file_system, ROOT, node_id=1, new_uuid=uuid4, warn=Warnings()).start().cluster_id == "mine"
+
+
 @pytest.mark.parametrize("kind", [RealFileSystem, MemoryFileSystem])
 def test_a_directory_serves_one_broker_at_a_time(kind, tmp_path):
     file_system, root = kind(), str(tmp_path / "data")

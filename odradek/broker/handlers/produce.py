@@ -259,16 +259,17 @@ def _log_refusal(services: "ProduceServices", context: RequestContext, topic: st
     left_out = services.line_limit.left_out((error.code, context.client_id, host))
     if left_out is None:
         return
-    log.info(
-        "a produce was refused",
-        topic=uuid_text(UUID(bytes=topic)) if isinstance(topic, bytes) else topic,
-        partition=index,
-        error=error.code.name,
-        reason=error.reason,
-        client_id=context.client_id,
-        peer=f"{host}:{port}",
-        **left_out,
-    )
+    fields: dict[str, object] = {
+        "topic": uuid_text(UUID(bytes=topic)) if isinstance(topic, bytes) else topic,
+        "partition": index,
+        "error": error.code.name,
+        "reason": error.reason,
+        "client_id": context.client_id,
+        "peer": f"{host}:{port}",
+    }
+    # A full disk is the operator's business; a bad batch is its client's.
+    level = "error" if error.code == ErrorCode.KAFKA_STORAGE_ERROR else "info"
+    log.tell(level, "a produce was refused", {**fields, **left_out})
 
 
 def _refused(index: int, error: KafkaError) -> PartitionProduceResponse:

@@ -18,6 +18,7 @@ from uuid import UUID
 from odradek.broker.config import BrokerConfig
 from odradek.broker.config.dynamic import ConfigView
 from odradek.broker.context import RequestContext
+from odradek.broker.line_limit import LineLimit
 from odradek.broker.logging import log as broker_log
 from odradek.broker.metadata import decisions
 from odradek.broker.metadata.decisions import NewPartitions, NewTopic, Take, TopicResult
@@ -107,6 +108,7 @@ class Controller:
         # Whether the records of a large operation are being encoded, and the operations that wait for it.
         self._is_committing = False
         self._waiting: deque[Callable[[], None]] = deque()
+        self._line_limit = LineLimit(clock)
         self.next_producer_id = ProducerIdManager(self.allocate_producer_id_block).next_producer_id
         self._placement: Placement = PlacementHere(
             node_id=node_id,
@@ -385,6 +387,7 @@ class Controller:
                 return
             self._commit(records)
         except KafkaError as error:
+            self._tell_fault(error)
             reply.complete(error)
         else:
             reply.complete(answer)
@@ -413,12 +416,21 @@ class Controller:
     def _committed(self, reply: Reply[T | KafkaError], outcome: T | Exception) -> None:
         """A large operation is carried out, or has failed; those that wait for it are next."""
         self._is_committing = False
-        if isinstance(outcome, Exception) and not isinstance(outcome, KafkaError):
+        if isinstance(outcome, KafkaError):
+            self._tell_fault(outcome)
+        elif isinstance(outcome, Exception):
             broker_log.error("a change of the metadata failed", outcome)
             outcome = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
         reply.complete(outcome)
         while self._waiting and not self._is_committing:
             self._waiting.popleft()()
+
+    def _tell_fault(self, error: KafkaError) -> None:
+        """Log an error of the disk. Errors of clients are theirs."""
+        if error.code == ErrorCode.KAFKA_STORAGE_ERROR:
+            left_out = self._line_limit.left_out(error.reason)
+            if left_out is not None:
+                broker_log.tell("error", "a change of the metadata failed", {"reason": error.reason, **left_out})
 
     def _behind_snapshot(self) -> Iterator[MetadataBatch]:
         for batch in self._log.read_all():

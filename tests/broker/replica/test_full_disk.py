@@ -116,6 +116,15 @@ async def test_producers_and_new_topics_do_not_get_the_reserve(full):
     assert len(full.disk.contents()[f"/data/{RESERVE_FILE}"]) == RESERVE_BYTES
 
 
+async def test_a_full_disk_is_an_error_in_the_log(full):
+    await full.create("newer")
+    told = {line.event: line for line in full.broker.lines if "No space left on device" in str(line.fields.get("reason"))}
+    assert {event: line.level for event, line in told.items()} == {
+        "a produce was refused": "error",
+        "a change of the metadata failed": "error",
+    }
+
+
 async def test_the_reserve_is_made_again_when_there_is_room(full):
     await full.delete_records(50)
     await full.broker.advance(120_000)

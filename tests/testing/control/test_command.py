@@ -47,7 +47,11 @@ def served(*arguments, logged=(), context=None, is_secure=False, **environment):
         yield client, address
         process.terminate()
         out, err = process.communicate(timeout=20)
-        assert (process.returncode, out, [json.loads(line)["event"] for line in err.splitlines()]) == (0, "", [*logged])
+        assert (process.returncode, out, [json.loads(line)["event"] for line in err.splitlines()]) == (
+            0,
+            "",
+            [*logged, "broker stopped"],
+        )
     finally:
         process.kill()
         process.communicate()

@@ -1,5 +1,6 @@
 """The examples of docs/control.md, run by a shell as their reader would."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -25,7 +26,8 @@ def test_the_examples_of_the_control_page_run(unused_tcp_port_factory):
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", script], capture_output=True, text=True, timeout=60, check=False, env=_environment()
     )
-    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {json.loads(line)["level"] for line in done.stderr.splitlines()} == {"info"}
     # An answer for each request.
     assert done.stdout.count("\n{") >= script.count("\nask ")
 
