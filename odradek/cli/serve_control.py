@@ -43,7 +43,7 @@ async def serve_controlled(
     stopping = asyncio.Event()
     on_stop_signal(stopping.set)
     directory = None if control.is_in_memory else settings.get("log.dirs") or settings["log.dir"]
-    broker = Broker(directory, configs=settings, on_line=_print)
+    broker = Broker(directory, configs=settings, on_line=_print, has_own_configs=False)
     token = control.token or token_urlsafe(16)
     server = ControlServer(broker, token, context)
     server.add_faults(rules)

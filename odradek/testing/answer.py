@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
+__tracebackhide__ = True
+
 
 class Unanswered(Exception):
     """No answer has come in the time that the asker had."""

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from odradek.broker.server import Broker as BrokerCore
     from odradek.protocol.api_keys import ApiKey
 
+__tracebackhide__ = True
+
 PEER: Final = ("127.0.0.1", 1)
 _LENGTH_BYTES = 4
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from odradek.testing.answer import Answer
     from odradek.testing.in_process import InProcessBroker
 
+__tracebackhide__ = True
+
 T = TypeVar("T")
 
 

@@ -15,12 +15,15 @@ from math import inf
 from typing import TYPE_CHECKING, TypeVar
 
 from odradek.broker.network.loop_errors import LoopErrors
+from odradek.testing.misuse import at_the_caller
 from odradek.timing.event_loop import loop_factory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from odradek.testing.listening import ListeningBroker
+
+__tracebackhide__ = True
 
 T = TypeVar("T")
 
@@ -53,7 +56,7 @@ class BrokerThread:
         try:
             thread.start()
             self._loop = started.result()
-        except BaseException:
+        except BaseException as error:  # noqa: BLE001  raised again
             # It could not start; or its caller does not want it any more, and may come too late to say so.
             if not started.cancel() and started.exception() is None:
                 self._loop = started.result()
@@ -61,7 +64,7 @@ class BrokerThread:
             self._thread = None
             if thread.ident is not None:
                 thread.join()
-            raise
+            raise at_the_caller(error)  # noqa: B904  it is the same error
         atexit.register(self._end_with_the_interpreter)
 
     def stop(self) -> None:
@@ -75,22 +78,26 @@ class BrokerThread:
     def run(self, make: Callable[[], Coroutine[object, object, T]], within_s: float = inf) -> T:
         """Run what ``make`` makes on the loop, and wait for it. RuntimeError where the broker does not run, TimeoutError."""
         if self._loop is None:
-            raise RuntimeError("the broker is not running")
-        future = asyncio.run_coroutine_threadsafe(make(), self._loop)
+            raise RuntimeError("the broker is not running: use it within its with, and start() it again after stop() and kill()")
+
+        async def on_loop() -> T:
+            return await make()
+
+        future = asyncio.run_coroutine_threadsafe(on_loop(), self._loop)
         try:
             # A signal that comes as the thread falls asleep is noticed when it wakes up.
             left_s = within_s
             while left_s > 0 and not wait([future], min(left_s, _SIGNALS_S)).done:
                 left_s -= _SIGNALS_S
             return future.result(None if left_s > 0 else 0)
-        except BaseException:
+        except BaseException as error:  # noqa: BLE001  raised again
             future.cancel()
-            raise
+            raise at_the_caller(error)  # noqa: B904  it is the same error
 
     def _end(self, first: Callable[[], object] | None) -> None:
         thread, loop = self._thread, self._loop
         if thread is None or loop is None:
-            raise RuntimeError("the broker is not running")
+            raise RuntimeError("the broker is not running: it was stopped or killed already")
         # From here on it ends by itself, whether or not anybody waits for that.
         self._thread = self._loop = None
         atexit.unregister(self._end_with_the_interpreter)

@@ -34,6 +34,8 @@ from odradek.timing.system_clock import SystemClock
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+__tracebackhide__ = True
+
 # What clocks that are not set alike may differ by.
 _BEFORE = timedelta(hours=1)
 DEFAULT_DAYS = 365
@@ -92,7 +94,12 @@ class CertificateAuthority:
         return cls(Certificate(x509.load_pem_x509_certificate(certificate_pem.encode()), key, None))
 
     def issue(self, subject: str, hosts: Sequence[str] = (), days: int = DEFAULT_DAYS) -> Certificate:
-        """A certificate for ``subject``, a name or all of a distinguished name; with ``hosts``, a server's. ValueError."""
+        """A certificate for ``subject``, a name or all of a distinguished name; with ``hosts``, a server's.
+
+        Raises ValueError, and TypeError where hosts are one text.
+        """
+        if isinstance(hosts, str):
+            raise TypeError(f"hosts is a list of names and addresses: hosts=[{hosts!r}]")
         key = ec.generate_private_key(ec.SECP256R1())
         authority = self.own.certificate
         usages = [ExtendedKeyUsageOID.SERVER_AUTH] if hosts else []

@@ -11,6 +11,7 @@ the last thousand of them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -24,11 +25,13 @@ from odradek.protocol.message_types.incremental_alter_configs import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
     from odradek.broker.telemetry.received import Push
     from odradek.protocol.otlp_metrics import Buckets, DataPoint
     from odradek.testing.in_process import InProcessBroker
+
+__tracebackhide__ = True
 
 SUBSCRIPTION: Final = "odradek-testing"
 _ALTER_VERSION = 1
@@ -109,7 +112,9 @@ async def subscribe(broker: InProcessBroker, configs: Mapping[str, str | None], 
 
 
 def match_text(match: Mapping[str, str] | None) -> str:
-    """``match`` of a subscription, by attribute."""
+    """``match`` of a subscription, by attribute. Raises TypeError."""
+    if match is not None and not isinstance(match, Mapping):
+        raise TypeError(f'match is a dict of attributes and patterns: match={{"client_id": "billing"}}, not {match!r}')
     return ",".join(f"{attribute}={pattern}" for attribute, pattern in (match or {}).items())
 
 

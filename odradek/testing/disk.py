@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from odradek.protocol.record_batch import Buffer
 
+__tracebackhide__ = True
+
 
 class _File:
     """The content of a file: ``sealed``, which other disks may share and nobody changes, and ``data``, which is behind it.

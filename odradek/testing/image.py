@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from odradek.storage.filesystem import FileSystem
     from odradek.testing.steered_clock import SteeredClock
 
+__tracebackhide__ = True
+
 _CONTENT = "data"
 
 
@@ -36,6 +38,11 @@ class LinkedDirectory:
         self.path = f"{self._holder}/{_CONTENT}"
         self._remove = finalize(self, remove_quietly, self._holder)
 
+    @property
+    def is_removed(self) -> bool:
+        """Whether it is gone."""
+        return not self._remove.alive
+
     def remove(self) -> None:
         """Idempotent."""
         self._remove()
@@ -48,9 +55,12 @@ class Image(NamedTuple):
     origin: str | None
     clock: SteeredClock
     configs: Mapping[str, str]
+    has_own_configs: bool
 
     @classmethod
-    def of(cls, core: BrokerCore, disk: FileSystem, clock: SteeredClock, configs: Mapping[str, str]) -> Image:
+    def of(
+        cls, core: BrokerCore, disk: FileSystem, clock: SteeredClock, configs: Mapping[str, str], *, has_own_configs: bool = True
+    ) -> Image:
         """Of a broker that runs, between two turns of its loop.
 
         Raises TypeError for a disk that is neither in memory nor one directory, OSError, KafkaError.
@@ -71,7 +81,7 @@ class Image(NamedTuple):
             mark_stopped(core.log_manager, directories[0], LinkedFileSystem(), content.path)
         else:
             raise TypeError("there are snapshots of brokers in memory, and of those with one directory")
-        return cls(content, origin, clock.copy(), configs)
+        return cls(content, origin, clock.copy(), configs, has_own_configs)
 
     def fits(self, core: BrokerCore, disk: FileSystem) -> bool:
         """Whether the broker ``core`` on ``disk`` can be brought back to this."""

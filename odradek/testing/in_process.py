@@ -21,8 +21,10 @@ from odradek.broker.metadata.topic_names import CONSUMER_OFFSETS_TOPIC, TRANSACT
 from odradek.broker.server import Broker as BrokerCore
 from odradek.storage.filesystem import RealFileSystem
 from odradek.testing.answer import Answer, Unanswered
+from odradek.testing.asked import Done
 from odradek.testing.asking import ask_core, ask_core_bytes
 from odradek.testing.disk import MemoryDisk
+from odradek.testing.misuse import checked_choice, checked_directory
 from odradek.testing.severed import SeverableFileSystem
 from odradek.timing.background import Background, InlineBackground
 from odradek.timing.clock import VirtualClock
@@ -43,6 +45,8 @@ if TYPE_CHECKING:
     from odradek.timing.clock import Clock
 
 T = TypeVar("T")
+
+__tracebackhide__ = True
 
 MEMORY_DIRECTORY = "/data"
 _KEPT_LINES = 10_000
@@ -91,7 +95,9 @@ class InProcessBroker:
         self.clock: Clock = clock or SystemClock()
         self.disk: FileSystem = file_system or (MemoryDisk() if directory is None else RealFileSystem())
         self.lines: deque[LogLine] = deque(maxlen=_KEPT_LINES)
-        self._directory = MEMORY_DIRECTORY if directory is None else str(directory)
+        if background is not None:
+            checked_choice("background", background, ("threads", "inline", "seeded"))
+        self._directory = checked_directory(directory) or MEMORY_DIRECTORY
         self._configs = dict(configs or {})
         self._background = background or ("threads" if self.clock.passes_by_itself else "seeded")
         self._random = Random() if seed is None else Random(seed)  # noqa: S311  ids are no secrets
@@ -107,7 +113,7 @@ class InProcessBroker:
     def core(self) -> BrokerCore:
         """The process that runs. Raises RuntimeError where none does."""
         if self._core is None:
-            raise RuntimeError("the broker is not running")
+            raise RuntimeError("the broker is not running: start() it first")
         return self._core
 
     @property
@@ -144,21 +150,23 @@ class InProcessBroker:
             await asyncio.sleep(0)
         self._forget_answers()
 
-    def kill(self) -> None:
+    def kill(self) -> Done:
         """End the process as kill -9 does: the disk keeps what was written, requests are not answered."""
         core, self._core = self.core, None
         self._severable.sever()
         with lines_to(_nobody):
             self._abandon(core)
         self._forget_answers()
+        return Done()
 
-    def lose_power(self, *, keep_some: bool = False) -> None:
+    def lose_power(self, *, keep_some: bool = False) -> Done:
         """End the machine: the disk, one in memory, keeps what was synced; with ``keep_some`` also a drawn part of the rest."""
         disk = self.disk
         if not isinstance(disk, MemoryDisk):
-            raise TypeError("only a MemoryDisk knows what a loss of power leaves")
+            raise TypeError("only a broker in memory loses power: make it without a directory")
         self.kill()
         self.disk = disk.after_power_loss(self._new_random() if keep_some else None)
+        return Done()
 
     def add_gate(self, gate: Gate, *, first: bool = False) -> None:
         """Have ``gate`` asked about each request, in this process and those to come: as the last gate, or as the ``first``."""
@@ -243,7 +251,7 @@ class InProcessBroker:
         """Let time pass on a virtual clock: deadline by deadline, with turns of the loop after each."""
         clock = self.clock
         if not isinstance(clock, VirtualClock):
-            raise TypeError("only a VirtualClock can be moved")
+            raise TypeError("only a VirtualClock can be moved: SocketlessBroker(clock=VirtualClock())")
         end_ms = clock.monotonic_ms() + duration_ms
         while (left_ms := end_ms - clock.monotonic_ms()) > 0:
             due_ms = None if self._core is None else self._core.timer.next_deadline_ms()

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from odradek.testing.threaded import ThreadedBroker
 
+__tracebackhide__ = True
+
 _HOST = "127.0.0.1"
 _PREFIX = "KAFKA_"
 # What Testcontainers sets, as far as it is not about where to listen.
@@ -59,13 +61,14 @@ class KafkaContainer:
     def broker(self) -> ThreadedBroker:
         """The broker that runs. Raises RuntimeError where none does."""
         if self._broker is None:
-            raise RuntimeError("the broker has not been started")
+            raise RuntimeError("the broker has not been started: container.start(), or with KafkaContainer() as container")
         return self._broker
 
     def start(self, timeout: float = 30) -> Self:  # noqa: ARG002  it starts or fails in milliseconds
         """Start the broker, which can be used when this returns."""
         if self._owner is None:
-            owner = Broker(configs=self._configs())
+            # Images take variables that are no configs.
+            owner = Broker(configs=self._configs(), has_own_configs=False)
             self._broker = owner.__enter__()
             self._owner = owner
         return self

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from odradek.protocol.record_batch import Buffer
     from odradek.storage.filesystem import File, Lock
 
+__tracebackhide__ = True
+
 _NOT_COPIED = (LOCK_FILE, RESERVE_FILE)
 # Of no use after a start: what is about to be removed, and what is unfinished.
 _LEFT_OUT = (DELETED_SUFFIX, FUTURE_SUFFIX, ".deleted", ".tmp")

@@ -8,29 +8,35 @@ from __future__ import annotations
 
 import asyncio
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Never, Unpack
 
 from odradek.broker.broker_server import BrokerServer
 from odradek.testing import client_metrics, records, state, waiting
+from odradek.testing.asked import Asked, Done, asked, ensure_awaited
 from odradek.testing.disk import MemoryDisk
 from odradek.testing.image import Image
 from odradek.testing.in_process import InProcessBroker
 from odradek.testing.linked import LinkedFileSystem
+from odradek.testing.misuse import checked_count, checked_name, checked_topics, config_texts, ensure_by_name, ensure_known
 from odradek.testing.severed import SeverableFileSystem
 from odradek.testing.steered_clock import SteeredClock
 from odradek.testing.timeline.live import LiveTimeline
-from odradek.testing.topics import config_text, create_topics
+from odradek.testing.topics import create_topics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
+    from types import TracebackType
 
     from odradek.broker.server import Broker as BrokerCore
     from odradek.storage.filesystem import FileSystem
     from odradek.testing.faults.faults import Faults
     from odradek.testing.in_process import LogLine
+    from odradek.testing.misuse import Named
     from odradek.testing.severed import Watch
     from odradek.testing.topics import NewTopic
+
+__tracebackhide__ = True
 
 _CLOSING_TURNS = 3
 
@@ -52,22 +58,30 @@ class ListeningBroker(InProcessBroker):
         seed: int | None = None,
         on_line: Callable[[LogLine], object] | None = None,
         timeline: bool = False,
+        has_own_configs: bool = True,
     ) -> None:
         """In memory unless there is a ``directory``. ``topics`` are made at the start: by name, how many partitions.
 
         ``configs`` are those of server.properties, and may have ``listeners``. With ``timeline``, what clients say is recorded
-        from the start on. For the rest, see ``InProcessBroker``.
+        from the start on. For the rest, see ``InProcessBroker``. Raises TypeError for what is no topics or configs.
+
+        ``has_own_configs``: a config that Kafka does not have is a mistake, which ends the start. It is a line of the log where
+        configs are another program's.
         """
         super().__init__(
             directory,
-            configs={name: config_text(value) for name, value in (configs or {}).items()},
+            configs=config_texts(configs),
             clock=clock or SteeredClock(),
             background=background,
             file_system=file_system or (None if directory is None else LinkedFileSystem()),
             seed=seed,
             on_line=on_line,
         )
-        self._topics = dict(topics or {})
+        self._topics = checked_topics(topics)
+        self._has_own_configs = has_own_configs
+        # The loop that it runs on, and what was asked there and is not awaited.
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self.unawaited: set[Asked[Any]] = set()
         self._server: BrokerServer | None = None
         # Of the first start, by listener.
         self._ports: dict[str, int] = {}
@@ -92,8 +106,15 @@ class ListeningBroker(InProcessBroker):
     def bootstrap_servers(self) -> str:
         """Where clients connect to, "127.0.0.1:54321"; after a stop where they did. RuntimeError before the first start."""
         if not self._address:
-            raise RuntimeError("the broker has not been started")
+            raise RuntimeError("the broker has not been started: with Broker() as broker, or async with")
         return self._address
+
+    def ensure_may_ask(self, what: str) -> None:
+        """Raise RuntimeError where the broker cannot be asked, for it has no process, or its loop runs in another thread."""
+        if self._loop is not None and self._loop.is_running() and not _runs_here(self._loop):
+            raise RuntimeError(f"the broker runs in a thread of its own: with Broker() as broker: broker.{what}(...)")
+        if self._core is None and self._restarting is None:
+            raise not_running(what)
 
     async def start(self) -> None:
         """Start a process on what the disk holds, listen, and make the topics that are not there.
@@ -118,6 +139,8 @@ class ListeningBroker(InProcessBroker):
         with self.noting():
             listeners = self._configs.get("listeners", "PLAINTEXT://127.0.0.1:0")
             server = self._make(BrokerServer, {**self._configs, "listeners": self._on_same_ports(listeners)})
+            if self._has_own_configs:
+                ensure_known(server.broker.config.warnings)
             # It would be most of what is done in a week that is let pass.
             server.broker.looks_for_directories = False
             self._put_gates(server.broker)
@@ -130,7 +153,7 @@ class ListeningBroker(InProcessBroker):
                 severable.sever()
                 raise
             server.broker.tell_start()
-        self._server, self._core = server, server.broker
+        self._server, self._core, self._loop = server, server.broker, asyncio.get_running_loop()
         self._ports = {name: endpoint.port for name, endpoint in server.bound.items()}
         self._serve(server.broker)
         host, port = server.broker.advertised(server.broker.listener_names[0])
@@ -145,6 +168,7 @@ class ListeningBroker(InProcessBroker):
             placed.append(listener if port != "0" or taken is None else f"{address}:{taken}")
         return ",".join(placed)
 
+    @asked
     async def stop(self) -> None:
         """Stop in good order: answer the requests that wait, close the connections, flush, mark the stop as clean."""
         await self.restarted()
@@ -168,7 +192,7 @@ class ListeningBroker(InProcessBroker):
 
     def image(self) -> Image:
         """What it holds now. Raises RuntimeError where it does not run, TypeError for a disk of another kind, OSError."""
-        return Image.of(self.core, self.disk, self.clock, self._configs)
+        return Image.of(self.core, self.disk, self.clock, self._configs, has_own_configs=self._has_own_configs)
 
     async def restore_image(self, image: Image) -> None:
         """Go back to ``image``, in a new process at the same address and with the same configs. Connections break.
@@ -186,15 +210,15 @@ class ListeningBroker(InProcessBroker):
         self.clock.read_as(image.clock)
         await self._start_process()
 
-    def kill(self) -> None:
+    def kill(self) -> Done:
         """End the process as kill -9 does: the disk keeps what was written, requests are not answered."""
         restarting, self._restarting = self._restarting, None
         if restarting is not None and not restarting.done():
             restarting.cancel()
             if self._core is None:
                 self._severable.sever()
-                return
-        super().kill()
+                return Done()
+        return super().kill()
 
     def restart_now(self, *, lose_power: bool = False) -> None:
         """End the process as kill -9 or a loss of power does, and start another one at once; on the loop. See ``restarted``.
@@ -227,10 +251,12 @@ class ListeningBroker(InProcessBroker):
                 return restarting.result()
         return None
 
+    @asked
     async def create_topics(self, topics: Mapping[str, int | NewTopic | None]) -> None:
         """Make the topics that are not there, with so many partitions or as said. Raises KafkaError where one is refused."""
         await create_topics(self, topics)
 
+    @asked
     async def produce(self, topic: str, rows: Iterable[object], *, partition: int | None = None) -> list[records.StoredRecord]:
         """Write rows: values, (key, value) or (key, value, headers). Returns the records with their places.
 
@@ -240,19 +266,25 @@ class ListeningBroker(InProcessBroker):
         await self.restarted()
         return await records.produce(self, topic, rows, partition)
 
+    @asked
     async def records(self, topic: str, *, isolation_level: records.Isolation = "read_uncommitted") -> list[records.StoredRecord]:
         """All records of a topic, partition by partition. Raises KafkaError where there is no such topic."""
         await self.restarted()
         return await records.read(self, topic, isolation_level)
 
-    async def wait_for(self, *, within: float = waiting.DEFAULT_WITHIN_S, **condition: Unpack[waiting.Condition]) -> None:
+    @asked
+    async def wait_for(
+        self, *wrong: Never, within: float = waiting.DEFAULT_WITHIN_S, **condition: Unpack[waiting.Condition]
+    ) -> None:
         """Return when a group, a transactional id or a topic is as asked: see ``waiting.Condition``.
 
         Raises NotReached, an AssertionError that says what was there instead, after ``within`` seconds.
         """
+        ensure_by_name("wait_for", 'wait_for(group="g", state="Stable")', wrong)
         await self.restarted()
         await waiting.wait_for(self, condition, within)
 
+    @asked
     async def subscribe_client_metrics(
         self,
         *prefixes: str,
@@ -266,8 +298,8 @@ class ListeningBroker(InProcessBroker):
         """
         await self.restarted()
         configs = {
-            "metrics": ",".join(prefixes) or "*",
-            "interval.ms": str(interval_ms),
+            "metrics": ",".join(checked_name("metric's prefix", prefix) for prefix in prefixes) or "*",
+            "interval.ms": str(checked_count("interval_ms", interval_ms)),
             "match": client_metrics.match_text(match) or None,
         }
         await client_metrics.subscribe(self, configs, name)
@@ -276,30 +308,41 @@ class ListeningBroker(InProcessBroker):
         """What a client has measured, or all: what it was asked for by ``subscribe_client_metrics``, as it has pushed it."""
         return client_metrics.measured(self.client_pushes, client_id)
 
+    @asked
     async def lag(self, group: str) -> int:
-        """How many records a group is behind, in all its partitions together. AssertionError where there is no such group."""
-        groups = await self.groups
-        if group not in groups:
-            raise AssertionError(f"there is no group {group!r}; groups: {', '.join(groups) or 'none'}")
-        return groups[group].total_lag
+        """How many records a group is behind, in all its partitions together.
+
+        AssertionError where there is no such group, or it has neither subscribed nor committed anything yet.
+        """
+        await self.restarted()
+        return state.lag_of(await state.groups(self), group)
 
     @property
-    async def topics(self) -> dict[str, state.Topic]:
+    @asked
+    async def topics(self) -> Named[str, state.Topic]:
         """By name, without the coordinators' own."""
         await self.restarted()
         return state.topics(self)
 
     @property
-    async def groups(self) -> dict[str, state.Group]:
+    @asked
+    async def groups(self) -> Named[str, state.Group]:
         """By group id."""
         await self.restarted()
         return await state.groups(self)
 
     @property
-    async def transactions(self) -> dict[str, state.Transaction]:
+    @asked
+    async def transactions(self) -> Named[str, state.Transaction]:
         """By transactional id."""
         await self.restarted()
         return await state.transactions(self)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await super().__aexit__(kind, error, traceback)
+        ensure_awaited(self.unawaited, error)
 
     async def contents(self) -> list[tuple[str, state.Topic | state.Group | state.Transaction]]:
         """Every topic, group and transactional id, by name."""
@@ -332,3 +375,17 @@ class ListeningBroker(InProcessBroker):
         if self._server is None or self._server.broker is not core:
             raise RuntimeError("the broker has no listener")
         return self._server
+
+
+def not_running(what: str) -> RuntimeError:
+    """The error of a test that asks a broker without a process."""
+    return RuntimeError(
+        f"broker.{what} needs a broker that runs: with Broker() as broker, or async with; start() begins another life"
+    )
+
+
+def _runs_here(loop: asyncio.AbstractEventLoop) -> bool:
+    try:
+        return asyncio.get_running_loop() is loop
+    except RuntimeError:
+        return False

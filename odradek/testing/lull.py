@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
     from odradek.broker.server import Broker as BrokerCore
 
+__tracebackhide__ = True
+
 
 class _ClosedGate:
     """A gate that opens once, for all that have come by then."""

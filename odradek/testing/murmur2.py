@@ -5,6 +5,8 @@ Source: ``Utils.murmur2`` and ``BuiltInPartitioner.partitionForKey`` of Apache K
 
 from __future__ import annotations
 
+__tracebackhide__ = True
+
 _SEED = 0x9747B28C
 _M = 0x5BD1E995
 _MASK = 0xFFFFFFFF

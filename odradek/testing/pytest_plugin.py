@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from odradek.testing.timeline.threaded import ThreadedTimeline
     from odradek.testing.topics import NewTopic
 
+__tracebackhide__ = True
+
 # The brokers of a test, each with the last requests to it.
 _BROKERS = pytest.StashKey[list[tuple["ThreadedBroker | SharedBroker", "ThreadedTimeline | None"]]]()
 _LAST_EVENTS = 50
@@ -164,7 +166,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     return report
 
 
-def _new_broker(config: pytest.Config, topics: dict[str, int | NewTopic], configs: dict[str, object]) -> Broker:
+def _new_broker(config: pytest.Config, topics: dict[str, int | NewTopic | None], configs: dict[str, object]) -> Broker:
     from odradek.testing.threaded import Broker
 
     everywhere: dict[str, object] = dict(
@@ -174,16 +176,21 @@ def _new_broker(config: pytest.Config, topics: dict[str, int | NewTopic], config
     return Broker(topics=named | topics, configs=everywhere | configs)
 
 
-def _marked(node: pytest.Item) -> tuple[dict[str, int | NewTopic], dict[str, object]]:
+def _marked(node: pytest.Item) -> tuple[dict[str, int | NewTopic | None], dict[str, object]]:
     """(topics, configs) of a test's marks; the nearest one decides."""
-    topics: dict[str, int | NewTopic] = {}
+    from odradek.testing.misuse import checked_topics, config_texts
+
+    topics: dict[str, int | NewTopic | None] = {}
     configs: dict[str, object] = {}
     for mark in reversed(list(node.iter_markers("kafka"))):
         others = [*map(repr, mark.args), *(mark.kwargs.keys() - {"topics", "configs"})]
         if others:
             raise pytest.UsageError(f"{node.nodeid}: the mark kafka takes topics= and configs=, and not {', '.join(others)}")
-        topics |= mark.kwargs.get("topics") or {}
-        configs |= mark.kwargs.get("configs") or {}
+        try:
+            topics |= checked_topics(mark.kwargs.get("topics"))
+            configs |= config_texts(mark.kwargs.get("configs"))
+        except TypeError as error:
+            raise pytest.UsageError(f"{node.nodeid}: the mark kafka: {error}") from None
     return topics, configs
 
 

@@ -8,6 +8,7 @@ rows without keys go to the partitions in turn.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,16 +20,20 @@ from odradek.protocol.message_types.fetch import FetchPartition, FetchRequest, F
 from odradek.protocol.produce_request import ProduceRequest
 from odradek.protocol.record_batch import iter_batches
 from odradek.protocol.records import Record, build_batch, read_records
+from odradek.testing.misuse import checked_choice, checked_count, checked_name, checked_rows
 from odradek.testing.murmur2 import partition_for_key
 from odradek.testing.topics import create_topics
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
     from odradek.protocol.message_types.fetch import PartitionData
     from odradek.testing.in_process import InProcessBroker
 
+__tracebackhide__ = True
+
 Isolation = Literal["read_uncommitted", "read_committed"]
+ISOLATION_LEVELS: tuple[Isolation, ...] = ("read_uncommitted", "read_committed")
 
 # The last ones that name topics.
 _PRODUCE_VERSION = 12
@@ -67,9 +72,13 @@ class StoredRecord:
 
 async def produce(broker: InProcessBroker, topic: str, rows: Iterable[object], partition: int | None) -> list[StoredRecord]:
     """The records that the rows have become, in the order of the rows. Raises KafkaError."""
+    rows = checked_rows(rows)
+    checked_name("topic", topic)
     if broker.core.config["auto.create.topics.enable"]:
         await create_topics(broker, {topic: None})
     partition_count = len(require_topic(broker, topic))
+    if partition is not None and checked_count("partition", partition) >= partition_count:
+        raise ValueError(f"topic {topic!r} has no partition {partition}: it has {partition_count}, the first is 0")
     now_ms = broker.core.clock.now_ms()
     turns = count()
     records: list[tuple[int, Record]] = []
@@ -88,6 +97,7 @@ async def produce(broker: InProcessBroker, topic: str, rows: Iterable[object], p
 
 async def read(broker: InProcessBroker, topic: str, isolation_level: Isolation) -> list[StoredRecord]:
     """All records of a topic, partition by partition. Raises KafkaError, with the topics that there are."""
+    checked_choice("isolation_level", isolation_level, ISOLATION_LEVELS)
     found: list[StoredRecord] = []
     for index, offset in require_topic(broker, topic).items():
         fetched = await _fetch(broker, topic, index, offset, isolation_level)
@@ -143,9 +153,15 @@ def _record(row: object, timestamp: int) -> Record:
     fields = row if isinstance(row, tuple) else (None, row)
     if not _FEWEST_FIELDS <= len(fields) <= _MOST_FIELDS:
         raise ValueError(f"a row is a value, (key, value) or (key, value, headers), and not {row!r}")
-    headers: Mapping[str, object] = fields[2] if len(fields) == _MOST_FIELDS else {}
-    pairs = tuple((name, _encoded(content)) for name, content in headers.items())
-    return Record(timestamp=timestamp, key=_encoded(fields[0]), value=_encoded(fields[1]), headers=pairs)
+    headers: object = fields[2] if len(fields) == _MOST_FIELDS else {}
+    if not isinstance(headers, Mapping):
+        raise TypeError(f"headers are a dict of names and values, not {headers!r}, in the row {row!r}")
+    try:
+        pairs = tuple((checked_name("header", name), _encoded(content)) for name, content in headers.items())
+        return Record(timestamp=timestamp, key=_encoded(fields[0]), value=_encoded(fields[1]), headers=pairs)
+    except (TypeError, ValueError) as error:
+        # What JSON does not have, and text that UTF-8 does not.
+        raise ValueError(f"the row {row!r} cannot be written: {error}") from None
 
 
 def _encoded(content: object) -> bytes | None:

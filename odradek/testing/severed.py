@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from odradek.protocol.record_batch import Buffer
     from odradek.storage.filesystem import File, FileSystem, Lock
 
+__tracebackhide__ = True
+
 
 class _Closable(Protocol):
     def close(self) -> None: ...

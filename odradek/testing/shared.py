@@ -27,6 +27,8 @@ from odradek.testing.threaded_clock import ThreadedClock
 if TYPE_CHECKING:
     from odradek.testing.threaded import ThreadedBroker
 
+__tracebackhide__ = True
+
 _VALUE, _METHOD, _PART, _ERROR = range(4)
 _REFUSED = frozenset({"start", "stop", "kill", "close", "restore", "snapshot", "faults", "timeline", "another_timeline"})
 

@@ -10,6 +10,8 @@ from odradek.testing.in_process import InProcessBroker
 if TYPE_CHECKING:
     from types import TracebackType
 
+__tracebackhide__ = True
+
 
 class SocketlessBroker(InProcessBroker):
     """See ``InProcessBroker``. With ``with``, it is a ``BlockingBroker`` that is entered."""

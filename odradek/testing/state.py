@@ -3,28 +3,40 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from odradek.broker.metadata.topic_names import INTERNAL_TOPICS
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.coordinator_records.consumer_protocol import CONSUMER_PROTOCOL_TYPE, assigned_partitions
+from odradek.protocol.coordinator_records.consumer_protocol import (
+    CONSUMER_PROTOCOL_TYPE,
+    assigned_partitions,
+    subscribed_topics,
+)
 from odradek.protocol.errors import ErrorCode, MalformedMessage
 from odradek.protocol.message_types.describe_groups import DescribeGroupsRequest
 from odradek.protocol.message_types.describe_transactions import DescribeTransactionsRequest
 from odradek.protocol.message_types.list_groups import ListGroupsRequest
 from odradek.protocol.message_types.list_transactions import ListTransactionsRequest
 from odradek.protocol.message_types.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from odradek.testing.misuse import Named
 
 if TYPE_CHECKING:
-    from odradek.protocol.message_types.describe_groups import DescribedGroup, DescribedGroupMember
+    from odradek.protocol.message_types.consumer_group_describe import Member as NewerMember
+    from odradek.protocol.message_types.describe_groups import DescribedGroupMember
     from odradek.protocol.message_types.describe_transactions import TransactionState
     from odradek.testing.in_process import InProcessBroker
+
+__tracebackhide__ = True
 
 Partition = tuple[str, int]
 
 _LIST_GROUPS_VERSION = 5
 _DESCRIBE_GROUPS_VERSION = 6
+_CONSUMER_GROUP_DESCRIBE_VERSION = 1
+# The type of groups of the newer protocol (KIP-848).
+_CONSUMER = "consumer"
 _OFFSET_FETCH_VERSION = 9
 _LIST_TRANSACTIONS_VERSION = 1
 _DESCRIBE_TRANSACTIONS_VERSION = 0
@@ -66,15 +78,17 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A consumer group. ``lag`` has each partition that is assigned or has a committed offset.
+    """A consumer group. ``lag`` has each partition that is subscribed to, is assigned or has a committed offset.
 
-    It is how many records are behind that offset; where nothing is committed, how many there are.
+    It is how many records are behind that offset; where nothing is committed, how many there are. ``topics`` are those that the
+    members subscribe to.
     """
 
     group_id: str
     state: str
     protocol: str
     members: tuple[Member, ...]
+    topics: tuple[str, ...]
     offsets: dict[Partition, int]
     lag: dict[Partition, int]
 
@@ -105,7 +119,7 @@ class Transaction:
         return f"transactional id {self.transactional_id!r}: {self.state}, epoch {self.producer_epoch}, partitions {partitions}"
 
 
-def topics(broker: InProcessBroker) -> dict[str, Topic]:
+def topics(broker: InProcessBroker) -> Named[str, Topic]:
     """By name, without the coordinators' own."""
     core = broker.core
     found = {}
@@ -113,15 +127,17 @@ def topics(broker: InProcessBroker) -> dict[str, Topic]:
         if name not in INTERNAL_TOPICS:
             partitions = dict(sorted(core.partitions.of_topic(name).items()))
             start_offsets = {index: 0 if each.log is None else each.log.log_start_offset for index, each in partitions.items()}
-            found[name] = Topic(name, start_offsets, {index: each.high_watermark for index, each in partitions.items()})
-    return found
+            end_offsets = {index: each.high_watermark for index, each in partitions.items()}
+            found[name] = Topic(name, Named.of("partition", start_offsets), Named.of("partition", end_offsets))
+    return Named.of("topic", found)
 
 
-async def groups(broker: InProcessBroker) -> dict[str, Group]:
+async def groups(broker: InProcessBroker) -> Named[str, Group]:
     """By group id."""
     listed = await _listed(broker, ApiKey.LIST_GROUPS, ListGroupsRequest(), _LIST_GROUPS_VERSION)
     names = sorted(group.group_id for group in listed.groups)
-    described = await broker.ask(ApiKey.DESCRIBE_GROUPS, DescribeGroupsRequest(groups=names), _DESCRIBE_GROUPS_VERSION)
+    newer = [group.group_id for group in listed.groups if group.group_type == _CONSUMER]
+    described = await _described(broker, [name for name in names if name not in newer], newer)
     asked = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=name, topics=None) for name in names])
     fetched = await broker.ask(ApiKey.OFFSET_FETCH, asked, _OFFSET_FETCH_VERSION)
     offsets = {
@@ -130,17 +146,30 @@ async def groups(broker: InProcessBroker) -> dict[str, Group]:
         }
         for group in fetched.groups
     }
-    # A group may be gone since it was listed.
-    return {each.group_id: _group(broker, each, offsets[each.group_id]) for each in described.groups if not each.error_code}
+    return Named.of("group", {name: _group(broker, described[name], offsets[name]) for name in names if name in described})
 
 
-async def transactions(broker: InProcessBroker) -> dict[str, Transaction]:
+def lag_of(found: Named[str, Group], group_id: str) -> int:
+    """The total lag of a group. AssertionError where it cannot be told: 0 would say that everything was read."""
+    group = found.get(group_id)
+    if group is None:
+        raise AssertionError(f"there is no group {group_id!r}; groups: {', '.join(found) or 'none'}")
+    if not group.topics and not group.lag:
+        raise AssertionError(
+            f"no lag can be told of group {group_id!r}: it is {group.state}, and has neither subscribed nor committed anything; "
+            f"wait_for(group={group_id!r}, lag=0) waits until it has"
+        )
+    return group.total_lag
+
+
+async def transactions(broker: InProcessBroker) -> Named[str, Transaction]:
     """By transactional id."""
     listed = await _listed(broker, ApiKey.LIST_TRANSACTIONS, ListTransactionsRequest(), _LIST_TRANSACTIONS_VERSION)
     names = sorted(each.transactional_id for each in listed.transaction_states)
     asked = DescribeTransactionsRequest(transactional_ids=names)
     described = await broker.ask(ApiKey.DESCRIBE_TRANSACTIONS, asked, _DESCRIBE_TRANSACTIONS_VERSION)
-    return {each.transactional_id: _transaction(each) for each in described.transaction_states if not each.error_code}
+    found = {each.transactional_id: _transaction(each) for each in described.transaction_states if not each.error_code}
+    return Named.of("transactional id", found)
 
 
 async def _listed(broker: InProcessBroker, api_key: ApiKey, request: Any, version: int) -> Any:
@@ -152,17 +181,73 @@ async def _listed(broker: InProcessBroker, api_key: ApiKey, request: Any, versio
         await asyncio.sleep(_LOADING_PAUSE_S)
 
 
-def _group(broker: InProcessBroker, described: DescribedGroup, offsets: dict[Partition, int]) -> Group:
-    members = tuple(_member(member, described.protocol_type) for member in described.members)
-    assigned = {each for member in members for each in member.partitions}
+class _Described(NamedTuple):
+    """A group without its offsets."""
+
+    group_id: str
+    state: str
+    protocol: str
+    members: tuple[Member, ...]
+    topics: set[str]
+
+
+async def _described(broker: InProcessBroker, classic: list[str], newer: list[str]) -> dict[str, _Described]:
+    """Those groups of both protocols that are not gone since they were listed."""
+    found = []
+    if classic:
+        asked = DescribeGroupsRequest(groups=classic)
+        for each in (await broker.ask(ApiKey.DESCRIBE_GROUPS, asked, _DESCRIBE_GROUPS_VERSION)).groups:
+            if not each.error_code:
+                members = tuple(_member(member, each.protocol_type) for member in each.members)
+                topics = _subscribed(broker, each.group_id)
+                found.append(_Described(each.group_id, each.group_state, each.protocol_data, members, topics))
+    if newer:
+        from odradek.protocol.message_types.consumer_group_describe import ConsumerGroupDescribeRequest
+
+        asked_newer = ConsumerGroupDescribeRequest(group_ids=newer)
+        for each in (await broker.ask(ApiKey.CONSUMER_GROUP_DESCRIBE, asked_newer, _CONSUMER_GROUP_DESCRIBE_VERSION)).groups:
+            if not each.error_code:
+                members = tuple(map(_newer_member, each.members))
+                topics = _subscribed_newer(broker, each.group_id)
+                found.append(_Described(each.group_id, each.group_state, each.assignor_name, members, topics))
+    return {each.group_id: each for each in found}
+
+
+def _group(broker: InProcessBroker, described: _Described, offsets: dict[Partition, int]) -> Group:
+    members, subscribed = described.members, sorted(described.topics)
+    read = {each for member in members for each in member.partitions} | offsets.keys()
+    read |= {(topic, index) for topic in subscribed for index in broker.core.partitions.of_topic(topic)}
     return Group(
         group_id=described.group_id,
-        state=described.group_state,
-        protocol=described.protocol_data,
+        state=described.state,
+        protocol=described.protocol,
         members=members,
-        offsets=dict(sorted(offsets.items())),
-        lag={each: _lag(broker, each, offsets.get(each)) for each in sorted(assigned | offsets.keys())},
+        topics=tuple(subscribed),
+        offsets=Named.of("partition", dict(sorted(offsets.items()))),
+        lag=Named.of("partition", {each: _lag(broker, each, offsets.get(each)) for each in sorted(read)}),
     )
+
+
+def _subscribed(broker: InProcessBroker, group_id: str) -> set[str]:
+    """The topics that members of a group of consumers subscribe to, also while it rebalances: no request tells them then."""
+    # Loaded by now, and not before there is a group.
+    from odradek.coordinator.group.classic.group import ClassicGroup
+
+    group = broker.core.groups.runtime.read(group_id, lambda shard, _: shard.groups.find(group_id))
+    found: set[str] = set()
+    if isinstance(group, ClassicGroup) and group.is_of_consumers:
+        for _, subscription in {protocol for member in group.members.values() for protocol in member.protocols}:
+            with suppress(MalformedMessage):
+                found.update(subscribed_topics(subscription))
+    return found
+
+
+def _subscribed_newer(broker: InProcessBroker, group_id: str) -> set[str]:
+    """The same for a group of the newer protocol: by name, or by a regular expression that is resolved."""
+    from odradek.coordinator.group.consumer.group import ConsumerGroup
+
+    group = broker.core.groups.runtime.read(group_id, lambda shard, _: shard.groups.find(group_id))
+    return group.subscribed_names() if isinstance(group, ConsumerGroup) else set()
 
 
 def _lag(broker: InProcessBroker, partition: Partition, offset: int | None) -> int:
@@ -181,6 +266,12 @@ def _member(member: DescribedGroupMember, protocol_type: str) -> Member:
             assigned = []
         partitions = sorted((topic, index) for topic, indexes in assigned for index in indexes)
     return Member(member.member_id, member.group_instance_id, member.client_id, member.client_host, tuple(partitions))
+
+
+def _newer_member(member: NewerMember) -> Member:
+    assigned = member.assignment.topic_partitions
+    partitions = sorted((topic.topic_name, index) for topic in assigned for index in topic.partitions)
+    return Member(member.member_id, member.instance_id, member.client_id, member.client_host, tuple(partitions))
 
 
 def _transaction(described: TransactionState) -> Transaction:

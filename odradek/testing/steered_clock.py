@@ -8,16 +8,26 @@ from __future__ import annotations
 import asyncio
 from contextlib import nullcontext
 from datetime import timedelta
+from difflib import get_close_matches
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple, TypedDict, Unpack
+from typing import TYPE_CHECKING, Final, NamedTuple, Never, TypedDict, Unpack
 
+from odradek.testing.asked import Done
 from odradek.testing.lull import lull
+from odradek.testing.misuse import ensure_by_name
 from odradek.timing.system_clock import SystemClock
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from odradek.broker.server import Broker as BrokerCore
     from odradek.timing.clock import Clock, ClockedTimer
 
+__tracebackhide__ = True
+
+MOST_SPEED: Final = 1_000_000_000
+# The last second of the year 9999, the last one that dates have.
+_LAST_MS: Final = 253_402_300_799_000
 # Turns of the loop after each deadline, in which a broker does what follows from it.
 _TURNS = 3
 
@@ -107,29 +117,34 @@ class SteeredClock:
 
     @speed.setter
     def speed(self, speed: float) -> None:
-        if not 0 < speed < inf:
-            raise ValueError(f"a speed is a number above 0, not {speed}; freeze() stops the clock")
+        if isinstance(speed, bool) or not isinstance(speed, int | float):
+            raise TypeError(f"a speed is a number, not {speed!r}")
+        if not 0 < speed <= MOST_SPEED:
+            raise ValueError(f"a speed is a number above 0, up to {MOST_SPEED:,}, not {speed}; freeze() stops the clock")
         self._speed = speed
         if not self.is_frozen:
             self._steer(self.monotonic_ms(), speed)
 
-    def freeze(self) -> None:
+    def freeze(self) -> Done:
         """Stand still. ``advance`` still moves it."""
         self._steer(self.monotonic_ms(), 0.0)
+        return Done()
 
-    def resume(self) -> None:
+    def resume(self) -> Done:
         """Go on from where it stands, with ``speed``."""
         self._steer(self.monotonic_ms(), self._speed)
+        return Done()
 
-    async def advance(self, **duration: Unpack[Duration]) -> None:
+    async def advance(self, *wrong: Never, **duration: Unpack[Duration]) -> None:
         """Let so much time pass. What falls due is done, one deadline after the other, when this returns; what is sent is sent.
 
         The machine's time does not count meanwhile. A client's request that arrives meanwhile is begun afterwards.
-        Raises ValueError for a negative duration.
+        Raises ValueError for a negative duration, and for one that ends behind the year 9999.
         """
-        length = timedelta(**duration)
-        if length < timedelta(0):
-            raise ValueError(f"time does not go back: {length}")
+        ensure_by_name("advance", "advance(seconds=5)", wrong)
+        length = _length(duration)
+        if self.now_ms() + length / timedelta(milliseconds=1) > _LAST_MS:
+            raise ValueError(f"time ends with the year 9999: {length} is too much")
         began_ms, was_frozen = self.monotonic_ms(), self.is_frozen
         self._steer(began_ms, 0.0)
         try:
@@ -162,3 +177,22 @@ class SteeredClock:
         self._course = _Course(self._machine.monotonic_ms(), from_ms, speed)
         if speed and self._core is not None and self._core.timer_driver is not None:
             self._core.timer_driver.rearm()
+
+
+def _length(duration: Mapping[str, object]) -> timedelta:
+    """Raises TypeError, ValueError."""
+    units = ", ".join(Duration.__annotations__)
+    for unit, number in duration.items():
+        if unit not in Duration.__annotations__:
+            nearest = get_close_matches(unit, Duration.__annotations__, n=1)
+            meant = f"; did you mean {nearest[0]}?" if nearest else ""
+            raise TypeError(f"a duration is told in {units}, not in {unit!r}{meant}")
+        if isinstance(number, bool) or not isinstance(number, int | float):
+            raise TypeError(f"a duration has a number of {unit}, not {number!r}")
+    try:
+        length = timedelta(**duration)  # type: ignore[arg-type]  # they are numbers
+    except (OverflowError, ValueError) as error:
+        raise ValueError(f"that is no duration: {dict(duration)}: {error}") from None
+    if length < timedelta(0):
+        raise ValueError(f"time does not go back: {length}")
+    return length

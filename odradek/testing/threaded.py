@@ -7,13 +7,15 @@ says. A ``Snapshot`` of either kind is what other brokers start from, of either 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Never, Self, TypeVar, Unpack
 
 from odradek.testing import client_metrics, waiting
+from odradek.testing.asked import Asked, asked
 from odradek.testing.broker_thread import BrokerThread
 from odradek.testing.image import Image, LinkedDirectory
 from odradek.testing.linked import LinkedFileSystem, link_tree
 from odradek.testing.listening import ListeningBroker
+from odradek.testing.misuse import Named, checked_name, config_texts
 from odradek.testing.threaded_clock import ThreadedClock
 from odradek.testing.timeline.live import LiveTimeline
 from odradek.testing.timeline.threaded import ThreadedTimeline
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     from odradek.testing.topics import NewTopic
 
 T = TypeVar("T")
+
+__tracebackhide__ = True
 
 _DESCRIBE_S = 5.0
 
@@ -101,17 +105,17 @@ class ThreadedBroker:
 
     def topic(self, name: str, new: int | NewTopic | None = None) -> str:
         """The topic's name in this namespace. If the topic is not there, it is made with so many partitions, or as said."""
-        own = name + self._namespace
+        own = checked_name("topic", name) + self._namespace
         self._thread.run(lambda: self._thread.broker.create_topics({own: new}))
         return own
 
     def group(self, name: str) -> str:
         """The group's id in this namespace."""
-        return name + self._namespace
+        return checked_name("group", name) + self._namespace
 
     def transactional_id(self, name: str) -> str:
         """The transactional id in this namespace."""
-        return name + self._namespace
+        return checked_name("transactional id", name) + self._namespace
 
     def produce(self, topic: str, rows: Iterable[object], *, partition: int | None = None) -> list[records.StoredRecord]:
         """Write rows to a topic: see ``ListeningBroker.produce``."""
@@ -121,14 +125,14 @@ class ThreadedBroker:
         """All records of a topic, partition by partition. Raises KafkaError where there is no such topic."""
         return self._thread.run(lambda: self._thread.broker.records(topic, isolation_level=isolation_level))
 
-    def wait_for(self, *, within: float = waiting.DEFAULT_WITHIN_S, **condition: Unpack[waiting.Condition]) -> None:
+    def wait_for(self, *wrong: Never, within: float = waiting.DEFAULT_WITHIN_S, **condition: Unpack[waiting.Condition]) -> None:
         """Return when a group, a transactional id or a topic is as asked: see ``waiting.Condition``.
 
         Raises NotReached, an AssertionError that says what was there instead, after ``within`` seconds; and RuntimeError on a
         thread whose event loop runs: clients on that loop could not go on.
         """
         _ensure_no_loop_runs()
-        self._thread.run(lambda: self._thread.broker.wait_for(within=within, **condition))
+        self._thread.run(lambda: self._thread.broker.wait_for(*wrong, within=within, **condition))
 
     def subscribe_client_metrics(
         self,
@@ -146,7 +150,7 @@ class ThreadedBroker:
         return client_metrics.measured(list(self._thread.broker.client_pushes), client_id)
 
     def lag(self, group: str) -> int:
-        """How many records a group is behind, in all its partitions together. AssertionError where there is no such group."""
+        """How many records a group is behind: see ``ListeningBroker.lag``."""
         return self._thread.run(lambda: self._thread.broker.lag(group))
 
     @property
@@ -188,14 +192,15 @@ class ThreadedBroker:
 
         Raises RuntimeError where the broker does not run, ValueError for a snapshot of another kind (memory, directory), OSError.
         """
-        self._thread.run(lambda: self._thread.broker.restore_image(snapshot.image))
+        image = _image_of(snapshot)
+        self._thread.run(lambda: self._thread.broker.restore_image(image))
 
     def in_namespace(self, namespace: str) -> ThreadedBroker:
         """Another view of the same broker."""
         return ThreadedBroker(self._thread, namespace)
 
-    def _own(self, found: dict[str, T]) -> dict[str, T]:
-        return {name: each for name, each in found.items() if name.endswith(self._namespace)}
+    def _own(self, found: Named[str, T]) -> Named[str, T]:
+        return Named.of(found.kind, {name: each for name, each in found.items() if name.endswith(self._namespace)})
 
     def __enter__(self) -> Self:
         if not self.is_running:
@@ -211,14 +216,16 @@ class Broker(ListeningBroker):
 
     _threaded: ThreadedBroker | None = None
 
+    @asked
     async def snapshot(self) -> Snapshot:
         """Everything that the broker holds now. Raises TypeError for several ``log.dirs``, OSError."""
         await self.restarted()
         return Snapshot(self.image())
 
+    @asked
     async def restore(self, snapshot: Snapshot) -> None:
         """See ``ThreadedBroker.restore``."""
-        await self.restore_image(snapshot.image)
+        await self.restore_image(_image_of(snapshot))
 
     def __enter__(self) -> ThreadedBroker:
         threaded = ThreadedBroker(BrokerThread(self))
@@ -245,14 +252,15 @@ class Snapshot:
 
         It listens on a port of its own. A directory of its own, if it has one, is removed when it is left. Raises OSError.
         """
-        image = self.image
-        changed = {**image.fork_configs(), **(configs or {})}
+        image = _image_of(self)
+        changed = {**image.fork_configs(), **config_texts(configs)}
         if not isinstance(image.content, LinkedDirectory):
-            return Broker(configs=changed, clock=image.clock.copy(), file_system=image.content.fork())
+            files = image.content.fork()
+            return Broker(configs=changed, clock=image.clock.copy(), file_system=files, has_own_configs=image.has_own_configs)
         assert image.origin is not None  # noqa: S101  it has one of each
         directory = LinkedDirectory(image.origin, "fork")
         link_tree(image.content.path, directory.path)
-        return _BrokerOnLinks(directory, changed, image.clock.copy())
+        return _BrokerOnLinks(directory, changed, image.clock.copy(), has_own_configs=image.has_own_configs)
 
     def close(self) -> None:
         """Free what the snapshot holds of the disk; no more is made of it then. Idempotent."""
@@ -269,8 +277,11 @@ class Snapshot:
 class _BrokerOnLinks(Broker):
     """A fork on a directory, which goes with it."""
 
-    def __init__(self, directory: LinkedDirectory, configs: Mapping[str, object], clock: SteeredClock) -> None:
-        super().__init__(directory.path, configs=configs, clock=clock, file_system=LinkedFileSystem(syncs=False))
+    def __init__(
+        self, directory: LinkedDirectory, configs: Mapping[str, object], clock: SteeredClock, *, has_own_configs: bool
+    ) -> None:
+        files = LinkedFileSystem(syncs=False)
+        super().__init__(directory.path, configs=configs, clock=clock, file_system=files, has_own_configs=has_own_configs)
         self._links = directory
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
@@ -286,6 +297,17 @@ class _BrokerOnLinks(Broker):
             await super().__aexit__(kind, error, traceback)
         finally:
             self._links.remove()
+
+
+def _image_of(snapshot: object) -> Image:
+    """Raises TypeError for what is no snapshot, RuntimeError for one that was closed."""
+    if not isinstance(snapshot, Snapshot):
+        instead = "await broker.snapshot() first" if isinstance(snapshot, Asked) else f"not {snapshot!r}"
+        raise TypeError(f"a snapshot is what broker.snapshot() has returned: {instead}")
+    content = snapshot.image.content
+    if isinstance(content, LinkedDirectory) and content.is_removed:
+        raise RuntimeError("the snapshot was closed: use it before close(), or within its with")
+    return snapshot.image
 
 
 def _ensure_no_loop_runs() -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, TypeVar, Unpack
+from typing import TYPE_CHECKING, Never, TypeVar, Unpack
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from odradek.testing.broker_thread import BrokerThread
     from odradek.testing.steered_clock import Duration
+
+__tracebackhide__ = True
 
 T = TypeVar("T")
 
@@ -51,9 +53,9 @@ class ThreadedClock:
         """Go on from where it stands, with ``speed``."""
         self._run(self._clock.resume)
 
-    def advance(self, **duration: Unpack[Duration]) -> None:
+    def advance(self, *wrong: Never, **duration: Unpack[Duration]) -> None:
         """Let so much time pass: see ``SteeredClock.advance``."""
-        self._thread.run(lambda: self._clock.advance(**duration))
+        self._thread.run(lambda: self._clock.advance(*wrong, **duration))
 
     def _run(self, steer: Callable[[], T]) -> T:
         async def on_loop() -> T:

@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from odradek.testing.misuse import checked_topics, config_texts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from odradek.protocol.message_types.create_topics import CreateTopicsResponse
     from odradek.testing.in_process import InProcessBroker
+
+__tracebackhide__ = True
 
 _CREATE_TOPICS_VERSION = 7
 _DEFAULT = -1
@@ -31,7 +34,7 @@ async def create_topics(broker: InProcessBroker, topics: Mapping[str, int | NewT
     Those that are there stay as they are. Raises the KafkaError of the first one that is refused.
     """
     known = broker.core.controller.image.topics
-    asked = [_asked(name, topic) for name, topic in topics.items() if name not in known]
+    asked = [_asked(name, topic) for name, topic in checked_topics(topics).items() if name not in known]
     if not asked:
         return
     response: CreateTopicsResponse = await broker.ask(
@@ -42,16 +45,11 @@ async def create_topics(broker: InProcessBroker, topics: Mapping[str, int | NewT
             raise KafkaError(ErrorCode(topic.error_code), f"topic {topic.name!r}: {topic.error_message}")
 
 
-def config_text(value: object) -> str:
-    """A config's value as text: Kafka writes booleans in small letters."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
 def _asked(name: str, topic: int | NewTopic | None) -> CreatableTopic:
     new = topic if isinstance(topic, NewTopic) else NewTopic(topic)
     return CreatableTopic(
         name=name,
         num_partitions=_DEFAULT if new.partitions is None else new.partitions,
         replication_factor=_DEFAULT,
-        configs=[CreatableTopicConfig(config, config_text(value)) for config, value in new.configs.items()],
+        configs=[CreatableTopicConfig(config, text) for config, text in config_texts(new.configs).items()],
     )

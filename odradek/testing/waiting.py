@@ -6,9 +6,12 @@ import asyncio
 from typing import TYPE_CHECKING, TypedDict
 
 from odradek.testing import client_metrics, records, state
+from odradek.testing.misuse import checked_choice, checked_count, checked_name, checked_within
 
 if TYPE_CHECKING:
     from odradek.testing.in_process import InProcessBroker
+
+__tracebackhide__ = True
 
 DEFAULT_WITHIN_S = 10.0
 # Between two looks. Looks at many records take long, so that those of a long wait get rarer.
@@ -58,11 +61,33 @@ def _check(condition: Condition) -> None:
     others = condition.keys() - allowed - {subjects[0]}
     if others:
         raise TypeError(f"wait_for({subjects[0]}=...) takes {', '.join(sorted(allowed))}, and not {', '.join(sorted(others))}")
+    for name in condition.keys() & {*_OF_SUBJECT, "metric"}:
+        checked_name(name.replace("_", " "), condition.get(name))
+    for name in condition.keys() & {"members", "lag", "records", "pushes"}:
+        checked_count(name, condition.get(name))
+    if "state" in condition:
+        checked_choice(f"state of a {subjects[0].replace('_', ' ')}", condition["state"], _states_of(subjects[0]))
+    if "isolation_level" in condition:
+        checked_choice("isolation_level", condition["isolation_level"], records.ISOLATION_LEVELS)
+
+
+def _states_of(subject: str) -> list[str]:
+    """The states that a group or a transaction may be in."""
+    # They come with the coordinators.
+    if subject == "transactional_id":
+        from odradek.coordinator.transaction.states import STATE_NAMES
+
+        return list(STATE_NAMES.values())
+    from odradek.coordinator.group.classic.states import GroupState
+    from odradek.coordinator.group.consumer.states import ConsumerGroupState
+
+    return list(dict.fromkeys(each.value for each in (*GroupState, *ConsumerGroupState)))
 
 
 async def wait_for(broker: InProcessBroker, condition: Condition, within: float) -> None:
     """Return when the condition is met. Raises NotReached after ``within`` seconds."""
     _check(condition)
+    checked_within(within)
     instead = "nothing was found out"
     pause_s = _FIRST_PAUSE_S
     try:

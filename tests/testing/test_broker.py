@@ -58,6 +58,51 @@ def test_clients_write_what_the_broker_shows_and_read_what_it_writes():
         assert broker.lag("readers") == 0
 
 
+def test_the_lag_of_a_group_counts_from_its_subscription_on():
+    with Broker(topics={"orders": 2}) as broker:
+        broker.produce("orders", [str(number) for number in range(5)])
+        consumer = confluent_kafka.Consumer(
+            {"bootstrap.servers": broker.bootstrap_servers, "group.id": "g", "auto.offset.reset": "earliest"}
+        )
+        consumer.subscribe(["orders"])
+        lags = set()
+        while len(lags) < 1 or consumer.poll(0.01) is None:
+            group = broker.groups.get("g")
+            if group is not None and group.members:
+                lags.add((broker.lag("g"), group.topics))
+        assert lags == {(5, ("orders",))}
+        consumer.close()
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_groups_of_both_protocols_are_shown(protocol):
+    with Broker(topics={"orders": 2}) as broker:
+        broker.produce("orders", [str(number) for number in range(5)])
+        configs = {"bootstrap.servers": broker.bootstrap_servers, "group.id": "g", "auto.offset.reset": "earliest"}
+        consumer = confluent_kafka.Consumer(configs | {"group.protocol": protocol})
+        consumer.subscribe(["orders"])
+        assert len(consumer.consume(5, CLIENT_S)) == 5
+        broker.wait_for(group="g", state="Stable", members=1)
+        [member] = broker.groups["g"].members
+        assert member.partitions == (("orders", 0), ("orders", 1))
+        assert (broker.lag("g"), broker.groups["g"].topics) == (5, ("orders",))
+        consumer.commit(asynchronous=False)
+        broker.wait_for(group="g", lag=0)
+        consumer.close()
+
+
+def test_no_lag_is_told_of_a_group_that_has_not_begun():
+    with Broker(topics={"orders": 1}) as broker:
+        broker.produce("orders", ["v"])
+        consumer = confluent_kafka.Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "g"})
+        consumer.subscribe(["orders"])
+        consumer.consume(1, CLIENT_S)
+        consumer.close()
+        broker.wait_for(group="g", members=0)
+        with pytest.raises(AssertionError, match="no lag can be told of group 'g': it is Empty, and has neither subscribed"):
+            broker.lag("g")
+
+
 @pytest.mark.asyncio(loop_factories=["asyncio", "uvloop"])
 async def test_on_the_callers_loop_clients_of_that_loop_are_served():
     async with Broker(topics={"orders": 2}) as broker:
@@ -193,10 +238,10 @@ print("end of the program")
 
 
 def test_the_log_has_the_brokers_lines_and_each_broker_its_own():
-    with Broker(configs={"no.such.config": 1, "max.connections": 0}) as broker, Broker() as other:
+    with Broker(configs={"principal.builder.class": "C", "max.connections": 0}) as broker, Broker() as other:
         with socket.create_connection(broker.bootstrap_servers.split(":")) as connection:
             assert connection.recv(1) == b""
-        assert "warning: no.such.config is ignored" in str(broker.log[0])
+        assert "warning: principal.builder.class is ignored" in str(broker.log[0])
         assert any("refusing a connection" in str(line) and "max.connections" in str(line) for line in broker.log)
         assert other.log == []
 

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     # Whether a partition, or a topic without partitions, is meant.
     Means = Callable[[str, int | None], bool]
 
+__tracebackhide__ = True
+
 # The request's array that a response's array answers, where it has another name; the first that is there.
 _SOURCES: Final = (
     "topics",

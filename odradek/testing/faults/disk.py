@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from odradek.protocol.record_batch import Buffer
     from odradek.testing.faults.fault import Fault
 
+__tracebackhide__ = True
+
 TRANSACTION_STATE: Final = "__transaction_state-"
 CONSUMER_OFFSETS: Final = "__consumer_offsets-"
 _LOG: Final = ".log"

@@ -6,13 +6,17 @@ import asyncio
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
+from odradek.testing.asked import Done
 from odradek.testing.faults.vocabulary import ACTIONS, OF_FILES
+from odradek.testing.misuse import checked_count, checked_within
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Generator, Mapping
     from types import TracebackType
 
     from odradek.testing.faults.subject import Request
+
+__tracebackhide__ = True
 
 DEFAULT_WITHIN_S: Final = 10.0
 
@@ -63,6 +67,8 @@ class Fault:
 
     async def wait(self, n: int = 1, *, within: float = DEFAULT_WITHIN_S) -> None:
         """Return when it has fired ``n`` times. Raises NotFired, an AssertionError, after ``within`` seconds."""
+        checked_count("the number of times", n)
+        checked_within(within)
         try:
             async with asyncio.timeout(within):
                 while self.hits < n:
@@ -71,9 +77,15 @@ class Fault:
         except TimeoutError:
             raise NotFired(f"waited {within:g} s for {n} of the rule {self}; it has fired {self.hits} times") from None
 
-    def remove(self) -> None:
+    def remove(self) -> Done:
         """Take the rule away. What it holds up goes on."""
         self._remove(self)
+        return Done()
+
+    def __await__(self) -> Generator[Any, Any, Self]:
+        """Itself: a rule is in force once it is added, and may be awaited like the rest."""
+        yield from ()
+        return self
 
     def means(self, topic: str, partition: int | None) -> bool:
         """Whether a partition of a request is one that the rule is about; a topic's own answer is, if the topic is."""

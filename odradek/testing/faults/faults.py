@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, Protocol, Unpack
+from typing import TYPE_CHECKING, Any, Final, Never, Protocol, Unpack
 
+from odradek.testing.asked import Done
 from odradek.testing.faults.disk import FaultyDisk
 from odradek.testing.faults.fault import Fault, Fired
 from odradek.testing.faults.gate import FaultGate
 from odradek.testing.faults.vocabulary import BadRule, Words, checked
+from odradek.testing.misuse import ensure_by_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from odradek.broker.network.connection_registry import OpenConnection
     from odradek.broker.network.gate import Gate
     from odradek.broker.server import Broker as BrokerCore
     from odradek.testing.faults.subject import Request
     from odradek.testing.severed import Watch
+
+__tracebackhide__ = True
 
 _CONNECTION: Final = "connection"
 
@@ -65,8 +68,9 @@ class Faults:
         """Those that have not been removed, in the order in which they are asked."""
         return tuple(self._rules)
 
-    def add(self, **words: Unpack[Words]) -> Fault:
-        """Add a rule: see ``vocabulary``. Raises BadRule."""
+    def add(self, *wrong: Never, **words: Unpack[Words]) -> Fault:
+        """Add a rule: see ``vocabulary``. Raises BadRule, and TypeError for what is not given by name."""
+        ensure_by_name("faults.add", 'faults.add(api="Produce", error="NOT_ENOUGH_REPLICAS")', wrong)
         return self.add_checked(checked(words))
 
     def load(self, rules: Iterable[Mapping[str, object]]) -> list[Fault]:
@@ -82,10 +86,11 @@ class Faults:
         self._watch()
         return fault
 
-    def clear(self) -> None:
+    def clear(self) -> Done:
         """Remove all rules. What they hold up goes on; what has fired is kept."""
         for fault in self.rules:
             fault.remove()
+        return Done()
 
     def serve(self, core: BrokerCore | None) -> None:
         """``core`` is the broker's process from now on; None: there is none, and what was held up is gone with it."""
@@ -148,6 +153,8 @@ class Faults:
 
 def checked_rules(rules: Iterable[object], where: str = "") -> list[Words]:
     """The same for rules in their declarative form. Raises BadRule, which says which rule it is."""
+    if isinstance(rules, str | Mapping) or not isinstance(rules, Iterable):
+        raise BadRule(f"{where}{rules!r} is not allowed; allowed is a list of rules, as json.load reads it")
     words = []
     for number, each in enumerate(rules):
         if not isinstance(each, dict):

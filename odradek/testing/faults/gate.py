@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from odradek.broker.server import Broker as BrokerCore
     from odradek.testing.faults.fault import Fault
 
+__tracebackhide__ = True
+
 _THROTTLE: Final = "throttle_time_ms"
 
 

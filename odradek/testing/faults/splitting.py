@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from odradek.broker.context import Session
     from odradek.broker.server import Broker as BrokerCore
 
+__tracebackhide__ = True
+
 # Between two pieces; where there are many, a turn of the loop.
 _PAUSE_S: Final = 0.001
 _MANY: Final = 50

@@ -6,16 +6,20 @@ hand in the broker, and a Fetch names most of its partitions in its session only
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
-from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.api_keys import NEWEST_VERSION, ApiKey
+from odradek.protocol.schemas import field_specs, load
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from odradek.broker.context import RequestContext
     from odradek.broker.server import Broker as BrokerCore
+
+__tracebackhide__ = True
 
 _GROUP_FIELDS: Final = ("group_id",)
 _GROUPS_FIELDS: Final = ("groups", "groups_names", "group_ids")
@@ -128,6 +132,30 @@ class Request:
                 yield name, partition_of(each)
         if not found:
             yield name, None
+
+
+@cache
+def named_by(api_key: ApiKey) -> frozenset[str]:
+    """The words of a rule that requests of an API can be told by: of group, transactional_id and topic."""
+    match api_key:
+        case ApiKey.PRODUCE:
+            return frozenset({"transactional_id", "topic"})
+        case ApiKey.FIND_COORDINATOR:
+            return frozenset({"group", "transactional_id"})
+    return frozenset(_named_in(load(api_key, NEWEST_VERSION[api_key], "request")))
+
+
+def _named_in(entity: type[Any]) -> Iterator[str]:
+    """As ``Request._walk`` reads it."""
+    for spec in field_specs(entity):
+        if spec.name in _GROUP_FIELDS or (spec.name in _GROUPS_FIELDS and spec.entity is None):
+            yield "group"
+        elif spec.name in (*_TRANSACTION_FIELDS, *_TRANSACTIONS_FIELDS):
+            yield "transactional_id"
+        elif spec.name in _TOPICS_FIELDS:
+            yield "topic"
+        elif spec.is_array and spec.entity is not None:
+            yield from _named_in(spec.entity)
 
 
 def partition_of(item: Any) -> int | None:

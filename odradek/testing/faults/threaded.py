@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Never, Self, TypeVar, Unpack
 
 from odradek.testing.faults.fault import DEFAULT_WITHIN_S
 
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from odradek.testing.faults.fault import Fault, Fired
     from odradek.testing.faults.faults import Faults
     from odradek.testing.faults.vocabulary import Words
+
+__tracebackhide__ = True
 
 T = TypeVar("T")
 
@@ -64,9 +66,9 @@ class ThreadedFaults:
         """What has fired, in order."""
         return list(self._faults.fired)
 
-    def add(self, **words: Unpack[Words]) -> ThreadedFault:
+    def add(self, *wrong: Never, **words: Unpack[Words]) -> ThreadedFault:
         """Add a rule: see ``vocabulary``. Raises BadRule."""
-        return ThreadedFault(self._thread, _run(self._thread, lambda: self._faults.add(**words)))
+        return ThreadedFault(self._thread, _run(self._thread, lambda: self._faults.add(*wrong, **words)))
 
     def load(self, rules: Iterable[Mapping[str, Any]]) -> list[ThreadedFault]:
         """Add rules in their declarative form. Raises BadRule, and then none has been added."""

@@ -16,8 +16,10 @@ A rule has one of these at most. Without one, it observes.
 from __future__ import annotations
 
 import errno
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final, TypedDict
 
+from odradek.broker.metadata.topic_names import CONSUMER_OFFSETS_TOPIC, INTERNAL_TOPICS, TRANSACTION_STATE_TOPIC
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from odradek.testing.faults.subject import Request
+
+__tracebackhide__ = True
 
 
 class BadRule(ValueError):
@@ -98,6 +102,13 @@ POINTS: Final = (
     "CompleteCommit",
     "CompleteAbort",
 )
+_OF_GROUPS: Final = ("Group", "Offsets", "PendingOffsets", "GroupMarker")
+_OF_CLIENTS: Final = ("Records", "Marker")
+_TOPIC_OF_POINT: Final = {
+    point: CONSUMER_OFFSETS_TOPIC if point in _OF_GROUPS else TRANSACTION_STATE_TOPIC
+    for point in POINTS
+    if point not in _OF_CLIENTS
+}
 _ERRNOS: Final = ("EIO", "ENOSPC", "EROFS", "EDQUOT")
 _APIS: Final = {api_key.name.replace("_", "").lower(): api_key for api_key in ApiKey}
 
@@ -110,7 +121,9 @@ def checked(given: Mapping[str, object], where: str = "") -> Words:
         check = _CHECKS_OF_FILES.get(key) if is_of_files else None
         check = check or _CHECKS.get(key)
         if check is None:
-            raise BadRule(f"{where}{key}: there is no such key; allowed are {', '.join(_CHECKS)}")
+            nearest = get_close_matches(key, _CHECKS, n=1)
+            meant = f"did you mean {nearest[0]}? " if nearest else ""
+            raise BadRule(f"{where}{key}: there is no such key; {meant}allowed are {', '.join(_CHECKS)}")
         try:
             words[key] = check(value)
         except BadRule as error:
@@ -136,10 +149,33 @@ def _check_together(words: Mapping[str, object], where: str) -> None:
             )
     if "seed" in words and "probability" not in words:
         raise BadRule(f"{where}seed: {words['seed']!r} is not allowed alone; allowed is a seed with a probability")
-    if "nth" in words and ("after" in words or "times" in words):
-        raise BadRule(f"{where}nth: {words['nth']!r} is not allowed with after or times; allowed is nth alone, or these")
+    others = [key for key in ("after", "times", "probability") if key in words]
+    if "nth" in words and others:
+        raise BadRule(f"{where}nth: {words['nth']!r} is not allowed with {others[0]}; allowed is nth alone, or these")
     if "partition" in words and "topic" not in words:
         raise BadRule(f"{where}partition: {words['partition']!r} is not allowed alone; allowed is a partition with a topic")
+    for api_key in words.get("api", ()):  # type: ignore[attr-defined]  # it has been checked
+        _check_can_fire(api_key, words, where)
+
+
+def _check_can_fire(api_key: ApiKey, words: Mapping[str, object], where: str) -> None:
+    """Raise BadRule for a rule that can never fire at a request of this API, or then does nothing."""
+    from odradek.protocol.messages import messages
+    from odradek.testing.faults.subject import named_by
+
+    named = named_by(api_key)
+    wrong = next((key for key in ("group", "transactional_id", "topic") if key in words and key not in named), None)
+    if wrong is not None:
+        allowed = ", ".join(sorted(named)) or "neither group, transactional_id nor topic"
+        raise BadRule(
+            f"{where}{wrong}: {words[wrong]!r} is not allowed with {_title(api_key)}, whose requests name none: the rule would "
+            f"never fire; allowed with it is {allowed}"
+        )
+    if "throttle_ms" in words and "throttle_time_ms" not in messages(api_key).response._fields:
+        raise BadRule(
+            f"{where}throttle_ms: {words['throttle_ms']!r} is not allowed with {_title(api_key)}, whose answers tell of no "
+            "throttling; allowed is delay_ms"
+        )
 
 
 def _check_of_files(words: Mapping[str, object], where: str) -> None:
@@ -153,6 +189,19 @@ def _check_of_files(words: Mapping[str, object], where: str) -> None:
             f"{where}{wrong[0]}: {words[wrong[0]]!r} is not allowed here; allowed with disk or point are topic, partition, path, "
             f"nth, after, times, probability, seed, and {', '.join(_ACTIONS_OF_FILES)} (torn for appends)"
         )
+    if "point" in words and "topic" in words:
+        _check_point_of(str(words["point"]), str(words["topic"]), where)
+
+
+def _check_point_of(point: str, topic: str, where: str) -> None:
+    """Raise BadRule for a kind of record that the topic never has."""
+    coordinators = _TOPIC_OF_POINT.get(point)
+    if (coordinators is None and topic not in INTERNAL_TOPICS) or coordinators == topic:
+        return
+    allowed = f"a topic of clients, for {point}" if coordinators is None else f"{coordinators}, for {point}, or no topic"
+    raise BadRule(
+        f"{where}topic: {topic!r} is not allowed: it has no such records, so that the rule would never fire; allowed is {allowed}"
+    )
 
 
 def _api(value: object) -> tuple[ApiKey, ...]:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from odradek.testing.timeline.events import Event
 
+__tracebackhide__ = True
+
 _TIME_WIDTH = 100
 _COLUMN = 190
 _BROKER_GAP = 330

@@ -14,6 +14,8 @@ from odradek.protocol.messages import messages
 from odradek.testing.timeline.json_form import from_json, to_json
 from odradek.testing.timeline.messages import error_codes, request_class
 
+__tracebackhide__ = True
+
 # "unanswered": none is due, as for a Produce with acks=0, or it was withheld; "waiting": it had not come when this was looked at.
 Outcome: TypeAlias = Literal["waiting", "answered", "unanswered", "closed"]
 

@@ -12,6 +12,8 @@ from uuid import UUID
 
 from odradek.protocol.record_batch import batch_crc, iter_batches
 
+__tracebackhide__ = True
+
 # Fields that hold an id which a broker draws, and the kind of the id. UUIDs are ids wherever they stand.
 _KINDS: Final = {
     "member_id": "member",

@@ -18,6 +18,8 @@ from odradek.testing.timeline.messages import Omitted
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+__tracebackhide__ = True
+
 
 def to_json(value: Any) -> Any:
     """Dictionaries, lists, texts, numbers, booleans and None."""

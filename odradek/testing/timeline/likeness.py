@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from odradek.testing.timeline.ids import Ids
 
+__tracebackhide__ = True
+
 ABSENT: Final = "-"
 Found = tuple[str, object, object]
 _OF_THE_NODE = frozenset(

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from odradek.broker.context import CLOSE_CONNECTION, NO_RESPONSE, RequestContext, Session
 from odradek.protocol.api_keys import ApiKey
 from odradek.testing.asking import PEER
+from odradek.testing.misuse import checked_count
 from odradek.testing.timeline.events import Decision, Exchange
 from odradek.testing.timeline.messages import frozen, held_answer, held_request, sent_answer
 from odradek.testing.timeline.timeline import Timeline
@@ -27,11 +28,13 @@ if TYPE_CHECKING:
     from odradek.testing.in_process import InProcessBroker
     from odradek.testing.timeline.events import Event, Outcome
 
+__tracebackhide__ = True
+
 # What the helpers of a test ask for in order to look.
 _LOOKS = frozenset(
     {
         *(ApiKey.FETCH, ApiKey.LIST_GROUPS, ApiKey.DESCRIBE_GROUPS, ApiKey.OFFSET_FETCH),
-        *(ApiKey.LIST_TRANSACTIONS, ApiKey.DESCRIBE_TRANSACTIONS),
+        *(ApiKey.CONSUMER_GROUP_DESCRIBE, ApiKey.LIST_TRANSACTIONS, ApiKey.DESCRIBE_TRANSACTIONS),
     }
 )
 
@@ -109,6 +112,8 @@ class LiveTimeline(Timeline):
 
         What was recorded before stays, up to the limit.
         """
+        if limit is not None:
+            checked_count("limit", limit, 1)
         self._noted = deque(self._noted, maxlen=limit)
         self._keeps_records = records
         if not self.is_recording:

@@ -18,6 +18,8 @@ from odradek.protocol.response_decoder import response_decoder
 from odradek.protocol.responses import response_encoder
 from odradek.protocol.schemas import load
 
+__tracebackhide__ = True
+
 _LENGTH_BYTES = 4
 
 

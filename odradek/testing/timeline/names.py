@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from odradek.testing.timeline.events import Exchange
 
+__tracebackhide__ = True
+
 _GROUP_FIELDS = ("group_id", "group_ids", "groups", "groups_names")
 _TRANSACTIONAL_ID_FIELDS = ("transactional_id", "transactional_ids")
 _TOPIC_FIELDS = ("topic", "topic_name", "topic_names", "topics")

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from odradek.testing.timeline.events import Exchange
     from odradek.testing.timeline.timeline import Timeline
 
+__tracebackhide__ = True
+
 # A client sends its request again.
 _NOT_READY: Final = frozenset(
     {

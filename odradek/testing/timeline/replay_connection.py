@@ -17,6 +17,8 @@ from odradek.testing.timeline.messages import sendable_request
 if TYPE_CHECKING:
     from odradek.testing.timeline.events import Exchange
 
+__tracebackhide__ = True
+
 _LENGTH: Final = Struct(">i")
 _CONNECT_S: Final = 10.0
 _MOST_BYTES: Final = 1 << 30

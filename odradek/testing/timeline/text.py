@@ -13,6 +13,8 @@ from odradek.testing.timeline.messages import Omitted, record_count
 if TYPE_CHECKING:
     from odradek.testing.timeline.events import Event
 
+__tracebackhide__ = True
+
 DEFAULT_WIDTH = 200
 _COORDINATOR = "coordinator"
 _CUT = "..."

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from odradek.testing.timeline.events import Event
     from odradek.testing.timeline.live import LiveTimeline
 
+__tracebackhide__ = True
+
 # A broker that hangs is to be looked at all the same.
 _LOOK_S = 5.0
 

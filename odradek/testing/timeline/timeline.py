@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode
 from odradek.testing.timeline import names
 from odradek.testing.timeline.events import Decision, Exchange, event_from_json
 from odradek.testing.timeline.text import DEFAULT_WIDTH, line
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from odradek.testing.timeline.events import Event
+
+__tracebackhide__ = True
 
 _FORMAT = {"odradek_timeline": 1}
 
@@ -63,8 +66,11 @@ class Timeline:
         """The events that are all of this.
 
         ``api`` is "JOIN_GROUP" or "JoinGroup", ``error`` the name of an error that the answer tells, or "ANY". Decisions are
-        there unless it is asked for something else than groups and transactional ids. ValueError for an API that is none.
+        there unless it is asked for something else than groups and transactional ids. ValueError for an API or an error that is
+        none.
         """
+        if error not in (None, "ANY") and error not in ErrorCode.__members__:
+            raise ValueError(f'{error!r} is no error; one is called {ErrorCode.NOT_COORDINATOR.name}, and "ANY" is any')
         events = self.events
         key = None if api is None else _api_key(api)
         topic_names = {} if topic is None else names.topic_names(self.exchanges)
@@ -125,10 +131,11 @@ class Timeline:
         return cls(events)
 
 
-def _api_key(api: ApiKey | str) -> ApiKey:
+def _api_key(api: object) -> ApiKey:
     if isinstance(api, ApiKey):
         return api
+    name = str(api).replace("_", "").upper()
     for key in ApiKey:
-        if key.name.replace("_", "") == api.replace("_", "").upper():
+        if key.name.replace("_", "") == name:
             return key
     raise ValueError(f"{api!r} is no API; one is called {ApiKey.JOIN_GROUP.name}, or JoinGroup")

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from odradek.protocol.records import Record
     from odradek.storage.log import Log
 
+__tracebackhide__ = True
+
 _READ_BYTES = 1024 * 1024
 
 

@@ -9,7 +9,7 @@ from odradek.testing.faults.vocabulary import BadRule, checked
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ({"apis": "Produce"}, "apis: there is no such key; allowed are api, client_id"),
+        ({"apis": "Produce"}, "apis: there is no such key; did you mean api? allowed are api, client_id"),
         ({"api": "Product"}, "api: 'Product' is not allowed; allowed are names and numbers of APIs, such as Produce"),
         ({"api": []}, "api: [] is not allowed"),
         ({"error": "NOPE"}, "error: 'NOPE' is not allowed; allowed are names and numbers of Kafka's error codes"),
@@ -22,7 +22,22 @@ from odradek.testing.faults.vocabulary import BadRule, checked
         ({"predicate": "x"}, "predicate: 'x' is not allowed; allowed is a function"),
         ({"drop": True, "stall": True}, "drop and stall: one rule has one of these"),
         ({"refuse": True, "topic": "t"}, "topic: 't' is not allowed of connections"),
-        ({"nth": 1, "times": 1}, "nth: 1 is not allowed with after or times"),
+        ({"nth": 1, "times": 1}, "nth: 1 is not allowed with times"),
+        ({"nth": 1, "probability": 0.5}, "nth: 1 is not allowed with probability"),
+        (
+            {"api": "Heartbeat", "topic": "t"},
+            "topic: 't' is not allowed with Heartbeat, whose requests name none: the rule would",
+        ),
+        ({"api": ["EndTxn", "Produce"], "topic": "t"}, "topic: 't' is not allowed with EndTxn, whose requests name none"),
+        ({"api": "Produce", "group": "g"}, "group: 'g' is not allowed with Produce, whose requests name none"),
+        ({"api": "ApiVersions", "transactional_id": "x"}, "transactional_id: 'x' is not allowed with ApiVersions, whose"),
+        (
+            {"api": "SaslHandshake", "throttle_ms": 5},
+            "throttle_ms: 5 is not allowed with SaslHandshake, whose answers tell of no",
+        ),
+        ({"point": "PrepareCommit", "topic": "t"}, "topic: 't' is not allowed: it has no such records"),
+        ({"point": "Offsets", "topic": "__transaction_state"}, "topic: '__transaction_state' is not allowed: it has no such"),
+        ({"point": "Records", "topic": "__consumer_offsets"}, "topic: '__consumer_offsets' is not allowed: it has no such"),
         ({"seed": 1}, "seed: 1 is not allowed alone"),
         ({"partition": 1}, "partition: 1 is not allowed alone"),
     ],
@@ -31,6 +46,26 @@ def test_a_bad_rule_is_told_by_its_key_its_value_and_what_is_allowed(words, mess
     with pytest.raises(BadRule) as raised:
         checked(words)
     assert str(raised.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        {"api": "FindCoordinator", "group": "g"},
+        {"api": "FindCoordinator", "transactional_id": "x"},
+        {"api": ["Produce", "AddPartitionsToTxn", "TxnOffsetCommit"], "transactional_id": "x", "topic": "t"},
+        {"api": ["Fetch", "Metadata", "ListOffsets", "CreateTopics", "DeleteTopics"], "topic": "t", "partition": 1},
+        {"api": ["Heartbeat", "JoinGroup", "DescribeGroups", "DeleteGroups", "ConsumerGroupHeartbeat"], "group": "g"},
+        {"api": ["OffsetCommit", "OffsetFetch"], "group": "g", "topic": "t"},
+        {"group": "g", "transactional_id": "x", "topic": "t"},
+        {"point": "PrepareCommit", "topic": "__transaction_state", "partition": 1},
+        {"point": "GroupMarker", "topic": "__consumer_offsets"},
+        {"point": "Records", "topic": "t"},
+        {"point": "Marker", "topic": "t"},
+    ],
+)
+def test_a_rule_that_can_fire_is_taken(words):
+    assert checked(words).keys() == words.keys()
 
 
 def test_an_api_is_named_as_kafka_names_it_or_by_its_number():

@@ -1,0 +1,171 @@
+"""Checks of what a test hands to the kit. Each error says what to give instead.
+
+A module with ``__tracebackhide__`` has no frames in pytest's output, so that an error is shown at the line of the test.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from math import inf
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from odradek.broker.config.definitions import InvalidConfig
+from odradek.protocol.errors import KafkaError
+
+if TYPE_CHECKING:
+    from odradek.testing.topics import NewTopic
+
+__tracebackhide__ = True
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+_LONGEST_WAIT_S: Final = 86_400
+
+
+class Named(dict[K, V]):
+    """A dict whose KeyError says what there is."""
+
+    kind = "entry"
+
+    @classmethod
+    def of(cls, kind: str, found: Mapping[K, V]) -> Named[K, V]:
+        """The same as a ``Named``; ``kind`` is what one of them is called, in the singular."""
+        named = cls(found)
+        named.kind = kind
+        return named
+
+    def __missing__(self, key: K) -> V:
+        raise KeyError(f"there is no {self.kind} {key!r}; {self.kind}s: {', '.join(map(str, self)) or 'none'}")
+
+
+def checked_rows(rows: object) -> Iterable[object]:
+    """The rows of ``produce``. Raises TypeError."""
+    if isinstance(rows, str | bytes | bytearray | memoryview | Mapping | tuple) or not isinstance(rows, Iterable):
+        raise TypeError(f"rows is a list, and each row of it is a record: produce(topic, [{rows!r}]), not {rows!r}")
+    return rows
+
+
+def checked_name(kind: str, name: object) -> str:
+    """A name of a topic, say. Raises TypeError."""
+    if not isinstance(name, str):
+        raise TypeError(f"a {kind} is named by a text, not by {name!r}")
+    return name
+
+
+def checked_topics(topics: object) -> dict[str, int | NewTopic | None]:
+    """The ``topics`` of a broker. Raises TypeError."""
+    if topics is None:
+        return {}
+    if not isinstance(topics, Mapping):
+        names = list(topics) if isinstance(topics, list | tuple | set) else [topics]
+        instead = {str(name): 1 for name in names}
+        raise TypeError(f"topics is a dict of names and numbers of partitions: topics={instead!r}, not {topics!r}")
+    return {checked_name("topic", name): checked_topic(name, new) for name, new in topics.items()}
+
+
+def checked_topic(name: str, new: object) -> int | NewTopic | None:
+    """What a topic is to be made of. Raises TypeError."""
+    from odradek.testing.topics import NewTopic
+
+    partitions = new.partitions if isinstance(new, NewTopic) else new
+    if partitions is not None and (isinstance(partitions, bool) or not isinstance(partitions, int)):
+        raise TypeError(f"topic {name!r} has a number of partitions, None or NewTopic(partitions, configs), not {partitions!r}")
+    if isinstance(new, NewTopic):
+        config_texts(new.configs)
+        return new
+    return partitions
+
+
+def config_texts(configs: object) -> dict[str, str]:
+    """Configs as Kafka writes them: booleans in small letters, lists with commas. Raises TypeError."""
+    if configs is None:
+        return {}
+    if not isinstance(configs, Mapping):
+        raise TypeError(f'configs is a dict of names and values: configs={{"num.partitions": 3}}, not {configs!r}')
+    return {checked_name("config", name): _config_text(name, value) for name, value in configs.items()}
+
+
+def _config_text(name: str, value: object) -> str:
+    if isinstance(value, list | tuple):
+        return ",".join(_config_text(name, each) for each in value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    if not isinstance(value, str | int | float | os.PathLike):
+        raise TypeError(f"the config {name} is a text, a number, True, False or a list of these, not {value!r}")
+    return str(value)
+
+
+def ensure_known(warnings: Iterable[str]) -> None:
+    """Raise ValueError if a broker's configs have no effect, and are none that Kafka has (``BrokerConfig.warnings``)."""
+    from odradek.broker.config.ignored import IGNORED
+
+    mistakes = [warning.replace(" is ignored: ", ": ", 1) for warning in warnings if warning.partition(" ")[0] not in IGNORED]
+    if mistakes:
+        raise ValueError(f"configs: {'; '.join(mistakes)}")
+
+
+def checked_directory(directory: object) -> str | None:
+    """The directory of a broker. Raises TypeError."""
+    if directory is not None and not isinstance(directory, str | os.PathLike):
+        raise TypeError(
+            f"a broker's directory is a path, not {directory!r}; topics and configs are given by name: topics=, configs="
+        )
+    return None if directory is None else os.fspath(directory)
+
+
+def checked_within(within: float) -> float:
+    """How long to wait, in seconds. Raises TypeError, ValueError."""
+    if isinstance(within, bool) or not isinstance(within, int | float):
+        raise TypeError(f"within is a number of seconds, not {within!r}")
+    if not 0 <= within <= _LONGEST_WAIT_S:
+        raise ValueError(f"within is from 0 to {_LONGEST_WAIT_S} seconds, not {within}")
+    return within
+
+
+def checked_count(name: str, value: object, least: int = 0) -> int:
+    """A whole number. Raises TypeError, ValueError."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{name} is a whole number, not {value!r}")
+    if value < least:
+        raise ValueError(f"{name} is a whole number from {least} on, not {value}")
+    return value
+
+
+def checked_choice(name: str, value: object, choices: Iterable[str]) -> None:
+    """Raise ValueError unless ``value`` is one of ``choices``."""
+    if value not in (known := list(choices)):
+        raise ValueError(f"{name} is one of {', '.join(known)}, not {value!r}")
+
+
+def ensure_by_name(method: str, example: str, wrong: tuple[object, ...]) -> None:
+    """Raise TypeError if a method that takes keywords only was given something else."""
+    if wrong:
+        raise TypeError(f"{method} takes its arguments by name: {example}, not {', '.join(map(repr, wrong))}")
+
+
+def at_the_caller(error: BaseException) -> BaseException:
+    """``error``, without the standard library's frames if the kit has raised it, or if it is an answer of the broker's."""
+    frames = []
+    traceback = error.__traceback__
+    while traceback is not None:
+        frames.append(traceback)
+        traceback = traceback.tb_next
+    if not frames or not (_is_hidden(frames[-1]) or isinstance(error, KafkaError | InvalidConfig)):
+        return error
+    kept: Any = None
+    for each in reversed(frames):
+        if _is_hidden(each):
+            kept = TracebackType(kept, each.tb_frame, each.tb_lasti, each.tb_lineno)
+    return error.with_traceback(kept)
+
+
+def _is_hidden(traceback: TracebackType) -> bool:
+    return bool(traceback.tb_frame.f_globals.get("__tracebackhide__"))
+
+
+def is_finite(number: float) -> bool:
+    """Whether it is a number that can be counted with."""
+    return -inf < number < inf
