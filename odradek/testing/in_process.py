@@ -59,6 +59,10 @@ _TURNS_A_STEP = 3
 _STEP_MS = 1
 
 
+class NotRunning(RuntimeError):
+    """A broker without a process was asked for something."""
+
+
 class LogLine(NamedTuple):
     """A line of the broker's log; ``level`` is "info", "warning" or "error"."""
 
@@ -113,7 +117,7 @@ class InProcessBroker:
     def core(self) -> BrokerCore:
         """The process that runs. Raises RuntimeError where none does."""
         if self._core is None:
-            raise RuntimeError("the broker is not running: start() it first")
+            raise NotRunning("the broker is not running: start() it first")
         return self._core
 
     @property

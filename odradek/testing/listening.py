@@ -15,7 +15,7 @@ from odradek.testing import client_metrics, records, state, waiting
 from odradek.testing.asked import Asked, Done, asked, ensure_awaited
 from odradek.testing.disk import MemoryDisk
 from odradek.testing.image import Image
-from odradek.testing.in_process import InProcessBroker
+from odradek.testing.in_process import InProcessBroker, NotRunning
 from odradek.testing.linked import LinkedFileSystem
 from odradek.testing.misuse import checked_count, checked_name, checked_topics, config_texts, ensure_by_name, ensure_known
 from odradek.testing.severed import SeverableFileSystem
@@ -124,7 +124,8 @@ class ListeningBroker(InProcessBroker):
         await self._start_process()
         core = self._core
         try:
-            await create_topics(self, self._topics)
+            # What has become of them since stays.
+            await create_topics(self, self._topics, takes_others=True)
         except BaseException:
             # It may be gone, and another one there.
             if self._core is core:
@@ -253,7 +254,10 @@ class ListeningBroker(InProcessBroker):
 
     @asked
     async def create_topics(self, topics: Mapping[str, int | NewTopic | None]) -> None:
-        """Make the topics that are not there, with so many partitions or as said. Raises KafkaError where one is refused."""
+        """Make the topics that are not there, with so many partitions or as said.
+
+        Raises KafkaError where one is refused, or is there and is another.
+        """
         await create_topics(self, topics)
 
     @asked
@@ -377,9 +381,9 @@ class ListeningBroker(InProcessBroker):
         return self._server
 
 
-def not_running(what: str) -> RuntimeError:
+def not_running(what: str) -> NotRunning:
     """The error of a test that asks a broker without a process."""
-    return RuntimeError(
+    return NotRunning(
         f"broker.{what} needs a broker that runs: with Broker() as broker, or async with; start() begins another life"
     )
 

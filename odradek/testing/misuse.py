@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from math import inf
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -23,6 +22,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 _LONGEST_WAIT_S: Final = 86_400
+_MOST: Final = (1 << 63) - 1
 
 
 class Named(dict[K, V]):
@@ -129,7 +129,7 @@ def checked_count(name: str, value: object, least: int = 0) -> int:
     """A whole number. Raises TypeError, ValueError."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"{name} is a whole number, not {value!r}")
-    if value < least:
+    if not least <= value <= _MOST:
         raise ValueError(f"{name} is a whole number from {least} on, not {value}")
     return value
 
@@ -153,7 +153,7 @@ def at_the_caller(error: BaseException) -> BaseException:
     while traceback is not None:
         frames.append(traceback)
         traceback = traceback.tb_next
-    if not frames or not (_is_hidden(frames[-1]) or isinstance(error, KafkaError | InvalidConfig)):
+    if not (is_of_the_kit(error) or isinstance(error, KafkaError | InvalidConfig)):
         return error
     kept: Any = None
     for each in reversed(frames):
@@ -162,10 +162,13 @@ def at_the_caller(error: BaseException) -> BaseException:
     return error.with_traceback(kept)
 
 
+def is_of_the_kit(error: BaseException) -> bool:
+    """Whether the kit has raised it: on purpose, that is."""
+    traceback = error.__traceback__
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    return traceback is not None and _is_hidden(traceback)
+
+
 def _is_hidden(traceback: TracebackType) -> bool:
     return bool(traceback.tb_frame.f_globals.get("__tracebackhide__"))
-
-
-def is_finite(number: float) -> bool:
-    """Whether it is a number that can be counted with."""
-    return -inf < number < inf

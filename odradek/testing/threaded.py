@@ -104,7 +104,10 @@ class ThreadedBroker:
             self.stop()
 
     def topic(self, name: str, new: int | NewTopic | None = None) -> str:
-        """The topic's name in this namespace. If the topic is not there, it is made with so many partitions, or as said."""
+        """The topic's name in this namespace. If the topic is not there, it is made with so many partitions, or as said.
+
+        Raises KafkaError where it is there and is another.
+        """
         own = checked_name("topic", name) + self._namespace
         self._thread.run(lambda: self._thread.broker.create_topics({own: new}))
         return own

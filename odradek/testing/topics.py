@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from odradek.broker.config.dynamic import ResourceType
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from odradek.protocol.message_types.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from odradek.testing.misuse import checked_topics, config_texts
 
 if TYPE_CHECKING:
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 __tracebackhide__ = True
 
 _CREATE_TOPICS_VERSION = 7
+_DESCRIBE_CONFIGS_VERSION = 4
 _DEFAULT = -1
 
 
@@ -28,13 +31,19 @@ class NewTopic(NamedTuple):
     configs: Mapping[str, object] = {}
 
 
-async def create_topics(broker: InProcessBroker, topics: Mapping[str, int | NewTopic | None]) -> None:
+async def create_topics(
+    broker: InProcessBroker, topics: Mapping[str, int | NewTopic | None], *, takes_others: bool = False
+) -> None:
     """Make the topics that are not there, each with a number of partitions or as its ``NewTopic`` says.
 
-    Those that are there stay as they are. Raises the KafkaError of the first one that is refused.
+    Those that are there stay as they are. KafkaError: TOPIC_ALREADY_EXISTS where one of them is another than is asked for, unless
+    the caller ``takes_others``; else that of the first one that is refused.
     """
     known = broker.core.controller.image.topics
-    asked = [_asked(name, topic) for name, topic in checked_topics(topics).items() if name not in known]
+    checked = checked_topics(topics)
+    asked = [_asked(name, topic) for name, topic in checked.items() if name not in known]
+    for name in () if takes_others else checked.keys() & known.keys():
+        await _ensure_same(broker, _asked(name, checked[name]))
     if not asked:
         return
     response: CreateTopicsResponse = await broker.ask(
@@ -43,6 +52,29 @@ async def create_topics(broker: InProcessBroker, topics: Mapping[str, int | NewT
     for topic in response.topics:
         if topic.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
             raise KafkaError(ErrorCode(topic.error_code), f"topic {topic.name!r}: {topic.error_message}")
+
+
+async def _ensure_same(broker: InProcessBroker, asked: CreatableTopic) -> None:
+    """Raise KafkaError unless a topic is as asked for, as far as anything is said of it."""
+    count = len(broker.core.controller.image.topics[asked.name].partitions)
+    if asked.num_partitions not in (_DEFAULT, count):
+        raise KafkaError(
+            ErrorCode.TOPIC_ALREADY_EXISTS,
+            f"topic {asked.name!r} is there already: it has {count} partitions, not {asked.num_partitions}",
+        )
+    wanted = {config.name: config.value for config in asked.configs}
+    if not wanted:
+        return
+    resource = DescribeConfigsResource(ResourceType.TOPIC, asked.name, tuple(wanted))
+    request = DescribeConfigsRequest(resources=[resource])
+    (described,) = (await broker.ask(ApiKey.DESCRIBE_CONFIGS, request, _DESCRIBE_CONFIGS_VERSION)).results
+    found = {config.name: config.value for config in described.configs}
+    for name, value in wanted.items():
+        if found.get(name) != value:
+            raise KafkaError(
+                ErrorCode.TOPIC_ALREADY_EXISTS,
+                f"topic {asked.name!r} is there already: its {name} is {found.get(name)}, not {value}",
+            )
 
 
 def _asked(name: str, topic: int | NewTopic | None) -> CreatableTopic:

@@ -58,6 +58,12 @@ ROWS = r"rows is a list, and each row of it is a record: produce\(topic, \[.*\]\
             "the config cleanup.policy is a text",
         ),
         (lambda broker: broker.topic("t", NewTopic(1, {"cleanup.polcy": "x"})), KafkaError, "cleanup.polcy"),
+        (
+            lambda broker: broker.topic("orders", 3),
+            KafkaError,
+            "TOPIC_ALREADY_EXISTS: topic 'orders' .* it has 2 partitions, not 3",
+        ),
+        (lambda broker: broker.topic("orders", NewTopic(2, {"retention.ms": 1})), KafkaError, "its retention.ms is 604800000"),
         (lambda broker: broker.topic(7), TypeError, "a topic is named by a text, not by 7"),
         (lambda broker: broker.group(None), TypeError, "a group is named by a text"),
         (lambda broker: broker.transactional_id(7), TypeError, "a transactional id is named by a text"),

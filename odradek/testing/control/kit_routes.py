@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from odradek.testing.control.fields import BadRequest, Field, Json
+from odradek.testing.control.fields import Field, Json
 from odradek.testing.control.route import Call, Route
 from odradek.testing.waiting import DEFAULT_WITHIN_S
 
@@ -29,10 +29,7 @@ async def _faults(call: Call) -> Json:
 
 async def _add_fault(call: Call) -> Json:
     words: Any = call.body
-    try:
-        fault = call.broker.faults.add(**words)
-    except (TypeError, ValueError) as error:
-        raise BadRequest(str(error)) from error
+    fault = call.broker.faults.add(**words)
     number = call.held.new_id()
     call.faults[number] = fault
     return _fault(number, call)
@@ -69,10 +66,7 @@ async def _take_snapshot(call: Call) -> Json:
 
 
 async def _restore(call: Call) -> Json:
-    try:
-        await call.broker.restore(call.held.snapshot(call.named["snapshot"]))
-    except ValueError as error:
-        raise BadRequest(str(error)) from error
+    await call.broker.restore(call.held.snapshot(call.named["snapshot"]))
     return {}
 
 
@@ -115,10 +109,7 @@ async def _stop_timeline(call: Call) -> Json:
 
 async def _timeline(call: Call) -> Json:
     query: Any = call.query
-    try:
-        found = call.broker.timeline.where(**query)
-    except ValueError as error:
-        raise BadRequest(str(error)) from error
+    found = call.broker.timeline.where(**query)
     return {"events": [event.as_json() for event in found], "text": str(found)}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from odradek.broker.metadata.topic_names import INTERNAL_TOPICS
 from odradek.testing.control import rendering
 from odradek.testing.control.fields import BadRequest, Field, Json
 from odradek.testing.control.kit_routes import KIT_ROUTES
@@ -26,6 +27,8 @@ async def _topics(call: Call) -> Json:
 
 async def _create_topic(call: Call) -> Json:
     name = call.body["name"]
+    if name in INTERNAL_TOPICS:
+        raise BadRequest(f"{name} is a topic of the broker's own")
     await call.broker.create_topics({name: NewTopic(call.body.get("partitions"), call.body.get("configs", {}))})
     return rendering.topic((await call.broker.topics)[name])
 
@@ -59,10 +62,7 @@ async def _transactions(call: Call) -> Json:
 
 async def _wait(call: Call) -> Json:
     condition: Any = {name: value for name, value in call.body.items() if name != "within"}
-    try:
-        await call.broker.wait_for(within=call.body.get("within", DEFAULT_WITHIN_S), **condition)
-    except TypeError as error:
-        raise BadRequest(str(error)) from error
+    await call.broker.wait_for(within=call.body.get("within", DEFAULT_WITHIN_S), **condition)
     return {}
 
 
@@ -73,10 +73,7 @@ async def _clock(call: Call) -> Json:
 
 async def _advance(call: Call) -> Json:
     duration: Any = call.body
-    try:
-        await call.broker.clock.advance(**duration)
-    except (OverflowError, ValueError) as error:
-        raise BadRequest(str(error)) from error
+    await call.broker.clock.advance(**duration)
     return await _clock(call)
 
 
@@ -91,10 +88,7 @@ async def _resume(call: Call) -> Json:
 
 
 async def _speed(call: Call) -> Json:
-    try:
-        call.broker.clock.speed = call.body["speed"]
-    except ValueError as error:
-        raise BadRequest(str(error)) from error
+    call.broker.clock.speed = call.body["speed"]
     return await _clock(call)
 
 
@@ -123,7 +117,7 @@ ROUTES = (
     Route(
         "POST",
         "/topics",
-        "Make a topic, if it is not there.",
+        "Make a topic, if it is not there. 422 if it is there and is another.",
         _create_topic,
         {
             "name": Field("string", "its name", is_required=True),

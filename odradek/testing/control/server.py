@@ -16,6 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
+from odradek.broker.config.definitions import InvalidConfig
 from odradek.broker.line_limit import LineLimit
 from odradek.broker.logging import log
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -23,6 +24,8 @@ from odradek.testing.control import openapi
 from odradek.testing.control.fields import BadRequest, Json, check
 from odradek.testing.control.route import Call, Held, Missing, Route
 from odradek.testing.control.routes import ROUTES
+from odradek.testing.in_process import NotRunning
+from odradek.testing.misuse import is_of_the_kit
 from odradek.timing.system_clock import SystemClock
 
 if TYPE_CHECKING:
@@ -33,6 +36,8 @@ if TYPE_CHECKING:
     from odradek.testing.faults.vocabulary import Words
     from odradek.testing.threaded import Broker
 
+# Escaped, or in UTF-8.
+_MAY_BE_HALVES = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")
 _MOST_BYTES = 64 * 1024 * 1024
 _IDLE_S = 60.0
 _UNAUTHORIZED = 401
@@ -103,11 +108,17 @@ class ControlServer:
             return 400, {"error": str(error)}
         except Missing as error:
             return 404, {"error": str(error)}
+        except NotRunning:
+            return 409, {"error": "the broker is not running: POST /broker/start starts it"}
         except (AssertionError, OSError, RuntimeError) as error:
             return 409, {"error": str(error)}
         except KafkaError as error:
             return 404 if error.code in _NOT_FOUND else 422, {"error": error.reason, "code": ErrorCode(error.code).name}
-        except Exception as error:  # noqa: BLE001  a fault of ours: told to the client as such, and to the log in full
+        except InvalidConfig as error:
+            return 400, {"error": str(error)}
+        except Exception as error:  # noqa: BLE001  a fault of ours, unless the kit has refused it: told to the client as such, and to the log in full
+            if isinstance(error, TypeError | ValueError) and is_of_the_kit(error):
+                return 400, {"error": str(error)}
             log.error("a control request failed", error, route=f"{method} {target}")
             return 500, {"error": f"{type(error).__name__}: the broker's log says more"}
 
@@ -161,6 +172,10 @@ def _query(route: Route, query: str) -> dict[str, str]:
 def _body(route: Route, body: bytes) -> Json:
     try:
         fields: Any = json.loads(body or b"{}")
+        if _MAY_BE_HALVES.search(body):
+            json.dumps(fields, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise BadRequest("the body has half of a surrogate pair, which is no character") from error
     except (ValueError, RecursionError) as error:
         raise BadRequest(f"the body is not JSON: {error}") from error
     if fields is None:

@@ -68,7 +68,7 @@ class Faults:
         """Those that have not been removed, in the order in which they are asked."""
         return tuple(self._rules)
 
-    def add(self, *wrong: Never, **words: Unpack[Words]) -> Fault:
+    def add(self, /, *wrong: Never, **words: Unpack[Words]) -> Fault:
         """Add a rule: see ``vocabulary``. Raises BadRule, and TypeError for what is not given by name."""
         ensure_by_name("faults.add", 'faults.add(api="Produce", error="NOT_ENOUGH_REPLICAS")', wrong)
         return self.add_checked(checked(words))

@@ -66,7 +66,7 @@ class ThreadedFaults:
         """What has fired, in order."""
         return list(self._faults.fired)
 
-    def add(self, *wrong: Never, **words: Unpack[Words]) -> ThreadedFault:
+    def add(self, /, *wrong: Never, **words: Unpack[Words]) -> ThreadedFault:
         """Add a rule: see ``vocabulary``. Raises BadRule."""
         return ThreadedFault(self._thread, _run(self._thread, lambda: self._faults.add(*wrong, **words)))
 

@@ -51,6 +51,12 @@ async def test_a_topic_is_made_with_its_configs(control, broker):
     assert [topic["name"] for topic in (await control.done("GET", "/topics"))["topics"]] == ["orders", "prices"]
 
 
+async def test_a_topic_that_is_there_as_asked_for_is_no_refusal(control):
+    same = {"name": "orders", "partitions": 2, "configs": {"retention.ms": 604800000, "cleanup.policy": "delete"}}
+    for asked in ({"name": "orders"}, same):
+        assert len((await control.done("POST", "/topics", asked))["partitions"]) == 2
+
+
 async def test_groups_are_waited_for_and_looked_at(control, broker):
     await broker.produce("orders", ["an order"])
     async with AIOKafkaConsumer(
@@ -143,7 +149,7 @@ async def test_a_broker_is_killed_and_comes_back_where_it_was(control, broker):
     await broker.produce("orders", ["an order"])
     assert (await control.done("POST", "/broker/kill"))["is_running"] is False
     status, answer = await control("GET", "/topics")
-    assert (status, answer["error"]) == (409, "the broker is not running")
+    assert (status, answer["error"]) == (409, "the broker is not running: POST /broker/start starts it")
     assert await control.done("POST", "/broker/start") == {"bootstrap_servers": address, "is_running": True}
     assert [record.text for record in await broker.records("orders")] == ["an order"]
     await control.done("POST", "/broker/stop")
@@ -168,6 +174,10 @@ async def test_the_log_is_told(control, broker):
         ("POST", "/topics", {"partitions": 1}, 400, "must have 'name'"),
         ("POST", "/topics", {"name": 7}, 400, "of type string"),
         ("POST", "/topics", {"name": "a/b"}, 422, "a/b"),
+        ("POST", "/topics", {"name": "orders", "partitions": 3}, 422, "it has 2 partitions, not 3"),
+        ("POST", "/topics", {"name": "orders", "configs": {"retention.ms": 5}}, 422, "its retention.ms is 604800000, not 5"),
+        ("POST", "/topics", {"name": "orders", "configs": {"retention": 5}}, 422, "its retention is None, not 5"),
+        ("POST", "/topics", {"name": "__consumer_offsets"}, 400, "a topic of the broker's own"),
         ("GET", "/topics/missing/records", None, 404, "topics: orders"),
         ("GET", "/topics/orders/records?isolation_level=none", None, 400, "read_committed"),
         ("POST", "/topics/orders/records", {"records": [{"vlue": 1}]}, 400, "'vlue'"),
@@ -175,6 +185,10 @@ async def test_the_log_is_told(control, broker):
         ("POST", "/wait", {"state": "Stable"}, 400, "group, transactional_id, topic"),
         ("POST", "/clock/advance", {"days": -1}, 400, "time does not go back"),
         ("POST", "/clock/speed", {"speed": 0}, 400, "above 0"),
+        ("POST", "/clock/speed", {"speed": 1e308}, 400, "up to 1,000,000,000"),
+        ("POST", "/clock/advance", {"days": 1e308}, 400, "no duration"),
+        ("POST", "/wait", {"topic": "orders", "within": 1e308}, 400, "within is from 0 to 86400 seconds"),
+        ("POST", "/wait", {"group": "g", "state": "stable"}, 400, "Stable"),
         ("POST", "/faults", {"api": "Prodce"}, 400, "Prodce"),
         ("GET", "/groups/billing", None, 404, "billing"),
         ("POST", "/snapshots/9/restore", None, 404, "snapshots: none"),
