@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from odradek.pipeline.errors import NoRecords, PipelineError, Unreachable, root_cause
+from odradek.pipeline.places import check_report_file, check_warehouse
 from odradek.properties import parse_properties
 
 if TYPE_CHECKING:
@@ -77,6 +78,10 @@ class _Spark:
     master: str | None
     conf: dict[str, str]
     verbose: bool
+
+    def check(self, warehouse: str, *, is_made: bool) -> None:
+        """Raise PipelineError if the job cannot use the warehouse, or it is not there and not ``is_made`` by the job."""
+        check_warehouse(warehouse, master=self.master, config=self.conf, is_made=is_made)
 
 
 class _Progress:
@@ -206,6 +211,7 @@ def ingest(spark: _Spark, once: bool, every: float | None, **where: Any) -> int:
     """Read new records of the coordinators' topics into the warehouse."""
     with _plainly(verbose=spark.verbose):
         options = _options(once=once, every=every, **where)
+        spark.check(options.warehouse, is_made=True)
         return _repeat(spark, [_ingest_job(options)], every)
 
 
@@ -214,6 +220,7 @@ def ingest(spark: _Spark, once: bool, every: float | None, **where: Any) -> int:
 def tables(spark: _Spark, warehouse: str) -> int:
     """Build tables from the warehouse's records: groups' generations and members, commits, lag, transactions."""
     with _plainly(verbose=spark.verbose):
+        spark.check(warehouse, is_made=False)
         return _repeat(spark, [_tables_job(warehouse)], None)
 
 
@@ -224,7 +231,9 @@ def tables(spark: _Spark, warehouse: str) -> int:
 def findings(spark: _Spark, **what: Any) -> int:
     """Look for trouble in the tables, print the grave findings, and send all findings to a topic if one is named."""
     with _plainly(verbose=spark.verbose):
-        return _repeat(spark, [_findings_job(**what), _print_findings(what["warehouse"])], None)
+        jobs = [_findings_job(**what), _print_findings(what["warehouse"])]
+        spark.check(what["warehouse"], is_made=False)
+        return _repeat(spark, jobs, None)
 
 
 @pipeline.command()
@@ -233,19 +242,24 @@ def findings(spark: _Spark, **what: Any) -> int:
 def report(spark: _Spark, warehouse: str, out: str) -> int:
     """Write the warehouse's content as one page of HTML that needs no network."""
     with _plainly(verbose=spark.verbose):
+        spark.check(warehouse, is_made=False)
         return _repeat(spark, [_report_job(warehouse, out)], None)
 
 
 @pipeline.command()
 @_reads_a_cluster
 @_finds
+@click.option("--report", metavar="FILE", help="Write the report to this file as well, each time.")
 @_uses_spark
-def run(spark: _Spark, once: bool, every: float | None, **what: Any) -> int:
-    """Run all steps: ingest new records, update the tables, look for findings in them."""
+def run(spark: _Spark, once: bool, every: float | None, report: str | None, **what: Any) -> int:
+    """Run all steps: ingest new records, update the tables, look for findings in them, and write the report if it is named."""
     with _plainly(verbose=spark.verbose):
         options = _options(once=once, every=every, **what)
         del what["starting_offsets"]
         jobs = [_ingest_job(options), _tables_job(options.warehouse), _findings_job(**what)]
+        if report is not None:
+            jobs.append(_report_job(options.warehouse, report, "--report"))
+        spark.check(options.warehouse, is_made=True)
         return _repeat(spark, jobs, every)
 
 
@@ -321,7 +335,9 @@ def _print_findings(warehouse: str) -> Job:
     return work
 
 
-def _report_job(warehouse: str, out: str) -> Job:
+def _report_job(warehouse: str, out: str, option: str = "--out") -> Job:
+    check_report_file(out, option)
+
     def work(session: "SparkSession", progress: _Progress) -> None:
         from odradek.pipeline.report import write_report
 

@@ -31,6 +31,8 @@ CONNECTOR = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
 _CONNECTOR_CLASS = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
 _ROCKS_DB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _OLDEST_JAVA = 17
+# In the current directory of the JVM; no config of Spark's says another place.
+_ARTIFACTS = "artifacts"
 _INSTALL_JAVA = "on Debian or Ubuntu: sudo apt-get install -y --no-install-recommends default-jre-headless"
 _TIMEOUT_S = 30
 # spark-submit runs this code as its program, and names its JVM's port in this variable.
@@ -62,6 +64,7 @@ def spark_session(
         "spark.ui.showConsoleProgress": "false",
     }
     builder = SparkSession.builder.appName(app_name)
+    has_artifacts = Path(_ARTIFACTS).exists()
     is_first = SparkContext._gateway is None and _GATEWAY not in os.environ  # noqa: SLF001  # nothing else says whether a JVM runs
     if is_first:
         settings |= {"spark.jars.packages": CONNECTOR, "spark.ui.enabled": "false"} | _at_home(master, config or {})
@@ -77,6 +80,8 @@ def spark_session(
         raise PipelineError(
             f"Spark did not start with master {master or 'of its own choice'}: {root_cause(failure)}"
         ) from failure
+    if is_first and not has_artifacts:
+        _remove_artifacts_at_exit(spark)
     if is_first and not verbose:
         spark.sparkContext.setLogLevel("OFF")
     _require_connector(spark)
@@ -94,6 +99,12 @@ def configured(spark: SparkSession, configs: Mapping[str, str]) -> Iterator[None
     finally:
         for key, value in before.items():
             spark.conf.set(key, value)
+
+
+def _remove_artifacts_at_exit(spark: SparkSession) -> None:
+    """Have the JVM remove the directory in which Spark 4 keeps a session's artifacts, once it is empty: Spark leaves it there."""
+    jvm: Any = spark.sparkContext._jvm  # noqa: SLF001  # how PySpark itself talks to it
+    jvm.java.io.File(_ARTIFACTS).deleteOnExit()
 
 
 def _at_home(master: str | None, config: Mapping[str, str]) -> dict[str, str]:

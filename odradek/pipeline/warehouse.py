@@ -6,10 +6,10 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from odradek.pipeline.directory import Directory, reason_of
-from odradek.pipeline.errors import NoRecords, PipelineError
+from odradek.pipeline.errors import PipelineError
+from odradek.pipeline.places import CLUSTER_FILE, no_warehouse
 from odradek.pipeline.schema import CHECKPOINTS_DIR, RAW_DIR
 
-_CLUSTER_FILE = "_cluster.json"
 _PROBE_FILE = "_writable"
 
 
@@ -29,7 +29,7 @@ class Warehouse:
             checkpoint = f"{CHECKPOINTS_DIR}/{job}"
             is_resumable = self._directory.exists(checkpoint) or not self._directory.exists(RAW_DIR)
             if known is None:
-                self._directory.write_text(_CLUSTER_FILE, json.dumps({"cluster_id": cluster_id}) + "\n")
+                self._directory.write_text(CLUSTER_FILE, json.dumps({"cluster_id": cluster_id}) + "\n")
         except Py4JJavaError as failure:
             reason = f"the warehouse {self.path} cannot be written to: {reason_of(failure)}"
             raise PipelineError(f"{reason}. Give the user that runs this the right to, or another --warehouse") from failure
@@ -47,16 +47,16 @@ class Warehouse:
         """The id of the cluster whose records it holds. Raises NoRecords before the first ingest."""
         known = self.known_cluster()
         if known is None:
-            raise NoRecords(f"there is no warehouse at {self.path}: odradek pipeline ingest makes it; or correct --warehouse")
+            raise no_warehouse(self.path)
         return known
 
     def known_cluster(self) -> str | None:
         """The id of the cluster whose records it holds; None before the first ingest."""
-        if not self._directory.exists(_CLUSTER_FILE):
+        if not self._directory.exists(CLUSTER_FILE):
             return None
-        text = self._directory.read_text(_CLUSTER_FILE)
+        text = self._directory.read_text(CLUSTER_FILE)
         try:
             return str(json.loads(text)["cluster_id"])
         except (ValueError, KeyError, TypeError) as failure:
-            reason = f"{self.path}/{_CLUSTER_FILE} does not say which cluster the warehouse is of"
+            reason = f"{self.path}/{CLUSTER_FILE} does not say which cluster the warehouse is of"
             raise PipelineError(f"{reason}: restore it, or begin with another --warehouse") from failure

@@ -29,15 +29,18 @@ def test_what_a_run_finds_is_on_the_topic_once_on_the_terminal_and_in_the_report
         life.join_and_leave("restless", "orders")
     cluster = ("--bootstrap-server", life.broker.address, "--findings-topic", "found")
     looking = ("--warehouse", warehouse, "--threshold", "storm_rebalances=4", "--threshold", "window_s=86400")
-    ran = job("run", *cluster, *looking)
-    assert ran.stderr.splitlines()[-1] == "findings: 1 high, 0 medium, 1 low; 1 message sent to found"
+    page = tmp_path / "report.html"
+    ran = job("run", *cluster, *looking, "--report", str(page))
+    assert ran.stderr.splitlines()[-1].startswith(f"report: {page}, ")
+    assert "findings: 1 high, 0 medium, 1 low; 1 message sent to found" in ran.stderr.splitlines()
+    assert "Rebalance storm</b> restless" in page.read_text(encoding="utf-8")
+    page.unlink()
     again = job("findings", *cluster, *looking)
     assert again.stderr.splitlines()[-1] == "findings: 1 high, 0 medium, 1 low; 0 messages sent to found"
     [line] = again.stdout.splitlines()
     assert line.startswith("high    rebalance_storm       restless ")
     assert '"rebalances":4' in line
     assert len(Kafka(life.broker.address).records("found")) == 1
-    page = tmp_path / "report.html"
     assert job("report", "--warehouse", warehouse, "--out", str(page)).stderr.splitlines()[-1].startswith(f"report: {page}, ")
     assert "Rebalance storm</b> restless" in page.read_text(encoding="utf-8")
 

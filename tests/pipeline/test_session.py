@@ -1,6 +1,8 @@
 """What does not fit together is told in one line, before any work is done."""
 
 import re
+import subprocess
+import sys
 
 import pyspark
 import pytest
@@ -9,6 +11,8 @@ from pyspark import SparkContext
 from odradek.pipeline import session
 from odradek.pipeline.errors import PipelineError
 from odradek.pipeline.session import CONNECTOR, spark_session
+from tests.broker_process import command_environment
+from tests.campaigns.kafka_tools.kafka_broker import until
 
 
 @pytest.fixture
@@ -38,6 +42,14 @@ def test_where_java_is_too_old_the_line_says_how_old(no_jvm, monkeypatch, tmp_pa
     java.chmod(0o755)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     assert "java is Java 11: install it" in refusal()
+
+
+def test_a_session_leaves_nothing_in_the_current_directory(tmp_path):
+    program = "from odradek.pipeline.session import spark_session; spark_session('local[1]').range(1).collect()"
+    command = [sys.executable, "-c", program]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, timeout=300, env=command_environment())
+    # The JVM ends a moment after the program that started it.
+    until(lambda: not (tmp_path / "artifacts").exists(), 30)
 
 
 def test_a_spark_of_another_version_than_pyspark_is_refused(spark, monkeypatch):

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from odradek.pipeline.errors import PipelineError
 from odradek.pipeline.findings import read_findings
 from odradek.pipeline.findings.rows import Read
+from odradek.pipeline.places import check_report_file
 from odradek.pipeline.report import data, figures
 from odradek.pipeline.report.page import Page
 from odradek.pipeline.tables import read_table
@@ -27,8 +28,7 @@ __all__ = ["compose", "write_report"]
 def write_report(spark: SparkSession, warehouse: str, out: str, on_progress: Callable[[str], None] = lambda _: None) -> int:
     """Write the report of a warehouse to the file ``out``, and return its size in bytes. Raises PipelineError."""
     path = Path(out)
-    if not path.absolute().parent.is_dir():
-        raise PipelineError(f"there is no directory {path.absolute().parent} for the report: make it, or give another --out")
+    check_report_file(out)
     read = cache(lambda name: read_table(spark, warehouse, name))
     cluster_id = Warehouse(spark, warehouse).require_records()
     html = compose(read, read_findings(spark, warehouse), cluster_id, on_progress)

@@ -1,0 +1,58 @@
+"""Checks of a warehouse's directory and a report's file before Spark starts, which takes half a minute.
+
+A warehouse may be on any file system that Spark knows. Only one that is surely on this machine's disk is looked at here; Spark
+itself refuses the others.
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from odradek.pipeline.errors import NoRecords, PipelineError
+
+CLUSTER_FILE = "_cluster.json"
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?://)?")
+_DEFAULT_FILE_SYSTEM = re.compile(r"fs\.default(FS|\.name)$")
+# They may name another default file system; the last one says that Spark runs already.
+_ELSEWHERE = ("HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_CONF_DIR", "SPARK_HOME", "PYSPARK_GATEWAY_PORT")
+
+
+def no_warehouse(path: object) -> NoRecords:
+    """The error where there is no warehouse."""
+    return NoRecords(f"there is no warehouse at {path}: odradek pipeline ingest makes it; or correct --warehouse")
+
+
+def check_warehouse(warehouse: str, *, master: str | None, config: Mapping[str, str], is_made: bool) -> None:
+    """Raise PipelineError if the job cannot use the warehouse; where it is not ``is_made`` by the job, it must be there."""
+    path = _on_this_disk(warehouse, master, config)
+    if path is None:
+        return
+    if path.exists() and not path.is_dir():
+        raise PipelineError(f"the warehouse {path} is no directory: give another --warehouse")
+    if not is_made and not (path / CLUSTER_FILE).exists():
+        raise no_warehouse(path)
+    nearest = next(each for each in (path, *path.parents) if each.exists())
+    if is_made and not (nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)):
+        reason = f"the warehouse {path} cannot be written to: {nearest} refuses it"
+        raise PipelineError(f"{reason}. Give the user that runs this the right to, or another --warehouse")
+
+
+def check_report_file(out: str, option: str = "--out") -> None:
+    """Raise PipelineError if no report can be written there. ``option`` is the one that names the file."""
+    path = Path(out).absolute()
+    if not path.parent.is_dir():
+        raise PipelineError(f"there is no directory {path.parent} for the report: make it, or give another {option}")
+    if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+        reason = "it is a directory" if path.is_dir() else "Permission denied"
+        raise PipelineError(f"the report cannot be written to {out}: {reason}. Give another {option}")
+
+
+def _on_this_disk(warehouse: str, master: str | None, config: Mapping[str, str]) -> Path | None:
+    """The warehouse's path, absolute; None if it may be on another file system."""
+    scheme = _SCHEME.match(warehouse)
+    if scheme is not None:
+        return Path(warehouse[scheme.end() :]) if scheme[1].lower() == "file" else None
+    is_elsewhere = any(map(_DEFAULT_FILE_SYSTEM.search, config)) or any(map(os.environ.get, _ELSEWHERE))
+    return None if is_elsewhere or not (master or "local").startswith("local") else Path(warehouse).absolute()
