@@ -4,13 +4,16 @@ import re
 import subprocess
 import sys
 import tomllib
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
 from odradek.broker.config.broker_config import load
 from odradek.broker.config.table import BROKER_CONFIGS
 from odradek.broker.handlers import SERVED
+from odradek.testing import Broker
 from tests.broker_process import REPOSITORY
 from tests.project.documents import DOCS, README, code_blocks, table
 from tests.spark.session import fetching_alone
@@ -56,6 +59,24 @@ def test_the_api_table_is_what_the_broker_serves():
         for key, api in SERVED.items()
     }
     assert told == served
+
+
+def test_no_api_that_is_served_is_told_to_be_left_out():
+    rows = table(DOCS / "differences.md", "answer", "case", "Kafka", "odradek", "why")
+    told = [row for row in rows if row["why"] == "an API that is not served"]
+    keys = {int(key) for row in told for key in re.findall(r"\b\d+\b", row["Kafka"])}
+    names = [row["answer"].strip("`").partition(" ")[0] for row in told]
+    assert keys
+    assert keys.isdisjoint(map(int, SERVED))
+    assert [api.name for api in SERVED if any(fnmatchcase(api.name, name) for name in names if name != "API_VERSIONS")] == []
+
+
+def test_the_number_of_configs_is_told():
+    with Broker() as broker:
+        client = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+        [described] = client.describe_configs([ConfigResource(ResourceType.BROKER, "1")]).values()
+        count = len(described.result(10))
+    assert f", {count} of Kafka's 340, and" in (DOCS / "differences.md").read_text(encoding="utf-8")
 
 
 def test_every_default_that_differs_from_kafkas_is_in_the_differences():
