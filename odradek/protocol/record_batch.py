@@ -259,6 +259,11 @@ def validate(header: BatchHeader, buffer: Buffer, position: int = 0) -> None:
         raise KafkaError(ErrorCode.INVALID_RECORD, f"compression {header.compression} is none that exists")
 
 
+def understates_max_timestamp(header: BatchHeader) -> bool:
+    """Whether the header has no max timestamp, or one below its base timestamp: the records may tell a later one."""
+    return header.max_timestamp < header.base_timestamp or header.max_timestamp < 0
+
+
 def stamped_head(batch_length: int, base_offset: int, leader_epoch: int) -> bytes:
     """The first bytes of the batch as they are in the log.
 

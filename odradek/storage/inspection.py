@@ -24,6 +24,7 @@ from odradek.protocol.record_batch import (
     Buffer,
     batch_crc,
     sealed,
+    understates_max_timestamp,
 )
 from odradek.protocol.record_bounds import most_decompressed_bytes
 from odradek.protocol.record_walk import RecordWalk
@@ -73,11 +74,6 @@ def inspect(records: Buffer, header: BatchHeader, config: LogConfig, now_ms: int
         return _inspected(records, header, config, now_ms, _SHORT_BYTES, None)
     except TooMuchData:
         raise LongInspection(records, header, config, now_ms) from None
-
-
-def understates_max_timestamp(header: BatchHeader) -> bool:
-    """Whether the header has no max timestamp, or one below its base timestamp: the records may tell a later one."""
-    return header.max_timestamp < header.base_timestamp or header.max_timestamp < 0
 
 
 def _inspected(

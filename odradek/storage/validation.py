@@ -22,10 +22,11 @@ from odradek.protocol.record_batch import (
     BatchHeader,
     Buffer,
     read_header,
+    understates_max_timestamp,
     validate,
 )
 from odradek.protocol.record_bounds import ensure_bounds
-from odradek.storage.inspection import inspect, understates_max_timestamp
+from odradek.storage.inspection import inspect
 from odradek.storage.log_settings import LogSettings
 
 _LENGTH: Final = Struct(">8xi")
