@@ -17,11 +17,11 @@ from odradek.testing.disk import MemoryDisk
 from odradek.testing.image import Image
 from odradek.testing.in_process import InProcessBroker, NotRunning
 from odradek.testing.linked import LinkedFileSystem
-from odradek.testing.misuse import checked_count, checked_name, checked_topics, config_texts, ensure_by_name, ensure_known
+from odradek.testing.misuse import checked_count, checked_name, config_texts, ensure_by_name, ensure_known
 from odradek.testing.severed import SeverableFileSystem
 from odradek.testing.steered_clock import SteeredClock
 from odradek.testing.timeline.live import LiveTimeline
-from odradek.testing.topics import create_topics
+from odradek.testing.topics import checked_topics, create_topics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

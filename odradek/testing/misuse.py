@@ -8,13 +8,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from odradek.broker.config.definitions import InvalidConfig
 from odradek.protocol.errors import KafkaError
-
-if TYPE_CHECKING:
-    from odradek.testing.topics import NewTopic
 
 __tracebackhide__ = True
 
@@ -53,30 +50,6 @@ def checked_name(kind: str, name: object) -> str:
     if not isinstance(name, str):
         raise TypeError(f"a {kind} is named by a text, not by {name!r}")
     return name
-
-
-def checked_topics(topics: object) -> dict[str, int | NewTopic | None]:
-    """The ``topics`` of a broker. Raises TypeError."""
-    if topics is None:
-        return {}
-    if not isinstance(topics, Mapping):
-        names = list(topics) if isinstance(topics, list | tuple | set) else [topics]
-        instead = {str(name): 1 for name in names}
-        raise TypeError(f"topics is a dict of names and numbers of partitions: topics={instead!r}, not {topics!r}")
-    return {checked_name("topic", name): checked_topic(name, new) for name, new in topics.items()}
-
-
-def checked_topic(name: str, new: object) -> int | NewTopic | None:
-    """What a topic is to be made of. Raises TypeError."""
-    from odradek.testing.topics import NewTopic
-
-    partitions = new.partitions if isinstance(new, NewTopic) else new
-    if partitions is not None and (isinstance(partitions, bool) or not isinstance(partitions, int)):
-        raise TypeError(f"topic {name!r} has a number of partitions, None or NewTopic(partitions, configs), not {partitions!r}")
-    if isinstance(new, NewTopic):
-        config_texts(new.configs)
-        return new
-    return partitions
 
 
 def config_texts(configs: object) -> dict[str, str]:

@@ -178,7 +178,8 @@ def _new_broker(config: pytest.Config, topics: dict[str, int | NewTopic | None],
 
 def _marked(node: pytest.Item) -> tuple[dict[str, int | NewTopic | None], dict[str, object]]:
     """(topics, configs) of a test's marks; the nearest one decides."""
-    from odradek.testing.misuse import checked_topics, config_texts
+    from odradek.testing.misuse import config_texts
+    from odradek.testing.topics import checked_topics
 
     topics: dict[str, int | NewTopic | None] = {}
     configs: dict[str, object] = {}

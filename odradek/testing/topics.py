@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.broker.config.dynamic import ResourceType
@@ -9,11 +10,9 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from odradek.protocol.message_types.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
-from odradek.testing.misuse import checked_topics, config_texts
+from odradek.testing.misuse import checked_name, config_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from odradek.protocol.message_types.create_topics import CreateTopicsResponse
     from odradek.testing.in_process import InProcessBroker
 
@@ -29,6 +28,28 @@ class NewTopic(NamedTuple):
 
     partitions: int | None = None
     configs: Mapping[str, object] = {}
+
+
+def checked_topics(topics: object) -> dict[str, int | NewTopic | None]:
+    """The ``topics`` of a broker. Raises TypeError."""
+    if topics is None:
+        return {}
+    if not isinstance(topics, Mapping):
+        names = list(topics) if isinstance(topics, list | tuple | set) else [topics]
+        instead = {str(name): 1 for name in names}
+        raise TypeError(f"topics is a dict of names and numbers of partitions: topics={instead!r}, not {topics!r}")
+    return {checked_name("topic", name): _checked(name, new) for name, new in topics.items()}
+
+
+def _checked(name: str, new: object) -> int | NewTopic | None:
+    """What a topic is to be made of. Raises TypeError."""
+    partitions = new.partitions if isinstance(new, NewTopic) else new
+    if partitions is not None and (isinstance(partitions, bool) or not isinstance(partitions, int)):
+        raise TypeError(f"topic {name!r} has a number of partitions, None or NewTopic(partitions, configs), not {partitions!r}")
+    if isinstance(new, NewTopic):
+        config_texts(new.configs)
+        return new
+    return partitions
 
 
 async def create_topics(

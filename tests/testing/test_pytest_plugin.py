@@ -176,6 +176,49 @@ def test_the_report_of_a_test_that_failed_in_a_worker_has_what_its_broker_holds_
     assert "warning: principal.builder" not in shared
 
 
+MISUSED = """
+import pytest
+
+
+@pytest.mark.kafka(configs={"num.partition": 2})
+def test_a_misspelt_config(kafka):
+    pass
+
+
+@pytest.mark.kafka(topics=["orders"])
+def test_topics_in_a_list(kafka):
+    pass
+
+
+def test_waits_in_vain(kafka):
+    kafka.wait_for(group="g", state="Stable", within=0.05)
+
+
+def test_a_rule_that_cannot_fire(kafka):
+    kafka.faults.add(api="Heartbeat", topic="orders")
+
+
+def test_no_such_topic(kafka):
+    kafka.records("orders")
+"""
+
+
+def test_misuse_is_shown_at_the_line_of_the_test(run_pytest):
+    status, output = run_pytest(MISUSED, "-p", "no:randomly")
+    assert (status, "3 failed, 2 errors" in output) == (1, True), output
+    assert "ValueError: configs: num.partition: there is no such config; did you mean num.partitions?" in output
+    assert "::test_topics_in_a_list: the mark kafka: topics is a dict of names and numbers of partitions" in output
+    _, failures = output.split(" FAILURES ")
+    for line, error in (
+        ('kafka.wait_for(group="g", state="Stable", within=0.05)', "NotReached: waited 0.05 s for group='g'"),
+        ('kafka.faults.add(api="Heartbeat", topic="orders")', "BadRule: topic: 'orders' is not allowed with Heartbeat"),
+        ('kafka.records("orders")', "KafkaError: UNKNOWN_TOPIC_OR_PARTITION: there is no topic 'orders'"),
+    ):
+        assert re.search(rf"{re.escape('>       ' + line)}\nE       \S*{re.escape(error)}", failures), failures
+    assert "odradek/testing" not in failures
+    assert "concurrent/futures" not in failures
+
+
 INTERRUPTED = """
 import os
 import signal
