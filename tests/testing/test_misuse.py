@@ -6,10 +6,11 @@ import pkgutil
 import re
 
 import pytest
+from confluent_kafka.admin import AdminClient
 
 import odradek.testing
 from odradek.protocol.errors import KafkaError
-from odradek.testing import Broker, KafkaContainer, NewTopic, SocketlessBroker
+from odradek.testing import Broker, KafkaContainer, NewTopic, SocketlessBroker, Timeline, replay
 from odradek.testing.certificates import CertificateAuthority
 from odradek.testing.faults.vocabulary import BadRule
 from odradek.testing.steered_clock import SteeredClock
@@ -154,6 +155,29 @@ def test_a_config_that_kafka_does_not_have_ends_the_start(configs, says):
         Broker(configs=configs).__enter__()
     with KafkaContainer(env={"KAFKA_NUM_PARTITION": "3"}) as container:
         assert "num.partition is ignored" in str(container.broker.log[0])
+
+
+def test_a_predicate_that_fails_is_told_in_the_test_and_meets_no_client():
+    with Broker(topics={"t": 1}) as broker:
+        fault = broker.faults.add(predicate=lambda request: request.topic == "t", error="NOT_ENOUGH_REPLICAS")
+        client = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+        assert list(client.list_topics("t", timeout=10).topics) == ["t"]
+        for misuse in (fault.wait, lambda: fault.hits, lambda: fault.fired, lambda: fault.__exit__(None, None, None)):
+            with pytest.raises(BadRule, match=r"predicate: it raised AttributeError.*'topic'.*; a request has .*topics, partit"):
+                misuse()
+        assert [line.event for line in broker.log] == ["the predicate of a rule failed, and the rule fires no more"]
+
+
+@pytest.mark.parametrize(
+    ("timeline", "address", "error", "says"),
+    [
+        ("session.jsonl", "127.0.0.1:9092", TypeError, r"replay takes a timeline, .*Timeline.load\(path\), not 'session.jsonl'"),
+        (Timeline(), "localhost", ValueError, "a broker is at HOST:PORT, not at 'localhost'"),
+    ],
+)
+def test_a_replay_of_what_is_none_is_told(timeline, address, error, says):
+    with pytest.raises(error, match=says):
+        replay(timeline, address)
 
 
 def test_a_list_and_a_truth_are_written_as_kafka_does():

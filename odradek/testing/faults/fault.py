@@ -6,8 +6,9 @@ import asyncio
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
+from odradek.broker.logging import log
 from odradek.testing.asked import Done
-from odradek.testing.faults.vocabulary import ACTIONS, OF_FILES
+from odradek.testing.faults.vocabulary import ACTIONS, OF_FILES, BadRule
 from odradek.testing.misuse import checked_count, checked_within
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 __tracebackhide__ = True
 
+# What a predicate may look at.
+REQUEST_FIELDS: Final = ("api_key", "client_id", "groups", "transactional_ids", "topics", "partitions", "message")
 DEFAULT_WITHIN_S: Final = 10.0
 
 
@@ -55,6 +58,7 @@ class Fault:
         self._fires = asyncio.Event()
         # How many it has meant, whether or not it fired.
         self._meant = 0
+        self._failure: Exception | None = None
         self._random = Random(words.get("seed")) if "probability" in words else None  # noqa: S311  chance, no secret
 
     def __str__(self) -> str:
@@ -66,12 +70,13 @@ class Fault:
         return None if self.action is None else self.words[self.action]
 
     async def wait(self, n: int = 1, *, within: float = DEFAULT_WITHIN_S) -> None:
-        """Return when it has fired ``n`` times. Raises NotFired, an AssertionError, after ``within`` seconds."""
+        """Return when it has fired ``n`` times. Raises NotFired, an AssertionError, after ``within`` seconds; BadRule."""
         checked_count("the number of times", n)
         checked_within(within)
         try:
             async with asyncio.timeout(within):
                 while self.hits < n:
+                    self.ensure_sound()
                     self._fires.clear()
                     await self._fires.wait()
         except TimeoutError:
@@ -110,8 +115,24 @@ class Fault:
             and ("group" not in words or words["group"] in request.groups)
             and ("transactional_id" not in words or words["transactional_id"] in request.transactional_ids)
             and ("topic" not in words or any(self.means(*each) for each in request.partitions))
-            and ("predicate" not in words or words["predicate"](request))
+            and ("predicate" not in words or self._passes(request))
         )
+
+    def _passes(self, request: Request) -> bool:
+        if self._failure is not None:
+            return False
+        try:
+            return bool(self.words["predicate"](request))
+        except Exception as error:  # noqa: BLE001  the test's own: it is told there, and no client pays for it
+            self._failure = error
+            self._fires.set()
+            log.error("the predicate of a rule failed, and the rule fires no more", error, rule=str(self))
+            return False
+
+    def ensure_sound(self) -> None:
+        """Raise BadRule if the rule's predicate has raised an error."""
+        if self._failure is not None:
+            raise BadRule(f"predicate: it raised {self._failure!r}; a request has {', '.join(REQUEST_FIELDS)}") from self._failure
 
     def draws(self) -> bool:
         """Whether it fires at what it means, which has come once more."""
@@ -128,6 +149,8 @@ class Fault:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         self.remove()
+        if error is None:
+            self.ensure_sound()
 
 
 def _shown(value: object) -> str:

@@ -33,11 +33,13 @@ class ThreadedFault:
     @property
     def hits(self) -> int:
         """How often it has fired."""
+        self._fault.ensure_sound()
         return self._fault.hits
 
     @property
     def fired(self) -> list[Fired]:
         """What it has fired at, in order."""
+        self._fault.ensure_sound()
         return list(self._fault.fired)
 
     def wait(self, n: int = 1, *, within: float = DEFAULT_WITHIN_S) -> None:
@@ -53,6 +55,8 @@ class ThreadedFault:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         self.remove()
+        if error is None:
+            self._fault.ensure_sound()
 
 
 class ThreadedFaults:

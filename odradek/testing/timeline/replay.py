@@ -12,6 +12,7 @@ Left out: time. A session that timed out because its client slept does so only i
 
 from __future__ import annotations
 
+import re
 import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -22,13 +23,13 @@ from odradek.testing.timeline.ids import Ids
 from odradek.testing.timeline.likeness import Found, Likeness
 from odradek.testing.timeline.messages import error_codes
 from odradek.testing.timeline.replay_connection import NoAnswer, ReplayConnection
+from odradek.testing.timeline.timeline import Timeline
 from odradek.timing.system_clock import SystemClock
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from odradek.testing.timeline.events import Exchange
-    from odradek.testing.timeline.timeline import Timeline
 
 __tracebackhide__ = True
 
@@ -82,6 +83,10 @@ def replay(timeline: Timeline, bootstrap_servers: str, *, timeout_s: float = 10.
     An answer is waited for ``timeout_s``, and as much longer as it took when it was recorded. Raises OSError where the broker
     cannot be reached, ValueError for a timeline without its records.
     """
+    if not isinstance(timeline, Timeline):
+        raise TypeError(f"replay takes a timeline, broker.timeline or Timeline.load(path), not {timeline!r}")
+    if not re.fullmatch(r"[^,]+:\d+(,.*)?", bootstrap_servers):
+        raise ValueError(f"a broker is at HOST:PORT, not at {bootstrap_servers!r}")
     host, _, port = bootstrap_servers.partition(",")[0].rpartition(":")
     run = _Run((host.strip("[]"), int(port)), timeout_s, timeline.exchanges)
     try:
