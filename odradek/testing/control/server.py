@@ -1,7 +1,8 @@
-"""Serves the control interface by HTTP, in threads of its own: each request is done on the broker's loop, and waited for.
+"""Serves the control interface by HTTP: each request is done on the broker's loop, and its connection's thread waits for it.
 
-A connection may be kept for several requests. Routes that are not open want ``Authorization: Bearer TOKEN``; a request without it
-is one line in the log, of one address no more than a line limit lets pass. With a certificate the interface speaks TLS.
+A connection may be kept for several requests (``connections``). Routes that are not open want ``Authorization: Bearer TOKEN``,
+before anything else is looked at; a request without it is one line in the log, of one address no more than a line limit lets
+pass. With a certificate the interface speaks TLS.
 """
 
 from __future__ import annotations
@@ -9,10 +10,8 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import sys
 import threading
 from hmac import compare_digest
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
@@ -21,6 +20,7 @@ from odradek.broker.line_limit import LineLimit
 from odradek.broker.logging import log
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.testing.control import openapi
+from odradek.testing.control.connections import MOST_BYTES, SMALL_BYTES, Refusal, Server
 from odradek.testing.control.fields import BadRequest, Json, check
 from odradek.testing.control.route import Call, Held, Missing, Route
 from odradek.testing.control.routes import ROUTES
@@ -29,7 +29,6 @@ from odradek.testing.misuse import is_of_the_kit
 from odradek.timing.system_clock import SystemClock
 
 if TYPE_CHECKING:
-    import socket
     import ssl
     from collections.abc import Callable, Iterable, Mapping
 
@@ -38,18 +37,12 @@ if TYPE_CHECKING:
 
 # Escaped, or in UTF-8.
 _MAY_BE_HALVES = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")
-_MOST_BYTES = 64 * 1024 * 1024
-_IDLE_S = 60.0
 _UNAUTHORIZED = 401
 _NOT_FOUND = {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.TRANSACTIONAL_ID_NOT_FOUND}
 
 
-class _Refusal(Exception):
-    """A request that may not be made. Its answer has this status."""
-
-    def __init__(self, status: int, error: str) -> None:
-        super().__init__(error)
-        self.status = status
+# By method and path. All others want the token, forks' too: nobody else learns which there are.
+_OPEN = {("GET", openapi.PATH), *((route.method, route.path) for route in ROUTES if route.is_open)}
 
 
 class ControlServer:
@@ -64,18 +57,13 @@ class ControlServer:
         self._held = Held()
         self._token = token
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._server: _Server | None = None
+        self._server: Server | None = None
         self._thread: threading.Thread | None = None
 
     def start(self, host: str, port: int) -> None:
         """Listen; port 0 is a free one. Called on the broker's loop. Raises OSError."""
         self._loop = asyncio.get_running_loop()
-
-        class Handler(_Handler):
-            answer = staticmethod(self._answer)
-
-        self._server = _Server((host, port), Handler)
-        self._server.context = self._context
+        self._server = Server((host, port), self, self._context)
         self.url = f"{'http' if self._context is None else 'https'}://{host}:{self._server.server_address[1]}"
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), name="control", daemon=True)
         self._thread.start()
@@ -94,15 +82,26 @@ class ControlServer:
             self._thread.join()
         await self._held.close()
 
-    def _answer(self, method: str, target: str, authorization: str, body: bytes, peer: str) -> tuple[int, Json]:
-        """Status and answer. In a thread of the server."""
+    def admit(self, method: str, target: str, authorization: str, peer: str) -> int:
+        """How many bytes the body may have. Raises Refusal without the token, for all but the open routes."""
         try:
-            return 200, self._done(method, urlsplit(target), authorization, body)
-        except _Refusal as refusal:
-            if refusal.status == _UNAUTHORIZED and self._loop is not None:
-                self._loop.call_soon_threadsafe(
-                    self._tell_refused, peer, "its token is wrong" if authorization else "it has no token"
-                )
+            path = urlsplit(target).path
+        except ValueError as error:
+            raise Refusal(400, f"{target!r} is no path: {error}") from error
+        if (method, path) in _OPEN:
+            return SMALL_BYTES
+        if compare_digest(authorization.encode(), f"Bearer {self._token}".encode()):
+            return MOST_BYTES
+        if self._loop is not None:
+            cause = "its token is wrong" if authorization else "it has no token"
+            self._loop.call_soon_threadsafe(self._tell_refused, peer, cause)
+        raise Refusal(_UNAUTHORIZED, "Authorization: Bearer TOKEN is missing or wrong; the token was printed at the start")
+
+    def answer(self, method: str, target: str, body: bytes) -> tuple[int, Json]:
+        """Status and answer of a request that was admitted."""
+        try:
+            return 200, self._done(method, urlsplit(target), body)
+        except Refusal as refusal:
             return refusal.status, {"error": str(refusal)}
         except BadRequest as error:
             return 400, {"error": str(error)}
@@ -122,15 +121,13 @@ class ControlServer:
             log.error("a control request failed", error, route=f"{method} {target}")
             return 500, {"error": f"{type(error).__name__}: the broker's log says more"}
 
-    def _done(self, method: str, url: SplitResult, authorization: str, body: bytes) -> Json:
-        """What the route answers. Raises what ``_answer`` tells."""
+    def _done(self, method: str, url: SplitResult, body: bytes) -> Json:
+        """What the route answers. Raises what ``answer`` tells."""
         assert self._loop is not None  # noqa: S101  it was started
         if (method, url.path) == ("GET", openapi.PATH):
             return openapi.description()
         broker, path = self._addressed(url.path)
         route, named = _route(method, path)
-        if not route.is_open:
-            self._let_in(authorization)
         call = Call(broker, self._held, named, _query(route, url.query), _body(route, body))
         return asyncio.run_coroutine_threadsafe(route.handle(call), self._loop).result()
 
@@ -138,10 +135,6 @@ class ControlServer:
         """The broker that a path is about, and the rest of the path. Raises Missing."""
         found = re.fullmatch(r"/forks/([^/]+)(/.+)", path)
         return (self._broker, path) if found is None else (self._held.fork(found[1]), found[2])
-
-    def _let_in(self, authorization: str) -> None:
-        if not compare_digest(authorization.encode(), f"Bearer {self._token}".encode()):
-            raise _Refusal(_UNAUTHORIZED, "Authorization: Bearer TOKEN is missing or wrong; the token was printed at the start")
 
     def _tell_refused(self, peer: str, cause: str) -> None:
         """On the loop."""
@@ -159,7 +152,7 @@ def _route(method: str, path: str) -> tuple[Route, Mapping[str, str]]:
                 return route, {name: unquote(part) for name, part in found.groupdict().items()}
             allowed.append(route.method)
     if allowed:
-        raise _Refusal(405, f"{path} takes {', '.join(allowed)}, and not {method}")
+        raise Refusal(405, f"{path} takes {', '.join(allowed)}, and not {method}")
     raise Missing(f"there is no {path}; {openapi.PATH} says what there is")
 
 
@@ -186,69 +179,3 @@ def _body(route: Route, body: bytes) -> Json:
     if not route.open_ended:
         check(route.body, fields, f"{route.method} {route.path}")
     return fields
-
-
-class _Server(ThreadingHTTPServer):
-    """Its threads are nobody's to wait for, and a client that goes is no news."""
-
-    daemon_threads = True
-    block_on_close = False
-    context: Callable[[], ssl.SSLContext] | None = None
-
-    def get_request(self) -> tuple[socket.socket, tuple[str, int]]:
-        """A new connection. Its handshake is done in its own thread, with its first bytes."""
-        connection, address = super().get_request()
-        if self.context is not None:
-            connection = self.context().wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
-        return connection, address
-
-    def handle_error(self, request: object, client_address: object) -> None:  # noqa: ARG002  as the standard library has it
-        """The connection is closed."""
-        error = sys.exc_info()[1]
-        if error is not None and not isinstance(error, OSError):
-            log.error("a control connection failed", error)
-
-
-class _Handler(BaseHTTPRequestHandler):
-    """One connection. ``answer`` takes method, target, the header Authorization, the body and the client's address."""
-
-    protocol_version = "HTTP/1.1"
-    server_version = "odradek"
-    sys_version = ""
-    timeout = _IDLE_S
-
-    @staticmethod
-    def answer(method: str, target: str, authorization: str, body: bytes, peer: str) -> tuple[int, Json]:
-        """Set by the server that this is a handler of."""
-        raise NotImplementedError
-
-    def _serve(self) -> None:
-        length = self.headers.get("Content-Length", "0")
-        is_chunked = "Transfer-Encoding" in self.headers
-        if is_chunked or not length.isdecimal() or int(length) > _MOST_BYTES:
-            self.close_connection = True
-            error = f"a body has a Content-Length, of {_MOST_BYTES} at most"
-            self._send(411 if is_chunked else 413, {"error": error})
-            return
-        body = self.rfile.read(int(length))
-        if len(body) < int(length):
-            # The client has gone in the middle.
-            self.close_connection = True
-            return
-        authorization = self.headers.get("Authorization", "")
-        self._send(*self.answer(self.command, self.path, authorization, body, self.client_address[0]))
-
-    do_GET = do_POST = do_DELETE = do_PUT = _serve  # noqa: N815  names of the standard library
-
-    def _send(self, status: int, answer: Json) -> None:
-        body = json.dumps(answer).encode() + b"\n"
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        if status == _UNAUTHORIZED:
-            self.send_header("WWW-Authenticate", "Bearer")
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  as the standard library has it
-        """Requests are not logged."""

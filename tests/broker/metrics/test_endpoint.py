@@ -205,6 +205,14 @@ async def test_a_query_is_passed_over():
     assert (await ask(b"GET /metrics?debug=1 HTTP/1.1\r\n\r\n"))[0] == "200 OK"
 
 
+@pytest.mark.parametrize("length", ["66060288", "9" * 5_000, "x", "-1"], ids=["63 MB", "5,000 digits", "x", "-1"])
+async def test_a_body_that_is_announced_is_not_waited_for(length, capsys):
+    head = f"GET /metrics HTTP/1.1\r\nContent-Length: {length}\r\n\r\n".encode()
+    assert (await ask(head))[0] == "200 OK"
+    assert (await ask(head, token="let me in"))[0] == "401 Unauthorized"
+    assert "Traceback" not in capsys.readouterr().err
+
+
 async def test_head_gets_the_headers_alone():
     status, headers, body = await ask(b"HEAD /metrics HTTP/1.1\r\n\r\n")
     assert (status, body) == ("200 OK", b"")
