@@ -1,7 +1,7 @@
 """Batches of the broker's own records, built and read faster than by ``protocol.records``: no headers, one timestamp for all.
 
-The batches are valid for any reader of Kafka's format. The reader accepts any batch, but returns only the offset, key and value
-of each record.
+The batches are valid for any reader of Kafka's format. The reader accepts any batch, and messages of formats v0 and v1, but
+returns only the offset, key and value of each record.
 
     batch header (protocol.record_batch) | records, compressed together if the header says so
     record: varint length | attributes 0 | timestamp delta 0 | varint offset delta | varint key length | key |
@@ -13,7 +13,8 @@ from typing import Final
 
 from odradek.protocol.compression import DEFAULT_LIMIT_BYTES, NONE, compress, decompress
 from odradek.protocol.errors import MalformedMessage
-from odradek.protocol.record_batch import HEADER_SIZE, NO_PRODUCER_ID, TRANSACTIONAL_MASK, Buffer, assembled
+from odradek.protocol.legacy_records import read_legacy_records
+from odradek.protocol.record_batch import HEADER_SIZE, MAGIC, NO_PRODUCER_ID, TRANSACTIONAL_MASK, Buffer, assembled
 from odradek.protocol.record_batch import read_header as read_batch_header
 from odradek.protocol.varint import read_varint, write_varint
 
@@ -75,6 +76,11 @@ def read_batch(buffer: Buffer, position: int = 0) -> Iterator[tuple[int, bytes |
     Raises MalformedMessage, also in mid-iteration.
     """
     header = read_batch_header(buffer, position)
+    if header.magic != MAGIC:
+        message = memoryview(buffer)[position : position + header.size_bytes]
+        for offset, _, key, value, _ in read_legacy_records(header, message):
+            yield offset, key, value
+        return
     payload = memoryview(buffer)[position + HEADER_SIZE : position + header.size_bytes]
     data = bytes(payload) if header.compression == NONE else decompress(header.compression, payload, DEFAULT_LIMIT_BYTES)
     if not 0 <= header.record_count <= len(data) // _MIN_RECORD_BYTES:

@@ -19,8 +19,17 @@ The produce and fetch paths need no more than this; ``odradek.protocol.records``
 
 The CRC does not cover the fields that the broker writes, so stamping a batch keeps its CRC. A log append time changes it.
 
-Left out: message formats v0 and v1, which no longer travel. Such a message is recognised by its magic, so that it is rejected
-with the right error.
+Logs may also have messages of formats v0 and v1, which no producer may send any more (``odradek.protocol.legacy_records`` reads
+their content). ``read_header`` describes one as a batch of its own, so that all code that goes from header to header knows all
+three formats:
+
+    0   offset      int64     of a compressed message: that of the last message in it
+    8   size        int32     bytes from here on
+    12  crc         uint32    CRC-32 of everything from the magic on
+    16  magic       int8      0 or 1
+    17  attributes  int8      bits 0-2 compression, 3 timestamp type (v1)
+    18  timestamp   int64     v1 only, ms since the epoch
+    ..  key, value  int32 length, -1 for null; then bytes
 """
 
 import struct
@@ -30,6 +39,7 @@ from importlib import import_module
 from importlib.machinery import PathFinder
 from importlib.util import module_from_spec
 from typing import Final, NamedTuple, TypeAlias
+from zlib import crc32
 
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
 
@@ -66,8 +76,10 @@ _CRC_START: Final = 21
 _APPEND_TIME_END: Final = 43
 # Up to this size a copy is faster than a view.
 _COPIED_BYTES: Final = 1024
-# The smallest message of formats v0 and v1, after its offset and length.
+# The smallest message of formats v0 and v1, after its offset and size.
 _MIN_OLD_MESSAGE_BYTES: Final = 14
+# All that a v0 message has at least; a v1 message has its timestamp there, a v0 message its key's and its value's length.
+_OLD_HEADER: Final = struct.Struct(">qiIbBq")
 
 
 def _crc32c() -> Callable[[Buffer, int], int]:
@@ -92,7 +104,11 @@ crc32c: Final = _crc32c()
 
 
 class BatchHeader(NamedTuple):
-    """The 61 bytes before a batch's records. Timestamps are in ms since the epoch; ``batch_length`` is the field on the wire."""
+    """The 61 bytes before a batch's records. Timestamps are in ms since the epoch; ``batch_length`` is the field on the wire.
+
+    A message of format v0 or v1 has no leader epoch and no producer. A compressed one does not tell how many messages it
+    holds, or their first offset: it counts as one record with the last one's offset.
+    """
 
     base_offset: int
     batch_length: int
@@ -161,29 +177,35 @@ _new_tuple: Final = tuple.__new__
 
 
 def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
-    """The header at ``position``, unpacked but not checked; ``validate`` checks it.
+    """The header at ``position``, of a batch or of a message of format v0 or v1, unpacked but not checked.
 
-    Of a v0 or v1 message only ``base_offset``, ``batch_length`` and ``magic`` are meaningful. Raises MalformedMessage if the
-    header is incomplete or the length impossible.
+    ``validate`` and ``ensure_intact`` check it. Raises MalformedMessage if the header is incomplete or the length impossible.
     """
     try:
         fields = _unpack_header(buffer, position)
     except struct.error:
-        return _read_short_header(buffer, position)
-    if fields[1] < HEADER_SIZE - LOG_OVERHEAD and (fields[3] not in (0, 1) or fields[1] < _MIN_OLD_MESSAGE_BYTES):
-        raise MalformedMessage(f"a record batch of length {fields[1]}")
+        return _read_message_header(buffer, position)
+    if fields[3] != MAGIC or fields[1] < HEADER_SIZE - LOG_OVERHEAD:
+        if fields[3] in (0, 1):
+            return _read_message_header(buffer, position)
+        if fields[1] < HEADER_SIZE - LOG_OVERHEAD:
+            raise MalformedMessage(f"a record batch of length {fields[1]}")
     return _new_tuple(BatchHeader, fields)
 
 
-def _read_short_header(buffer: Buffer, position: int) -> BatchHeader:
-    """``read_header`` for fewer than 61 bytes: the head of a v0 or v1 message, if they are one."""
+def _read_message_header(buffer: Buffer, position: int) -> BatchHeader:
+    """The header of a message of format v0 or v1."""
     available = len(buffer) - position
-    if available <= _MAGIC_POSITION or buffer[position + _MAGIC_POSITION] not in (0, 1):
+    if available < _OLD_HEADER.size or buffer[position + _MAGIC_POSITION] not in (0, 1):
         raise MalformedMessage(f"a record batch header of {max(available, 0)} bytes")
-    header = BatchHeader._make(HEADER.unpack(bytes(buffer[position:]).ljust(HEADER_SIZE, b"\0")))
-    if header.batch_length < _MIN_OLD_MESSAGE_BYTES:
-        raise MalformedMessage(f"a message of length {header.batch_length}")
-    return header
+    offset, size, crc, magic, attributes, timestamp = _OLD_HEADER.unpack_from(buffer, position)
+    if size < _MIN_OLD_MESSAGE_BYTES:
+        raise MalformedMessage(f"a message of length {size}")
+    if not magic:
+        attributes &= COMPRESSION_MASK
+        timestamp = -1
+    attributes &= COMPRESSION_MASK | TIMESTAMP_TYPE_MASK
+    return BatchHeader(offset, size, -1, magic, crc, attributes, 0, timestamp, timestamp, NO_PRODUCER_ID, -1, NO_SEQUENCE, 1)
 
 
 def batch_crc(buffer: Buffer, position: int, size: int) -> int:
@@ -222,18 +244,16 @@ def assembled(
 
 
 def ensure_intact(header: BatchHeader, buffer: Buffer, position: int = 0) -> None:
-    """Raise unless the batch is complete and its CRC is right.
-
-    KafkaError: INVALID_RECORD for message formats v0 and v1, CORRUPT_MESSAGE for any other fault.
-    """
-    if header.magic != MAGIC:
-        if header.magic in (0, 1):
-            raise KafkaError(ErrorCode.INVALID_RECORD, f"message format v{header.magic}: only v2 is served")
-        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"magic {header.magic}")
+    """Raise unless a batch, or a message of format v0 or v1, is complete and its CRC is right. KafkaError: CORRUPT_MESSAGE."""
     size = header.batch_length + LOG_OVERHEAD
     if position + size > len(buffer):
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"a batch of {size} bytes in {len(buffer) - position}")
-    crc = batch_crc(buffer, position, size)
+    if header.magic == MAGIC:
+        crc = batch_crc(buffer, position, size)
+    elif header.magic in (0, 1):
+        crc = crc32(memoryview(buffer)[position + _MAGIC_POSITION : position + size])
+    else:
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"magic {header.magic}")
     if crc != header.crc:
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"CRC is {crc:#010x}, the batch says {header.crc:#010x}")
 
@@ -242,9 +262,11 @@ def validate(header: BatchHeader, buffer: Buffer, position: int = 0) -> None:
     """Raise unless the batch is intact and valid for a producer to send, as far as the header shows.
 
     A compacted batch has fewer records than offsets and is invalid here: for a log's own batches use ``ensure_intact``.
-    KafkaError: as ``ensure_intact``, and INVALID_RECORD for contradictory counts, a control batch, a producer id without a
-    sequence, an unknown codec.
+    KafkaError: as ``ensure_intact``, and INVALID_RECORD for message formats v0 and v1, contradictory counts, a control batch, a
+    producer id without a sequence, an unknown codec.
     """
+    if header.magic in (0, 1):
+        raise KafkaError(ErrorCode.INVALID_RECORD, f"message format v{header.magic}: a producer has to send v2")
     ensure_intact(header, buffer, position)
     if header.last_offset_delta + 1 != header.record_count or header.record_count < 1:
         raise KafkaError(

@@ -10,7 +10,7 @@ A record, after decompression of the batch's records (protocol guide, "Record"; 
     header count      varint
     headers           key: varint length, UTF-8; value: as above
 
-Left out: message formats v0 and v1.
+``read_records`` reads messages of formats v0 and v1, too, which ``build_batch`` does not build.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from odradek.protocol.compression import DEFAULT_LIMIT_BYTES, NONE, compress, decompress
 from odradek.protocol.errors import MalformedMessage
+from odradek.protocol.legacy_records import read_legacy_records
 from odradek.protocol.record_batch import (
     CONTROL_MASK,
     CREATE_TIME,
@@ -56,16 +57,19 @@ class Record(NamedTuple):
 
 
 def read_records(buffer: Buffer, position: int = 0, *, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> Iterator[Record]:
-    """The records of the batch at ``position``, one at a time, with absolute offsets and timestamps.
+    """The records of the batch, or of the message of format v0 or v1, at ``position``, with absolute offsets and timestamps.
 
-    The batch is decompressed at once, to at most ``limit_bytes``. The CRC is not checked; ``ensure_intact`` does that. Raises
+    It is decompressed at once, to at most ``limit_bytes``. The CRC is not checked; ``ensure_intact`` does that. Raises
     MalformedMessage, also in mid-iteration: make a list to get either all records or none.
     """
     header = read_header(buffer, position)
-    if header.magic != MAGIC:
-        raise MalformedMessage(f"magic {header.magic}: not a v2 batch")
     if position + header.size_bytes > len(buffer):
         raise MalformedMessage(f"a batch of {header.size_bytes} bytes in {len(buffer) - position}")
+    if header.magic in (0, 1):
+        message = memoryview(buffer)[position : position + header.size_bytes]
+        return (Record(*found[:4]) for found in read_legacy_records(header, message, limit_bytes=limit_bytes))
+    if header.magic != MAGIC:
+        raise MalformedMessage(f"magic {header.magic}: not a record batch")
     if not 0 <= header.base_offset <= _MAX_INT64 - _MAX_INT32:
         raise MalformedMessage(f"base offset {header.base_offset}")
     payload = memoryview(buffer)[position + HEADER_SIZE : position + header.size_bytes]

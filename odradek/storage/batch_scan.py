@@ -1,5 +1,7 @@
 """Walking over the batches that lie one behind the other in a segment file, by their headers.
 
+A message of format v0 or v1 is a batch here (``odradek.protocol.record_batch``).
+
 Reads go in chunks: a chunk holds many headers if batches are small, and large batches are skipped between their headers. Bytes
 that are no batch raise LogCorrupt, and so does an end within a batch: callers pass the end of the last whole write.
 """
@@ -9,7 +11,7 @@ from typing import Final
 
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.record_batch import HEADER_SIZE, MAGIC, BatchHeader, read_header
-from odradek.storage.errors import LogCorrupt
+from odradek.storage.errors import LogCorrupt, unknown_format
 from odradek.storage.filesystem import File
 
 _CHUNK_BYTES: Final = 64 * 1024
@@ -28,7 +30,9 @@ def iter_headers(file: File, position: int, end: int, chunk_bytes: int = _CHUNK_
         except MalformedMessage as error:
             raise LogCorrupt(f"at position {position}: {error.reason}") from error
         size = header.size_bytes
-        if header.magic != MAGIC or position + size > end:
-            raise LogCorrupt(f"at position {position}: magic {header.magic}, {size} bytes, the log ends at {end}")
+        if not 0 <= header.magic <= MAGIC:
+            raise unknown_format(f"at position {position}", header.magic)
+        if position + size > end:
+            raise LogCorrupt(f"at position {position}: a batch of {size} bytes, the log ends at {end}")
         yield position, header
         position += size

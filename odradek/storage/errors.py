@@ -26,6 +26,11 @@ class LogCorrupt(KafkaError):
         return LogCorrupt, (self.reason,)
 
 
+def unknown_format(place: str, magic: int) -> LogCorrupt:
+    """The error for a batch that may be of a later format: it is neither read nor cut off."""
+    return LogCorrupt(f"{place}: a batch of magic {magic}, a format that is not known here; its bytes are left as they are")
+
+
 class UnexpectedAppendOffset(ValueError):
     """A follower's fetch begins below its log end offset, or out of reach of it (Kafka's UnexpectedAppendOffsetException).
 

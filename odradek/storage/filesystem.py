@@ -113,6 +113,14 @@ class FileSystem(Protocol):
         """A file's size in bytes."""
         ...
 
+    def modified_ms(self, path: str) -> int:
+        """When a file was written last, in ms since the epoch; -1 if that is not known."""
+        ...
+
+    def set_modified_ms(self, path: str, modified_ms: int) -> None:
+        """Let a file be one that was written last then; -1 changes nothing."""
+        ...
+
     def lock(self, path: str) -> Lock:
         """Take the lock that is the file at ``path``, created if need be."""
         ...
@@ -311,6 +319,15 @@ class RealFileSystem:
     def size(self, path: str) -> int:
         """A file's size in bytes."""
         return os.stat(path).st_size
+
+    def modified_ms(self, path: str) -> int:
+        """When a file was written last."""
+        return os.stat(path).st_mtime_ns // 1_000_000
+
+    def set_modified_ms(self, path: str, modified_ms: int) -> None:
+        """Change a file's times."""
+        if modified_ms >= 0:
+            os.utime(path, ns=(modified_ms * 1_000_000, modified_ms * 1_000_000))
 
     def lock(self, path: str) -> RealLock:
         """Lock a file against other processes, and against others in this one."""

@@ -7,7 +7,8 @@ from the batches, and segments roll where the leader's do.
 A fetch may cut its last batch, which is ignored. It may also end with batches of a later leader, if the leader has lost its role
 while it answered: only batches up to the leader epoch of the fetch are appended, and the follower fetches the rest again.
 
-A compacted leader has gaps between offsets, and so has its follower.
+A compacted leader has gaps between offsets, and so has its follower. Messages of formats v0 and v1 have no leader epoch: as in
+Kafka, the follower forgets the epochs in front of them.
 
 Left out: gaps of 2^31 offsets and more, which relative offsets in the indexes cannot express.
 """
@@ -15,7 +16,7 @@ Left out: gaps of 2^31 offsets and more, which relative offsets in the indexes c
 from typing import Final
 
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
-from odradek.protocol.record_batch import BatchHeader, Buffer, ensure_intact, iter_batches
+from odradek.protocol.record_batch import MAGIC, BatchHeader, Buffer, ensure_intact, iter_batches
 from odradek.storage.append_info import AppendInfo
 from odradek.storage.control_batches import ensure_readable, record_markers
 from odradek.storage.disk_errors import DiskErrors
@@ -104,12 +105,15 @@ class FollowerAppends:
     def _append_one(self, header: BatchHeader, batch: memoryview, now_ms: int) -> None:
         epoch = header.partition_leader_epoch
         epochs = self._local.leader_epochs
-        if epoch > epochs.latest:
-            # Behind a gap an epoch begins with its first batch, where recovery will find it.
-            try:
+        try:
+            if header.magic < MAGIC:
+                # Behind it the former epochs do not tell how far they reach.
+                epochs.truncate_from_end(0)
+            elif epoch > epochs.latest:
+                # Behind a gap an epoch begins with its first batch, where recovery will find it.
                 epochs.assign(epoch, header.base_offset)
-            except OSError as error:
-                raise self._errors.report(error) from error
+        except OSError as error:
+            raise self._errors.report(error) from error
         self._writer.write((batch,), len(batch), header.last_offset, header.max_timestamp, epochs.latest, now_ms)
         if header.producer_id < 0:
             return

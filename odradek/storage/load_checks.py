@@ -5,7 +5,8 @@ A start that cannot explain what it finds by a kill or a loss of power raises Lo
 
 from collections.abc import Collection, Sequence
 
-from odradek.protocol.record_batch import BatchHeader
+from odradek.protocol.errors import MalformedMessage
+from odradek.protocol.record_batch import HEADER_SIZE, BatchHeader, read_header
 from odradek.storage.errors import LogCorrupt
 from odradek.storage.leader_epochs import LeaderEpochs
 from odradek.storage.load_request import LoadRequest
@@ -53,8 +54,21 @@ def ensure_epochs_begin(request: LoadRequest, segments: Sequence[Segment], epoch
     if not any(segment.size for segment in segments) or not epochs.entries:
         return
     begins = max(request.log_start_offset, segments[0].base_offset)
-    if request.log_start_offset and epochs.entries[0][1] > begins:
+    if request.log_start_offset and epochs.entries[0][1] > begins and not _begins_without_epoch(segments):
         raise EpochsMisfit(f"they begin at offset {epochs.entries[0][1]}, and the log at {begins}")
+
+
+def _begins_without_epoch(segments: Sequence[Segment]) -> bool:
+    """Whether the first message is of format v0 or v1: then no epoch begins where the log does. Raises OSError."""
+    first = next((segment for segment in segments if segment.size), None)
+    if first is None:
+        return False
+    try:
+        return read_header(first.file.pread(HEADER_SIZE, 0)).partition_leader_epoch < 0
+    except MalformedMessage:
+        return False
+    finally:
+        first.release_file()
 
 
 def ensure_epochs_begin_below(end_offset: int, epochs: LeaderEpochs) -> None:
@@ -76,14 +90,15 @@ def ensure_epoch_of(batch: BatchHeader | None, epochs: LeaderEpochs, log_start_o
 def found_start(request: LoadRequest, segments: Sequence[Segment], epochs: LeaderEpochs, next_offset: int) -> int:
     """The log start offset: by the checkpoint file or, if that has none, by the leader epochs; at least the first segment's.
 
-    The epochs of a log that is or was compacted say nothing: they may be those of its batches, of which the first may be gone.
+    The epochs of a log that is or was compacted say nothing: they may be those of its batches, of which the first may be gone. So
+    do those of a log that begins with messages of format v0 or v1, which have none.
     """
     first = segments[0].base_offset if segments else 0
     is_compacted = request.config.is_compacted or request.cleaned_offset is not None
     if request.log_start_offset or request.is_metadata or is_compacted or not epochs.entries:
         return max(request.log_start_offset, first)
     begins = epochs.entries[0][1]
-    if not first < begins <= next_offset:
+    if not first < begins <= next_offset or _begins_without_epoch(segments):
         return first
     request.warn("log start offset not recorded, taking it from the leader epochs", directory=request.directory, offset=begins)
     return begins

@@ -295,7 +295,7 @@ class Log:
         They keep their offsets, which begin at the log end offset or behind a gap, and their leader epochs; those of an epoch
         above ``leader_epoch``, the fetch's, are skipped. All batches are checked before the first is written; a disk error may
         leave some of them appended. ValueError: UnexpectedAppendOffset, OffsetsOutOfOrder. KafkaError: CORRUPT_MESSAGE,
-        INVALID_RECORD (message formats v0 and v1), KAFKA_STORAGE_ERROR.
+        KAFKA_STORAGE_ERROR.
         """
         # A broker that leads all its partitions has no use for it.
         from odradek.storage.follower_appends import FollowerAppends

@@ -10,7 +10,8 @@ from typing import Final, NamedTuple, NoReturn
 
 from odradek.protocol.compression import DEFAULT_LIMIT_BYTES, TooMuchData, decompressed_view
 from odradek.protocol.errors import MalformedMessage
-from odradek.protocol.record_batch import HEADER_SIZE, BatchHeader
+from odradek.protocol.legacy_records import read_legacy_records
+from odradek.protocol.record_batch import HEADER_SIZE, MAGIC, BatchHeader
 from odradek.protocol.record_walk import RecordWalk
 from odradek.storage.batch_scan import iter_headers
 from odradek.storage.segment import Segment
@@ -20,6 +21,8 @@ _SHORT_RECORDS: Final = 1_000
 _SHORT_BYTES: Final = 1024 * 1024
 _MOST_OPENED: Final = 8
 _RECORDS_AT_ONCE: Final = 2_000
+# A message in a wrapper of format v0 or v1: offset, size, CRC, magic, attributes, two lengths.
+_LEAST_MESSAGE_BYTES: Final = 26
 
 
 class TimestampOffset(NamedTuple):
@@ -31,11 +34,17 @@ class TimestampOffset(NamedTuple):
 
 
 def first_at_or_after(segments: Iterable[Segment], timestamp: int, start_offset: int) -> TimestampOffset | None:
-    """The first record from ``start_offset`` on that is not older than ``timestamp``. Raises LongLookup, LogCorrupt, OSError."""
+    """The first record from ``start_offset`` on that is not older than ``timestamp``. Raises LongLookup, LogCorrupt, OSError.
+
+    A segment without timestamps, as one of messages in format v0, has its file's time: if that is not older, nothing is found, as
+    in Kafka.
+    """
     opened = 0
     for segment in segments:
-        if segment.learn_max_timestamp() < timestamp:
+        if segment.largest_timestamp() < timestamp:
             continue
+        if segment.max_timestamp < 0:
+            return None
         near = segment.time_index.offset_before(timestamp)
         position = segment.offset_index.position_before(max(near, start_offset))
         for place, header in iter_headers(segment.file, position, segment.size):
@@ -57,7 +66,7 @@ def first_with_max_timestamp(segments: Iterable[Segment]) -> TimestampOffset | N
     position = youngest.offset_index.position_before(youngest.offset_of_max_timestamp)
     for place, header in iter_headers(youngest.file, position, youngest.size):
         if header.max_timestamp == timestamp:
-            found = _find_record(youngest, place, header, timestamp, header.base_offset)
+            found = _find_record(youngest, place, header, timestamp, 0)
             if found is not None:
                 return found
     return None
@@ -105,6 +114,8 @@ def _find_in(
     batch: bytes, header: BatchHeader, timestamp: int, start_offset: int, most_bytes: int, pause: Callable[[], None] | None
 ) -> TimestampOffset | None:
     """Raises MalformedMessage."""
+    if header.magic != MAGIC:
+        return _find_in_message(batch, header, timestamp, start_offset, most_bytes, pause)
     data = decompressed_view(header.compression, memoryview(batch)[HEADER_SIZE:], most_bytes)
     pause = pause or _takes_long
     walk = RecordWalk(header, data, latest=timestamp - 1, first_offset_delta=start_offset - header.base_offset, pause=pause)
@@ -116,6 +127,21 @@ def _find_in(
         return None
     _, found_timestamp, _, offset_delta = walk.refused[0]
     return TimestampOffset(found_timestamp, header.base_offset + offset_delta, header.partition_leader_epoch)
+
+
+def _find_in_message(
+    message: bytes, header: BatchHeader, timestamp: int, start_offset: int, most_bytes: int, pause: Callable[[], None] | None
+) -> TimestampOffset | None:
+    """``_find_in`` for a message of format v0 or v1."""
+    if header.compression and pause is None:
+        # It does not tell how many it holds.
+        most_bytes = min(most_bytes, _SHORT_RECORDS * _LEAST_MESSAGE_BYTES)
+    for number, record in enumerate(read_legacy_records(header, message, limit_bytes=most_bytes), start=1):
+        if record.timestamp >= timestamp and record.offset >= start_offset:
+            return TimestampOffset(record.timestamp, record.offset, header.partition_leader_epoch)
+        if pause is not None and number % _RECORDS_AT_ONCE == 0:
+            pause()
+    return None
 
 
 def _takes_long() -> NoReturn:

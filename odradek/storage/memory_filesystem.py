@@ -137,6 +137,13 @@ class MemoryFileSystem:
         """A file's size in bytes."""
         return self.open(path).size()
 
+    def modified_ms(self, path: str) -> int:  # noqa: ARG002 - there is no clock
+        """Not known."""
+        return -1
+
+    def set_modified_ms(self, path: str, modified_ms: int) -> None:
+        """Nothing to set."""
+
     def lock(self, path: str) -> MemoryLock:
         """Take a lock that the object, not the process, knows of."""
         if path in self._locks:

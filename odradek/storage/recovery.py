@@ -1,25 +1,28 @@
 """Recovery of a segment after an unclean stop: everything past the recovery point is read and checked.
 
-Batches are checked by length, offset and CRC; the indexes and leader epochs are rebuilt on the way. The first bad batch is one
-of three things:
+Batches are checked by length, offset and CRC; the indexes and leader epochs are rebuilt on the way. A message of format v0 or v1
+is a batch here. The first bad batch is one of three things:
 
 - a torn tail: an append that was under way. Nothing valid lies behind it, and it was never acknowledged.
 - unsynced data after a power loss: the file ends too early, or one of its blocks was never written and reads as zeros, while
   later blocks and later segments may be there. Records that were acknowledged without a sync are lost with it.
-- damage: a batch that is whole and wrong, with a valid batch behind it, in this segment or a later one; or anything wrong in
-  front of the recovery point. Cutting would lose valid records, so the log stays as it is, and LogCorrupt is raised.
+- damage: a batch that is whole and wrong, with a valid batch behind it, in this segment or a later one; a batch with a valid CRC
+  and an offset that does not fit; a magic that is not known; or anything wrong in front of the recovery point. Cutting would
+  lose valid records, so the log stays as it is, and LogCorrupt is raised.
 
 In the first two cases the log is cut there, with a warning that gives the number of bytes. Kafka cuts in all three, and fetches
 the lost records from another replica, which a single broker does not have.
 """
 
+import re
 from collections.abc import Iterator
 from struct import Struct
 from typing import Protocol
 
+from odradek.protocol.compression import NONE
 from odradek.protocol.errors import KafkaError, MalformedMessage
 from odradek.protocol.record_batch import HEADER_SIZE, LOG_OVERHEAD, MAGIC, BatchHeader, ensure_intact, read_header
-from odradek.storage.errors import LogCorrupt
+from odradek.storage.errors import LogCorrupt, unknown_format
 from odradek.storage.filesystem import File
 from odradek.storage.leader_epochs import LeaderEpochs
 from odradek.storage.log_config import LogConfig
@@ -27,7 +30,9 @@ from odradek.storage.segment import MAX_RELATIVE_OFFSET, Segment
 from odradek.storage.segment_check import first_timestamp_misfit, last_entries_misfit
 
 _CHUNK_BYTES = 1024 * 1024
-_MAGIC_POSITION = 16
+# Offset, size, CRC and magic of a message; and the smallest message, of format v0.
+_UP_TO_MAGIC_BYTES = 17
+_LEAST_BYTES = LOG_OVERHEAD + 14
 _OFFSET_AND_LENGTH = Struct(">qi")
 _LENGTH_POSITION = 8
 # What a disk writes as a whole; and how many zeros in front of its end are not a batch's own: no header has so many on end, and
@@ -46,13 +51,14 @@ class Warn(Protocol):
 
 
 class _BadBatch(Exception):
-    """At ``position`` there is no sound batch that begins with ``offset``."""
+    """At ``position`` there is no sound batch that begins with ``offset``; if ``is_intact``, one with a valid CRC."""
 
-    def __init__(self, position: int, offset: int, reason: str) -> None:
+    def __init__(self, position: int, offset: int, reason: str, *, is_intact: bool = False) -> None:
         super().__init__(reason)
         self.position = position
         self.offset = offset
         self.reason = reason
+        self.is_intact = is_intact
 
 
 def recover_segment(
@@ -122,7 +128,7 @@ def _resume_point(segment: Segment, recovery_point: int, warn: Warn) -> tuple[in
 def _checked_batches(
     segment: Segment, position: int, next_offset: int, recovery_point: int, *, may_have_gaps: bool
 ) -> Iterator[tuple[int, BatchHeader]]:
-    """(position, header) of each batch to the segment's end; raises _BadBatch at the first that is wrong.
+    """(position, header) of each batch to the segment's end; raises _BadBatch at the first that is wrong, LogCorrupt.
 
     Compaction leaves gaps between offsets.
     """
@@ -135,38 +141,51 @@ def _checked_batches(
             header = read_header(chunk, position - chunk_start)
         except MalformedMessage as error:
             raise _BadBatch(position, next_offset, error.reason) from error
+        if not 0 <= header.magic <= MAGIC:
+            raise unknown_format(f"{segment.path}, position {position}, offset {next_offset}", header.magic)
         size = header.size_bytes
         if position + size > end:
             raise _BadBatch(position, next_offset, f"a record batch of {size} bytes in {end - position}")
-        base_offset = header.base_offset
-        if base_offset < next_offset or (base_offset > next_offset and not may_have_gaps) or header.last_offset_delta < 0:
-            raise _BadBatch(position, next_offset, f"a record batch from offset {base_offset}")
-        if header.last_offset - segment.base_offset > MAX_RELATIVE_OFFSET:
-            raise _BadBatch(position, next_offset, f"offset {header.last_offset} is out of the segment's range")
-        if header.next_offset > recovery_point:
+        misfit = _offset_misfit(header, next_offset, segment, may_have_gaps=may_have_gaps)
+        if misfit or header.next_offset > recovery_point:
             if position + size > chunk_start + len(chunk):
                 chunk, chunk_start = file.pread(min(max(size, _CHUNK_BYTES), end - position), position), position
             try:
                 ensure_intact(header, chunk, position - chunk_start)
             except KafkaError as error:
-                raise _BadBatch(position, next_offset, error.reason) from error
+                raise _BadBatch(position, next_offset, misfit or error.reason) from error
+        if misfit:
+            raise _BadBatch(position, next_offset, misfit, is_intact=True)
         yield position, header
         position += size
         next_offset = header.next_offset
+
+
+def _offset_misfit(header: BatchHeader, next_offset: int, segment: Segment, *, may_have_gaps: bool) -> str:
+    """Why a batch cannot be the next one; else empty."""
+    base_offset = header.base_offset
+    may_begin_later = may_have_gaps or _is_wrapper(header)
+    if base_offset < next_offset or (base_offset > next_offset and not may_begin_later) or header.last_offset_delta < 0:
+        return f"a record batch from offset {base_offset}"
+    if header.last_offset - segment.base_offset > MAX_RELATIVE_OFFSET:
+        return f"offset {header.last_offset} is out of the segment's range"
+    return ""
 
 
 def _may_be_cut(file: File, bad: _BadBatch, end: int, *, is_last: bool) -> bool:
     """Whether ``bad`` is a torn tail or what a loss of power has left, and no damage."""
     if _is_unwritten(file, bad, end):
         return True
-    return (is_last or _is_cut(file, bad, end)) and not _is_followed(file, bad, end)
+    return not bad.is_intact and (is_last or _is_cut(file, bad, end)) and not _is_followed(file, bad, end)
 
 
 def _is_cut(file: File, bad: _BadBatch, end: int) -> bool:
     """Whether the file ends within ``bad``; a batch that is whole but for its length does not count."""
     batch = bytearray(file.pread(end - bad.position, bad.position))
-    if len(batch) < HEADER_SIZE:
-        return True
+    try:
+        read_header(batch)
+    except MalformedMessage:
+        return len(batch) < HEADER_SIZE
     if _next_offset_if_cut(file, bad, end) is None:
         return False
     batch[_LENGTH_POSITION : _LENGTH_POSITION + 4] = (len(batch) - LOG_OVERHEAD).to_bytes(4, "big")
@@ -178,7 +197,10 @@ def _is_cut(file: File, bad: _BadBatch, end: int) -> bool:
 
 
 def _is_unwritten(file: File, bad: _BadBatch, end: int) -> bool:
-    """Whether a part of ``bad`` lies in a block that was not written: zeros up to the end of a sector, or of the file."""
+    """Whether a part of ``bad`` lies in a block that was not written: zeros up to the end of a sector, or of the file.
+
+    With a valid CRC that can only be its beginning, which no CRC covers.
+    """
     start = bad.position
     try:
         size = max(read_header(file.pread(HEADER_SIZE, start)).size_bytes, 1)
@@ -192,7 +214,8 @@ def _is_unwritten(file: File, bad: _BadBatch, end: int) -> bool:
     for boundary in boundaries:
         first = len(data[:boundary].rstrip(b"\0"))
         zeros = boundary - first
-        if first + start < batch_end and (zeros >= _TELLING_ZEROS or (not first and zeros >= _TELLING_FIRST_ZEROS)):
+        is_telling = zeros >= _TELLING_ZEROS and not bad.is_intact
+        if first + start < batch_end and (is_telling or (not first and zeros >= _TELLING_FIRST_ZEROS)):
             return True
     return False
 
@@ -204,19 +227,26 @@ def _is_followed(file: File, bad: _BadBatch, end: int) -> bool:
     whole, so the offset that would follow it is known, and only a batch with just that one counts.
     """
     exactly = _next_offset_if_cut(file, bad, end)
+    first = bad.offset + 1 if exactly is None else exactly
+    last = bad.offset + MAX_RELATIVE_OFFSET
+    looks_like_one = _pattern(first, last)
     start = bad.position + 1
-    while start + HEADER_SIZE <= end:
-        window = file.pread(min(_CHUNK_BYTES + HEADER_SIZE, end - start), start)
-        at = window.find(MAGIC, _MAGIC_POSITION)
-        while at != -1:
-            candidate = at - _MAGIC_POSITION
-            base_offset, batch_length = _OFFSET_AND_LENGTH.unpack_from(window, candidate)
-            is_later = base_offset == exactly if exactly else bad.offset < base_offset <= bad.offset + MAX_RELATIVE_OFFSET
-            if is_later and _is_whole(file, start + candidate, batch_length + LOG_OVERHEAD, end):
+    while start + _LEAST_BYTES <= end:
+        window = file.pread(min(_CHUNK_BYTES + _UP_TO_MAGIC_BYTES, end - start), start)
+        for found in looks_like_one.finditer(window):
+            base_offset, batch_length = _OFFSET_AND_LENGTH.unpack_from(window, found.start())
+            size = batch_length + LOG_OVERHEAD
+            if first <= base_offset <= last and _is_whole(file, start + found.start(), size, end, exactly):
                 return True
-            at = window.find(MAGIC, at + 1)
         start += _CHUNK_BYTES
     return False
+
+
+def _pattern(first_offset: int, last_offset: int) -> "re.Pattern[bytes]":
+    """Where a batch with an offset in this range, less than 2^32 wide, may begin, in any format."""
+    prefixes = {re.escape((offset >> 32).to_bytes(4, "big")) for offset in (first_offset, last_offset)}
+    # The offset's lower half, the length, which is neither 0 nor negative, the CRC or the leader epoch, and the magic.
+    return re.compile(b"(?s)(?=(?:" + b"|".join(prefixes) + rb").{4}(?!\0{4})[\0-\x7f].{7}[\0-\2])")
 
 
 def _next_offset_if_cut(file: File, bad: _BadBatch, end: int) -> int | None:
@@ -225,16 +255,24 @@ def _next_offset_if_cut(file: File, bad: _BadBatch, end: int) -> int | None:
         header = read_header(file.pread(HEADER_SIZE, bad.position))
     except MalformedMessage:
         return None
-    is_cut = header.magic == MAGIC and bad.position + header.size_bytes > end
-    return header.next_offset if is_cut and header.base_offset == bad.offset else None
+    if bad.position + header.size_bytes <= end:
+        return None
+    return header.next_offset if header.base_offset == bad.offset or _is_wrapper(header) else None
 
 
-def _is_whole(file: File, position: int, size: int, end: int) -> bool:
-    if size < HEADER_SIZE or position + size > end:
+def _is_whole(file: File, position: int, size: int, end: int, base_offset: int | None) -> bool:
+    """Whether there is a valid batch, with just this ``base_offset`` if it tells one."""
+    if size < _LEAST_BYTES or position + size > end:
         return False
     batch = file.pread(size, position)
     try:
-        ensure_intact(read_header(batch), batch)
+        header = read_header(batch)
+        ensure_intact(header, batch)
     except (KafkaError, MalformedMessage):
         return False
-    return True
+    return base_offset in (None, header.base_offset) or _is_wrapper(header)
+
+
+def _is_wrapper(header: BatchHeader) -> bool:
+    """Whether it is a compressed message of format v0 or v1: where that begins is not known before it is opened."""
+    return header.magic != MAGIC and header.compression != NONE

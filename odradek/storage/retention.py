@@ -10,8 +10,8 @@ Segments are removed from the oldest on, up to the first that stays. A segment w
 active segment is removed only if it has records: a new one takes its place. If the policy is neither delete nor compact, only
 DeleteRecords removes segments.
 
-Records without a timestamp count as written when the next segment was created or, after a restart, opened; an active segment
-without timestamps is not removed by age. Kafka takes the file's modification time.
+A segment whose records have no timestamps is as old as the last write to its file. A file system in memory does not know that:
+there the records count as written when the next segment was created or opened, and the active segment is not removed by age.
 """
 
 from odradek.storage.log_config import LogConfig
@@ -46,7 +46,7 @@ def count_deletable(
 
 def _is_older(segments: LogSegments, number: int, than_ms: int) -> bool:
     """Whether the newest record of a segment is from before ``than_ms``."""
-    timestamp = segments[number].learn_max_timestamp()
+    timestamp = segments[number].largest_timestamp()
     if timestamp >= 0:
         return timestamp < than_ms
     return number + 1 < len(segments) and segments[number + 1].created_ms < than_ms

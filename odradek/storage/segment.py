@@ -15,7 +15,7 @@ from struct import Struct
 from typing import Final
 from zlib import crc32
 
-from odradek.protocol.record_batch import HEADER_SIZE, Buffer
+from odradek.protocol.record_batch import HEADER_SIZE, MAGIC, Buffer
 from odradek.storage.batch_scan import iter_headers
 from odradek.storage.errors import LogCorrupt
 from odradek.storage.filesystem import File, FileSystem
@@ -28,8 +28,8 @@ from odradek.storage.unsynced_index import UnsyncedIndex
 MAX_RELATIVE_OFFSET: Final = 2**31 - 1
 _NOT_READ: Final = -2
 _SMALL_CHUNK_BYTES: Final = 4096 + HEADER_SIZE
-# Base offset, batch length, last offset delta: what it takes to find an offset.
-_PLACE: Final = Struct(">qi11xi")
+# Base offset, batch length, magic, last offset delta: what it takes to find an offset.
+_PLACE: Final = Struct(">qi4xb6xi")
 
 
 def segment_path(directory: str, base_offset: int, suffix: str) -> str:
@@ -214,10 +214,12 @@ class Segment:
                 chunk = file.pread(min(_SMALL_CHUNK_BYTES, end - position), position)
                 limit = chunk_start + len(chunk) - HEADER_SIZE
                 if position > limit:
-                    break
-            base_offset, batch_length, last_offset_delta = _PLACE.unpack_from(chunk, position - chunk_start)
+                    return self._find_in_rest(position, offset)
+            base_offset, batch_length, magic, last_offset_delta = _PLACE.unpack_from(chunk, position - chunk_start)
             size = batch_length + 12
-            if size < HEADER_SIZE or position + size > end:
+            if 0 <= magic < MAGIC or size < HEADER_SIZE:
+                return self._find_in_rest(position, offset)
+            if position + size > end:
                 break
             if base_offset + last_offset_delta >= offset:
                 return position, size
@@ -226,12 +228,27 @@ class Segment:
             raise LogCorrupt(f"{self.path}: no record batch at position {position}")
         return None
 
+    def _find_in_rest(self, position: int, offset: int) -> tuple[int, int] | None:
+        """``find_from`` for all formats, from a message of format v0 or v1 on."""
+        try:
+            for place, header in iter_headers(self.file, position, self.size, _SMALL_CHUNK_BYTES):
+                if header.last_offset >= offset:
+                    return place, header.size_bytes
+        except LogCorrupt as error:
+            raise LogCorrupt(f"{self.path}, {error.reason}") from error
+        return None
+
     def learn_max_timestamp(self) -> int:
         """The largest timestamp, read from the time index if need be; -1 if no record has one."""
         if not self._knows_timestamps:
             self.max_timestamp, self.offset_of_max_timestamp = self.time_index.last()
             self._knows_timestamps = True
         return self.max_timestamp
+
+    def largest_timestamp(self) -> int:
+        """``learn_max_timestamp`` or, if no record has one, the time of the last write; -1 if not known. Raises OSError."""
+        timestamp = self.learn_max_timestamp()
+        return timestamp if timestamp >= 0 else self._file_system.modified_ms(self.path)
 
     def learn_first_timestamp(self) -> int:
         """The largest timestamp of the first batch, which is read if need be; -1 if there is none."""

@@ -301,6 +301,13 @@ class MemoryDisk:
         """Part of FileSystem."""
         return self.open(path).size()
 
+    def modified_ms(self, path: str) -> int:  # noqa: ARG002 - there is no clock
+        """Not known."""
+        return -1
+
+    def set_modified_ms(self, path: str, modified_ms: int) -> None:
+        """Nothing to set."""
+
     def lock(self, path: str) -> _Lock:
         """Part of FileSystem."""
         if path in self._locks:

@@ -176,6 +176,14 @@ class LinkedFileSystem:
         """Part of FileSystem."""
         return self._file_system.size(path)
 
+    def modified_ms(self, path: str) -> int:
+        """Part of FileSystem."""
+        return self._file_system.modified_ms(path)
+
+    def set_modified_ms(self, path: str, modified_ms: int) -> None:
+        """Part of FileSystem."""
+        self._file_system.set_modified_ms(path, modified_ms)
+
     def lock(self, path: str) -> Lock:
         """Part of FileSystem."""
         return self._file_system.lock(path)

@@ -173,3 +173,13 @@ class SeverableFileSystem:
         """Part of FileSystem."""
         self.check()
         return self._file_system.size(path)
+
+    def modified_ms(self, path: str) -> int:
+        """Part of FileSystem."""
+        self.check()
+        return self._file_system.modified_ms(path)
+
+    def set_modified_ms(self, path: str, modified_ms: int) -> None:
+        """Part of FileSystem."""
+        self.check()
+        self._file_system.set_modified_ms(path, modified_ms)

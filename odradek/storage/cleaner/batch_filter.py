@@ -8,24 +8,29 @@ as its header alone, where it tells the last sequence number of a producer that 
 A tombstone's time, and a marker's, ends ``delete.retention.ms`` after the first clean that found it (KIP-534). That moment, in
 ms, stands in the batch's base timestamp, with bit 6 of the attributes set; the records' timestamp deltas refer to it. Where the
 moment or a delta does not fit into 64 bits, the batch gets none, and its tombstones stay.
+
+Messages of formats v0 and v1 keep their format. They have no place for that moment: their tombstones go by the age of their
+segment. Where such a message has to stay without its records, an empty batch takes its place.
 """
 
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from odradek.protocol.compression import compress
+from odradek.protocol.legacy_records import build_legacy_message, read_legacy_records
 from odradek.protocol.record_batch import (
     COMPRESSION_MASK,
     HEADER,
     HEADER_SIZE,
     LOG_APPEND_TIME,
     LOG_OVERHEAD,
+    MAGIC,
     BatchHeader,
     sealed,
 )
 from odradek.protocol.varint import read_varint, write_varint
 from odradek.storage.cleaner.offset_map import OffsetMap
-from odradek.storage.cleaner.record_spans import RecordSpan, payload, spans
+from odradek.storage.cleaner.record_spans import RecordSpan, legacy_spans, payload, spans
 from odradek.storage.cleaner.transactions import CleanedTransactions
 from odradek.storage.transaction_index import AbortedTransaction
 
@@ -52,6 +57,7 @@ class BatchFilter:
         "_now_ms",
         "_offsets",
         "_transactions",
+        "drops_legacy_tombstones",
         "kept_records",
         "keyless_records",
         "read_records",
@@ -73,6 +79,8 @@ class BatchFilter:
         self._last_records = last_records
         # Where the segments end that become one. A batch that ends there stays, so that the one tells how far it reaches.
         self.upper_offset = -1
+        # Whether the time of tombstones in formats v0 and v1 is over in the present segment.
+        self.drops_legacy_tombstones = False
         self._now_ms = now_ms
         self._horizon_ms = now_ms + delete_retention_ms
         self.read_records = 0
@@ -81,6 +89,8 @@ class BatchFilter:
 
     def apply(self, header: BatchHeader, batch: memoryview) -> bytes | None:
         """None if ``batch`` stays as it is, else what takes its place, which may be GONE. Raises MalformedMessage."""
+        if header.magic != MAGIC:
+            return self._filter_legacy_records(header, batch)
         self.read_records += header.record_count
         if header.attributes & DELETE_HORIZON_MASK:
             is_over, needs_horizon = header.base_timestamp <= self._now_ms, False
@@ -108,9 +118,34 @@ class BatchFilter:
     def _filter_records(self, header: BatchHeader, batch: memoryview, *, is_over: bool, needs_horizon: bool) -> bytes | None:
         data = payload(header, batch)
         found = spans(header, data)
+        kept, has_tombstones = self._kept(header.base_offset, found, is_over=is_over)
+        if not kept:
+            return self._emptied(header)
+        self.kept_records += len(kept)
+        rebuilt = _with_horizon(header, data, kept, self._horizon_ms) if has_tombstones and needs_horizon else None
+        if rebuilt is not None or len(kept) == len(found):
+            return rebuilt
+        return _rebuilt(header, data, kept)
+
+    def _filter_legacy_records(self, header: BatchHeader, batch: memoryview) -> bytes | None:
+        records = list(read_legacy_records(header, batch))
+        self.read_records += len(records)
+        found, _ = self._kept(header.base_offset, legacy_spans(header, records), is_over=self.drops_legacy_tombstones)
+        if not found:
+            return self._emptied(header)
+        self.kept_records += len(found)
+        # A wrapper may have been written with messages of the other format (KAFKA-4298): it is mended.
+        if len(found) == len(records) and all(record.magic == header.magic for record in records):
+            return None
+        offsets = {header.base_offset + span.offset_delta for span in found}
+        kept = [record for record in records if record.offset in offsets]
+        append_time_ms = header.max_timestamp if header.timestamp_type == LOG_APPEND_TIME else None
+        return build_legacy_message(header.magic, kept, compression=header.compression, append_time_ms=append_time_ms)
+
+    def _kept(self, base_offset: int, found: list[RecordSpan], *, is_over: bool) -> tuple[list[RecordSpan], bool]:
+        """The records that stay, and whether there are tombstones among them, whose time is over if ``is_over``."""
         kept: list[RecordSpan] = []
         has_tombstones = False
-        base_offset = header.base_offset
         last_of = self._offsets.get
         latest_offset = self._offsets.latest_offset
         for span in found:
@@ -125,13 +160,7 @@ class BatchFilter:
             if not has_value:
                 has_tombstones = True
             kept.append(span)
-        if not kept:
-            return self._emptied(header)
-        self.kept_records += len(kept)
-        rebuilt = _with_horizon(header, data, kept, self._horizon_ms) if has_tombstones and needs_horizon else None
-        if rebuilt is not None or len(kept) == len(found):
-            return rebuilt
-        return _rebuilt(header, data, kept)
+        return kept, has_tombstones
 
     def _emptied(self, header: BatchHeader) -> bytes | None:
         if self._is_last_of_producer(header):
@@ -156,6 +185,7 @@ def _empty(header: BatchHeader) -> bytes:
     """The batch without its records, and without the horizon that they may have had."""
     return _finished(
         header._replace(
+            magic=MAGIC,
             attributes=header.attributes & ~(COMPRESSION_MASK | DELETE_HORIZON_MASK),
             base_timestamp=_NO_TIMESTAMP,
             record_count=0,

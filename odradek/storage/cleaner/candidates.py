@@ -116,7 +116,7 @@ def _uncleanable_from(log: Log, dirty: Iterable[Segment], now_ms: int) -> int:
     limit = log.segments.active.base_offset
     lag_ms = log.config.min_compaction_lag_ms
     if lag_ms > 0:
-        young = (segment.base_offset for segment in dirty if segment.learn_max_timestamp() > now_ms - lag_ms)
+        young = (segment.base_offset for segment in dirty if segment.largest_timestamp() > now_ms - lag_ms)
         limit = next(young, limit)
     unstable = log.first_unstable_offset
     return limit if unstable is None else min(limit, unstable)

@@ -7,18 +7,19 @@ of segments becomes one, which is swapped in before the next is begun (odradek.s
 A clean runs in any thread or process; it reads files that the loop does not write any more, with handles of its own. ``pace`` is
 called every few hundred records with the bytes read and written since: it may wait, and raise CleaningAborted.
 
-Left out: message formats v0 and v1, and splitting segments that Kafka of before 2.0 let overflow.
+Left out: splitting segments that Kafka of before 2.0 let overflow.
 """
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from odradek.protocol.errors import KafkaError, MalformedMessage
+from odradek.protocol.legacy_records import read_legacy_records
 from odradek.protocol.record_batch import MAGIC, BatchHeader, Buffer, ensure_intact, iter_batches, read_header
 from odradek.storage.cleaner.batch_filter import GONE, BatchFilter
 from odradek.storage.cleaner.offset_map import OffsetMap
 from odradek.storage.cleaner.plan import CleanPlan, Source, grouped
-from odradek.storage.cleaner.record_spans import payload, spans
+from odradek.storage.cleaner.record_spans import legacy_spans, payload, spans
 from odradek.storage.cleaner.segment_writer import CleanedSegment, SegmentWriter
 from odradek.storage.cleaner.transactions import CleanedTransactions
 from odradek.storage.errors import LogCorrupt
@@ -74,6 +75,8 @@ class _Clean:
         self._cost = 0
         self._unpaced_bytes = 0
         self._stats = CleanStats()
+        # Tombstones in formats v0 and v1 stay in segments that were written after this, in ms since the epoch.
+        self._legacy_horizon_ms: int | None = None
         # The place of the last read, for error messages.
         self._place = plan.directory
 
@@ -97,6 +100,7 @@ class _Clean:
             # Without its marker a transaction may yet be ended otherwise.
             self._sync(plan.unsynced_later)
         self._file_system.sync_dir(plan.directory)
+        self._legacy_horizon_ms = self._find_legacy_horizon()
         stats.end_offset = offsets.latest_offset + 1
         stats.map_utilization = offsets.utilization
         batches = BatchFilter(
@@ -113,6 +117,11 @@ class _Clean:
         stats.read_records = batches.read_records
         stats.kept_records = batches.kept_records
         stats.keyless_records = batches.keyless_records
+
+    def _find_legacy_horizon(self) -> int | None:
+        """``delete.retention.ms`` before the last write to the last clean segment; None if there is none."""
+        clean = [source for source in self._plan.sources if source.base_offset < self._plan.first_dirty_offset]
+        return self._file_system.modified_ms(clean[-1].path) - self._plan.config.delete_retention_ms if clean else None
 
     def _aborted_transactions(self) -> list[AbortedTransaction]:
         """The aborted transactions with records in the part to clean, wherever their markers are."""
@@ -155,7 +164,10 @@ class _Clean:
             return True
         if transactions.is_aborted(header):
             return True
-        records = spans(header, payload(header, batch))
+        if header.magic == MAGIC:
+            records = spans(header, payload(header, batch))
+        else:
+            records = legacy_spans(header, read_legacy_records(header, batch))
         return offsets.put_all(header.base_offset, records, self._plan.first_dirty_offset)
 
     def _clean_group(self, group: list[Source], batches: BatchFilter) -> CleanedSegment | None:
@@ -167,14 +179,18 @@ class _Clean:
             # Nothing may be left behind in a directory that has meanwhile become another log's.
             self._pace(0)
             is_unchanged = len(group) == 1
+            modified_ms = -1
             for source in group:
+                modified_ms = self._file_system.modified_ms(source.path)
+                horizon_ms = self._legacy_horizon_ms
+                batches.drops_legacy_tombstones = horizon_ms is not None and modified_ms <= horizon_ms
                 for chunk, found in self._chunks(source, 0):
                     is_unchanged &= self._clean_chunk(chunk, found, batches, writer)
             if is_unchanged:
                 batches.take_kept_aborts()
                 writer.discard()
                 return None
-            cleaned = writer.finish(batches.take_kept_aborts())
+            cleaned = writer.finish(batches.take_kept_aborts(), modified_ms)
             self._stats.written_bytes += writer.size
         except BaseException:
             writer.discard()
@@ -203,7 +219,8 @@ class _Clean:
             run_start = run_end = end
             if result is not GONE:
                 buffers.append(result)
-                written.append((len(result), header.last_offset, _indexed_timestamp(read_header(result))))
+                rewritten = read_header(result)
+                written.append((len(result), rewritten.last_offset, _indexed_timestamp(rewritten)))
         if run_end > run_start:
             buffers.append(chunk[run_start:run_end])
         if buffers:
@@ -237,7 +254,7 @@ class _Clean:
     def _size_of_first(self, chunk: bytes, available: int) -> int:
         """The size of a batch that is larger than a buffer. Raises MalformedMessage."""
         header = read_header(chunk)
-        if header.magic != MAGIC or not len(chunk) < header.size_bytes <= available:
+        if not 0 <= header.magic <= MAGIC or not len(chunk) < header.size_bytes <= available:
             raise MalformedMessage(f"magic {header.magic}, {header.size_bytes} bytes, the segment has {available}")
         return header.size_bytes
 

@@ -1,12 +1,15 @@
 """The records of a batch as spans of its bytes: what compaction asks of each, and where it begins and ends.
 
 A record that stays is copied as it is, so its value and headers are not looked into. (odradek.protocol.records has the layout.)
+Records of message formats v0 and v1 are read whole: a wrapper that loses some is built anew.
 """
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from odradek.protocol.compression import decompress
 from odradek.protocol.errors import MalformedMessage
+from odradek.protocol.legacy_records import LegacyRecord
 from odradek.protocol.record_batch import HEADER_SIZE, BatchHeader
 from odradek.protocol.varint import read_varint
 
@@ -27,6 +30,12 @@ class RecordSpan(NamedTuple):
     start: int
     timestamp_at: int
     end: int
+
+
+def legacy_spans(header: BatchHeader, records: Iterable[LegacyRecord]) -> list[RecordSpan]:
+    """The records of a message in format v0 or v1, by offset, key and value only: they have no place."""
+    base_offset = header.base_offset
+    return [RecordSpan(record.offset - base_offset, record.key, record.value is not None, 0, 0, 0) for record in records]
 
 
 def payload(header: BatchHeader, batch: bytes | memoryview) -> bytes:

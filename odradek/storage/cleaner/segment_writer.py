@@ -108,8 +108,11 @@ class SegmentWriter:
             position += size
         self.size = position
 
-    def finish(self, aborted: Sequence[AbortedTransaction]) -> CleanedSegment:
-        """Complete the indexes, and sync all files and their names. ``aborted``: whose markers are in the segment."""
+    def finish(self, aborted: Sequence[AbortedTransaction], modified_ms: int) -> CleanedSegment:
+        """Complete the indexes, and sync all files and their names. ``aborted``: whose markers are in the segment.
+
+        ``modified_ms`` is when the last of the segments that it replaces was written: its records are no younger.
+        """
         self._time_index.maybe_append(self._max_timestamp, self._offset_of_max_timestamp)
         self._offset_index.write_out()
         self._time_index.write_out()
@@ -122,6 +125,7 @@ class SegmentWriter:
             suffixes = SEGMENT_SUFFIXES
         self._file.sync()
         self._file.close()
+        self._file_system.set_modified_ms(self._path(".log"), modified_ms)
         sizes = [self.size]
         for suffix in suffixes[1:]:
             file = self._file_system.open(self._path(suffix))
