@@ -148,9 +148,13 @@ class Kafka:
 
     name = "kafka"
 
-    def __init__(self, template: Path) -> None:
-        """``template`` is an empty directory. It is formatted at the first use, and copied for every start."""
+    def __init__(self, template: Path, release: str | None = None) -> None:
+        """``template`` is an empty directory. It is formatted at the first use, and copied for every start.
+
+        ``release`` is whose features it gets, if not the broker's own.
+        """
         self._template = template
+        self._release = release
 
     def prepare(self, directory: Path, settings: Mapping[str, str]) -> list[str]:
         """Write ``server.properties``, and copy a formatted data directory."""
@@ -178,6 +182,8 @@ class Kafka:
             [*storage_tool, "random-uuid"], check=True, capture_output=True, text=True, timeout=_FORMAT_TIMEOUT_S
         )
         format_command = [*storage_tool, "format", "--cluster-id", cluster_id.stdout.strip(), "--config", str(properties)]
+        if self._release is not None:
+            format_command += ["--release-version", self._release]
         done = subprocess.run(format_command, check=False, capture_output=True, text=True, timeout=_FORMAT_TIMEOUT_S)
         if done.returncode != 0:
             reason = f"Kafka's storage tool: {done.stderr.strip()}"

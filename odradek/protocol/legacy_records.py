@@ -1,4 +1,4 @@
-"""Records in message formats v0 and v1, which brokers before 0.11 wrote: reads them, and builds what compaction leaves of them.
+"""Records in message formats v0 and v1, which brokers before 0.11 wrote, and Kafka still serves.
 
 ``odradek.protocol.record_batch`` has the layout of a message. A compressed message is a wrapper: its value holds messages one
 behind the other, compressed together. The offsets of these are absolute in v0. In v1 they count from the first, and the wrapper
@@ -8,33 +8,23 @@ lz4 frame covers the wrong bytes, as in Kafka's first clients.
 Messages in a wrapper may be of the other format: brokers of 0.10 compacted some that way (KAFKA-4298). Their timestamps follow
 their own format, their offsets the wrapper's. As in Kafka, their checksums are not looked at, and the last one may be cut.
 
-Left out: message sets for old clients. Fetch sends all formats as the log has them.
+Left out: writing them. Producers may not send them, Fetch sends what the log has, and compaction writes v2.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from struct import Struct
-from typing import Final, NamedTuple
-from zlib import crc32
+from typing import Final, TypeAlias
 
-from odradek.protocol.compression import DEFAULT_LIMIT_BYTES, LZ4, NONE, ZSTD, compress, decompressed_view
+from odradek.protocol.compression import DEFAULT_LIMIT_BYTES, LZ4, NONE, ZSTD, decompressed_view
 from odradek.protocol.errors import MalformedMessage
-from odradek.protocol.record_batch import (
-    COMPRESSION_MASK,
-    LOG_APPEND_TIME,
-    LOG_OVERHEAD,
-    TIMESTAMP_TYPE_MASK,
-    BatchHeader,
-    Buffer,
-)
+from odradek.protocol.record_batch import COMPRESSION_MASK, LOG_APPEND_TIME, LOG_OVERHEAD, BatchHeader, Buffer
 
 _OFFSET_AND_SIZE: Final = Struct(">qi")
 # CRC, magic and attributes; v1 has a timestamp behind them.
 _HEAD: Final = Struct(">IbB")
-_CHECKED_HEAD: Final = Struct(">bB")
+_MAGIC_AT: Final = 4
 _INT64: Final = Struct(">q")
 _LENGTH: Final = Struct(">i")
-_CRC: Final = Struct(">I")
-_NULL: Final = b"\xff\xff\xff\xff"
 _LEAST_BYTES: Final = (14, 22)
 _NO_TIMESTAMP: Final = -1
 # An lz4 frame's magic number and its descriptor: flags, block size, the content's size if the flags say so.
@@ -43,14 +33,8 @@ _LZ4_LEAST_BYTES: Final = 7
 _LZ4_HAS_SIZE: Final = 0x08
 
 
-class LegacyRecord(NamedTuple):
-    """A record. ``timestamp`` is in ms since the epoch, -1 in v0; ``magic`` is its own format, not its wrapper's."""
-
-    offset: int
-    timestamp: int
-    key: bytes | None
-    value: bytes | None
-    magic: int
+# Offset, timestamp in ms since the epoch (-1 in v0), key, value.
+LegacyRecord: TypeAlias = tuple[int, int, bytes | None, bytes | None]
 
 
 def read_legacy_records(
@@ -61,11 +45,11 @@ def read_legacy_records(
     ``message`` begins with its offset. Raises MalformedMessage, also in mid-iteration, and TooMuchData.
     """
     view = memoryview(message)
-    outer = _read(view, LOG_OVERHEAD, header.size_bytes, header.base_offset, header.compression)
+    timestamp, key, value = _read(view, LOG_OVERHEAD, header.size_bytes, header.compression)
     if header.compression == NONE:
-        yield outer
+        yield header.base_offset, timestamp, key, value
         return
-    data = _unwrapped(header, outer.value, limit_bytes)
+    data = _unwrapped(header, value, limit_bytes)
     places = _places(data)
     base_offset = 0
     if header.magic and header.base_offset:
@@ -74,10 +58,10 @@ def read_legacy_records(
         if base_offset < 0:
             raise MalformedMessage(f"a wrapper of offset {header.base_offset} with offset {places[-1][0]} in it")
     for offset, start, end in places:
-        record = _read(data, start, end, base_offset + offset, NONE)
-        if record.magic and header.magic and header.timestamp_type == LOG_APPEND_TIME:
-            record = record._replace(timestamp=header.max_timestamp)
-        yield record
+        timestamp, key, value = _read(data, start, end, NONE)
+        if header.timestamp_type == LOG_APPEND_TIME and data[start + _MAGIC_AT]:
+            timestamp = header.max_timestamp
+        yield base_offset + offset, timestamp, key, value
 
 
 def _unwrapped(header: BatchHeader, value: bytes | None, limit_bytes: int) -> memoryview:
@@ -85,7 +69,7 @@ def _unwrapped(header: BatchHeader, value: bytes | None, limit_bytes: int) -> me
     if value is None or header.compression == ZSTD:
         raise MalformedMessage(f"a wrapper in format v{header.magic} of codec {header.compression}: null value or unknown codec")
     if header.compression == LZ4 and not header.magic:
-        value = _with_lz4_checksum(value, _LZ4_MAGIC_BYTES)
+        value = _with_lz4_checksum(value)
     return memoryview(decompressed_view(header.compression, value, limit_bytes))
 
 
@@ -105,8 +89,8 @@ def _places(data: memoryview) -> list[tuple[int, int, int]]:
     return places
 
 
-def _read(data: memoryview, start: int, end: int, offset: int, compression: int) -> LegacyRecord:
-    """The message from ``start``, its CRC, to ``end``; of just this codec."""
+def _read(data: memoryview, start: int, end: int, compression: int) -> tuple[int, bytes | None, bytes | None]:
+    """(timestamp, key, value) of the message from ``start``, its CRC, to ``end``; it must be of this codec."""
     if end > len(data):
         raise MalformedMessage(f"a message of {end - start} bytes in {len(data) - start}")
     _, magic, attributes = _HEAD.unpack_from(data, start)
@@ -119,7 +103,7 @@ def _read(data: memoryview, start: int, end: int, offset: int, compression: int)
         at += _INT64.size
     key, at = _read_field(data, at, end)
     value, at = _read_field(data, at, end)
-    return LegacyRecord(offset, timestamp, key, value, magic)
+    return timestamp, key, value
 
 
 def _read_field(data: memoryview, at: int, end: int) -> tuple[bytes | None, int]:
@@ -134,44 +118,12 @@ def _read_field(data: memoryview, at: int, end: int) -> tuple[bytes | None, int]
     return bytes(data[at : at + length]), at + length
 
 
-def build_legacy_message(
-    magic: int, records: Sequence[LegacyRecord], *, compression: int = NONE, append_time_ms: int | None = None
-) -> bytes:
-    """One message in format v0 or v1 of ``records``: several only if it is compressed.
-
-    ``append_time_ms`` is the timestamp of all if its type is LogAppendTime.
-    """
-    if append_time_ms is not None:
-        records = [record._replace(timestamp=append_time_ms) for record in records]
-    stamp_type = 0 if append_time_ms is None or not magic else TIMESTAMP_TYPE_MASK
-    if compression == NONE:
-        (record,) = records
-        return _built(magic, stamp_type, record, record.offset)
-    first_offset = records[0].offset if magic else 0
-    data = b"".join(_built(magic, stamp_type, record, record.offset - first_offset) for record in records)
-    value = compress(compression, data)
-    if compression == LZ4 and not magic:
-        value = _with_lz4_checksum(value, 0)
-    timestamp = max(record.timestamp for record in records)
-    wrapper = LegacyRecord(records[-1].offset, timestamp, None, value, magic)
-    return _built(magic, stamp_type | compression, wrapper, wrapper.offset)
-
-
-def _built(magic: int, attributes: int, record: LegacyRecord, offset: int) -> bytes:
-    parts = [_CHECKED_HEAD.pack(magic, attributes)]
-    if magic:
-        parts.append(_INT64.pack(record.timestamp))
-    parts += [_NULL if field is None else _LENGTH.pack(len(field)) + field for field in (record.key, record.value)]
-    checked = b"".join(parts)
-    return _OFFSET_AND_SIZE.pack(offset, _CRC.size + len(checked)) + _CRC.pack(crc32(checked)) + checked
-
-
-def _with_lz4_checksum(frame: bytes, start: int) -> bytes:
-    """An lz4 frame whose header checksum is computed from ``start`` on: behind the magic number, where it is to be right."""
+def _with_lz4_checksum(frame: bytes) -> bytes:
+    """An lz4 frame with the header checksum that it should have: over its descriptor, without the magic number."""
     if len(frame) < _LZ4_LEAST_BYTES:
         raise MalformedMessage(f"an lz4 frame of {len(frame)} bytes")
     from xxhash import xxh32_intdigest
 
     place = _LZ4_LEAST_BYTES - 1 + (8 if frame[_LZ4_MAGIC_BYTES] & _LZ4_HAS_SIZE else 0)
-    checksum = xxh32_intdigest(frame[start:place]) >> 8 & 0xFF
+    checksum = xxh32_intdigest(frame[_LZ4_MAGIC_BYTES:place]) >> 8 & 0xFF
     return b"".join((frame[:place], bytes((checksum,)), frame[place + 1 :]))

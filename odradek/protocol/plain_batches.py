@@ -78,7 +78,7 @@ def read_batch(buffer: Buffer, position: int = 0) -> Iterator[tuple[int, bytes |
     header = read_batch_header(buffer, position)
     if header.magic != MAGIC:
         message = memoryview(buffer)[position : position + header.size_bytes]
-        for offset, _, key, value, _ in read_legacy_records(header, message):
+        for offset, _, key, value in read_legacy_records(header, message):
             yield offset, key, value
         return
     payload = memoryview(buffer)[position + HEADER_SIZE : position + header.size_bytes]

@@ -67,7 +67,7 @@ def read_records(buffer: Buffer, position: int = 0, *, limit_bytes: int = DEFAUL
         raise MalformedMessage(f"a batch of {header.size_bytes} bytes in {len(buffer) - position}")
     if header.magic in (0, 1):
         message = memoryview(buffer)[position : position + header.size_bytes]
-        return (Record(*found[:4]) for found in read_legacy_records(header, message, limit_bytes=limit_bytes))
+        return (Record(*found) for found in read_legacy_records(header, message, limit_bytes=limit_bytes))
     if header.magic != MAGIC:
         raise MalformedMessage(f"magic {header.magic}: not a record batch")
     if not 0 <= header.base_offset <= _MAX_INT64 - _MAX_INT32:

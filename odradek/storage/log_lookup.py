@@ -136,9 +136,9 @@ def _find_in_message(
     if header.compression and pause is None:
         # It does not tell how many it holds.
         most_bytes = min(most_bytes, _SHORT_RECORDS * _LEAST_MESSAGE_BYTES)
-    for number, record in enumerate(read_legacy_records(header, message, limit_bytes=most_bytes), start=1):
-        if record.timestamp >= timestamp and record.offset >= start_offset:
-            return TimestampOffset(record.timestamp, record.offset, header.partition_leader_epoch)
+    for number, (offset, found, _, _) in enumerate(read_legacy_records(header, message, limit_bytes=most_bytes), start=1):
+        if found >= timestamp and offset >= start_offset:
+            return TimestampOffset(found, offset, header.partition_leader_epoch)
         if pause is not None and number % _RECORDS_AT_ONCE == 0:
             pause()
     return None

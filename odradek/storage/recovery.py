@@ -7,8 +7,8 @@ is a batch here. The first bad batch is one of three things:
 - unsynced data after a power loss: the file ends too early, or one of its blocks was never written and reads as zeros, while
   later blocks and later segments may be there. Records that were acknowledged without a sync are lost with it.
 - damage: a batch that is whole and wrong, with a valid batch behind it, in this segment or a later one; a batch with a valid CRC
-  and an offset that does not fit; a magic that is not known; or anything wrong in front of the recovery point. Cutting would
-  lose valid records, so the log stays as it is, and LogCorrupt is raised.
+  and an offset that does not fit; a whole batch of a magic that is not known, where one is due; or anything wrong in front of the
+  recovery point. Cutting would lose valid records, so the log stays as it is, and LogCorrupt is raised.
 
 In the first two cases the log is cut there, with a warning that gives the number of bytes. Kafka cuts in all three, and fetches
 the lost records from another replica, which a single broker does not have.
@@ -141,11 +141,11 @@ def _checked_batches(
             header = read_header(chunk, position - chunk_start)
         except MalformedMessage as error:
             raise _BadBatch(position, next_offset, error.reason) from error
-        if not 0 <= header.magic <= MAGIC:
-            raise unknown_format(f"{segment.path}, position {position}, offset {next_offset}", header.magic)
         size = header.size_bytes
         if position + size > end:
             raise _BadBatch(position, next_offset, f"a record batch of {size} bytes in {end - position}")
+        if not 0 <= header.magic <= MAGIC and 0 <= header.base_offset - next_offset <= MAX_RELATIVE_OFFSET:
+            raise unknown_format(f"{segment.path}, position {position}, offset {next_offset}", header.magic)
         misfit = _offset_misfit(header, next_offset, segment, may_have_gaps=may_have_gaps)
         if misfit or header.next_offset > recovery_point:
             if position + size > chunk_start + len(chunk):

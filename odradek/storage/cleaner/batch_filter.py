@@ -9,15 +9,15 @@ A tombstone's time, and a marker's, ends ``delete.retention.ms`` after the first
 ms, stands in the batch's base timestamp, with bit 6 of the attributes set; the records' timestamp deltas refer to it. Where the
 moment or a delta does not fit into 64 bits, the batch gets none, and its tombstones stay.
 
-Messages of formats v0 and v1 keep their format. They have no place for that moment: their tombstones go by the age of their
-segment. Where such a message has to stay without its records, an empty batch takes its place.
+What stays of a message in format v0 or v1 is put into a batch, as Kafka does since 4.3. Its tombstones get their time then; only
+where an older broker has cleaned the log, they may go at once, by the age of their segment.
 """
 
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from odradek.protocol.compression import compress
-from odradek.protocol.legacy_records import build_legacy_message, read_legacy_records
+from odradek.protocol.legacy_records import read_legacy_records
 from odradek.protocol.record_batch import (
     COMPRESSION_MASK,
     HEADER,
@@ -26,8 +26,10 @@ from odradek.protocol.record_batch import (
     LOG_OVERHEAD,
     MAGIC,
     BatchHeader,
+    read_header,
     sealed,
 )
+from odradek.protocol.records import Record, build_batch
 from odradek.protocol.varint import read_varint, write_varint
 from odradek.storage.cleaner.offset_map import OffsetMap
 from odradek.storage.cleaner.record_spans import RecordSpan, legacy_spans, payload, spans
@@ -127,20 +129,27 @@ class BatchFilter:
             return rebuilt
         return _rebuilt(header, data, kept)
 
-    def _filter_legacy_records(self, header: BatchHeader, batch: memoryview) -> bytes | None:
-        records = list(read_legacy_records(header, batch))
+    def _filter_legacy_records(self, header: BatchHeader, message: memoryview) -> bytes | None:
+        records = list(read_legacy_records(header, message))
         self.read_records += len(records)
-        found, _ = self._kept(header.base_offset, legacy_spans(header, records), is_over=self.drops_legacy_tombstones)
+        found, has_tombstones = self._kept(
+            header.base_offset, legacy_spans(header, records), is_over=self.drops_legacy_tombstones
+        )
         if not found:
             return self._emptied(header)
         self.kept_records += len(found)
-        # A wrapper may have been written with messages of the other format (KAFKA-4298): it is mended.
-        if len(found) == len(records) and all(record.magic == header.magic for record in records):
-            return None
         offsets = {header.base_offset + span.offset_delta for span in found}
-        kept = [record for record in records if record.offset in offsets]
-        append_time_ms = header.max_timestamp if header.timestamp_type == LOG_APPEND_TIME else None
-        return build_legacy_message(header.magic, kept, compression=header.compression, append_time_ms=append_time_ms)
+        kept = [Record(*record) for record in records if record[0] in offsets]
+        batch = build_batch(
+            kept, base_offset=kept[0].offset, compression=header.compression, timestamp_type=header.timestamp_type
+        )
+        converted = read_header(batch)
+        reach = header.last_offset - converted.last_offset if header.next_offset == self.upper_offset else 0
+        if not has_tombstones and not reach:
+            return batch
+        converted = converted._replace(last_offset_delta=converted.last_offset_delta + reach)
+        data = payload(converted, batch)
+        return _rebuilt(converted, data, spans(converted, data), self._horizon_ms if has_tombstones else None)
 
     def _kept(self, base_offset: int, found: list[RecordSpan], *, is_over: bool) -> tuple[list[RecordSpan], bool]:
         """The records that stay, and whether there are tombstones among them, whose time is over if ``is_over``."""

@@ -1,7 +1,7 @@
 """The records of a batch as spans of its bytes: what compaction asks of each, and where it begins and ends.
 
 A record that stays is copied as it is, so its value and headers are not looked into. (odradek.protocol.records has the layout.)
-Records of message formats v0 and v1 are read whole: a wrapper that loses some is built anew.
+Records of message formats v0 and v1 are read whole: they are put into a batch.
 """
 
 from collections.abc import Iterable
@@ -33,9 +33,9 @@ class RecordSpan(NamedTuple):
 
 
 def legacy_spans(header: BatchHeader, records: Iterable[LegacyRecord]) -> list[RecordSpan]:
-    """The records of a message in format v0 or v1, by offset, key and value only: they have no place."""
+    """The records of a message in format v0 or v1, by offset, key and value only: they have no place in a batch."""
     base_offset = header.base_offset
-    return [RecordSpan(record.offset - base_offset, record.key, record.value is not None, 0, 0, 0) for record in records]
+    return [RecordSpan(offset - base_offset, key, value is not None, 0, 0, 0) for offset, _, key, value in records]
 
 
 def payload(header: BatchHeader, batch: bytes | memoryview) -> bytes:

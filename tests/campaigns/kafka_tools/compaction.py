@@ -11,6 +11,7 @@ Kafka's DumpLogSegments reads odradek's result, including its check of indexes.
 
 import shutil
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -67,11 +68,11 @@ def compare_compaction(scratch: Path) -> CleanedComparison:
         ours = scratch / f"odradek-{number}"
         shutil.copytree(data, ours)
         began_ms = _now_ms()
-        cleaned_up_to = clean_by_odradek(ours)
+        cleaned_up_to = clean_by_odradek(ours, _log_config)
         ours_side = Side(ours, began_ms, _now_ms())
         began_ms = _now_ms()
         with runs.serving(f"cleaned-{number}", workload.SETTINGS, data) as run:
-            _wait_until_cleaned(comparison, run.data, cleaned_up_to)
+            wait_until_cleaned(comparison, run.data, cleaned_up_to)
             kafkas_side = Side(run.data, began_ms, _now_ms())
             read = _read(run.address)
         compare_cleaned(comparison, ours_side, kafkas_side, before=data)
@@ -81,7 +82,7 @@ def compare_compaction(scratch: Path) -> CleanedComparison:
     return comparison
 
 
-def clean_by_odradek(data: Path) -> dict[Partition, int]:
+def clean_by_odradek(data: Path, log_config: Callable[[str], LogConfig]) -> dict[Partition, int]:
     """Clean the due logs in a data directory of Kafka's, and leave it cleanly stopped; returns each log's cleaned offset."""
     clock = VirtualClock(_now_ms())
     warnings: list[str] = []
@@ -89,7 +90,7 @@ def clean_by_odradek(data: Path) -> dict[Partition, int]:
         RealFileSystem(), str(data), node_id=1, new_uuid=uuid4, warn=lambda event, **what: warnings.append(f"{event} {what}")
     )
     manager.start()
-    manager.load_all(_log_config, clock.now_ms())
+    manager.load_all(log_config, clock.now_ms())
     cleaner = LogCleaner(load(), manager, Timer(clock), InlineBackground())
     cleaner.clean_due()
     cleaned = {key: log.cleaned_offset for key, log in manager.logs.items() if log.cleaned_offset is not None}
@@ -109,7 +110,7 @@ def _log_config(topic: str) -> LogConfig:
     )
 
 
-def _wait_until_cleaned(comparison: CleanedComparison, data: Path, cleaned: dict[Partition, int]) -> None:
+def wait_until_cleaned(comparison: CleanedComparison, data: Path, cleaned: dict[Partition, int]) -> None:
     """Wait until Kafka's cleaner has reached the offsets of odradek's."""
 
     def theirs() -> dict[Partition, int]:

@@ -6,6 +6,7 @@ in between. So every line must have one of the shapes below; any other line is a
     log         baseOffset: 0 lastOffset: 1 ... isvalid: true         a batch; each of its records:
                 | offset: 0 ... key: {JSON} payload: {JSON}           decoded; plain text without a decoder
                 | offset: 1 ... endTxnMarker: COMMIT coordinatorEpoch: 0
+                offset: 0 position: 0 CreateTime: 1 ... magic: 1 ...  a message of format v0 or v1
     checkpoint  Snapshot end offset: 14, epoch: 1                     then as a log, with control records of its own:
                 | offset: 0 ... SnapshotHeader {JSON}
     index       offset: 113 position: 4261
@@ -38,6 +39,7 @@ _FIELDS = re.compile(r"(\w+): (OptionalLong\[\d+\]|OptionalLong\.empty|\[[^\]]*\
 _MARKER = re.compile(r"(?P<record>\| offset: .*) endTxnMarker: (?P<kind>COMMIT|ABORT) coordinatorEpoch: (?P<epoch>\d+)")
 _CONTROL = re.compile(r"(?P<record>\| offset: .*) (?P<kind>SnapshotHeader|SnapshotFooter|LeaderChange):? \{.*\}")
 _RECORD = re.compile(r"(?P<record>\| offset: .*? headerKeys: \[.*?\])(?: key: (?P<key>.*?))?(?: payload: ?(?P<payload>.*))?")
+_LEGACY = re.compile(r"offset: \d+ position: \d+ (?:NoTimestampType|CreateTime|LogAppendTime): -?\d+ size: \d+ magic: [01] ")
 _ENTRIES = (
     re.compile(r"offset: \d+ position: \d+"),
     re.compile(r"timestamp: \d+ offset: \d+"),
@@ -114,7 +116,7 @@ def parse(printed: str) -> dict[Path, DumpedFile]:
 
 def _read_line(file: DumpedFile, line: str) -> bool:
     """Add a line's content to the file; returns whether the line has a known shape and reports no error."""
-    if line.startswith("baseOffset: "):
+    if line.startswith("baseOffset: ") or _LEGACY.match(line):
         batch = _fields(line)
         file.batches.append(batch)
         return batch["isvalid"] == "true"

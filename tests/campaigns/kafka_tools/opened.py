@@ -170,11 +170,11 @@ def _compare_made_anew(comparison: Comparison, kafkas: Path, bare: Path) -> None
             ours = bare / file.name
             data = ours.read_bytes() if ours.exists() else b""
             if file.suffix == ".timeindex" and data and data != file.read_bytes():
-                data = _without_the_first_batch(ours, data)
+                data = without_the_first_batch(ours, data)
             comparison.expect(file, "made anew", data.hex(), file.read_bytes().hex())
 
 
-def _without_the_first_batch(index: Path, data: bytes) -> bytes:
+def without_the_first_batch(index: Path, data: bytes) -> bytes:
     """A time index without the entry of the first batch, if it begins with that."""
     timestamp, relative = _TIME_ENTRY.unpack_from(data)
     _, first = next(_batches(index.with_suffix(".log")))
