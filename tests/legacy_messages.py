@@ -3,6 +3,7 @@
 ``odradek.protocol.record_batch`` has the layout. Nothing of odradek is used here.
 """
 
+import gzip
 from collections.abc import Sequence
 from struct import pack
 from typing import NamedTuple
@@ -12,7 +13,7 @@ from kafka import codec as codecs
 
 APPEND_TIME = 0x08
 CODECS = {
-    "gzip": (1, codecs.gzip_encode),
+    "gzip": (1, lambda data: gzip.compress(data, mtime=0)),
     "snappy": (2, codecs.snappy_encode),
     "raw-snappy": (2, lambda data: codecs.snappy_encode(data, xerial_compatible=False)),
     "lz4": (3, codecs.lz4_encode),

@@ -265,7 +265,7 @@ def validate(header: BatchHeader, buffer: Buffer, position: int = 0) -> None:
     KafkaError: as ``ensure_intact``, and INVALID_RECORD for message formats v0 and v1, contradictory counts, a control batch, a
     producer id without a sequence, an unknown codec.
     """
-    if header.magic in (0, 1):
+    if header.magic != MAGIC and header.magic in (0, 1):
         raise KafkaError(ErrorCode.INVALID_RECORD, f"message format v{header.magic}: a producer has to send v2")
     ensure_intact(header, buffer, position)
     if header.last_offset_delta + 1 != header.record_count or header.record_count < 1:

@@ -10,7 +10,7 @@ A record, after decompression of the batch's records (protocol guide, "Record"; 
     header count      varint
     headers           key: varint length, UTF-8; value: as above
 
-``read_records`` reads messages of formats v0 and v1, too, which ``build_batch`` does not build.
+``read_records`` reads messages of formats v0 and v1, too. Nothing here builds them.
 """
 
 from collections.abc import Iterator, Sequence

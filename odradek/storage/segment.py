@@ -217,9 +217,9 @@ class Segment:
                     return self._find_in_rest(position, offset)
             base_offset, batch_length, magic, last_offset_delta = _PLACE.unpack_from(chunk, position - chunk_start)
             size = batch_length + 12
-            if 0 <= magic < MAGIC or size < HEADER_SIZE:
+            if magic != MAGIC and magic in (0, 1):
                 return self._find_in_rest(position, offset)
-            if position + size > end:
+            if size < HEADER_SIZE or position + size > end:
                 break
             if base_offset + last_offset_delta >= offset:
                 return position, size

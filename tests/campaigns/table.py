@@ -137,9 +137,13 @@ CAMPAIGNS = {
             "kafka-files",
             "tests.campaigns.kafka_tools.both_ways",
             (),
-            4,
-            "odradek's files read by Apache Kafka's tools, Apache Kafka's opened by odradek, the same logs compacted by both",
-            (f"{_HERE}/kafka_tools/test_client.py", f"{_HERE}/kafka_tools/test_dump_log_segments.py"),
+            8,
+            "odradek's files read by Apache Kafka's tools, and the reverse; the same logs compacted by both, old formats served",
+            (
+                f"{_HERE}/kafka_tools/test_client.py",
+                f"{_HERE}/kafka_tools/test_dump_log_segments.py",
+                f"{_HERE}/kafka_tools/test_legacy_formats.py",
+            ),
         ),
         Campaign(
             "mixed-clusters",

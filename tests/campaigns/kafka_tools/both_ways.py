@@ -7,6 +7,9 @@
     compacted by each     the same logs through both cleaners: the remaining records, a consumer's view of them and the state that
                           the coordinators load are the same, and DumpLogSegments reads odradek's result (``compaction``)
 
+    old formats           messages of formats v0 and v1: both serve, move, replicate and compact the same logs
+                          (``legacy_formats``, ``legacy_replicas``)
+
 ``growing_out`` has each of them serve what the other wrote.
 
 Prints the files checked by kind and the differences. The exit status is 1 if there are any.
@@ -23,6 +26,8 @@ from tests.campaigns.kafka_tools.cleaned import CleanedComparison
 from tests.campaigns.kafka_tools.compaction import compare_compaction
 from tests.campaigns.kafka_tools.dump_log_segments import dump
 from tests.campaigns.kafka_tools.kafka_written import kafka_data_directory
+from tests.campaigns.kafka_tools.legacy_formats import compare_legacy_formats
+from tests.campaigns.kafka_tools.legacy_replicas import compare_replicas
 from tests.campaigns.kafka_tools.opened import compare
 
 _READ = (
@@ -68,11 +73,26 @@ def main() -> int:
         compacted = compare_compaction(Path(scratch))
     _tell_compaction(compacted)
     differences += compacted.differences
+    differences += _old_formats()
     for difference in differences:
         print(difference, file=sys.stderr)
     checked = sum(files.values()) + sum(comparison.files.values()) + compacted.dumped_files
     print(f"files checked {checked}, differences {len(differences)}")
     return 1 if differences else 0
+
+
+def _old_formats() -> list[str]:
+    """Compare what both make of messages in formats v0 and v1; the differences."""
+    with tempfile.TemporaryDirectory(prefix="odradek-legacy-") as scratch:
+        served = compare_legacy_formats(Path(scratch))
+    print(f"formats v0 and v1, by odradek and by Kafka: {_counts(served.counts)}; differences {len(served.differences)}")
+    with tempfile.TemporaryDirectory(prefix="odradek-replicas-") as scratch:
+        replicas = compare_replicas(Path(scratch))
+    print(
+        f"formats v0 and v1, on leader and follower: {replicas.partitions} partitions, {replicas.records} bytes; "
+        f"differences {len(replicas.differences)}"
+    )
+    return [*served.differences, *replicas.differences]
 
 
 def _tell_compaction(compacted: CleanedComparison) -> None:

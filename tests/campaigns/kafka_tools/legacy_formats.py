@@ -293,12 +293,8 @@ def _compare_moved(comparison: LegacyComparison, ours: Path, theirs: Path) -> No
 
 
 def _dump(comparison: LegacyComparison, data: Path, topics: Iterable[str]) -> None:
-    """Read odradek's files with Kafka's tool.
-
-    It looks into wrappers, and finds no timestamps in those of v1 with messages of v0, which both indexes have.
-    """
-    topics = [topic for topic in topics if topic != "mismatched"]
-    files = [file for topic in topics for file in sorted((data / f"{topic}-0").iterdir()) if file.suffix in _SUFFIXES]
+    """Read odradek's files with Kafka's tool."""
+    files = [file for topic in topics for file in files_to_dump(data / f"{topic}-0")]
     for options in ((), ("--index-sanity-check",)):
         try:
             dump([file for file in files if file.suffix != ".log" or not options], *options)
@@ -307,10 +303,19 @@ def _dump(comparison: LegacyComparison, data: Path, topics: Iterable[str]) -> No
     comparison.counts["dumped files"] += len(files)
 
 
+def files_to_dump(partition: Path) -> list[Path]:
+    """The files of a partition that Kafka's tool is to read without a complaint.
+
+    It looks into wrappers. In those of v1 with messages of v0 it finds no timestamps, which both engines' indexes have.
+    """
+    suffixes = _SUFFIXES[:2] if partition.name == "mismatched-0" else _SUFFIXES
+    return [file for file in sorted(partition.iterdir()) if file.suffix in suffixes]
+
+
 # ------------------------------------------------------------------------------------------------------------------ cleaned
 
 
-def _log_config(topic: str) -> LogConfig:
+def log_config(topic: str) -> LogConfig:
     if topic not in logs.COMPACTED:
         return LogConfig(cleanup_policy=("delete",), retention_ms=-1)
     return LogConfig(
@@ -332,8 +337,8 @@ def _compare_cleaned(comparison: LegacyComparison, runs: KafkaRuns, scratch: Pat
         if number == 2:
             for side in (ours, theirs):
                 _add_segments(side)
-        _recover(ours)
-        cleaned_up_to = clean_by_odradek(ours, _log_config)
+        recover(ours)
+        cleaned_up_to = clean_by_odradek(ours, log_config)
         with runs.serving(f"kafka-cleaned-{number}", {**_SETTINGS, **_CLEANER}, theirs) as run:
             wait_until_cleaned(comparison.found, run.data, cleaned_up_to)
         theirs = run.data
@@ -344,11 +349,11 @@ def _compare_cleaned(comparison: LegacyComparison, runs: KafkaRuns, scratch: Pat
         _dump(comparison, ours, logs.COMPACTED)
 
 
-def _recover(data: Path) -> None:
+def recover(data: Path) -> None:
     """Leave a directory cleanly stopped by odradek: what it has to say of a kill is said."""
     manager = LogManager(RealFileSystem(), str(data), node_id=1, new_uuid=uuid4, warn=lambda event, **what: None)
     manager.start()
-    manager.load_all(_log_config, time.time_ns() // 1_000_000)
+    manager.load_all(log_config, time.time_ns() // 1_000_000)
     assert manager.offline == {}
     manager.shutdown(time.time_ns() // 1_000_000)
 

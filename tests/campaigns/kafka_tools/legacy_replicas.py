@@ -6,6 +6,7 @@ a producer sends, and comes back. Then its .log files have the leader's bytes, a
 
 from pathlib import Path
 
+from odradek.storage.checkpoints import CLEAN_SHUTDOWN_FILE
 from odradek.storage.leader_epochs import FILE_NAME as LEADER_EPOCHS_FILE
 from tests.campaigns.kafka_tools import legacy_logs as logs
 from tests.campaigns.kafka_tools.cleaned import CleanedComparison
@@ -33,6 +34,8 @@ def _compare(cluster: MixedCluster) -> CleanedComparison:
         cluster.create(name, [list(pair)] * len(_TOPICS), retention_ms="-1")
     for node_id in (*_FOLLOWERS, *_LEADERS):
         cluster.stop(node_id)
+        # The logs are not those that it has left.
+        (cluster.data(node_id) / CLEAN_SHUTDOWN_FILE).unlink(missing_ok=True)
     for name, (leader, follower) in _PAIRS.items():
         for number, topic in enumerate(_TOPICS):
             logs.put_segments(cluster.data(leader) / f"{name}-{number}", logs.segments_of(topic, 0))
