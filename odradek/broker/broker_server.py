@@ -51,7 +51,7 @@ class BrokerServer:
         self.broker = Broker(config, clock=clock, background=background, file_system=file_system, random=random)
         memory = RequestMemory(config["queued.max.request.bytes"], self.broker.clock, self.broker.call_soon)
         self.connections = self.broker.connections = ConnectionRegistry(
-            partial(connection_limits, config), self.broker.clock, self.broker.timer, memory
+            partial(connection_limits, config), self.broker.clock, self.broker.timer, self.broker.call_soon, memory
         )
         self._listeners = Listeners(self._make_connection)
         self._max_frame_bytes: int = config["socket.request.max.bytes"]

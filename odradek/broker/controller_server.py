@@ -62,7 +62,7 @@ class ControllerListeners:
         self.clock = clock
         self.timer = timer
         memory = RequestMemory(config["queued.max.request.bytes"], clock, call_soon)
-        self.connections = ConnectionRegistry(partial(connection_limits, config), clock, timer, memory)
+        self.connections = ConnectionRegistry(partial(connection_limits, config), clock, timer, call_soon, memory)
         self._listeners = Listeners(self._make_connection)
         self._node: ControllerNode | None = None
 

@@ -146,3 +146,18 @@ def test_a_buffer_takes_twice_what_has_come_at_most():
         reader.feed(bytes(10_000))
         came += 10_000
         assert reader.allocated_bytes <= max(64 * 1024, 2 * came + 64 * 1024)
+
+
+def test_of_very_many_frames_the_first_are_returned_and_the_rest_when_asked_for():
+    reader = FrameReader(1024)
+    bodies = [b"%08d" % number for number in range(300)]
+    stream = _framed(bodies) + b"\0\0"
+    reader.writable()[: len(stream)] = stream
+    frames = reader.filled(len(stream))
+    assert 0 < len(frames) < 100
+    assert reader.has_more
+    while reader.has_more:
+        frames += reader.more()
+    assert frames == bodies
+    assert reader.buffered_bytes == 2
+    assert reader.more() == []

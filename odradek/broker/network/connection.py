@@ -9,8 +9,9 @@ client does not read what was sent, or while the broker stops, the frames that h
 the socket is not read. The exceptions are APIs with a ``pipeline_depth`` in the table of handlers: so many of a connection's
 requests may be unanswered when one of these begins, if those before it have been decided and wait for their responses only.
 
-Requests that came in one read are answered in one write, and those of one turn of the loop together (``outbox``). A slice of a
-log file goes from the file to the socket by ``sendfile`` (``socket_writer``).
+Requests begin in the connection's turns (``request_turns``). Those of one turn are answered in one write, and the answers to all
+connections in one turn of the loop are sent together (``outbox``). A slice of a log file goes from the file to the socket by
+``sendfile`` (``socket_writer``).
 
 A large frame is a view of the buffer that is read into. While frames wait here, nothing is read over them. A request that has
 begun has its own bytes of whatever it keeps (``Dispatcher.dispatch``).
@@ -18,6 +19,7 @@ begun has its own bytes of whatever it keeps (``Dispatcher.dispatch``).
 
 import asyncio
 from collections.abc import Callable
+from math import inf
 from typing import TYPE_CHECKING, Final, cast
 
 from odradek.broker.context import Session
@@ -54,7 +56,6 @@ class Connection(asyncio.BufferedProtocol):
         "_is_closing",
         "_is_large_under_way",
         "_is_processing",
-        "_is_turn_due",
         "_pending_bytes",
         "_reader",
         "_registry",
@@ -64,7 +65,9 @@ class Connection(asyncio.BufferedProtocol):
         "_writer",
         "last_active_ms",
         "received_bytes",
+        "served_ms",
         "session",
+        "waits_for_turn",
     )
 
     def __init__(self, dispatcher: RequestTaker, registry: ConnectionRegistry, listener_name: str, max_frame_bytes: int) -> None:
@@ -79,12 +82,13 @@ class Connection(asyncio.BufferedProtocol):
         self._flow: FlowControl | None = None
         # What ends the time for which the connection is muted.
         self._unmuting: TimerTask | None = None
-        # Frames whose requests have not begun, and the responses to those that have.
+        # The first frames whose requests have not begun, the rest being with the reader; and the responses to those that have.
         self._frames: list[bytes | memoryview] = []
         self._responses = ResponseQueue()
         self._is_processing = False
-        # Whether ``_take_turn`` is scheduled.
-        self._is_turn_due = False
+        # For ``request_turns``.
+        self.served_ms = 0.0
+        self.waits_for_turn = False
         # Why nothing will be begun behind what has arrived; the connection closes when all of that has been answered.
         self._ending: Exception | None = None
         self._is_closing = False
@@ -127,7 +131,7 @@ class Connection(asyncio.BufferedProtocol):
         """Part of asyncio's protocol interface."""
         self._registry.remove(self)
         self._registry.memory.forget(self)
-        self._frames = []
+        self._drop_frames()
         self._responses.clear()
         self._transport = None
         self._flow = None
@@ -174,7 +178,8 @@ class Connection(asyncio.BufferedProtocol):
             if self._reader.is_full and self._reader.wanted_bytes > self._granted_bytes:
                 self._ask_for_memory(nbytes)
             return
-        self._process()
+        if not registry.turns.ask(self, now_ms):
+            self._update_reading()
 
     def eof_received(self) -> bool:
         """Part of asyncio's protocol interface: the client sends no more. Its responses are sent before the connection closes."""
@@ -198,12 +203,12 @@ class Connection(asyncio.BufferedProtocol):
             self._flow.pause_writing(False)
         if self._writer is not None:
             self._writer.resume()
-        self._process()
+        self._go_on()
 
     def close(self) -> None:
         """Close once what is queued has been sent."""
         self._is_closing = True
-        self._frames = []
+        self._drop_frames()
         if self._transport is None or self._writer is None:
             return
         self._writer.send_held()
@@ -250,7 +255,7 @@ class Connection(asyncio.BufferedProtocol):
         self._unmuting = None
         if self._flow is not None:
             self._flow.mute(False)
-            self._process()
+            self._go_on()
 
     def write_through(self, wrap: Callable[[asyncio.Transport], asyncio.Transport]) -> bool:
         """Write by what ``wrap`` makes of the transport from now on; False if that cannot be done at this moment."""
@@ -298,7 +303,7 @@ class Connection(asyncio.BufferedProtocol):
             self._dispatcher.ensure_allowed(key, announced_bytes)
         except MalformedMessage as error:
             self._ending = error
-            self._process()
+            self._go_on()
             return
         size = reader.wanted_bytes
         if self._registry.memory.may_receive(self, size, size - reader.allocated_bytes + received):
@@ -311,16 +316,34 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def _is_unanswered(self) -> bool:
         """Whether a request that has arrived waits for its response, or to be begun."""
-        return self._responses.is_waiting or bool(self._frames)
+        return self._responses.is_waiting or self._is_unbegun
 
-    def _process(self) -> None:
-        """Begin what may be begun, send what is answered, then read on, or do not, or close."""
+    @property
+    def _is_unbegun(self) -> bool:
+        """Whether a request that has arrived waits to be begun."""
+        return bool(self._frames) or self._reader.has_more
+
+    def _drop_frames(self) -> None:
+        """Begin none of the requests that have arrived."""
+        self._frames = []
+        self._reader.has_more = False
+
+    def _go_on(self) -> None:
+        """What held the connection up is over."""
+        if not self._is_unbegun:
+            self.take_turn(inf)
+        elif not self._registry.turns.ask(self, self._registry.clock.monotonic_ms()):
+            self._update_reading()
+
+    def take_turn(self, until_ms: float) -> bool:
+        """Part of ``request_turns.TurnTaker``: begin what may be begun, send answers, then read on, or do not, or close."""
         if self._is_processing or self._transport is None:
             # A response that completes while another request is begun: the loop there goes on with the rest.
-            return
+            return False
         self._is_processing = True
+        is_time_over = False
         try:
-            self._begin_requests()
+            is_time_over = self._begin_requests(until_ms)
             self._send()
             if self._ending is not None:
                 self._end_when_answered(self._ending)
@@ -330,22 +353,37 @@ class Connection(asyncio.BufferedProtocol):
         finally:
             self._is_processing = False
         self._update_reading()
+        return is_time_over
 
-    def _begin_requests(self) -> None:
-        """Begin the requests whose frames are here, until one has to wait or the client falls behind."""
+    def _begin_requests(self, until_ms: float) -> bool:
+        """Begin requests that have come until one has to wait, the client falls behind, or time is over, which is True."""
         frames = self._frames
         responses = self._responses
         dispatcher = self._dispatcher
+        monotonic_ms = self._registry.clock.monotonic_ms
+        is_first = True
+        is_time_over = False
         # Only what is sent here can bring the client behind; to mute it, any answer can.
         may_begin = self._flow is not None and self._flow.may_begin()
         begun = 0
         try:
-            while may_begin and begun < len(frames):
+            while may_begin:
+                if begun == len(frames):
+                    if not self._reader.has_more:
+                        break
+                    self._frames = frames = self._reader.more()
+                    self._ending = self._reader.error or self._ending
+                    begun = 0
                 frame = frames[begun]
                 if responses.is_waiting and not responses.may_begin(dispatcher.pipeline_depth(frame)):
                     break
-                if begun and self._flow is not None and self._flow.is_held:
-                    break
+                if not is_first:
+                    if self._flow is not None and self._flow.is_held:
+                        break
+                    if monotonic_ms() >= until_ms:
+                        is_time_over = True
+                        break
+                is_first = False
                 begun += 1
                 response = dispatcher.dispatch(frame, self.session, self.last_active_ms)
                 if isinstance(response, Reply):
@@ -356,11 +394,13 @@ class Connection(asyncio.BufferedProtocol):
                     may_begin = self._flow is not None and self._flow.may_begin()
         except (MalformedMessage, CloseConnection) as error:
             self._ending = error
-            begun = len(frames)
+            self._drop_frames()
+            return False
         if begun == len(frames):
             self._frames = []
         else:
             del frames[:begun]
+        return is_time_over
 
     def _on_answered(self, chunks: object) -> None:  # noqa: ARG002  the queue has them, in their place
         """A response is there that had to be waited for.
@@ -373,22 +413,17 @@ class Connection(asyncio.BufferedProtocol):
         is_alone = self._responses.count == 1
         if is_alone:
             self._send()
-        if is_alone and not self._frames and self._ending is None:
+        if is_alone and not self._is_unbegun and self._ending is None:
             self._update_reading()
-        elif not self._is_turn_due and not self._is_closing:
-            self._is_turn_due = True
-            asyncio.get_running_loop().call_soon(self._take_turn)
-
-    def _take_turn(self) -> None:
-        self._is_turn_due = False
-        self._process()
+        elif not self._is_closing:
+            self._registry.turns.wait(self)
 
     def _on_drained(self) -> None:
         """What waited for the socket has been sent."""
         if self._is_closing:
             self.close()
         else:
-            self._process()
+            self._go_on()
 
     def _send(self) -> None:
         """Write the responses that are ready."""
@@ -428,7 +463,7 @@ class Connection(asyncio.BufferedProtocol):
         if flow is None or self._is_closing:
             return
         is_held_up = (
-            bool(self._frames)
+            self._is_unbegun
             or self._ending is not None
             or self._awaits_memory
             or self._registry.is_stopping
@@ -439,7 +474,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _abort(self) -> None:
         self._is_closing = True
-        self._frames = []
+        self._drop_frames()
         if self._transport is not None:
             self._transport.abort()
 

@@ -14,6 +14,7 @@ from odradek.broker.logging import log
 from odradek.broker.network.connection_rate import ConnectionRate
 from odradek.broker.network.outbox import Outbox
 from odradek.broker.network.request_memory import RequestMemory
+from odradek.broker.network.request_turns import RequestTurns
 from odradek.broker.network.sasl_counts import SaslCounts
 
 if TYPE_CHECKING:
@@ -90,10 +91,16 @@ class ConnectionRegistry:
     """The open connections of a broker, counted and limited by what ``limits`` says at that moment. Loop thread only."""
 
     def __init__(
-        self, limits: Callable[[], ConnectionLimits], clock: Clock, timer: Timer, memory: RequestMemory | None = None
+        self,
+        limits: Callable[[], ConnectionLimits],
+        clock: Clock,
+        timer: Timer,
+        call_soon: Callable[[Callable[[], None]], object],
+        memory: RequestMemory | None = None,
     ) -> None:
-        """Without a ``memory``, requests under way have no limit."""
+        """Without a ``memory``, requests under way have no limit. ``call_soon`` calls back in the loop's next turn."""
         self.clock = clock
+        self.turns = RequestTurns(clock.monotonic_ms, call_soon)
         self.is_stopping = False
         # Told of all that comes.
         self.busy_poll: BusyPoll | None = None

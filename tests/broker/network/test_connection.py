@@ -11,6 +11,7 @@ from odradek.protocol.errors import MalformedMessage
 from odradek.timing.clock import VirtualClock
 from odradek.timing.reply import Reply
 from odradek.timing.timer import Timer
+from tests.broker.network.turns import in_the_next_turn
 
 pytestmark = pytest.mark.interpreted
 
@@ -104,7 +105,7 @@ class Setup:
         self.clock = VirtualClock()
         self.timer = Timer(self.clock)
         values = ConnectionLimits(10, 2**31 - 1, 10, {}, 600_000)._replace(**limits)
-        self.registry = ConnectionRegistry(lambda: values, self.clock, self.timer)
+        self.registry = ConnectionRegistry(lambda: values, self.clock, self.timer, in_the_next_turn)
         self.dispatcher = FakeDispatcher()
 
     def connect(self, peer=("10.0.0.1", 5)):

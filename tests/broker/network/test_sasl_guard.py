@@ -18,6 +18,7 @@ from odradek.timing.timer import Timer
 from tests.raw_client import decode_response, encode_request
 
 from .test_connection import FakeTransport
+from .turns import in_the_next_turn
 
 pytestmark = pytest.mark.interpreted
 
@@ -51,7 +52,7 @@ class Bed:
     def __init__(self, **settings):
         self.clock = VirtualClock()
         timer = Timer(self.clock)
-        self.registry = ConnectionRegistry(lambda: ConnectionLimits(10, 1_000, 10, {}, -1), self.clock, timer)
+        self.registry = ConnectionRegistry(lambda: ConnectionLimits(10, 1_000, 10, {}, -1), self.clock, timer, in_the_next_turn)
         self.echo = Echo()
         self.counts = self.registry.sasl
         self.lines = []

@@ -1,0 +1,118 @@
+"""Turns of the event loop, shared among connections with requests to begin: a few milliseconds a turn for all of them together.
+
+A connection that sends faster than it is answered has thousands of requests in one read. It begins them in its turns, about a
+millisecond each while others wait. The connection that has been served least goes first (start-time fair queuing): one that was
+idle is behind no other's backlog, however many others there are. Without a backlog, requests begin when they come.
+
+Left out: requests that take long by themselves (``timing.slices``). Under a clock that stands still, turns have no end.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Final, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# What all connections may take of one turn of the loop.
+TURN_MS: Final = 4.0
+# What one of them may take while others wait, and what one round of all that wait should take.
+SLICE_MS: Final = 1.0
+ROUND_MS: Final = 20.0
+# Who took no more of a slice than this share goes before all who did.
+_LIGHT: Final = 0.25
+
+
+class TurnTaker(Protocol):
+    """A connection, as far as its requests' turns go. The two attributes are for ``RequestTurns`` alone."""
+
+    served_ms: float
+    waits_for_turn: bool
+
+    def take_turn(self, until_ms: float) -> bool:
+        """Begin requests until then (monotonic), at least one; True if that left some which could have begun."""
+
+
+class RequestTurns:
+    """Who begins requests now, and who waits. Loop thread only. ``call_soon`` calls back in the loop's next turn."""
+
+    __slots__ = ("_call_soon", "_count", "_is_due", "_is_serving", "_monotonic_ms", "_until_ms", "_virtual_ms", "_waiting")
+
+    def __init__(self, monotonic_ms: Callable[[], float], call_soon: Callable[[Callable[[], None]], object]) -> None:
+        self._monotonic_ms = monotonic_ms
+        self._call_soon = call_soon
+        # (how much it has been served, whether it had much of that lately, a number in the order of coming, the connection)
+        self._waiting: list[tuple[float, bool, int, TurnTaker]] = []
+        self._count = 0
+        # How much those that wait have been served: with that a connection begins that was idle.
+        self._virtual_ms = 0.0
+        self._is_serving = False
+        # Whether ``_turn`` will be called, and when this turn's time is over if it will.
+        self._is_due = False
+        self._until_ms = 0.0
+
+    def ask(self, taker: TurnTaker, now_ms: float) -> bool:
+        """Have ``taker`` begin requests: now, or as soon as its turn has come. True if that was now."""
+        if taker.waits_for_turn:
+            return False
+        if not self._is_due:
+            self._until_ms = now_ms + TURN_MS
+        if self._waiting or self._is_serving or now_ms >= self._until_ms:
+            self.wait(taker)
+            return False
+        self._virtual_ms = max(self._virtual_ms, taker.served_ms)
+        # Short requests are as many as come, and cost no look at the turn's end.
+        if self._serve(taker, now_ms) - now_ms > _LIGHT * SLICE_MS and not self._is_due:
+            self._arm(self._until_ms)
+        return True
+
+    def wait(self, taker: TurnTaker) -> None:
+        """Have ``taker`` begin requests in its turn, which is not this one."""
+        if taker.waits_for_turn:
+            return
+        taker.waits_for_turn = True
+        slice_ms = self._slice_ms()
+        # More than one slice would be a wait of several rounds, for one large request or a moment without a processor.
+        debt_ms = max(0.0, min(taker.served_ms - self._virtual_ms, slice_ms))
+        taker.served_ms = self._virtual_ms + debt_ms
+        is_light = debt_ms < _LIGHT * slice_ms
+        heappush(self._waiting, (self._virtual_ms if is_light else taker.served_ms, not is_light, self._count, taker))
+        self._count += 1
+        if not self._is_due:
+            self._arm(0.0)
+
+    def _arm(self, until_ms: float) -> None:
+        self._is_due = True
+        self._until_ms = until_ms
+        self._call_soon(self._turn)
+
+    def _turn(self) -> None:
+        """Another turn of the loop has begun."""
+        self._is_due = False
+        waiting = self._waiting
+        if not waiting:
+            return
+        now_ms = self._monotonic_ms()
+        self._arm(now_ms + TURN_MS)
+        while waiting and now_ms < self._until_ms:
+            served_ms, _, _, taker = heappop(waiting)
+            self._virtual_ms = max(self._virtual_ms, served_ms)
+            taker.waits_for_turn = False
+            now_ms = self._serve(taker, now_ms)
+
+    def _slice_ms(self) -> float:
+        return min(SLICE_MS, ROUND_MS / (len(self._waiting) + 1))
+
+    def _serve(self, taker: TurnTaker, now_ms: float) -> float:
+        """Have ``taker`` take its turn; the time after it."""
+        self._is_serving = True
+        try:
+            has_more = taker.take_turn(min(now_ms + self._slice_ms(), self._until_ms) if self._waiting else self._until_ms)
+        finally:
+            self._is_serving = False
+        ended_ms = self._monotonic_ms()
+        taker.served_ms = max(taker.served_ms, self._virtual_ms) + ended_ms - now_ms
+        if has_more:
+            self.wait(taker)
+        return ended_ms
