@@ -5,22 +5,33 @@ request.
 """
 
 from collections.abc import Iterator, Sequence
+from enum import Enum
 from typing import Any, NamedTuple
 
 Path = tuple[str, ...]
+
+
+class Repeated(Enum):
+    """How an item that is named twice is answered."""
+
+    # Twice, and handled twice.
+    AS_OTHERS = 0
+    ONCE = 1
+    # Twice, and handled once.
+    ALIKE = 2
 
 
 class Pieces(NamedTuple):
     """Where an API's items are: the fields of the arrays in the request (``asked``) and in the response (``answered``).
 
     The first of ``asked`` is a field of the request, the next one a field of that array's items. A piece has up to
-    ``most_items`` of the innermost. ``once``: an item that is named twice is answered once.
+    ``most_items`` of the innermost. ``repeated`` says what becomes of items of the outermost array that are named twice.
     """
 
     asked: Path
     answered: Path
     most_items: int = 500
-    once: bool = False
+    repeated: Repeated = Repeated.AS_OTHERS
 
 
 def cut(request: Any, pieces: Pieces) -> Iterator[Any]:
@@ -30,19 +41,13 @@ def cut(request: Any, pieces: Pieces) -> Iterator[Any]:
     if not items:
         yield request
         return
-    for part in _cut(_once(items) if pieces.once else items, pieces.asked[1:], pieces.most_items):
+    if pieces.repeated is not Repeated.AS_OTHERS:
+        items = list(dict.fromkeys(items))
+    for part in _cut(items, pieces.asked[1:], pieces.most_items):
         yield request._replace(**{field: part})
 
 
-def _once(items: Sequence[Any]) -> Iterator[Any]:
-    seen: set[Any] = set()
-    for item in items:
-        if item not in seen:
-            seen.add(item)
-            yield item
-
-
-def _cut(items: Iterator[Any] | Sequence[Any], inside: Path, most: int) -> Iterator[list[Any]]:
+def _cut(items: Sequence[Any], inside: Path, most: int) -> Iterator[list[Any]]:
     part: list[Any] = []
     size = 0
     for item in items:
@@ -68,9 +73,10 @@ def _size(items: Sequence[Any], inside: Path) -> int:
 
 
 class Joined:
-    """The response to a request, from those to its pieces in their order."""
+    """The response to ``request``, from those to its pieces in their order."""
 
-    def __init__(self, pieces: Pieces) -> None:
+    def __init__(self, request: Any, pieces: Pieces) -> None:
+        self._asked: Sequence[Any] = getattr(request, pieces.asked[0]) if pieces.repeated is Repeated.ALIKE else ()
         self._field = pieces.answered[0]
         self._inside = pieces.answered[1:]
         self._first: Any = None
@@ -84,6 +90,10 @@ class Joined:
 
     def response(self) -> Any:
         """All of them in one."""
+        distinct = dict.fromkeys(self._asked)
+        if len(self._asked) > len(distinct) == len(self._items):
+            answers = dict(zip(distinct, self._items, strict=True))
+            self._items = [answers[item] for item in self._asked]
         return self._first._replace(**{self._field: self._items})
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from odradek.broker.handlers import SERVED
 from odradek.broker.handlers.in_pieces import IN_PIECES, NEVER_SLICED
-from odradek.broker.pieces import Joined, Pieces, cut
+from odradek.broker.pieces import Joined, Pieces, Repeated, cut
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.messages import messages
 from odradek.protocol.schemas import field_specs, load
@@ -41,7 +41,7 @@ def plain(message: Message) -> list[tuple[str, list[int]]]:
 
 
 def joined(request: Message, pieces: Pieces) -> Message:
-    whole = Joined(pieces)
+    whole = Joined(request, pieces)
     for piece in cut(request, pieces):
         whole.add(piece)
     return whole.response()
@@ -76,9 +76,17 @@ def test_three_levels_are_put_together():
 
 
 def test_an_item_that_is_named_twice_is_asked_once():
-    pieces = Pieces(("topics",), ("topics",), 2, once=True)
+    pieces = Pieces(("topics",), ("topics",), 2, Repeated.ONCE)
     request = Message("g", tuple(Topic(name, ()) for name in "abcabcd"))
     assert [[topic.name for topic in piece.topics] for piece in cut(request, pieces)] == [["a", "b"], ["c", "d"]]
+    assert [topic.name for topic in joined(request, pieces).topics] == list("abcd")
+
+
+def test_an_item_that_is_asked_once_is_answered_as_often_as_it_is_named():
+    pieces = Pieces(("topics",), ("topics",), 2, Repeated.ALIKE)
+    request = Message("g", tuple(Topic(name, ()) for name in "abcabcd"))
+    assert [[topic.name for topic in piece.topics] for piece in cut(request, pieces)] == [["a", "b"], ["c", "d"]]
+    assert [topic.name for topic in joined(request, pieces).topics] == list("abcabcd")
 
 
 @pytest.mark.parametrize("api_key", IN_PIECES)

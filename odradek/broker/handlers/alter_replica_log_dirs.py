@@ -24,15 +24,12 @@ if TYPE_CHECKING:
 def handle(
     services: "DirectoryServices", _context: "RequestContext", request: AlterReplicaLogDirsRequest
 ) -> AlterReplicaLogDirsResponse:
-    """Begin the moves; each partition has its own answer."""
+    """Begin the moves; each partition has its own answer. One that is named twice moves to the last path."""
+    paths = {(topic.name, index): target.path for target in request.dirs for topic in target.topics for index in topic.partitions}
     results: dict[str, list[AlterReplicaLogDirPartitionResult]] = {}
-    for target in request.dirs:
-        for topic in target.topics:
-            for index in topic.partitions:
-                error = _move(services, target.path, topic.name, index)
-                results.setdefault(topic.name, []).append(
-                    AlterReplicaLogDirPartitionResult(partition_index=index, error_code=error)
-                )
+    for (topic, index), path in paths.items():
+        error = _move(services, path, topic, index)
+        results.setdefault(topic, []).append(AlterReplicaLogDirPartitionResult(partition_index=index, error_code=error))
     return AlterReplicaLogDirsResponse(
         results=[AlterReplicaLogDirTopicResult(topic_name=name, partitions=found) for name, found in results.items()]
     )

@@ -13,9 +13,11 @@ from odradek.broker.logging import log
 from odradek.broker.metadata.topic_names import INTERNAL_TOPICS
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.delete_records import (
+    DeleteRecordsPartition,
     DeleteRecordsPartitionResult,
     DeleteRecordsRequest,
     DeleteRecordsResponse,
+    DeleteRecordsTopic,
     DeleteRecordsTopicResult,
 )
 from odradek.timing.slices import HEAVIEST
@@ -45,6 +47,7 @@ def handle(
 def _delete(
     services: "DeletionServices", request: DeleteRecordsRequest
 ) -> "Generator[Reply[Any] | None, Any, DeleteRecordsResponse]":
+    request = _once(request)
     topics = []
     answered = 0
     for topic in request.topics:
@@ -68,6 +71,17 @@ def _delete(
     if waiting:
         topics = _told(topics, (yield _followers(services, waiting, request.timeout_ms)))
     return DeleteRecordsResponse(topics=topics)
+
+
+def _once(request: DeleteRecordsRequest) -> DeleteRecordsRequest:
+    """The same with each partition once, and with topics that have any. The last offset that is named counts."""
+    offsets: dict[str, dict[int, DeleteRecordsPartition]] = {}
+    for topic in request.topics:
+        offsets.setdefault(topic.name, {}).update((each.partition_index, each) for each in topic.partitions)
+    topics = [
+        DeleteRecordsTopic(name=name, partitions=list(partitions.values())) for name, partitions in offsets.items() if partitions
+    ]
+    return request._replace(topics=topics)
 
 
 def _behind(

@@ -9,8 +9,8 @@ Deliberate gaps: a broker has no loggers by Kafka's names, so BROKER_LOGGER is a
 streams groups (KIP-932, KIP-1071) have Kafka's defaults and what is set.
 """
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Generator, Iterable
+from typing import TYPE_CHECKING, Any
 
 from odradek.broker.config.describe import (
     ConfigEntry,
@@ -22,6 +22,7 @@ from odradek.broker.config.describe import (
     topic_entries,
 )
 from odradek.broker.config.dynamic import ConfigView, ResourceType
+from odradek.broker.handlers.in_slices import answer_in_slices, each_once
 from odradek.broker.metadata.topic_names import validate_topic_name
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.describe_configs import (
@@ -36,18 +37,29 @@ from odradek.protocol.message_types.describe_configs import (
 if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
     from odradek.broker.handlers.services import TopicServices
+    from odradek.timing.reply import Reply
 
 
-def handle(services: "TopicServices", _context: "RequestContext", request: DescribeConfigsRequest) -> DescribeConfigsResponse:
-    """Describe every resource of ``request``, each by itself."""
+def handle(
+    services: "TopicServices", _context: "RequestContext", request: DescribeConfigsRequest
+) -> "DescribeConfigsResponse | Reply[DescribeConfigsResponse]":
+    """Describe every resource of ``request``, each by itself, in slices."""
+    return answer_in_slices(services.slices, _describe_all(services, request))
+
+
+def _describe_all(
+    services: "TopicServices", request: DescribeConfigsRequest
+) -> "Generator[Reply[Any] | None, Any, DescribeConfigsResponse]":
     image = services.controller.image
     view = ConfigView(services.config, image.configs, image.topics.__contains__)
-    # One that is named twice is described once: its description has some thousand times the size of its name.
-    resources = dict.fromkeys(request.resources)
-    return DescribeConfigsResponse(results=[_describe(view, resource, request) for resource in resources])
+    results = yield from each_once(request.resources, lambda resource: _describe(view, resource, request))
+    return DescribeConfigsResponse(results=results)
 
 
-def _describe(view: ConfigView, resource: DescribeConfigsResource, request: DescribeConfigsRequest) -> DescribeConfigsResult:
+def _describe(
+    view: ConfigView, resource: DescribeConfigsResource, request: DescribeConfigsRequest
+) -> "Generator[Reply[Any] | None, Any, DescribeConfigsResult]":
+    yield from ()
     resource_type, name = resource.resource_type, resource.resource_name
     try:
         entries = _entries(view, resource_type, name)

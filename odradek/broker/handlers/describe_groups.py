@@ -4,9 +4,10 @@ Since version 3 with the operations that the client may perform, all of which it
 ids. Since version 6 a group that is not there is GROUP_ID_NOT_FOUND (KIP-1043); before, it is Dead.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from odradek.broker.handlers.topic_description import GROUP_OPERATIONS
+from odradek.broker.handlers.in_slices import answer_in_slices, each_once
+from odradek.broker.handlers.topic_description import GROUP_OPERATIONS, NO_OPERATIONS
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.message_types.describe_groups import (
     DescribedGroup,
@@ -15,20 +16,34 @@ from odradek.protocol.message_types.describe_groups import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from odradek.broker.context import RequestContext
-    from odradek.broker.handlers.services import GroupServices
+    from odradek.broker.handlers.services import SlicedGroupServices
+    from odradek.timing.reply import Reply
 
 
-def handle(services: "GroupServices", context: "RequestContext", request: DescribeGroupsRequest) -> DescribeGroupsResponse:
-    """Ask each group's shard."""
-    groups = [_describe(services, group_id, context.version) for group_id in request.groups]
-    if request.include_authorized_operations:
-        groups = [group if group.error_code else group._replace(authorized_operations=GROUP_OPERATIONS) for group in groups]
+def handle(
+    services: "SlicedGroupServices", context: "RequestContext", request: DescribeGroupsRequest
+) -> "DescribeGroupsResponse | Reply[DescribeGroupsResponse]":
+    """Ask each group's shard, in slices."""
+    return answer_in_slices(services.slices, _describe_all(services, context.version, request))
+
+
+def _describe_all(
+    services: "SlicedGroupServices", version: int, request: DescribeGroupsRequest
+) -> "Generator[Reply[Any] | None, Any, DescribeGroupsResponse]":
+    operations = GROUP_OPERATIONS if request.include_authorized_operations else NO_OPERATIONS
+    groups = yield from each_once(request.groups, lambda group_id: _describe(services, group_id, version, operations))
     return DescribeGroupsResponse(groups=groups)
 
 
-def _describe(services: "GroupServices", group_id: str, version: int) -> DescribedGroup:
+def _describe(
+    services: "SlicedGroupServices", group_id: str, version: int, operations: int
+) -> "Generator[Reply[Any] | None, Any, DescribedGroup]":
+    yield from ()
     try:
-        return services.groups.runtime.read(group_id, lambda shard, offset: shard.describe_group(group_id, version, offset))
+        group = services.groups.runtime.read(group_id, lambda shard, offset: shard.describe_group(group_id, version, offset))
     except KafkaError as error:
         return DescribedGroup(group_id=group_id, error_code=error.code)
+    return group if group.error_code else group._replace(authorized_operations=operations)

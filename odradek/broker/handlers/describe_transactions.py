@@ -3,8 +3,9 @@
 Deliberate gap: none.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from odradek.broker.handlers.in_slices import answer_in_slices, each_once
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.describe_transactions import (
     DescribeTransactionsRequest,
@@ -13,20 +14,31 @@ from odradek.protocol.message_types.describe_transactions import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from odradek.broker.context import RequestContext
-    from odradek.broker.handlers.services import TransactionServices
+    from odradek.broker.handlers.services import TransactionListServices
+    from odradek.timing.reply import Reply
 
 
 def handle(
-    services: "TransactionServices", _context: "RequestContext", request: DescribeTransactionsRequest
-) -> DescribeTransactionsResponse:
-    """Ask each transactional id's shard."""
-    return DescribeTransactionsResponse(
-        transaction_states=[_describe(services, transactional_id) for transactional_id in request.transactional_ids]
-    )
+    services: "TransactionListServices", _context: "RequestContext", request: DescribeTransactionsRequest
+) -> "DescribeTransactionsResponse | Reply[DescribeTransactionsResponse]":
+    """Ask each transactional id's shard, in slices."""
+    return answer_in_slices(services.slices, _describe_all(services, request))
 
 
-def _describe(services: "TransactionServices", transactional_id: str) -> TransactionState:
+def _describe_all(
+    services: "TransactionListServices", request: DescribeTransactionsRequest
+) -> "Generator[Reply[Any] | None, Any, DescribeTransactionsResponse]":
+    states = yield from each_once(request.transactional_ids, lambda transactional_id: _describe(services, transactional_id))
+    return DescribeTransactionsResponse(transaction_states=states)
+
+
+def _describe(
+    services: "TransactionListServices", transactional_id: str
+) -> "Generator[Reply[Any] | None, Any, TransactionState]":
+    yield from ()
     if not transactional_id:
         return TransactionState(transactional_id=transactional_id, error_code=ErrorCode.INVALID_REQUEST)
     try:

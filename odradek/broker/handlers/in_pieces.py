@@ -6,7 +6,7 @@ handled by themselves. Its large requests are decoded and encoded in slices, and
 
 from typing import Final
 
-from odradek.broker.pieces import Pieces
+from odradek.broker.pieces import Pieces, Repeated
 from odradek.protocol.api_keys import ApiKey
 
 _TOPICS: Final = ("topics", "partitions")
@@ -22,22 +22,23 @@ LARGE_ANSWERS: Final = frozenset(
 )
 IN_PIECES: Final[dict[ApiKey, Pieces]] = {
     ApiKey.LIST_OFFSETS: Pieces(_TOPICS, _TOPICS),
-    ApiKey.METADATA: Pieces(("topics",), ("topics",), 100, once=True),
+    ApiKey.METADATA: Pieces(("topics",), ("topics",), 100, Repeated.ONCE),
     ApiKey.OFFSET_COMMIT: Pieces(_TOPICS, _TOPICS),
     ApiKey.OFFSET_FETCH: Pieces(("groups", "topics", "partition_indexes"), ("groups", "topics", "partitions")),
     ApiKey.FIND_COORDINATOR: Pieces(("coordinator_keys",), ("coordinators",)),
-    ApiKey.DESCRIBE_GROUPS: Pieces(("groups",), ("groups",), _FEW, once=True),
+    ApiKey.DESCRIBE_GROUPS: Pieces(("groups",), ("groups",), _FEW, Repeated.ALIKE),
     ApiKey.OFFSET_FOR_LEADER_EPOCH: Pieces(_TOPICS, _TOPICS),
     ApiKey.ADD_PARTITIONS_TO_TXN: Pieces(("transactions",), ("results_by_transaction",), _FEW),
     ApiKey.WRITE_TXN_MARKERS: Pieces(("markers", "topics", "partition_indexes"), ("markers", "topics", "partitions"), _FEW),
     ApiKey.TXN_OFFSET_COMMIT: Pieces(_TOPICS, _TOPICS),
-    ApiKey.DESCRIBE_CONFIGS: Pieces(("resources",), ("results",), 10, once=True),
+    ApiKey.DESCRIBE_CONFIGS: Pieces(("resources",), ("results",), 10, Repeated.ALIKE),
     ApiKey.ALTER_REPLICA_LOG_DIRS: Pieces(("dirs", "topics", "partitions"), ("results", "partitions")),
-    ApiKey.DELETE_GROUPS: Pieces(("groups_names",), ("results",), _FEW, once=True),
+    ApiKey.DELETE_GROUPS: Pieces(("groups_names",), ("results",), _FEW, Repeated.ONCE),
     ApiKey.ELECT_LEADERS: Pieces(("topic_partitions", "partitions"), ("replica_election_results", "partition_result")),
     ApiKey.OFFSET_DELETE: Pieces(_TOPICS, _TOPICS),
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: Pieces(_TOPICS, ("responses", "partitions")),
     ApiKey.DESCRIBE_QUORUM: Pieces(_TOPICS, _TOPICS),
     ApiKey.DESCRIBE_PRODUCERS: Pieces(("topics", "partition_indexes"), _TOPICS),
-    ApiKey.DESCRIBE_TRANSACTIONS: Pieces(("transactional_ids",), ("transaction_states",), _FEW, once=True),
+    ApiKey.CONSUMER_GROUP_DESCRIBE: Pieces(("group_ids",), ("groups",), _FEW, Repeated.ALIKE),
+    ApiKey.DESCRIBE_TRANSACTIONS: Pieces(("transactional_ids",), ("transaction_states",), _FEW, Repeated.ALIKE),
 }

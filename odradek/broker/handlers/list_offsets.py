@@ -72,9 +72,16 @@ def handle(
     """
     times_named = Counter((topic.name, asked.partition_index) for topic in request.topics for asked in topic.partitions)
     topics = []
+    # A topic that is named twice has one answer with all its partitions; without any it has none.
+    by_topic: dict[str, list[ListOffsetsPartitionResponse]] = {}
     late: list[tuple[_Late, LongLookup]] = []
     for topic in request.topics:
-        partitions: list[ListOffsetsPartitionResponse] = []
+        if not topic.partitions:
+            continue
+        partitions = by_topic.get(topic.name)
+        if partitions is None:
+            partitions = by_topic[topic.name] = []
+            topics.append(_new(ListOffsetsTopicResponse, (topic.name, partitions)))
         for asked in topic.partitions:
             times = times_named.pop((topic.name, asked.partition_index), 0)
             if not times:
@@ -84,7 +91,6 @@ def handle(
             except LongLookup as lookup:
                 late.append((_Late(partitions, topic.name, asked), lookup))
                 partitions.append(_LATER)
-        topics.append(_new(ListOffsetsTopicResponse, (topic.name, partitions)))
     response = ListOffsetsResponse(topics=topics)
     return _look_up(services, context.version, request, response, late) if late else response
 

@@ -41,7 +41,7 @@ def _list(
 
     by_name = {name: state for state, name in STATE_NAMES.items()}
     states = {by_name[name] for name in request.state_filters if name in by_name}
-    unknown = [name for name in request.state_filters if name not in by_name]
+    unknown = [name for name in dict.fromkeys(request.state_filters) if name not in by_name]
     if unknown and not states:
         return ListTransactionsResponse(unknown_state_filters=unknown)
     asked = TransactionFilter(states, frozenset(request.producer_id_filters), request.duration_filter)

@@ -10,8 +10,9 @@ group that is loading for one without offsets.
 Deliberate gap: none.
 """
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from odradek.broker.handlers.in_slices import answer_in_slices, each_once
 from odradek.coordinator.group.offset_fetch import LATEST, NO_OFFSET, fetch_offsets
 from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -27,7 +28,7 @@ from odradek.protocol.message_types.offset_fetch import (
 from odradek.timing.reply import Reply
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Generator, Iterable
 
     from odradek.broker.context import RequestContext
     from odradek.broker.handlers.services import OffsetFetchServices
@@ -41,7 +42,9 @@ _FIRST_VERSION_WITH_MANY_GROUPS: Final = 8
 def handle(
     services: "OffsetFetchServices", context: "RequestContext", request: OffsetFetchRequest
 ) -> "OffsetFetchResponse | Reply[OffsetFetchResponse]":
-    """Answer each group of ``request``: at once, or where stable offsets are required as a Reply."""
+    """Answer each group of ``request``: one at once, many in slices; as a Reply where stable offsets are required."""
+    if not request.require_stable and len(request.groups) > 1:
+        return answer_in_slices(services.slices, _read_all(services, context.version, request))
     fetches = [_GroupFetch(services, context.version, group) for group in request.groups]
     if not request.require_stable or not fetches:
         return OffsetFetchResponse(groups=[fetch.read() for fetch in fetches])
@@ -56,6 +59,20 @@ def handle(
     for place, fetch in enumerate(fetches):
         fetch.read_stable(place, answered)
     return reply
+
+
+def _read_all(
+    services: "OffsetFetchServices", version: int, request: OffsetFetchRequest
+) -> "Generator[Reply[Any] | None, Any, OffsetFetchResponse]":
+    groups = yield from each_once(request.groups, lambda group: _read(services, version, group))
+    return OffsetFetchResponse(groups=groups)
+
+
+def _read(
+    services: "OffsetFetchServices", version: int, group: OffsetFetchRequestGroup
+) -> "Generator[Reply[Any] | None, Any, OffsetFetchResponseGroup]":
+    yield from ()
+    return _GroupFetch(services, version, group).read()
 
 
 class _GroupFetch:

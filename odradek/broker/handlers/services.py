@@ -43,6 +43,18 @@ class GroupServices(Protocol):
         """Their coordinator."""
 
 
+class SlicedServices(Protocol):
+    """Long work on the loop."""
+
+    @property
+    def slices(self) -> Slices:
+        """What it is done in."""
+
+
+class SlicedGroupServices(GroupServices, SlicedServices, Protocol):
+    """The groups, described in slices."""
+
+
 class TransactionServices(Protocol):
     """The transactions that this broker coordinates."""
 
@@ -81,6 +93,10 @@ class PartitionServices(Protocol):
     @property
     def partitions(self) -> Partitions:
         """All of them."""
+
+
+class SlicedPartitionServices(PartitionServices, SlicedServices, Protocol):
+    """The partitions, described in slices."""
 
 
 class MetadataServices(Protocol):

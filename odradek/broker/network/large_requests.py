@@ -199,7 +199,7 @@ class _Handling:
         if pieces is None:
             response = self._handle(self._services, context, request)
             return (yield response) if isinstance(response, Reply) else response
-        joined = Joined(pieces)
+        joined = Joined(request, pieces)
         for piece in cut(request, pieces):
             response = self._handle(self._services, context, piece)
             if isinstance(response, Reply):

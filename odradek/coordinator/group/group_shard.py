@@ -34,7 +34,7 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.delete_groups import DeletableGroupResult
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Generator, Iterable
     from collections.abc import Set as AbstractSet
 
     from odradek.coordinator.group.classic.member import JoinReply, SyncReply
@@ -211,8 +211,8 @@ class GroupShard:
 
         return consumer_heartbeat(self.consumer, context, request)
 
-    def describe_consumer_group(self, group_id: str, committed_offset: int) -> DescribedConsumerGroup:
-        """The DescribedGroup of ConsumerGroupDescribe."""
+    def describe_consumer_group(self, group_id: str, committed_offset: int) -> Generator[None, None, DescribedConsumerGroup]:
+        """The DescribedGroup of ConsumerGroupDescribe, by a generator that may be left after each member."""
         from odradek.coordinator.group.consumer.describe import describe_consumer_group
 
         return describe_consumer_group(self.consumer, group_id, committed_offset)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from odradek.protocol.coordinator_records import encode_key, encode_value
 from odradek.protocol.coordinator_records.newer_groups import decode_newer
 from odradek.protocol.errors import ErrorCode, KafkaError
+from tests.coordinator.long_work import finished
 from tests.coordinator.scenario_files import duration_ms
 
 from .consumer_bed import ConsumerBed
@@ -117,7 +118,7 @@ class ConsumerScenario:
     def _describe(self, names: list[str], _: dict[str, str]) -> Iterator[str]:
         group_id = names[0] if names else "g"
         try:
-            group = self._bed.runtime.read(0, lambda shard, offset: shard.describe_consumer_group(group_id, offset))
+            group = self._bed.runtime.read(0, lambda shard, offset: finished(shard.describe_consumer_group(group_id, offset)))
         except KafkaError as error:
             yield f"{group_id}: {error.code.name}"
             return

@@ -4,6 +4,7 @@ import pytest
 
 from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.coordinator.group.migration_bed import MigrationBed, subscription
+from tests.coordinator.long_work import finished
 
 
 @pytest.fixture
@@ -288,5 +289,5 @@ def test_a_classic_member_commits_with_its_epoch_alone(bed):
 
 def test_a_classic_member_is_described_as_one(bed):
     member_id = shared(bed)
-    group = bed.runtime.read(0, lambda shard, offset: shard.describe_consumer_group("g", offset))
+    group = bed.runtime.read(0, lambda shard, offset: finished(shard.describe_consumer_group("g", offset)))
     assert {each.member_id: each.member_type for each in group.members} == {"n": 1, member_id: 0}

@@ -10,6 +10,8 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.consumer_group_describe import Assignment, DescribedGroup, Member, TopicPartitions
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from odradek.coordinator.group.consumer.groups import ConsumerGroups
     from odradek.coordinator.group.consumer.member import ConsumerMember, Partitions
 
@@ -17,8 +19,11 @@ _CLASSIC_MEMBER: Final = 0
 _CONSUMER_MEMBER: Final = 1
 
 
-def describe_consumer_group(groups: ConsumerGroups, group_id: str, at_offset: int) -> DescribedGroup:
-    """The DescribedGroup of ConsumerGroupDescribe. Raises KafkaError: GROUP_ID_NOT_FOUND."""
+def describe_consumer_group(groups: ConsumerGroups, group_id: str, at_offset: int) -> Generator[None, None, DescribedGroup]:
+    """The DescribedGroup of ConsumerGroupDescribe. Raises KafkaError: GROUP_ID_NOT_FOUND.
+
+    A generator that may be left after each member. It has all that may change when it is left.
+    """
     group = groups.registry.stored.get_at(group_id, at_offset)
     if group is None:
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group {group_id}")
@@ -26,17 +31,21 @@ def describe_consumer_group(groups: ConsumerGroups, group_id: str, at_offset: in
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"not a consumer group: {group_id}")
     counts = dict(group.assignor_counts.items_at(at_offset))
     assignment_epoch, _ = group.target_metadata.get_at(at_offset)
-    return DescribedGroup(
+    described = DescribedGroup(
         group_id=group_id,
         group_state=group.state_at(at_offset).value,
         group_epoch=group.epoch.get_at(at_offset),
         assignment_epoch=assignment_epoch,
         assignor_name=min(counts, key=lambda name: (-counts[name], name), default=groups.assignor_names[0]),
-        members=[
-            _described(groups, member, group.targets.get_at(member_id, at_offset) or NOTHING)
-            for member_id, member in group.members.items_at(at_offset)
-        ],
     )
+    standing = [
+        (member, group.targets.get_at(member_id, at_offset) or NOTHING) for member_id, member in group.members.items_at(at_offset)
+    ]
+    members = []
+    for member, target in standing:
+        members.append(_described(groups, member, target))
+        yield None
+    return described._replace(members=members)
 
 
 def _described(groups: ConsumerGroups, member: ConsumerMember, target: Partitions) -> Member:
