@@ -37,7 +37,7 @@ COMPILED = {
     "odradek/broker/controller": "delayed_metadata_fetch",
     "odradek/broker/coordination": "*",
     "odradek/broker/network": """
-        connection dispatch flow_control outbox request_memory request_turns response_queue route socket_writer
+        connection dispatch flow_control outbox request_memory request_turns response_queue response_size route socket_writer
     """,
     "odradek/broker/replica": """
         delayed_delete_records delayed_fetch delayed_produce fetch_sessions follower_fetch group_commit partition partitions roles

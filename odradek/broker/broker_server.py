@@ -53,6 +53,7 @@ class BrokerServer:
         self.connections = self.broker.connections = ConnectionRegistry(
             partial(connection_limits, config), self.broker.clock, self.broker.timer, self.broker.call_soon, memory
         )
+        self.connections.response_memory = self.broker.response_memory
         self._listeners = Listeners(self._make_connection)
         self._max_frame_bytes: int = config["socket.request.max.bytes"]
         self._sasl: SaslListeners | None = None

@@ -28,6 +28,13 @@ class Mutable(Protocol):
         """Begin no request for so long."""
 
 
+class Releasable(Protocol):
+    """Memory that a large response has (``network.response_memory``)."""
+
+    def release(self) -> None:
+        """The client has taken it, or is gone."""
+
+
 class RequestCost:
     """What a request takes of its client's quotas: noted only where there are any (``broker.quotas``).
 
@@ -66,6 +73,7 @@ class Session:
         "client_software_name",
         "client_software_version",
         "connection",
+        "held_response",
         "listener_name",
         "peer",
         "principal",
@@ -81,6 +89,8 @@ class Session:
         self.client_software_name: str | None = None
         self.client_software_version: str | None = None
         self.connection: Mutable | None = None
+        # A large response that the connection's client has not taken.
+        self.held_response: Releasable | None = None
 
 
 class OwnSession(Session):

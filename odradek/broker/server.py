@@ -30,6 +30,7 @@ from odradek.broker.metadata.publishing import PublishingOrder
 from odradek.broker.network.dispatch import Dispatcher
 from odradek.broker.network.large_requests import LargeRequests
 from odradek.broker.network.listeners import advertised_endpoints
+from odradek.broker.network.response_memory import ResponseMemory
 from odradek.broker.quotas.quota_switch import QuotaSwitch
 from odradek.broker.replica.fetch_sessions import FetchSessions
 from odradek.broker.replica.housekeeping import Housekeeping
@@ -83,6 +84,8 @@ class Broker:
     may_see: Final = None
     # Who is told of what clients push, from the first one on.
     on_client_push: Callable[[Push], None] | None = None
+    # Called when the memory of large responses is free again.
+    on_much_freed: Callable[[], object] | None = None
 
     def __init__(
         self,
@@ -133,7 +136,7 @@ class Broker:
         self.groups = GroupCoordinator(services)
         self.transactions = TransactionCoordinator(services, self.groups.write_marker)
         self.slices = Slices(self.clock.monotonic_ms, self.call_soon)
-        large = LargeRequests(self.slices, IN_PIECES, NEVER_SLICED, WITH_RECORDS, LARGE_ANSWERS)
+        large = LargeRequests(self.slices, self.response_memory, IN_PIECES, NEVER_SLICED, WITH_RECORDS, LARGE_ANSWERS)
         self.dispatcher = Dispatcher(self, self.clock, SERVED, self._handlers(), gate, large)
         # Of the server that listens for this broker, if one does.
         self.connections: ConnectionRegistry | None = None
@@ -154,6 +157,16 @@ class Broker:
         self.moves: ReplicaMoves
         self.log_cleaner: LogCleaner
         self.cluster_id: str
+
+    def _much_freed(self) -> None:
+        if self.on_much_freed is not None:
+            self.on_much_freed()
+
+    @cached_property
+    def response_memory(self) -> ResponseMemory:
+        """What bounds the memory of large responses."""
+        limit_bytes = self.config["queued.max.response.bytes"]
+        return ResponseMemory(limit_bytes, self.timer, self.clock.monotonic_ms, self.call_soon, self._much_freed)
 
     @cached_property
     def authorization(self) -> Authorization | None:

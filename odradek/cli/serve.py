@@ -24,6 +24,7 @@ from odradek.broker.metadata.metadata_log import MetadataUnreadable
 from odradek.broker.network.busy_poll import BusyPoll
 from odradek.broker.network.loop_errors import LoopErrors
 from odradek.broker.quorum.membership import MembershipLost
+from odradek.cli import free_memory
 from odradek.cli.process import FAILED, cannot_start, on_stop_signal, raise_open_files_limit, tell
 from odradek.cli.quiet_collections import QuietCollections
 from odradek.protocol.errors import KafkaError
@@ -178,6 +179,7 @@ async def _serve(
     broker.on_failed = fail
     # The collector would look through the coordinators' state over and over while it grows, for tens of milliseconds each time.
     broker.on_much_loaded = gc.freeze
+    broker.on_much_freed = free_memory.give_back
     try:
         # Before the start, so that a port that is taken leaves the data directory as it is.
         metrics = None if metrics_flags is None else await _bind_metrics(broker, metrics_flags)

@@ -1,10 +1,12 @@
 """The error codes in a response: one flat function for each API, compiled from the schemas' field metadata.
 
 A response may have a code at its top, one for each topic, group or partition, or all of these. The function reads every field
-of type error code, and skips parts of a response that have no such field. NONE is not reported.
+of type error code, and skips parts of a response that have no such field. NONE is not reported. For large responses there is the
+same in slices.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from functools import cache
 from typing import Any, Protocol
 
 from odradek.protocol.api_keys import NEWEST_VERSION, ApiKey
@@ -19,17 +21,31 @@ class ErrorTally(Protocol):
 
 
 ErrorScan = Callable[[Any, ErrorTally], None]
+SlicedErrorScan = Callable[[Any, ErrorTally], Generator[None, None, None]]
 
 
 def compile_error_scan(api_key: ApiKey) -> ErrorScan:
     """The function for an API's canonical response."""
-    lines = _scan_lines(load(api_key, NEWEST_VERSION[api_key], "response"), "o") or ["pass"]
+    scan: ErrorScan = _compiled(_scan_lines(load(api_key, NEWEST_VERSION[api_key], "response"), "o", in_slices=False))
+    return scan
+
+
+@cache
+def compile_sliced_error_scan(api_key: ApiKey) -> SlicedErrorScan:
+    """The same as a generator, which may be left after each topic, group and the like."""
+    lines = _scan_lines(load(api_key, NEWEST_VERSION[api_key], "response"), "o", in_slices=True)
+    scan: SlicedErrorScan = _compiled([*lines, "yield"])
+    return scan
+
+
+def _compiled(lines: list[str]) -> Callable[[Any, ErrorTally], Any]:
     scope: dict[str, Any] = {}
-    exec("def scan(o, tally):\n" + "".join(f"    {line}\n" for line in lines), scope)  # noqa: S102  names come from kio's schemas
+    body = "".join(f"    {line}\n" for line in lines or ["pass"])
+    exec(f"def scan(o, tally):\n{body}", scope)  # noqa: S102  names come from kio's schemas
     return scope["scan"]  # type: ignore[no-any-return]
 
 
-def _scan_lines(entity: type[Any], owner: str) -> list[str]:
+def _scan_lines(entity: type[Any], owner: str, *, in_slices: bool) -> list[str]:
     lines: list[str] = []
     for spec in field_specs(entity):
         value = f"{owner}.{spec.name}"
@@ -37,10 +53,12 @@ def _scan_lines(entity: type[Any], owner: str) -> list[str]:
             lines += [f"if {value}:", f"    tally.note_error({value})"]
         if spec.entity is None:
             continue
-        inner = _scan_lines(spec.entity, f"{owner}_{spec.name}")
+        inner = _scan_lines(spec.entity, f"{owner}_{spec.name}", in_slices=in_slices)
         if inner and spec.is_array:
             lines += [f"for {owner}_{spec.name} in {value} or ():" if spec.nullable else f"for {owner}_{spec.name} in {value}:"]
             lines += [f"    {line}" for line in inner]
+            if in_slices and any(line.startswith("for ") for line in inner):
+                lines.append("    yield")
         elif inner:
             lines += [f"{owner}_{spec.name} = {value}", f"if {owner}_{spec.name} is not None:"]
             lines += [f"    {line}" for line in inner]

@@ -18,7 +18,7 @@ from odradek.protocol.schemas import load
 from odradek.protocol.sliced_readers import ItemBudget, compile_sliced_reader
 from odradek.protocol.sliced_writers import ResponseTooLarge, Room, compile_sliced_writer
 
-__all__ = ["ResponseTooLarge", "sliced_decoder", "sliced_encoder"]
+__all__ = ["ResponseTooLarge", "Room", "sliced_decoder", "sliced_encoder"]
 
 # Of a chunk of a response: a millisecond's copying.
 _CHUNK_BYTES: Final = 1024 * 1024
@@ -26,7 +26,7 @@ _HEADER_V0: Final = Struct(">ii").pack
 _HEADER_V1: Final = Struct(">iib").pack
 
 SlicedDecoder = Callable[[bytes, int, int], Generator[None, Any, Any]]
-SlicedEncoder = Callable[[int, Any, int], Generator[None, Any, list[bytes]]]
+SlicedEncoder = Callable[[int, Any, Room], Generator[None, Any, list[bytes]]]
 
 
 @cache
@@ -59,9 +59,9 @@ def sliced_decoder(api_key: ApiKey, version: int) -> SlicedDecoder:
 
 @cache
 def sliced_encoder(api_key: ApiKey, version: int) -> SlicedEncoder:
-    """``encode(correlation_id, response, most_bytes)``: a generator that returns the frame with its length, as chunks.
+    """``encode(correlation_id, response, room)``: a generator that returns the frame with its length, as chunks.
 
-    It raises ResponseTooLarge for more than ``most_bytes``.
+    It raises ResponseTooLarge for more than there is room for.
     """
     entity = load(api_key, version, "response")
     rewrite = older_response(api_key, version)
@@ -69,9 +69,9 @@ def sliced_encoder(api_key: ApiKey, version: int) -> SlicedEncoder:
     flexible = bool(entity.__flexible__) and api_key != ApiKey.API_VERSIONS
     write = compile_sliced_writer(entity, canonical)
 
-    def encode(correlation_id: int, response: Any, most_bytes: int) -> Generator[None, Any, list[bytes]]:
+    def encode(correlation_id: int, response: Any, room: Room) -> Generator[None, Any, list[bytes]]:
         chunks: list[bytes] = [b""]
-        yield from write(chunks.append, response if rewrite is None else rewrite(response), Room(most_bytes))
+        yield from write(chunks.append, response if rewrite is None else rewrite(response), room)
         size = sum(map(len, chunks)) + 4
         chunks[0] = _HEADER_V1(size + 1, correlation_id, 0) if flexible else _HEADER_V0(size, correlation_id)
         return (yield from _joined(chunks))
@@ -80,13 +80,14 @@ def sliced_encoder(api_key: ApiKey, version: int) -> SlicedEncoder:
 
 
 def _joined(chunks: list[bytes]) -> Generator[None, Any, list[bytes]]:
-    """The same bytes in chunks of ``_CHUNK_BYTES``, or a little more."""
+    """The same bytes in chunks of ``_CHUNK_BYTES``, or a little more. Takes from ``chunks`` what it has joined."""
     found = []
     first = size = 0
     for place, chunk in enumerate(chunks, 1):
         size += len(chunk)
         if size >= _CHUNK_BYTES:
             found.append(b"".join(chunks[first:place]))
+            chunks[first:place] = [b""] * (place - first)
             first, size = place, 0
             yield
     if size:

@@ -2,7 +2,7 @@
 
 A struct that holds arrays becomes a generator ``write(append, o, room)``. It yields None after each block of items, and appends
 the block as one chunk: the small chunks of all items together would take many times the memory of their bytes. What is written
-is taken from the ``Room`` that the response has.
+is taken from the ``Room`` that the response has. An item that is in an array twice, as the same object, is written once.
 """
 
 from collections.abc import Callable, Generator, Mapping
@@ -14,8 +14,8 @@ from odradek.protocol.writers import FIXED_WIDTHS, Append, Write, WriterCompiler
 
 WriteSliced = Callable[[Append, Any, "Room"], Generator[None, Any, None]]
 
-# Items with arrays of their own: a block of them takes longer.
-_OUTER_BLOCK: Final = 32
+# Small chunks are joined up to this size.
+_RUN_BYTES: Final = 64 * 1024
 
 
 class ResponseTooLarge(Exception):
@@ -36,6 +36,22 @@ class Room:
         self.left -= count
         if self.left < 0:
             raise ResponseTooLarge(f"a response of more than {self.limit} bytes")
+
+
+def _in_runs(chunks: list[bytes]) -> list[bytes]:
+    """The same bytes in fewer chunks: the small ones joined."""
+    if len(chunks) < 2:
+        return chunks
+    found = []
+    first = size = 0
+    for place, chunk in enumerate(chunks, 1):
+        size += len(chunk)
+        if size >= _RUN_BYTES:
+            found.append(b"".join(chunks[first:place]))
+            first, size = place, 0
+    if size:
+        found.append(b"".join(chunks[first:]))
+    return found
 
 
 def compile_sliced_writer(entity: type[Any], canonical: Mapping[str, type[Any]]) -> WriteSliced:
@@ -60,17 +76,31 @@ class _SlicedCompiler(WriterCompiler):
     def _items(self, spec: FieldSpec) -> list[str]:
         if spec.entity is None and spec.kafka_type in FIXED_WIDTHS:
             return ["room.take(16 * len(v))", *super()._items(spec)]
-        block = BLOCK
         if spec.entity is None:
             item = [line.replace("append", "part.append") for line in super()._items(spec)[1:]]
         elif has_arrays(spec.entity):
-            block = _OUTER_BLOCK
             self._scope[f"write_{spec.name}"] = _SlicedCompiler(spec.entity, self._canonical).compile()
-            item = [f"    yield from write_{spec.name}(part.append, i, room)"]
+            self._scope["in_runs"] = _in_runs
+            return [
+                "known = {}",
+                "for i in v:",
+                "    part = known.get(id(i))",
+                "    if part is None:",
+                "        part, left = [], room.left",
+                f"        yield from write_{spec.name}(part.append, i, room)",
+                "        part = known[id(i)] = in_runs(part)",
+                "        left -= room.left",
+                "    else:",
+                "        left = 0",
+                "        yield",
+                "    room.take(sum(map(len, part)) - left)",
+                "    for chunk in part:",
+                "        append(chunk)",
+            ]
         else:
             self._scope[f"write_{spec.name}"] = compile_writer(spec.entity, self._canonical)
             item = [f"    write_{spec.name}(part.append, i)"]
-        lines = [f"for k in range(0, len(items), {block}):", "    part = []", f"    for i in items[k:k + {block}]:"]
+        lines = [f"for k in range(0, len(items), {BLOCK}):", "    part = []", f"    for i in items[k:k + {BLOCK}]:"]
         lines += [f"    {line}" for line in item]
         lines += ["    chunk = join(part)", "    room.take(len(chunk))", "    append(chunk)", "    yield"]
         # ``v`` is used for strings in between.

@@ -4,8 +4,9 @@ Work is a generator. It yields None where it may be interrupted, which should be
 waits for, whose response is sent back in. A slice goes on over such points until ``SLICE_MS`` have passed. Work that is done by
 then never leaves the turn of the loop in which it began. Under a clock that stands still, all work is.
 
-If there is more work than one, that of the least weight goes first: a large request delays no smaller one. Every
-fourth slice is for the work that began first, so that all of it ends.
+If there is more work than one, that of the least weight goes first, and of equal weights the one that began first: a large
+request delays no smaller one, and few are under way at once, with what they have made. Every fourth slice is for the work that
+began first, so that all of it ends.
 
 Left out: work that computes for long without yielding, and work in threads (``background``).
 """
@@ -29,8 +30,8 @@ _OLDEST_EVERY: Final = 4
 HEAVIEST: Final = 1 << 62
 
 
-# (weight, when it was ready, when it began, both as numbers in order; the work, what to send in, its reply)
-_Ready = tuple[int, int, int, "Generator[Reply[Any] | None, Any, Any]", Any, Reply[Any]]
+# (weight, when it began as a number in order; the work, what to send in, its reply)
+_Ready = tuple[int, int, "Generator[Reply[Any] | None, Any, Any]", Any, Reply[Any]]
 
 
 class Slices:
@@ -58,6 +59,7 @@ class Slices:
         """Begin ``work``, at once if there is no other; the reply has what it returns, or the exception that it raises."""
         reply: Reply[T] = Reply()
         is_alone = not self._ready and not self._is_running
+        self._count += 1
         self._put(weight, self._count, work, None, reply)
         if is_alone:
             self._run_slice()
@@ -72,8 +74,7 @@ class Slices:
     def _put(
         self, weight: int, begun: int, work: Generator[Reply[Any] | None, Any, Any], value: object, reply: Reply[Any]
     ) -> None:
-        heappush(self._ready, (weight, self._count, begun, work, value, reply))
-        self._count += 1
+        heappush(self._ready, (weight, begun, work, value, reply))
 
     def _arm(self) -> None:
         if self._ready and not self._is_due and not self._is_running and not self._is_closed:
@@ -87,7 +88,7 @@ class Slices:
 
     def _run_slice(self) -> None:
         self.slices += 1
-        weight, _, begun, work, value, reply = self._next()
+        weight, begun, work, value, reply = self._next()
         self._is_running = True
         until_ms = self._monotonic_ms() + SLICE_MS
         try:
@@ -114,7 +115,7 @@ class Slices:
         ready = self._ready
         if self.slices % _OLDEST_EVERY:
             return heappop(ready)
-        oldest = min(range(len(ready)), key=lambda place: ready[place][2])
+        oldest = min(range(len(ready)), key=lambda place: ready[place][1])
         chosen = ready[oldest]
         last = ready.pop()
         if oldest < len(ready):

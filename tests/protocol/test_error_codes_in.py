@@ -3,7 +3,7 @@
 import pytest
 
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.error_codes_in import compile_error_scan
+from odradek.protocol.error_codes_in import compile_error_scan, compile_sliced_error_scan
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages import messages
 
@@ -15,6 +15,10 @@ class Tally(list):
 def codes_in(api_key, response):
     tally = Tally()
     compile_error_scan(api_key)(response, tally)
+    in_slices = Tally()
+    for _ in compile_sliced_error_scan(api_key)(response, in_slices):
+        pass
+    assert in_slices == tally
     return tally
 
 
@@ -40,3 +44,14 @@ def test_a_null_array_holds_no_code():
 @pytest.mark.parametrize("api_key", [ApiKey.API_VERSIONS, ApiKey.HEARTBEAT, ApiKey.FETCH, ApiKey.OFFSET_FETCH])
 def test_a_response_of_defaults_holds_no_code(api_key):
     assert codes_in(api_key, messages(api_key).response()) == []
+
+
+def test_a_long_scan_can_be_left_after_each_topic():
+    m = messages(ApiKey.LIST_OFFSETS)
+    topics = [m.ListOffsetsTopicResponse(partitions=[m.ListOffsetsPartitionResponse(error_code=3)] * 5)] * 10
+    tally = Tally()
+    scan = compile_sliced_error_scan(ApiKey.LIST_OFFSETS)(m.ListOffsetsResponse(topics=topics), tally)
+    next(scan)
+    assert tally == [3] * 5
+    assert len(list(scan)) == 10
+    assert tally == [3] * 50

@@ -16,7 +16,7 @@ from odradek.protocol.requests import request_decoder
 from odradek.protocol.responses import response_encoder
 from odradek.protocol.schemas import load
 from odradek.protocol.sliced_readers import BLOCK
-from odradek.protocol.sliced_writers import ResponseTooLarge
+from odradek.protocol.sliced_writers import ResponseTooLarge, Room
 from odradek.protocol.varint import uvarint
 from tests.protocol.random_messages import random_message
 from tests.protocol.test_readers import encoded
@@ -77,7 +77,7 @@ def test_a_response_is_written_as_by_the_writer_of_small_ones(api_key, version):
         except (AttributeError, IndexError):
             # One that this version cannot say.
             continue
-        assert run(sliced_encoder(api_key, version)(7, response, 1 << 20))[0] == [b"".join(expected)]
+        assert run(sliced_encoder(api_key, version)(7, response, Room(1 << 20)))[0] == [b"".join(expected)]
 
 
 def canonical(api_key: ApiKey, message: Any) -> Any:
@@ -103,7 +103,7 @@ def test_a_long_array_can_be_left_after_every_block():
 def test_a_long_response_can_be_left_after_every_block():
     m = messages(ApiKey.FIND_COORDINATOR)
     response = m.FindCoordinatorResponse(coordinators=[m.Coordinator(key="k", host="h")] * (10 * BLOCK))
-    (frame,), points = run(sliced_encoder(ApiKey.FIND_COORDINATOR, 4)(7, response, 1 << 20))
+    (frame,), points = run(sliced_encoder(ApiKey.FIND_COORDINATOR, 4)(7, response, Room(1 << 20)))
     assert [frame] == response_encoder(ApiKey.FIND_COORDINATOR, 4)(7, response)
     assert points == 10
 
@@ -134,7 +134,7 @@ def test_a_string_longer_than_kafkas_longest_is_refused():
 def test_a_response_over_its_bytes_is_given_up():
     m = messages(ApiKey.FIND_COORDINATOR)
     response = m.FindCoordinatorResponse(coordinators=[m.Coordinator(key="k", host="h")] * (10 * BLOCK))
-    work = sliced_encoder(ApiKey.FIND_COORDINATOR, 4)(7, response, 2 * BLOCK)
+    work = sliced_encoder(ApiKey.FIND_COORDINATOR, 4)(7, response, Room(2 * BLOCK))
     with pytest.raises(ResponseTooLarge):
         next(work)
 
@@ -154,3 +154,30 @@ def test_millions_of_tagged_fields_are_refused(place):
     ):
         with pytest.raises(MalformedMessage, match="1000000 tagged fields"):
             decode()
+
+
+def described(names: int, copies: int) -> Any:
+    """A group of one member with so many subscribed names, named so often."""
+    m = messages(ApiKey.CONSUMER_GROUP_DESCRIBE)
+    member = m.Member(subscribed_topic_names=[f"topic-{number:06}" for number in range(names)])
+    return m.ConsumerGroupDescribeResponse(groups=[m.DescribedGroup(group_id="g", members=[member])] * copies)
+
+
+def test_an_object_that_is_in_an_array_often_is_written_once():
+    key = ApiKey.CONSUMER_GROUP_DESCRIBE
+    _, once = run(sliced_encoder(key, 1)(7, described(50 * BLOCK, 1), Room(1 << 30)))
+    chunks, often = run(sliced_encoder(key, 1)(7, described(50 * BLOCK, 20), Room(1 << 30)))
+    assert b"".join(chunks) == b"".join(response_encoder(key, 1)(7, described(50 * BLOCK, 20)))
+    assert once >= 50
+    assert often < 2 * once
+
+
+def test_its_copies_take_their_room_all_the_same():
+    with pytest.raises(ResponseTooLarge):
+        run(sliced_encoder(ApiKey.CONSUMER_GROUP_DESCRIBE, 1)(7, described(BLOCK, 20), Room(15 * 14 * BLOCK)))
+
+
+def test_what_is_taken_is_what_is_written():
+    room = Room(1 << 20)
+    chunks, _ = run(sliced_encoder(ApiKey.CONSUMER_GROUP_DESCRIBE, 1)(7, described(1_000, 3), room))
+    assert room.limit - room.left == pytest.approx(sum(map(len, chunks)), abs=50)

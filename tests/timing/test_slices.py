@@ -67,6 +67,15 @@ def test_the_smallest_goes_first():
     assert notes == ["large0", "small0", "small1", "large1", "large2", "large3"]
 
 
+def test_of_equal_work_the_first_is_done_first():
+    loop = Loop(SLICE_MS)
+    notes = []
+    loop.slices.run(steps(3, notes, "first"))
+    loop.slices.run(steps(3, notes, "second"))
+    loop.turns()
+    assert notes == ["first0", "first1", "first2", "second0", "second1", "second2"]
+
+
 def test_work_waits_for_a_reply_without_taking_turns():
     loop = Loop(0)
     asked = Reply()

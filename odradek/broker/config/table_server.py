@@ -232,6 +232,15 @@ CONNECTIONS = (
         kafka_default="-1",
         difference="thousands of connections with a part of a request each would take the machine's memory",
     ),
+    _Config(
+        "queued.max.response.bytes",
+        LONG,
+        128 * 1024 * 1024,
+        "The most memory of large responses that clients have not taken, except for one; beyond this, further ones wait. No limit"
+        " unless positive.",
+        kafka_default="none: Kafka has no such config",
+        difference="small requests that have responses of megabytes would take the machine's memory",
+    ),
 )
 
 REQUESTS = (

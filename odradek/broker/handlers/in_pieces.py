@@ -16,9 +16,14 @@ _FEW: Final = 50
 # It is large every day, and has ways of its own.
 NEVER_SLICED: Final = frozenset({ApiKey.PRODUCE})
 WITH_RECORDS: Final = frozenset({ApiKey.FETCH})
-# Small requests of these may have large answers. One that took a slice to be made takes another to be encoded.
+# Small requests of these may have large answers.
 LARGE_ANSWERS: Final = frozenset(
-    {ApiKey.METADATA, ApiKey.DESCRIBE_LOG_DIRS, ApiKey.LIST_TRANSACTIONS, ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS}
+    {
+        *(ApiKey.METADATA, ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.DELETE_ACLS, ApiKey.OFFSET_FETCH),
+        *(ApiKey.LIST_GROUPS, ApiKey.LIST_TRANSACTIONS, ApiKey.LIST_PARTITION_REASSIGNMENTS, ApiKey.LIST_CONFIG_RESOURCES),
+        *(api_key for api_key in ApiKey if api_key.name.startswith("DESCRIBE_")),
+        ApiKey.CONSUMER_GROUP_DESCRIBE,
+    }
 )
 IN_PIECES: Final[dict[ApiKey, Pieces]] = {
     ApiKey.LIST_OFFSETS: Pieces(_TOPICS, _TOPICS),

@@ -133,6 +133,7 @@ class Connection(asyncio.BufferedProtocol):
         self._registry.memory.forget(self)
         self._drop_frames()
         self._responses.clear()
+        self._release_response()
         self._transport = None
         self._flow = None
         self.session.connection = None
@@ -420,10 +421,16 @@ class Connection(asyncio.BufferedProtocol):
 
     def _on_drained(self) -> None:
         """What waited for the socket has been sent."""
+        self._release_response()
         if self._is_closing:
             self.close()
         else:
             self._go_on()
+
+    def _release_response(self) -> None:
+        """The client, or the kernel, has the large response that was written, if one was."""
+        if self.session.held_response is not None:
+            self.session.held_response.release()
 
     def _send(self) -> None:
         """Write the responses that are ready."""
@@ -431,6 +438,8 @@ class Connection(asyncio.BufferedProtocol):
         if chunks and self._writer is not None and self._transport is not None and not self._transport.is_closing():
             try:
                 self._writer.write(chunks)
+                if not self._writer.is_waiting:
+                    self._release_response()
             except OSError as error:
                 log.error("an answer could not be read from its log", error, peer=self._peer())
                 self._abort()

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from odradek.broker.context import Session
     from odradek.broker.network.busy_poll import BusyPoll
     from odradek.broker.network.ip_connection_rates import IpConnectionRates, IpQuotas
+    from odradek.broker.network.response_memory import ResponseMemory
     from odradek.timing.clock import Clock
     from odradek.timing.timer import Timer, TimerTask
 
@@ -112,6 +113,8 @@ class ConnectionRegistry:
         self.line_limit = LineLimit(clock)
         self.sasl = SaslCounts()
         self.memory = memory or RequestMemory(-1, clock, None)
+        # Of responses; None where those have no limit.
+        self.response_memory: ResponseMemory | None = None
         self._limits = limits
         self._timer = timer
         self._connections: set[OpenConnection] = set()
@@ -235,11 +238,11 @@ class ConnectionRegistry:
             log.warn("refusing a connection", peer=f"{host}:{port}", config=config, limit=limit, **left_out)
         return False
 
-    def _end_stalled(self, connection: OpenConnection) -> None:
+    def _end_stalled(self, connection: OpenConnection, what: str) -> None:
         host, port = connection.session.peer
         left_out = self.line_limit.left_out(("stalled", host))
         if left_out is not None:
-            cause = "it holds memory that others wait for, and its request does not come (queued.max.request.bytes)"
+            cause = f"it holds memory that others wait for, and {what}"
             log.warn("closing a connection", peer=f"{host}:{port}", cause=cause, **left_out)
         connection.end()
 
@@ -281,10 +284,13 @@ class ConnectionRegistry:
         max_idle_ms = self._limits().max_idle_ms
         now_ms = self.clock.monotonic_ms()
         stalled = frozenset(self.memory.stalled())
+        unread = frozenset() if self.response_memory is None else self.response_memory.stalled()
         excused = self._excused or frozenset()
         for connection in tuple(self._connections - excused):
             if connection in stalled:
-                self._end_stalled(connection)
+                self._end_stalled(connection, "its request does not come (queued.max.request.bytes)")
+            elif connection.session in unread:
+                self._end_stalled(connection, "its response is not taken (queued.max.response.bytes)")
             elif 0 <= max_idle_ms < connection.idle_ms(now_ms):
                 self.closed_idle += 1
                 connection.end()

@@ -18,6 +18,7 @@ from odradek.broker.context import CLOSE_CONNECTION, NO_RESPONSE, Reply, Request
 from odradek.broker.logging import log
 from odradek.broker.network.gate import Gate, GateKeeper
 from odradek.broker.network.large_requests import LargeRequests, Outcome
+from odradek.broker.network.response_size import is_small
 from odradek.broker.network.route import TOTAL_TIME_BOUNDS_MS, Route
 from odradek.broker.served import Handler, Served
 from odradek.protocol.api_keys import ApiKey
@@ -117,6 +118,8 @@ class Dispatcher:
             if not response.done:
                 return self._wait(response, context, route, arrived_ms)
             response = response.response
+        if self._large is not None and route.has_large_answers and isinstance(response, tuple) and not is_small(response):
+            return self._counted(self._large.encode(route, context, response, _server_error), route, arrived_ms)
         chunks = _encode(context, route, response)
         self._free_ms = now_ms = self._monotonic_ms()
         total_ms = now_ms - arrived_ms
@@ -150,6 +153,10 @@ class Dispatcher:
         """The same for a large request, which is answered in slices."""
         context.size_bytes = len(frame)
         outcome = large.answer(route, context, frame, position, self._services, self._gate, _server_error)
+        return self._counted(outcome, route, arrived_ms)
+
+    def _counted(self, outcome: Reply[Outcome], route: Route, arrived_ms: float) -> list[Any] | Reply[Outcome]:
+        """The outcome, with its time counted."""
 
         def count(answer: Outcome) -> Outcome:
             self._free_ms = now_ms = self._monotonic_ms()
@@ -175,7 +182,7 @@ class Dispatcher:
         def answer(response: Any) -> None:
             self._free_ms = now_ms = self._monotonic_ms()
             large = self._large
-            if large is not None and route.has_large_answers and not isinstance(response, Exception):
+            if large is not None and route.has_large_answers and isinstance(response, tuple) and not is_small(response):
                 route.note_waited(now_ms - arrived_ms, now_ms - waits_from_ms)
                 large.encode(route, context, response, _server_error).when_done(encoded.complete)
                 return

@@ -1,7 +1,8 @@
 """Requests that are large: decoded, handled and encoded in slices of the loop's time, and refused beyond what the broker takes.
 
 One request, valid or not, is to delay other clients by milliseconds, and to take some twenty times its own size, or some tens of
-MiB. So a request of more than ``LARGE_BYTES`` comes here, unless its API is never sliced. Its arrays may have so many items, at
+MiB. So a request of more than ``LARGE_BYTES`` comes here, unless its API is never sliced, and so does a large response to a small
+one (``response_size``). Large responses share the ``memory`` for them. A request's arrays may have so many items, at
 all depths together, and no more; they are counted before they are made. What is over a limit closes the connection, as bytes do
 that are no request: Kafka has no error for it, and no limit but its heap.
 """
@@ -12,9 +13,12 @@ from typing import Any, Final
 
 from odradek.broker.context import CLOSE_CONNECTION, NO_RESPONSE, RequestContext
 from odradek.broker.network.gate import GateKeeper
+from odradek.broker.network.response_memory import NoRoom, ResponseMemory
+from odradek.broker.network.response_size import ResponseSize
 from odradek.broker.network.route import Route
 from odradek.broker.pieces import Joined, Pieces, cut
 from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.error_codes_in import compile_sliced_error_scan
 from odradek.protocol.errors import ErrorCode, MalformedMessage
 from odradek.timing.reply import Reply
 from odradek.timing.slices import Slices
@@ -34,7 +38,9 @@ _MOST_ITEMS: Final = 250_000
 _MOST_AT_ONCE: Final = 25_000
 # Answers may say more than was asked, such as a group's members.
 _RESPONSE_BYTES: Final = 64 * 1024 * 1024
-_LARGEST_FRAME_BYTES: Final = (1 << 31) - 1
+_TIMES_ITS_REQUEST: Final = 20
+# An item takes no less on the wire, most of the time.
+_LEAST_ITEM_BYTES: Final = 4
 
 Outcome = list[Any] | MalformedMessage | None
 
@@ -55,12 +61,14 @@ class LargeRequests:
     def __init__(
         self,
         slices: Slices,
+        memory: ResponseMemory,
         in_pieces: Mapping[ApiKey, Pieces],
         never_sliced: Collection[ApiKey],
         with_records: Collection[ApiKey] = (),
         large_answers: Collection[ApiKey] = (),
     ) -> None:
         self._slices = slices
+        self.memory = memory
         self._large_answers = large_answers
         self._in_pieces = in_pieces
         self._never_sliced = never_sliced
@@ -78,14 +86,14 @@ class LargeRequests:
             raise MalformedMessage(f"{_name(key)}: {size_bytes} bytes: allowed are {MOST_BYTES}")
 
     def has_large_answers(self, route: Route) -> bool:
-        """Whether responses of this API that had to be waited for are to be encoded by ``encode``."""
+        """Whether small requests of this API may have large responses."""
         return route.api_key in self._large_answers
 
     def encode(
         self, route: Route, context: RequestContext, response: Any, failed: Callable[[RequestContext, Exception], Any]
     ) -> Reply[Outcome]:
-        """``answer`` for a response that is there."""
-        return self._slices.run(self._encoding(route, context, response, _LARGEST_FRAME_BYTES, failed))
+        """``answer`` for a response that is there, to a small request."""
+        return self._slices.run(self._encoding(route, context, response, self._most_bytes(0), failed), LARGE_BYTES)
 
     def answer(
         self,
@@ -105,9 +113,9 @@ class LargeRequests:
         self.ensure_allowed(route.api_key, len(frame))
         # A view may be overwritten after the call.
         own = frame if type(frame) is bytes else bytes(frame)
-        work = self._work(
-            route, context, own, position, _Handling(route, services, gate, self._in_pieces.get(route.api_key)), failed
-        )
+        most_bytes = self._most_bytes(len(own))
+        handling = _Handling(route, services, gate, self._in_pieces.get(route.api_key), most_bytes)
+        work = self._work(route, context, own, position, handling, failed)
         return self._slices.run(work, len(frame))
 
     def _work(
@@ -123,7 +131,6 @@ class LargeRequests:
         from odradek.protocol.large_messages import sliced_decoder
 
         limit = most_items(len(frame), in_pieces=handling.is_in_pieces)
-        most_bytes = max(20 * len(frame), _RESPONSE_BYTES)
         try:
             request = yield from sliced_decoder(route.api_key, route.version)(frame, position, limit)
         except MalformedMessage as error:
@@ -135,7 +142,10 @@ class LargeRequests:
             response = failed(context, error)
             handling.has_counted = False
         del request
-        return (yield from self._encoding(route, context, response, most_bytes, failed, counts=not handling.has_counted))
+        if handling.refusal is not None:
+            return handling.refusal
+        counts = not handling.has_counted
+        return (yield from self._encoding(route, context, response, handling.most_bytes, failed, counts=counts))
 
     def _encoding(
         self,
@@ -148,33 +158,80 @@ class LargeRequests:
         counts: bool = True,
     ) -> Generator[Reply[Any] | None, Any, Outcome]:
         """The outcome for ``response``; ``counts``: its error codes are to be counted."""
-        from odradek.protocol.large_messages import ResponseTooLarge, sliced_encoder
+        from odradek.protocol.large_messages import ResponseTooLarge
 
         if response is NO_RESPONSE:
             return []
         if response is CLOSE_CONNECTION:
             return None
         try:
-            if counts:
-                route.scan_errors(response, route)
             if route.api_key in self._with_records:
+                if counts:
+                    route.scan_errors(response, route)
                 return route.encode(context.correlation_id, response)
-            return (yield from sliced_encoder(route.api_key, route.version)(context.correlation_id, response, most_bytes))
-        except ResponseTooLarge as error:
+            if counts:
+                yield from compile_sliced_error_scan(route.api_key)(response, route)
+            return (yield from self._large_encoding(route, context, response, most_bytes))
+        except (ResponseTooLarge, NoRoom) as error:
             return MalformedMessage(f"{route.api_key.name} v{route.version}: {error}")
         except Exception as error:  # noqa: BLE001  a fault of ours
             failed(context, error)
             return None
 
+    def _most_bytes(self, request_bytes: int) -> int:
+        """Of the response to a request of this size."""
+        most_bytes = max(_TIMES_ITS_REQUEST * request_bytes, _RESPONSE_BYTES)
+        return min(most_bytes, self.memory.limit_bytes) if self.memory.limit_bytes > 0 else most_bytes
+
+    def _large_encoding(
+        self, route: Route, context: RequestContext, response: Any, most_bytes: int
+    ) -> Generator[Reply[Any] | None, Any, Outcome]:
+        """The same for a large response. Raises ResponseTooLarge and NoRoom."""
+        from odradek.protocol.large_messages import ResponseTooLarge, Room, sliced_encoder
+
+        size = ResponseSize()
+        for _ in size.count(response):
+            yield None
+        if size.items * _LEAST_ITEM_BYTES > most_bytes:
+            raise ResponseTooLarge(f"a response of more than {most_bytes} bytes")
+        memory, session = self.memory, context.session
+        has_connection = session.connection is not None
+        held = memory.begin(session)
+        chunks: list[Any] | None = None
+        try:
+            memory.grow(held, size.object_bytes)
+            room = Room(most_bytes)
+            counted = most_bytes
+            work = sliced_encoder(route.api_key, route.version)(context.correlation_id, response, room)
+            while not has_connection or session.connection is not None:
+                try:
+                    next(work)
+                except StopIteration as end:
+                    chunks = end.value
+                    break
+                memory.grow(held, counted - room.left)
+                counted = room.left
+                if (yield memory.turn(held)) is False:
+                    raise NoRoom("others' responses have taken queued.max.response.bytes")
+        finally:
+            memory.grow(held, -size.object_bytes)
+            memory.written(held)
+            if chunks is None or not has_connection:
+                held.release()
+        return chunks
+
 
 class _Handling:
     """The way of one request through the gate, if there is one, and piece by piece to its handler."""
 
-    def __init__(self, route: Route, services: Any, gate: GateKeeper | None, pieces: Pieces | None) -> None:
+    def __init__(self, route: Route, services: Any, gate: GateKeeper | None, pieces: Pieces | None, most_bytes: int) -> None:
         self._route = route
         self._handle = route.handle
         # Whether the error codes of the pieces' answers are counted.
         self.has_counted = False
+        # What the response may have, and why there is none: it would have more.
+        self.most_bytes = most_bytes
+        self.refusal: MalformedMessage | None = None
         self._services = services
         self._gate = gate
         self._pieces = pieces
@@ -200,6 +257,7 @@ class _Handling:
             response = self._handle(self._services, context, request)
             return (yield response) if isinstance(response, Reply) else response
         joined = Joined(request, pieces)
+        items = 0
         for piece in cut(request, pieces):
             response = self._handle(self._services, context, piece)
             if isinstance(response, Reply):
@@ -208,9 +266,16 @@ class _Handling:
                 yield None
             if response is not CLOSE_CONNECTION:
                 self.has_counted = True
-                self._route.scan_errors(response, self._route)
+                yield from compile_sliced_error_scan(self._route.api_key)(response, self._route)
             if response is CLOSE_CONNECTION or getattr(response, "error_code", ErrorCode.NONE) != ErrorCode.NONE:
                 return response
+            size = ResponseSize()
+            for _ in size.count(response):
+                yield None
+            items += size.items
+            if items * _LEAST_ITEM_BYTES > self.most_bytes:
+                self.refusal = MalformedMessage(f"{self._route.api_key.name}: a response of more than {self.most_bytes} bytes")
+                return CLOSE_CONNECTION
             joined.add(response)
         return joined.response()
 

@@ -9,12 +9,14 @@ from odradek.broker.handlers import SERVED
 from odradek.broker.network import large_requests
 from odradek.broker.network.dispatch import CloseConnection, Dispatcher
 from odradek.broker.network.large_requests import LARGE_BYTES, LargeRequests, most_items
+from odradek.broker.network.response_memory import ResponseMemory
 from odradek.broker.pieces import Pieces
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, MalformedMessage
 from odradek.protocol.message_types.find_coordinator import Coordinator, FindCoordinatorResponse
 from odradek.timing.clock import VirtualClock
 from odradek.timing.slices import SLICE_MS, Slices
+from odradek.timing.timer import Timer
 from tests.campaigns.hostile_requests.frames import LargeArray, large_frame
 from tests.raw_client import decode_response, encode_request
 
@@ -27,15 +29,18 @@ KEYS = 5_000
 class Setup:
     """A dispatcher whose handler echoes the keys of FindCoordinator; each reading of the clock moves it by ``step_ms``."""
 
-    def __init__(self, step_ms=0.0, in_pieces=True, gate=None, large_answers=()):
+    def __init__(self, step_ms=0.0, in_pieces=True, gate=None, large_answers=(), limit_bytes=-1):
         self.soon = deque()
         self.now_ms = 0.0
         self.step_ms = step_ms
         self.pieces = []
         self.answer = self.echo
         self.slices = Slices(self.read, self.soon.append)
-        large = LargeRequests(self.slices, {FIND: PIECES} if in_pieces else {}, {ApiKey.PRODUCE}, (), large_answers)
-        self.dispatcher = Dispatcher(None, VirtualClock(), SERVED, lambda api_key: self.handle, gate, large)
+        self.clock = VirtualClock()
+        self.memory = ResponseMemory(limit_bytes, Timer(self.clock), self.clock.monotonic_ms, self.soon.append, lambda: None)
+        pieces = {FIND: PIECES} if in_pieces else {}
+        large = LargeRequests(self.slices, self.memory, pieces, {ApiKey.PRODUCE}, (), large_answers)
+        self.dispatcher = Dispatcher(None, self.clock, SERVED, lambda api_key: self.handle, gate, large)
 
     def read(self):
         self.now_ms += self.step_ms
@@ -55,8 +60,8 @@ class Setup:
             count += 1
         return count
 
-    def dispatch(self, frame):
-        return self.dispatcher.dispatch(frame[4:], SESSION, 0)
+    def dispatch(self, frame, session=SESSION):
+        return self.dispatcher.dispatch(frame[4:], session, 0)
 
 
 def find(keys=KEYS, **large):
@@ -109,6 +114,136 @@ def test_a_large_answer_to_a_small_request_that_had_to_wait_is_encoded_in_slices
     assert not outcome.done
     assert setup.turns() >= KEYS // 256
     assert keys_told(outcome.response) == EXPECTED
+
+
+def large_answer():
+    return FindCoordinatorResponse(coordinators=[Coordinator(key=key, host="h") for key in EXPECTED])
+
+
+def small_find():
+    return encode_request(FIND, 4, coordinator_keys=["k"])
+
+
+def test_a_large_answer_to_a_small_request_is_encoded_in_slices():
+    setup = Setup(step_ms=SLICE_MS, large_answers={FIND})
+    setup.answer = lambda _: large_answer()
+    outcome = setup.dispatch(small_find())
+    assert not outcome.done
+    assert setup.turns() >= KEYS // 256
+    assert keys_told(outcome.response) == EXPECTED
+
+
+def test_a_small_answer_of_such_an_api_is_encoded_at_once():
+    setup = Setup(step_ms=SLICE_MS, large_answers={FIND})
+    assert keys_told(setup.dispatch(small_find())) == ["k"]
+    assert setup.slices.slices == 0
+
+
+def test_an_answer_that_is_too_large_is_given_up_before_it_is_encoded(monkeypatch):
+    monkeypatch.setattr(large_requests, "_RESPONSE_BYTES", 10_000)
+    setup = Setup(large_answers={FIND})
+    setup.answer = lambda _: large_answer()
+    with pytest.raises(MalformedMessage, match="a response of more than 10000 bytes"):
+        setup.dispatch(small_find())
+    assert setup.memory.held_bytes == 0
+
+
+def test_a_response_that_becomes_too_large_is_given_up_before_all_pieces_are_handled(monkeypatch):
+    monkeypatch.setattr(large_requests, "_RESPONSE_BYTES", 10_000)
+    monkeypatch.setattr(large_requests, "_TIMES_ITS_REQUEST", 0)
+    setup = Setup()
+    setup.answer = lambda _: FindCoordinatorResponse(coordinators=[Coordinator()] * 1_000)
+    with pytest.raises(MalformedMessage, match="a response of more than 10000 bytes"):
+        setup.dispatch(find())
+    assert len(setup.pieces) == 3
+
+
+class Client:
+    """A connection, as far as its session goes."""
+
+    def __init__(self):
+        self.session = Session("PLAINTEXT", ("10.0.0.1", 5))
+        self.session.connection = self
+
+    def lose(self):
+        self.session.connection = None
+        if self.session.held_response is not None:
+            self.session.held_response.release()
+
+
+def test_a_large_answer_is_held_until_its_client_has_taken_it():
+    setup = Setup(large_answers={FIND})
+    setup.answer = lambda _: large_answer()
+    client = Client()
+    chunks = setup.dispatch(small_find(), client.session)
+    assert setup.memory.held_bytes == pytest.approx(sum(map(len, chunks)), rel=0.01)
+    client.session.held_response.release()
+    assert setup.memory.held_bytes == 0
+    assert client.session.held_response is None
+
+
+def test_an_answer_in_process_is_held_no_longer_than_it_is_made():
+    setup = Setup(large_answers={FIND})
+    setup.answer = lambda _: large_answer()
+    setup.dispatch(small_find())
+    assert setup.memory.held_bytes == 0
+
+
+def test_while_others_have_the_memory_a_large_answer_waits_and_a_small_one_does_not():
+    setup = Setup(large_answers={FIND}, limit_bytes=150_000)
+    setup.answer = lambda _: large_answer()
+    first, second, third = Client(), Client(), Client()
+    setup.dispatch(small_find(), first.session)
+    # One may pass the limit.
+    setup.dispatch(small_find(), second.session)
+    waiting = setup.dispatch(small_find(), third.session)
+    setup.turns()
+    assert not waiting.done
+    setup.answer = setup.echo
+    assert keys_told(setup.dispatch(small_find())) == ["k"]
+    first.session.held_response.release()
+    second.session.held_response.release()
+    setup.turns()
+    assert keys_told(waiting.response) == EXPECTED
+
+
+def test_who_finds_no_memory_for_half_a_minute_is_refused():
+    setup = Setup(large_answers={FIND}, limit_bytes=150_000)
+    setup.answer = lambda _: large_answer()
+    clients = [Client(), Client(), Client()]
+    *_, waiting = (setup.dispatch(small_find(), client.session) for client in clients)
+    setup.clock.advance(29_999)
+    assert not waiting.done
+    setup.clock.advance(1)
+    setup.turns()
+    assert isinstance(waiting.response, MalformedMessage)
+    assert "queued.max.response.bytes" in waiting.response.reason
+
+
+def test_who_leaves_an_answer_untaken_while_others_wait_is_named():
+    setup = Setup(large_answers={FIND}, limit_bytes=150_000)
+    setup.answer = lambda _: large_answer()
+    clients = [Client(), Client(), Client()]
+    for client in clients[:2]:
+        setup.dispatch(small_find(), client.session)
+    setup.clock.advance(20_000)
+    assert setup.memory.stalled() == frozenset()
+    setup.dispatch(small_find(), clients[2].session)
+    assert setup.memory.stalled() == {client.session for client in clients[:2]}
+
+
+def test_an_answer_whose_client_is_gone_is_not_written_on():
+    setup = Setup(step_ms=SLICE_MS, large_answers={FIND})
+    setup.answer = lambda _: large_answer()
+    client = Client()
+    outcome = setup.dispatch(small_find(), client.session)
+    while not setup.memory.held_bytes:
+        setup.soon.popleft()()
+    client.lose()
+    assert setup.memory.held_bytes == 0
+    setup.turns()
+    assert outcome.response is None
+    assert setup.memory.held_bytes == 0
 
 
 @pytest.mark.parametrize("in_pieces", [False, True])

@@ -1,0 +1,79 @@
+"""The size of a response before it is encoded: how many items its arrays have, and about how many bytes its objects take."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+# Of an item with fields, with the numbers that it has for itself; and of another one's place, which is mostly known elsewhere.
+_STRUCT_BYTES: Final = 160
+_PLACE_BYTES: Final = 8
+# What is encoded in about a millisecond. So many bytes that a field may have, without a limit, count as an item.
+_SMALL_ITEMS: Final = 1_000
+_BYTES_AN_ITEM: Final = 256
+
+
+class ResponseSize:
+    """What was counted of one response. An object that is in it twice takes memory once."""
+
+    __slots__ = ("_by_struct", "_uninterrupted", "items", "object_bytes")
+
+    def __init__(self) -> None:
+        self.items = 0
+        self.object_bytes = 0
+        # Of structs with arrays: how many items they have.
+        self._by_struct: dict[int, int] = {}
+        # Items that were counted since it was possible to leave.
+        self._uninterrupted = 0
+
+    def count(self, struct: tuple[Any, ...]) -> Generator[None, None, None]:
+        """Count ``struct``, one of the canonical messages. Yields None where a millisecond's encoding has been counted."""
+        for value in struct:
+            if type(value) is list or type(value) is tuple:
+                if not value:
+                    continue
+                self._add(len(value), _PLACE_BYTES * len(value))
+                if _has_arrays(value[0]):
+                    for item in value:
+                        yield from self._count_once(item)
+                elif isinstance(value[0], tuple):
+                    self.object_bytes += _STRUCT_BYTES * len(value)
+                    if bytes in map(type, value[0]):
+                        blobs = [len(field) for item in value for field in item if type(field) is bytes]
+                        self._uninterrupted += sum(blobs) // _BYTES_AN_ITEM
+            elif isinstance(value, tuple):
+                yield from self._count_once(value)
+            elif type(value) is bytes:
+                self._uninterrupted += len(value) // _BYTES_AN_ITEM
+        if self._uninterrupted >= _SMALL_ITEMS:
+            self._uninterrupted = 0
+            yield
+
+    def _count_once(self, struct: tuple[Any, ...]) -> Generator[None, None, None]:
+        known = self._by_struct.get(id(struct))
+        if known is None:
+            before = self.items
+            self.object_bytes += _STRUCT_BYTES
+            yield from self.count(struct)
+            self._by_struct[id(struct)] = self.items - before
+            return
+        self._add(known, 0)
+        if self._uninterrupted >= _SMALL_ITEMS:
+            self._uninterrupted = 0
+            yield
+
+    def _add(self, items: int, object_bytes: int) -> None:
+        self.items += items
+        self._uninterrupted += items
+        self.object_bytes += object_bytes
+
+
+def is_small(response: tuple[Any, ...]) -> bool:
+    """Whether ``response`` is encoded in about a millisecond."""
+    return next(ResponseSize().count(response), response) is response
+
+
+def _has_arrays(item: object) -> bool:
+    return isinstance(item, tuple) and any(type(value) is list or isinstance(value, tuple) for value in item)
