@@ -31,7 +31,7 @@ COMPILES := import ensurepip, os, sys, sysconfig, venv; \
 	sys.exit(sys.version_info < (3, 11) or not os.path.exists(sysconfig.get_path("include") + "/Python.h"))
 SYSTEM_PYTHON = $(if $(PYTHON),,$(shell /usr/bin/python3 -c '$(COMPILES)' 2>/dev/null && echo /usr/bin/python3))
 
-.PHONY: run run-compiled wheels test-wheel test test-spark test-languages test-compiled check bench bench-cluster bench-fixtures bench-here example campaign campaign-compiled clean \
+.PHONY: run run-compiled wheels test-wheel kafka-jars test test-spark test-languages test-compiled check bench bench-cluster bench-fixtures bench-here example campaign campaign-compiled clean \
 	demo demo-test
 
 run: $(INSTALLED)-run
@@ -50,19 +50,23 @@ IN_PARALLEL := -n 4 $(IN_GROUPS)
 # What one process has compiled is there for the others: hundreds are started, and each has all the tests.
 test test-spark test-compiled: export PYTHONDONTWRITEBYTECODE :=
 
-test: $(INSTALLED)-test
+test: $(INSTALLED)-test kafka-jars
 	$(BIN)/python -m pytest $(IN_PARALLEL) -m "not spark" $(ARGS)
 
 # Spark's stay together in one process, the pipeline's in another: a session each. They are a third of all the time.
 test-spark: $(INSTALLED)-test
 	$(BIN)/python -m pytest -n 2 $(IN_GROUPS) -m spark $(ARGS)
 
-test-compiled: $(INSTALLED)-test $(BUILD)/.built
+test-compiled: $(INSTALLED)-test kafka-jars $(BUILD)/.built
 	$(RUN_BUILD) $(BIN)/pytest --import-mode=append $(IN_PARALLEL) --compiled-only $(ARGS)
 
 # In Go, Java and TypeScript, with their own tools, where these are there; members in Java and Go in one group.
-test-languages: $(INSTALLED)-test
+test-languages: $(INSTALLED)-test kafka-jars
 	$(BIN)/python -m pytest -n 2 tests/languages/whole_examples.py tests/languages/consumer_protocol.py $(ARGS)
+
+# Their download takes longer than most tests may. Without a network only those beside Apache Kafka fail.
+kafka-jars: $(INSTALLED)-test
+	-@$(BIN)/python -m benchmarks.kafka_jars >/dev/null
 
 check: $(INSTALLED)-check
 	$(BIN)/ruff check .

@@ -1,4 +1,6 @@
-"""Finds or downloads Apache Kafka's jars: those of the whole broker, or the few that its tools for log files need.
+"""Finds or downloads Apache Kafka's jars: the broker, its tools, and a logger that writes to standard error, 54 MB.
+
+    python -m benchmarks.kafka_jars [VERSION]                  # prints the directory that holds them
 
 Apache Ivy fetches them from Maven Central. PySpark, an extra of this project, ships Ivy's jar, so that only Java has to be
 installed: neither Maven nor a Kafka distribution. Downloaded jars stay in the user's cache directory.
@@ -8,64 +10,25 @@ import importlib.util
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.load_tool import MissingTool
+import platformdirs
 
-VERSION = "4.3.1"
+from benchmarks.load_tool import MissingTool
+from odradek.pipeline.ivy_cache import ivy_cache
+
+# The differentials and benchmarks run the first. With ODRADEK_KAFKA_LIBS they run on the jars of another.
+VERSIONS = ("4.3.1", "4.4.0")
+VERSION = VERSIONS[0]
 SCALA_VERSION = "2.13"
 LIBS_VARIABLE = "ODRADEK_KAFKA_LIBS"
-
-
-@dataclass(frozen=True, slots=True)
-class Jars:
-    """A set of Kafka's jars.
-
-    Args:
-        directory: the name of the directory in the cache that holds them.
-        modules: organisation, module and revision of each.
-        transitive: whether their dependencies are included.
-    """
-
-    directory: str
-    modules: tuple[tuple[str, str, str], ...]
-    transitive: bool
-
-
-_LOGGER = ("org.slf4j", "slf4j-simple", "1.7.36")
-
-# The broker, the storage tool that formats its data directory, and a logger that writes to standard error: 54 MB.
-BROKER = Jars(
-    directory=f"kafka-{VERSION}",
-    modules=(
-        ("org.apache.kafka", f"kafka_{SCALA_VERSION}", VERSION),
-        ("org.apache.kafka", "kafka-tools", VERSION),
-        _LOGGER,
-    ),
-    transitive=True,
-)
-# The classes that DumpLogSegments loads, with any of its decoders: 16 MB.
-LOG_TOOLS = Jars(
-    directory=f"kafka-tools-{VERSION}",
-    modules=(
-        *(
-            ("org.apache.kafka", f"kafka-{name}", VERSION)
-            for name in (
-                *("tools", "tools-api", "clients", "server-common", "storage", "metadata"),
-                *("coordinator-common", "group-coordinator", "transaction-coordinator"),
-            )
-        ),
-        *(("com.fasterxml.jackson.core", f"jackson-{name}", "2.21.2") for name in ("core", "databind")),
-        ("com.fasterxml.jackson.core", "jackson-annotations", "2.21"),
-        ("net.sf.jopt-simple", "jopt-simple", "5.0.4"),
-        ("org.slf4j", "slf4j-api", "1.7.36"),
-        _LOGGER,
-    ),
-    transitive=False,
-)
 _FETCH_TIMEOUT_S = 600.0
+# Ivy fetches each module's otherwise: 276 requests and 38 MB more.
+_WITHOUT_SOURCES = ("-Divy.maven.lookup.sources=false", "-Divy.maven.lookup.javadoc=false")
+# Ivy draws its progress on standard output, which is for the directory's name.
+_STDERR = 2
 
 
 def java() -> str:
@@ -78,52 +41,60 @@ def java() -> str:
     return found
 
 
-def libraries(wanted: Jars = BROKER) -> Path:
-    """The directory with these jars: the one that ODRADEK_KAFKA_LIBS names, or the cache, filled if necessary."""
+def libraries() -> Path:
+    """The directory with Kafka's jars: the one that ODRADEK_KAFKA_LIBS names, or the cache, filled if necessary."""
     named = os.environ.get(LIBS_VARIABLE)
-    if named:
-        directory = Path(named)
-        if not any(directory.glob(f"kafka_{SCALA_VERSION}-*.jar")):
-            reason = f"{LIBS_VARIABLE} names {directory}, which holds no kafka_{SCALA_VERSION}-*.jar"
-            raise MissingTool(reason)
-        return directory
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "odradek"
-    # The jars of the whole broker include those of its tools.
-    for there in (BROKER, wanted):
-        if (cache / there.directory).is_dir():
-            return cache / there.directory
-    _fetch(wanted, cache)
-    return cache / wanted.directory
+    if not named:
+        return cached(VERSION)
+    directory = Path(named)
+    if not any(directory.glob(f"kafka_{SCALA_VERSION}-*.jar")):
+        reason = f"{LIBS_VARIABLE} names {directory}, which holds no kafka_{SCALA_VERSION}-*.jar"
+        raise MissingTool(reason)
+    return directory
 
 
-def _fetch(wanted: Jars, cache: Path) -> None:
+def cached(version: str) -> Path:
+    """The directory in the cache with the jars of this version, filled if necessary."""
+    jars = platformdirs.user_cache_path("odradek", appauthor=False) / f"kafka-{version}"
+    if not jars.is_dir():
+        with ivy_cache() as ivy:
+            # Another process may have filled it meanwhile.
+            if not jars.is_dir():
+                _fetch(version, ivy, jars)
+    return jars
+
+
+def _fetch(version: str, cache: Path, target: Path) -> None:
     """Resolve the modules into a temporary directory beside the final one, and rename it when it is complete."""
-    cache.mkdir(parents=True, exist_ok=True)
-    ivy = _ivy()
-    with tempfile.TemporaryDirectory(dir=cache) as scratch:
+    with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
         modules = Path(scratch) / "ivy.xml"
-        modules.write_text(_ivy_file(wanted), encoding="utf-8")
+        modules.write_text(_ivy_file(version), encoding="utf-8")
         jars = Path(scratch) / "jars"
         command = [
-            *(java(), "-cp", str(ivy), "org.apache.ivy.Main", "-warn", "-ivy", str(modules), "-types", "jar", "bundle"),
+            *(java(), f"-Divy.default.ivy.user.dir={cache}", *_WITHOUT_SOURCES, "-cp", str(_ivy()), "org.apache.ivy.Main"),
+            *("-warn", "-ivy", str(modules), "-types", "jar", "bundle"),
             *("-retrieve", f"{jars}/[artifact]-[revision](-[classifier]).[ext]"),
         ]
         try:
-            subprocess.run(command, check=True, timeout=_FETCH_TIMEOUT_S, cwd=scratch)
+            subprocess.run(command, check=True, timeout=_FETCH_TIMEOUT_S, cwd=scratch, stdout=_STDERR)
         except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as failure:
-            reason = f"Ivy could not fetch {wanted.directory}: {failure}"
+            reason = f"Ivy could not fetch Apache Kafka {version}: {failure}"
             raise MissingTool(reason) from failure
-        jars.rename(cache / wanted.directory)
+        jars.rename(target)
 
 
-def _ivy_file(wanted: Jars) -> str:
-    """Ivy's input: the modules, each with its own jar only or with all run-time dependencies."""
-    configuration = "default->default" if wanted.transitive else "default->master"
-    dependencies = "".join(
-        f'<dependency org="{organisation}" name="{module}" rev="{revision}" conf="{configuration}"/>'
-        for organisation, module, revision in wanted.modules
+def _ivy_file(version: str) -> str:
+    """Ivy's input: the modules, each with all its run-time dependencies."""
+    modules = (
+        ("org.apache.kafka", f"kafka_{SCALA_VERSION}", version),
+        ("org.apache.kafka", "kafka-tools", version),
+        ("org.slf4j", "slf4j-simple", "1.7.36"),
     )
-    info = f'<info organisation="odradek" module="{wanted.directory}"/>'
+    dependencies = "".join(
+        f'<dependency org="{organisation}" name="{module}" rev="{revision}" conf="default->default"/>'
+        for organisation, module, revision in modules
+    )
+    info = f'<info organisation="odradek" module="kafka-{version}"/>'
     return f'<ivy-module version="2.0">{info}<dependencies>{dependencies}</dependencies></ivy-module>'
 
 
@@ -138,3 +109,20 @@ def _ivy() -> Path:
         f"or set {LIBS_VARIABLE} to a directory of Kafka's jars"
     )
     raise MissingTool(reason)
+
+
+def main(arguments: list[str]) -> int:
+    """Print the directory with the jars, of the version named if one is; 2 if that is unknown or Kafka cannot be fetched."""
+    if arguments not in ([], *([version] for version in VERSIONS)):
+        print(f"usage: python -m benchmarks.kafka_jars [{'|'.join(VERSIONS)}]", file=sys.stderr)
+        return 2
+    try:
+        print(cached(arguments[0]) if arguments else libraries())
+    except MissingTool as missing:
+        print(missing, file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -6,24 +6,34 @@ Needs Java 17 or newer and PySpark 4.0; Spark fetches its Kafka connector from M
 stops after what is there now.
 """
 
+import fcntl
+import os
 import sys
+from pathlib import Path
 
 import pyspark
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import col
+
+# odradek's own, and filled by one program at a time: two that fill a cache of Ivy break each other's downloads.
+IVY_CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "odradek", "ivy")
 
 
 def main(arguments: list[str]) -> None:
     """Stream from the broker given, or from localhost:9092."""
     once = "--once" in arguments
     servers = [argument for argument in arguments if not argument.startswith("--")] or ["localhost:9092"]
-    spark = (
+    builder = (
         SparkSession.builder.appName("odradek-read")
         .master("local[2]")
         .config("spark.jars.packages", f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}")
+        .config("spark.jars.ivy", str(IVY_CACHE))
         .config("spark.ui.enabled", "false")
-        .getOrCreate()
     )
+    IVY_CACHE.mkdir(parents=True, exist_ok=True)
+    with (IVY_CACHE / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        spark = builder.getOrCreate()
     records = (
         spark.readStream.format("kafka")
         .option("kafka.bootstrap.servers", servers[0])

@@ -2,8 +2,8 @@
 
 Under ``spark-submit`` the JVM exists already, with the master, memory and packages that the submitter chose. Otherwise a JVM is
 started here: it runs Spark itself, or is the driver of the cluster that ``master`` names, and fetches the connector from Maven
-Central at its first run. A mismatch (no Java, an old Java, different versions of Spark and connector) is reported before any
-work is done.
+Central at its first run, into the project's own cache. A mismatch (no Java, an old Java, different versions of Spark and
+connector) is reported before any work is done.
 """
 
 import os
@@ -24,6 +24,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from odradek.pipeline.errors import PipelineError, root_cause
+from odradek.pipeline.ivy_cache import ivy_cache
 
 CONNECTOR = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
 """Of Spark's own version: one of another does not load, or fails when it is first used."""
@@ -69,7 +70,10 @@ def spark_session(
     if is_first:
         settings |= {"spark.jars.packages": CONNECTOR, "spark.ui.enabled": "false"} | _at_home(master, config or {})
         _require_java()
-        _start_jvm(settings | (config or {}), verbose=verbose)
+        with ivy_cache() as ivy:
+            if not re.search(r"^\s*spark\.jars\.ivy\b", _spark_defaults(), re.MULTILINE):
+                settings["spark.jars.ivy"] = str(ivy)
+            _start_jvm(settings | (config or {}), verbose=verbose)
     if master:
         builder = builder.master(master)
     for key, value in (settings | (config or {})).items():
@@ -123,13 +127,17 @@ def _collector(config: Mapping[str, str]) -> dict[str, str]:
     Java's default from two cores on, G1, makes the same work take a fifth longer. The old generation is sized for the memory
     that Spark keeps (spark.memory.fraction, 0.6 of the heap) and the objects that live beside it.
     """
-    home = os.environ.get("SPARK_CONF_DIR") or Path(_find_spark_home(), "conf")  # type: ignore[no-untyped-call]  # pyspark's
-    defaults = Path(home, "spark-defaults.conf")
-    said = [*config.values(), *(os.environ.get(name, "") for name in _JAVA_OPTIONS)]
-    said.append(defaults.read_text(encoding="utf-8", errors="replace") if defaults.is_file() else "")
+    said = [*config.values(), *(os.environ.get(name, "") for name in _JAVA_OPTIONS), _spark_defaults()]
     if any(map(_CHOICE_OF_COLLECTOR.search, said)):
         return {}
     return {"spark.driver.defaultJavaOptions": _COLLECTOR}
+
+
+def _spark_defaults() -> str:
+    """The user's own configs for every Spark. Those given at a start have precedence."""
+    home = os.environ.get("SPARK_CONF_DIR") or Path(_find_spark_home(), "conf")  # type: ignore[no-untyped-call]  # pyspark's
+    defaults = Path(home, "spark-defaults.conf")
+    return defaults.read_text(encoding="utf-8", errors="replace") if defaults.is_file() else ""
 
 
 def _require_java() -> None:

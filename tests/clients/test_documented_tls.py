@@ -55,7 +55,7 @@ def test_every_python_example_is_some_clients():
 def test_the_example_of_the_java_client_reads_what_it_has_written(directory, broker, new_name, properties):
     topic = new_name()
     (directory / "client.properties").write_text(properties)
-    classpath = f"{kafka_jars.libraries(kafka_jars.LOG_TOOLS)}/*"
+    classpath = f"{kafka_jars.libraries()}/*"
 
     def tool(name, *arguments, **options):
         command = [kafka_jars.java(), "-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", classpath, f"org.apache.kafka.tools.{name}"]

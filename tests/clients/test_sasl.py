@@ -305,7 +305,7 @@ def test_the_java_client_of_the_page_is_let_in_with_its_password(broker, tmp_pat
     properties = code_blocks(PAGE, "properties")[-1]
     assert "carol-secret" in properties
     (tmp_path / "client.properties").write_text(properties.replace("carol-secret", password))
-    classpath = f"{kafka_jars.libraries(kafka_jars.LOG_TOOLS)}/*"
+    classpath = f"{kafka_jars.libraries()}/*"
     command = [kafka_jars.java(), "-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", classpath, "org.apache.kafka.tools.TopicCommand"]
     arguments = ["--bootstrap-server", broker.address, "--list", "--command-config", str(tmp_path / "client.properties")]
     done = subprocess.run([*command, *arguments], capture_output=True, text=True, check=False)
@@ -343,7 +343,7 @@ def token_file(broker, tmp_path):
 @pytest.mark.timeout(120)
 def test_the_java_client_of_the_page_is_let_in_by_a_token(broker, token_file):
     file, _ = token_file
-    classpath = f"{kafka_jars.libraries(kafka_jars.LOG_TOOLS)}/*"
+    classpath = f"{kafka_jars.libraries()}/*"
     java = [kafka_jars.java(), "-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", classpath, "org.apache.kafka.tools.TopicCommand"]
     arguments = ["--bootstrap-server", broker.address, "--list", "--command-config", str(file)]
     done = subprocess.run([*java, *arguments], capture_output=True, text=True, check=False)

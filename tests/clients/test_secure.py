@@ -81,7 +81,7 @@ def test_librdkafka_comes_in(broker, new_name):
 
 @pytest.mark.timeout(120)
 def test_the_java_client_comes_in(broker, new_name):
-    libraries = f"{kafka_jars.libraries(kafka_jars.LOG_TOOLS)}/*"
+    libraries = f"{kafka_jars.libraries()}/*"
     java = [kafka_jars.java(), "-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", libraries]
     arguments = ["--bootstrap-server", broker.properties["bootstrap.servers"], "--topic", new_name()]
     arguments += ["--command-config", broker.properties_path]

@@ -70,7 +70,7 @@ def test_the_java_client_is_told_that_its_authentication_failed(broker, certific
     if shown:
         lines += ["ssl.keystore.type=PEM", f"ssl.keystore.location={certificates.path(shown + '.pem')}"]
     (tmp_path / "client.properties").write_text("\n".join(lines))
-    classpath = f"{kafka_jars.libraries(kafka_jars.LOG_TOOLS)}/*"
+    classpath = f"{kafka_jars.libraries()}/*"
     command = [kafka_jars.java(), "-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", classpath]
     command += ["org.apache.kafka.tools.TopicCommand", "--bootstrap-server", broker.address, "--list"]
     command += ["--command-config", str(tmp_path / "client.properties")]

@@ -1,5 +1,6 @@
 """What does not fit together is told in one line, before any work is done."""
 
+import fcntl
 import re
 import subprocess
 import sys
@@ -83,6 +84,38 @@ def test_a_collector_chosen_by_the_environment_stays(no_java_options, monkeypatc
 def test_a_collector_chosen_by_sparks_defaults_stays(no_java_options, tmp_path):
     (tmp_path / "spark-defaults.conf").write_text("spark.driver.extraJavaOptions  -XX:+UseG1GC\n")
     assert session._collector({}) == {}
+
+
+@pytest.fixture
+def settings_of_the_jvm(no_jvm, no_java_options, monkeypatch, tmp_path):
+    """Start a session: the settings its JVM would have, and whether another process could fill the cache meanwhile."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+    def start(**config):
+        started = []
+
+        def start_jvm(settings, *, verbose):
+            with (tmp_path / "cache" / "odradek" / "ivy" / ".lock").open("w") as lock, pytest.raises(BlockingIOError):
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            started.append(settings)
+            raise PipelineError("no further")
+
+        monkeypatch.setattr(session, "_start_jvm", start_jvm)
+        with pytest.raises(PipelineError, match="no further"):
+            spark_session(config={name.replace("_", "."): value for name, value in config.items()})
+        return started[0]
+
+    return start
+
+
+def test_ivy_keeps_the_connector_in_the_projects_own_cache_which_one_process_fills(settings_of_the_jvm, tmp_path):
+    assert settings_of_the_jvm()["spark.jars.ivy"] == str(tmp_path / "cache" / "odradek" / "ivy")
+
+
+def test_a_cache_of_ivy_that_the_user_chose_stays(settings_of_the_jvm, tmp_path):
+    assert settings_of_the_jvm(spark_jars_ivy="/mine")["spark.jars.ivy"] == "/mine"
+    (tmp_path / "spark-defaults.conf").write_text("spark.master local\nspark.jars.ivy  /shared\n")
+    assert "spark.jars.ivy" not in settings_of_the_jvm()
 
 
 class Jar:

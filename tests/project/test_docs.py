@@ -7,6 +7,7 @@ import tomllib
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+import platformdirs
 import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
@@ -16,7 +17,6 @@ from odradek.broker.handlers import SERVED
 from odradek.testing import Broker
 from tests.broker_process import REPOSITORY
 from tests.project.documents import DOCS, README, code_blocks, table
-from tests.spark.session import fetching_alone
 
 PYPROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
 DOCUMENTS = [README, *sorted(DOCS.glob("*.md"))]
@@ -46,9 +46,9 @@ def test_the_spark_example_prints_the_records_there_are(broker_process):
     [example] = code_blocks(README, "python")
     run_python(example.replace("127.0.0.1:9092", broker.address))
     command = [sys.executable, str(DOCS / "examples" / "spark_read.py"), broker.address, "--once"]
-    with fetching_alone():
-        process = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
+    process = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
     assert process.returncode == 0, process.stderr
+    assert f"The jars for the packages stored in: {platformdirs.user_cache_path('odradek')}/ivy/jars" in process.stderr
     assert "|greetings|0        |1     |NULL|hello, Grace |" in process.stdout
 
 

@@ -4,19 +4,17 @@ A session costs seconds, and where the connector is not in Ivy's cache yet a dow
 in one process, the pipeline's in another, and either has one.
 """
 
-import fcntl
 import os
 import re
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pyspark
 import pytest
 from pyspark.sql import SparkSession
+
+from odradek.pipeline.ivy_cache import ivy_cache
 
 OLDEST_JAVA = 17
 CONNECTOR = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
@@ -38,14 +36,6 @@ def require_java() -> None:
             f"Spark needs Java {OLDEST_JAVA} or newer, and {found}. On Debian or Ubuntu install it with: {INSTALL_JAVA}",
             pytrace=False,
         )
-
-
-@contextmanager
-def fetching_alone() -> Iterator[None]:
-    """While no other process of tests does so: Ivy's cache is not made for two that fill it."""
-    with Path(tempfile.gettempdir(), f"odradek-tests-{os.getuid()}.lock").open("w", encoding="ascii") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def start_session(warehouse: Path) -> SparkSession:
@@ -78,7 +68,7 @@ def start_session(warehouse: Path) -> SparkSession:
     for key, value in settings.items():
         builder = builder.config(key, value)
     try:
-        with fetching_alone():
-            return builder.getOrCreate()
+        with ivy_cache() as ivy:
+            return builder.config("spark.jars.ivy", str(ivy)).getOrCreate()
     except Exception as error:  # noqa: BLE001  # what it is depends on where in two languages it went wrong
         pytest.fail(f"Spark did not start (it fetches {CONNECTOR} from Maven Central at the first run): {error}", pytrace=False)

@@ -89,7 +89,7 @@ def dump(files: Iterable[Path], *options: str) -> dict[Path, DumpedFile]:
     """Dump these files; fails if the tool complains."""
     names = [str(file) for file in files]
     assert names, "nothing to dump"
-    classpath = f"{kafka_jars.libraries(kafka_jars.LOG_TOOLS)}/*"
+    classpath = f"{kafka_jars.libraries()}/*"
     command = [kafka_jars.java(), *_JVM_FLAGS, "-cp", classpath, "org.apache.kafka.tools.DumpLogSegments"]
     done = subprocess.run(
         [*command, "--files", ",".join(names), *options], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False

@@ -42,7 +42,7 @@ def print_records(formatter: Formatter, address: str) -> Records:
     """The formatter's output for the whole topic, by key."""
     command = [
         *(kafka_jars.java(), "-Xmx256m", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"),
-        *("-cp", f"{kafka_jars.libraries(kafka_jars.LOG_TOOLS)}/*", "org.apache.kafka.tools.consumer.ConsoleConsumer"),
+        *("-cp", f"{kafka_jars.libraries()}/*", "org.apache.kafka.tools.consumer.ConsoleConsumer"),
         *("--bootstrap-server", address, "--topic", formatter.topic, "--from-beginning"),
         *("--group", f"{READER}-{formatter.name}"),
         *("--formatter", f"org.apache.kafka.tools.consumer.{formatter.name}", "--isolation-level", "read_committed"),

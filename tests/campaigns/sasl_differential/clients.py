@@ -174,7 +174,7 @@ def java(address: str, mechanism: str, is_right: bool) -> str:
     with tempfile.TemporaryDirectory() as directory:
         file = Path(directory) / "client.properties"
         file.write_text("\n".join(lines))
-        classpath = f"{kafka_jars.libraries(kafka_jars.LOG_TOOLS)}/*"
+        classpath = f"{kafka_jars.libraries()}/*"
         command = [
             kafka_jars.java(),
             "-Xmx128m",
