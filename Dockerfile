@@ -8,7 +8,7 @@
 FROM python:3.13 AS build
 WORKDIR /source
 COPY pyproject.toml README.md LICENSE ./
-COPY tools/build_hook.py ./tools/build_hook.py
+COPY tools/build_hook.py tools/mend_generated.py ./tools/
 COPY odradek ./odradek
 RUN python -m venv /opt/odradek && ODRADEK_COMPILE=1 /opt/odradek/bin/pip install --no-cache-dir ".[tls]"
 
@@ -17,7 +17,8 @@ RUN apt-get update \
     && apt-get install -y --no-install-recommends default-jre-headless procps \
     && rm -rf /var/lib/apt/lists/*
 RUN pip install --no-cache-dir "pyspark==4.0.0"
-RUN useradd --create-home --uid 10001 spark
+# A volume takes its owner from the directory that it is mounted on.
+RUN useradd --create-home --uid 10001 spark && install -d -o spark -g spark /home/spark/.cache /home/spark/.cache/odradek
 USER spark
 WORKDIR /home/spark
 COPY docs/examples/spark_read.py ./

@@ -153,7 +153,7 @@ $(INSTALLED)-check: pyproject.toml tools/bootstrap.sh
 	touch $@ $(INSTALLED)-run
 
 $(INSTALLED)-test: pyproject.toml tools/bootstrap.sh
-	tools/bootstrap.sh $(VENV) pipeline,test,dev --java --browser --install-missing
+	tools/bootstrap.sh $(VENV) pipeline,test,dev --java --optional --install-missing
 	touch $@ $(INSTALLED)-check $(INSTALLED)-run
 
 $(INSTALLED)-release: pyproject.toml tools/bootstrap.sh

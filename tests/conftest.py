@@ -21,7 +21,7 @@ settings.register_profile("no deadline", deadline=None)
 settings.load_profile("no deadline")
 
 # All of a group's tests are in one process, which others wait for at the end: these take minutes.
-_LONG_GROUPS = frozenset({"spark", "pipeline", "kafka-tools"})
+_LONG_GROUPS = frozenset({"spark", "pipeline", "kafka-tools", "image"})
 # Of these the compiled run has the campaigns' short forms only.
 _NEVER_COMPILED = tuple(f"tests/{room}/" for room in ("benchmarks", "demo", "pipeline", "project", "spark"))
 BROKERS = pytest.StashKey[list[BrokerProcess]]()

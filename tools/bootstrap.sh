@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Makes the virtual environment and installs odradek into it, with the extras named.
 #
-#   tools/bootstrap.sh VENV [EXTRAS] [--java] [--browser] [--install-missing]
+#   tools/bootstrap.sh VENV [EXTRAS] [--java] [--optional] [--install-missing]
 #
 # EXTRAS is a comma-separated list of extras of pyproject.toml. With --java, Java 17 or newer must be there too (Spark runs on it).
 # A prerequisite that is missing is named with the command that installs it. With --install-missing, and where the user is root
-# on a Debian-like system, that command is run instead. With --browser Chromium is installed there too: the tests that open the
-# pipeline's report are skipped without it.
+# on a Debian-like system, that command is run instead. With --optional Chromium and debootstrap are installed there too: the
+# tests that open the pipeline's report, or run the Dockerfile's steps, are skipped without them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -14,12 +14,12 @@ venv=$1
 shift
 extras=""
 java=no
-browser=no
+optional=no
 install_missing=no
 for argument in "$@"; do
     case "$argument" in
         --java) java=yes ;;
-        --browser) browser=yes ;;
+        --optional) optional=yes ;;
         --install-missing) install_missing=yes ;;
         *) extras=$argument ;;
     esac
@@ -80,9 +80,11 @@ if [ "$java" = yes ] && ! java_new_enough; then
     java_new_enough || { echo "error: the java on the path, or in JAVA_HOME, is older than 17." >&2; exit 1; }
 fi
 
-if [ "$browser$install_missing" = yesyes ] && ! command -v chromium chromium-browser google-chrome >/dev/null \
-    && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-    provide "Chromium" chromium || echo "There is no Chromium to be had: the tests that open the report will be skipped." >&2
+if [ "$optional$install_missing" = yesyes ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    command -v chromium chromium-browser google-chrome >/dev/null || provide "Chromium" chromium \
+        || echo "There is no Chromium to be had: the tests that open the report will be skipped." >&2
+    command -v debootstrap >/dev/null || provide "debootstrap" debootstrap \
+        || echo "There is no debootstrap to be had: the test that runs the Dockerfile's steps will be skipped." >&2
 fi
 
 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --editable ".${extras:+[$extras]}"

@@ -2,22 +2,30 @@
 
 import os
 import re
+import runpy
 import shlex
 import subprocess
 import sys
 import tomllib
+import zipfile
 from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
-import yaml
 
 from odradek.broker.config.broker_config import load
 from odradek.properties import parse_properties
 from tests.broker_process import REPOSITORY, command_environment
-
-DOCKERFILE = (REPOSITORY / "Dockerfile").read_text()
-COMPOSE = yaml.safe_load((REPOSITORY / "docker-compose.yml").read_text())
+from tests.project.containers import (
+    DOCKERFILE,
+    SERVICES,
+    STAGES,
+    VOLUMES,
+    Instruction,
+    compile_little,
+    copy_from_context,
+    words_of,
+)
 
 
 def settings(arguments):
@@ -26,58 +34,47 @@ def settings(arguments):
     return dict(argument.split("=", 1) for argument in arguments[1::2])
 
 
-def stage(name):
-    """The instructions of one stage of the Dockerfile."""
-    stages = re.split(r"^(?=FROM )", DOCKERFILE, flags=re.MULTILINE)
-    return next(text for text in stages if f" AS {name}\n" in text)
-
-
-def listed(instruction, text):
-    """The JSON form of the last instruction of that name."""
-    return yaml.safe_load(re.findall(rf"{instruction} (\[.*\])", text)[-1])
-
-
 def test_the_settings_of_the_image_are_a_valid_configuration():
-    config = load(None, settings(listed("CMD", stage("broker"))))
+    config = load(None, settings(words_of("broker", "CMD")))
     assert config.warnings == ()
 
 
 def test_the_settings_of_the_compose_file_are_a_valid_configuration_of_two_listeners():
-    config = load(None, settings(COMPOSE["services"]["odradek"]["command"]))
+    config = load(None, settings(SERVICES["odradek"]["command"]))
     assert config.warnings == ()
     assert len(config["listeners"]) == 2
 
 
 def test_the_host_is_told_localhost_and_other_containers_the_service_name():
-    config = load(None, settings(COMPOSE["services"]["odradek"]["command"]))
+    config = load(None, settings(SERVICES["odradek"]["command"]))
     assert set(config["advertised.listeners"]) == {"HOST://localhost:9092", "INTERNAL://odradek:29092"}
-    assert COMPOSE["services"]["odradek"]["ports"] == ["127.0.0.1:9092:9092"]
+    assert SERVICES["odradek"]["ports"] == ["127.0.0.1:9092:9092"]
 
 
 def test_what_is_published_is_on_this_machine_alone_and_a_listener_is_bound_to_it():
-    published = {name: service["ports"] for name, service in COMPOSE["services"].items() if "ports" in service}
+    published = {name: service["ports"] for name, service in SERVICES.items() if "ports" in service}
     assert published.keys() == {"odradek", "broker-1", "broker-2", "broker-3"}
     for name, [port] in published.items():
         address, _, inside = port.split(":")
-        bound = load(None, settings(COMPOSE["services"][name]["command"]))["listeners"]
+        bound = load(None, settings(SERVICES[name]["command"]))["listeners"]
         assert address == "127.0.0.1"
         assert f"HOST://0.0.0.0:{inside}" in bound
 
 
 def test_spark_waits_for_a_healthy_broker_and_reads_by_the_internal_listener():
-    spark = COMPOSE["services"]["spark"]
+    spark = SERVICES["spark"]
     assert spark["profiles"] == ["spark"]
     assert spark["depends_on"] == {"odradek": {"condition": "service_healthy"}}
     assert spark["command"] == ["odradek:29092"]
 
 
 def test_data_is_on_a_volume_where_the_broker_keeps_it():
-    assert "data:/data" in COMPOSE["services"]["odradek"]["volumes"]
-    assert listed("ENTRYPOINT", stage("broker")) == ["odradek", "serve", "--data-dir", "/data"]
-    assert "VOLUME /data" in stage("broker")
+    assert "data:/data" in SERVICES["odradek"]["volumes"]
+    assert words_of("broker", "ENTRYPOINT") == ["odradek", "serve", "--data-dir", "/data"]
+    assert words_of("broker", "VOLUME") == ["/data"]
 
 
-NODES = {name: service for name, service in COMPOSE["services"].items() if service.get("profiles") == ["cluster"]}
+NODES = {name: service for name, service in SERVICES.items() if service.get("profiles") == ["cluster"]}
 
 
 def test_the_cluster_of_the_compose_file_has_a_controller_and_three_brokers_of_one_quorum():
@@ -104,7 +101,7 @@ def test_the_brokers_of_the_compose_file_are_told_apart_outside_and_by_their_nam
 def test_each_node_of_the_compose_file_has_its_own_volume_and_is_named_in_the_documents():
     volumes = [volume for service in NODES.values() for volume in service["volumes"]]
     assert len(set(volumes)) == 4
-    assert all(volume.endswith(":/data") and volume.split(":")[0] in COMPOSE["volumes"] for volume in volumes)
+    assert all(volume.endswith(":/data") and volume.split(":")[0] in VOLUMES for volume in volumes)
     command = f"docker compose --profile cluster up -d {' '.join(NODES)}"
     for document in (REPOSITORY / "docs" / "operations.md", REPOSITORY / "docker-compose.yml"):
         assert command in document.read_text()
@@ -112,32 +109,64 @@ def test_each_node_of_the_compose_file_has_its_own_volume_and_is_named_in_the_do
 
 @pytest.mark.parametrize("name", ["broker", "spark"])
 def test_what_runs_is_not_root(name):
-    assert re.search(r"^USER (?!root)", stage(name), re.MULTILINE)
+    assert words_of(name, "USER") != ["root"]
 
 
 def test_the_image_that_is_built_without_a_target_is_the_broker():
-    assert re.findall(r"^FROM .* AS (\w+)$", DOCKERFILE, re.MULTILINE)[-1] == "broker"
+    assert list(STAGES)[-1] == "broker"
 
 
 def test_the_spark_image_has_the_version_that_the_pipeline_extra_asks_for():
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
     [requirement] = [name for name in project["optional-dependencies"]["pipeline"] if name.startswith("pyspark")]
-    assert f'pip install --no-cache-dir "{requirement}"' in stage("spark")
+    assert Instruction("RUN", f'pip install --no-cache-dir "{requirement}"') in STAGES["spark"]
 
 
-def test_everything_the_dockerfile_copies_is_let_through():
-    let_through = {line[1:] for line in (REPOSITORY / ".dockerignore").read_text().splitlines() if line.startswith("!")}
-    copied = [word for line in re.findall(r"^COPY (?!--from)(.*)$", DOCKERFILE, re.MULTILINE) for word in shlex.split(line)[:-1]]
-    assert [name for name in copied if name not in let_through or not (REPOSITORY / name).exists()] == []
+@pytest.fixture
+def copied(tmp_path):
+    """Do what a stage copies from the repository, in an empty root."""
+
+    def copy(stage):
+        for name, value in STAGES[stage]:
+            if name == "COPY" and not value.startswith("--from="):
+                copy_from_context(value, tmp_path, *words_of(stage, "WORKDIR"))
+        return tmp_path.joinpath(words_of(stage, "WORKDIR")[0][1:])
+
+    return copy
 
 
-def _health_check():
-    return listed("CMD", DOCKERFILE[DOCKERFILE.index("HEALTHCHECK") : DOCKERFILE.index('ENTRYPOINT ["odradek"')])
+@pytest.mark.timeout(240)
+def test_what_the_build_stage_copies_is_all_that_the_compiled_build_needs(copied, tmp_path):
+    source = copied("build")
+    compile_little(source)
+    # The tests' environment has what pip would fetch. The whole is built by the campaign image-steps.
+    command = [*(sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir"), tmp_path, source]
+    # Outside of this repository, whose odradek is not the one to be built.
+    environment = {**os.environ, "ODRADEK_COMPILE": "1", "PYTHONPATH": ""}
+    built = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=200, check=False)
+    assert built.returncode == 0, built.stderr
+    [wheel] = tmp_path.glob("odradek-*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    assert [name for name in names if re.match(r"odradek/protocol/varint\..*(so|pyd)$", name)]
+    modules = {path.relative_to(REPOSITORY).as_posix() for path in (REPOSITORY / "odradek").rglob("*.py")}
+    assert modules <= set(names)
+
+
+def test_what_the_spark_stage_copies_is_the_program_that_it_runs(copied):
+    assert words_of("spark", "ENTRYPOINT") == ["python", *(path.name for path in copied("spark").iterdir())]
+
+
+def test_the_volume_for_spark_is_where_its_program_keeps_what_it_fetches(monkeypatch):
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv("HOME", "/home/spark")
+    program = runpy.run_path(os.fspath(REPOSITORY / "docs" / "examples" / "spark_read.py"))
+    [volume] = SERVICES["spark"]["volumes"]
+    assert program["IVY_CACHE"].is_relative_to(volume.partition(":")[2])
 
 
 def test_the_health_check_is_a_round_trip_to_the_port_exposed():
-    assert _health_check() == ["python", "-m", "odradek.cli.health", "127.0.0.1:9092"]
-    assert "EXPOSE 9092" in stage("broker")
+    assert words_of("broker", "HEALTHCHECK") == ["python", "-m", "odradek.cli.health", "127.0.0.1:9092"]
+    assert words_of("broker", "EXPOSE") == ["9092"]
 
 
 def documented_runs():
@@ -156,7 +185,7 @@ def test_every_documented_port_is_on_this_machine_alone_or_behind_a_password():
 
 
 def test_the_image_has_what_makes_certificates():
-    assert 'pip install --no-cache-dir ".[tls]"' in stage("build")
+    assert words_of("build", "RUN")[-1] == ".[tls]"
 
 
 def test_the_documented_secure_run_is_healthy_and_opens_to_its_file_alone(tmp_path, monkeypatch):
@@ -164,13 +193,15 @@ def test_the_documented_secure_run_is_healthy_and_opens_to_its_file_alone(tmp_pa
     arguments = words[words.index("odradek") + 1 :]
     assert words[words.index("-p") + 1] == "9092:9092"
     monkeypatch.setenv("TMPDIR", os.fspath(tmp_path))
-    entrypoint = [sys.executable, "-m", *listed("ENTRYPOINT", stage("broker"))]
+    entrypoint = [sys.executable, "-m", *words_of("broker", "ENTRYPOINT")]
     line = [os.fspath(tmp_path / "data") if word == "/data" else word for word in entrypoint]
     process = subprocess.Popen([*line, *arguments, "--port", "0"], stdout=subprocess.PIPE, text=True, env=command_environment())
     try:
         # As clients outside are told.
         told = re.fullmatch(r"odradek ready on 0\.0\.0\.0:(\d+)\n", process.stdout.readline())
-        health = [sys.executable if word == "python" else word.replace("9092", told[1]) for word in _health_check()]
+        health = [
+            sys.executable if word == "python" else word.replace("9092", told[1]) for word in words_of("broker", "HEALTHCHECK")
+        ]
         assert subprocess.run(health, env=command_environment(), check=False, timeout=30).returncode == 0
         while not (path := process.stdout.readline().strip()).endswith("secure-client.properties"):
             assert process.poll() is None
@@ -193,10 +224,10 @@ def test_the_documented_environment_opens_the_control_interface_of_the_image(tmp
     assert environment["ODRADEK_CONTROL_HOST"] == "0.0.0.0"
     assert f"-p 127.0.0.1:{environment['ODRADEK_CONTROL_PORT']}:{environment['ODRADEK_CONTROL_PORT']} " in line
     assert not [name for name in re.findall(r"\w+", DOCKERFILE) if name.startswith("ODRADEK_CONTROL")]
-    entrypoint = [sys.executable, "-m", *listed("ENTRYPOINT", stage("broker"))]
+    entrypoint = [sys.executable, "-m", *words_of("broker", "ENTRYPOINT")]
     command = [os.fspath(tmp_path) if word == "/data" else word for word in entrypoint]
     process = subprocess.Popen(
-        [*command, *(word.replace(":9092", ":0") for word in listed("CMD", stage("broker"))[:2])],
+        [*command, *(word.replace(":9092", ":0") for word in words_of("broker", "CMD")[:2])],
         stdout=subprocess.PIPE,
         text=True,
         env=command_environment() | environment | {"ODRADEK_CONTROL_PORT": "0"},
