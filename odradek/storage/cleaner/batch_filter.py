@@ -149,7 +149,9 @@ class BatchFilter:
             return batch
         converted = converted._replace(last_offset_delta=converted.last_offset_delta + reach)
         data = payload(converted, batch)
-        return _rebuilt(converted, data, spans(converted, data), self._horizon_ms if has_tombstones else None)
+        found = spans(converted, data)
+        rebuilt = _with_horizon(converted, data, found, self._horizon_ms) if has_tombstones else None
+        return rebuilt or _rebuilt(converted, data, found)
 
     def _kept(self, base_offset: int, found: list[RecordSpan], *, is_over: bool) -> tuple[list[RecordSpan], bool]:
         """The records that stay, and whether there are tombstones among them, whose time is over if ``is_over``."""
