@@ -4,11 +4,13 @@ It has a topic of thousands of partitions, a compacted one, whose records are lo
 """
 
 import struct
+import time
 from random import Random
 from typing import Any
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.compression import ZSTD, compress
+from odradek.protocol.errors import ErrorCode
 from odradek.protocol.record_batch import HEADER, HEADER_SIZE, LOG_OVERHEAD, MAGIC, sealed
 from odradek.protocol.records import Record, build_batch
 from tests.campaigns.hostile_requests.drawn import Hostile, drawn_number
@@ -22,17 +24,27 @@ COMPACTED = "compacted"
 PARTITIONS = 10_000
 _LONG_IDS = 300
 _MEBIBYTE = 1 << 20
+_LOOK_S = 0.05
+_SET_UP_S = 600
+
+
+def set_up_known(host: str, port: int) -> None:
+    """Create the topic that the second client works with, and have the coordinators' topics created and loaded."""
+    with RawClient(host, port) as client:
+        client.socket.settimeout(_SET_UP_S)
+        create_topic(client, KNOWN, 10)
+        for key_type in (0, 1):
+            while client.call(ApiKey.FIND_COORDINATOR, 3, key=KNOWN, key_type=key_type).error_code:
+                time.sleep(_LOOK_S)
 
 
 def set_up(host: str, port: int, partitions: int) -> None:
     """Create it all."""
+    set_up_known(host, port)
     with RawClient(host, port) as client:
-        client.socket.settimeout(600)
-        for topics in ([_topic(KNOWN, 10), _topic(COMPACTED, 1, cleanup__policy="compact")], [_topic(LARGE, partitions)]):
-            answer = client.call(ApiKey.CREATE_TOPICS, 7, topics=topics, timeout_ms=60_000)
-            assert not any(topic.error_code for topic in answer.topics), answer
-        for key_type in (0, 1):
-            client.call(ApiKey.FIND_COORDINATOR, 3, key=KNOWN, key_type=key_type)
+        client.socket.settimeout(_SET_UP_S)
+        create_topic(client, COMPACTED, 1, cleanup__policy="compact")
+        create_topic(client, LARGE, partitions)
         ids = [f"{'a' * 990}{number:010}" for number in range(_LONG_IDS)]
         for name in (KNOWN, "a" * 26, "a" * 40, "a" * 1_000, *ids):
             client.call(ApiKey.INIT_PRODUCER_ID, 3, transactional_id=name, transaction_timeout_ms=60_000)
@@ -40,7 +52,14 @@ def set_up(host: str, port: int, partitions: int) -> None:
         assert client.receive_frame()
 
 
-def _topic(name: str, partitions: int, **configs: str) -> dict[str, Any]:
+def create_topic(client: RawClient, name: str, partitions: int, **configs: str) -> None:
+    """Create a topic, unless it is there."""
+    answer = client.call(ApiKey.CREATE_TOPICS, 7, topics=[_new_topic(name, partitions, **configs)], timeout_ms=60_000)
+    assert answer.topics[0].error_code in {ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS}, answer
+
+
+def _new_topic(name: str, partitions: int, **configs: str) -> dict[str, Any]:
+    """A topic of a CreateTopics request, with dots for two underscores in the names of its ``configs``."""
     told = [{"name": key.replace("__", "."), "value": value} for key, value in configs.items()]
     return {"name": name, "num_partitions": partitions, "replication_factor": 1, "assignments": [], "configs": told}
 
@@ -236,7 +255,7 @@ def many_topics(random: Random) -> Hostile:
     """Thousands of topics created by one request and deleted by another."""
     count = drawn_number(random, {200: 8, 1_000: 3, 10_000: 1})
     names = [f"one-of-many-{number}" for number in range(count)]
-    create = encode_request(ApiKey.CREATE_TOPICS, 7, topics=[_topic(name, 1) for name in names], timeout_ms=60_000)
+    create = encode_request(ApiKey.CREATE_TOPICS, 7, topics=[_new_topic(name, 1) for name in names], timeout_ms=60_000)
     delete = encode_request(ApiKey.DELETE_TOPICS, 5, topic_names=names, timeout_ms=60_000)
     return Hostile(f"{count} topics", (create, delete))
 

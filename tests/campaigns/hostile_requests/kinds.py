@@ -11,7 +11,7 @@ from odradek.broker.handlers import SERVED
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.request_encoder import request_header
 from odradek.protocol.varint import uvarint
-from tests.campaigns.hostile_requests import cluster
+from tests.campaigns.hostile_requests import amplified, cluster
 from tests.campaigns.hostile_requests.cluster import KNOWN
 from tests.campaigns.hostile_requests.drawn import Draw, Hostile, drawn_number
 from tests.campaigns.hostile_requests.frames import LargeArray, Path, array_paths, large_frame
@@ -73,21 +73,6 @@ def _pattern(random: Random) -> Hostile:
     fields = {"state_filters": [], "producer_id_filters": [], "duration_filter": -1}
     frame = encode_request(ApiKey.LIST_TRANSACTIONS, 2, transactional_id_pattern=pattern, **fields)
     return Hostile(f"ListTransactions, pattern {pattern[:30]}", (frame,))
-
-
-def _one_asked_often(random: Random) -> Hostile:
-    """The same thing again and again, whose description is a thousand times the size of its name."""
-    api_key, path, fields = random.choice(
-        (
-            (ApiKey.DESCRIBE_CONFIGS, ("resources",), {"resource_type": 4, "resource_name": "1"}),
-            (ApiKey.DESCRIBE_GROUPS, ("groups",), {}),
-            (ApiKey.OFFSET_FETCH, ("groups",), {"group_id": KNOWN}),
-            (ApiKey.DESCRIBE_TOPIC_PARTITIONS, ("topics",), {"name": KNOWN}),
-        )
-    )
-    count = random.choice((500, 2_000, 20_000))
-    frame = large_frame(api_key, SERVED[api_key].max_version, LargeArray(path, count, KNOWN), fields)
-    return Hostile(f"{api_key.name}, one {count} times", (frame,))
 
 
 def _coordinators(random: Random) -> Hostile:
@@ -174,7 +159,6 @@ KINDS: dict[str, tuple[Draw, int]] = {
     "many partitions": (_many_partitions, 24),
     "many topics": (cluster.many_topics, 24),
     "pattern": (_pattern, 40),
-    "one asked often": (_one_asked_often, 80),
     "coordinators": (_coordinators, 40),
     "tagged fields": (_tagged_fields, 40),
     "long string": (_long_string, 60),
@@ -183,6 +167,9 @@ KINDS: dict[str, tuple[Draw, int]] = {
     "every partition": (cluster.every_partition, 20),
     "record bomb": (cluster.record_bomb, 20),
     "many batches": (cluster.many_batches, 20),
+    "large answer": (amplified.large_answer, 120),
+    "slow readers": (amplified.slow_readers, 40),
+    "flood": (amplified.floods, 40),
 }
 
 

@@ -3,19 +3,21 @@
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from tests.broker_process import BrokerProcess
-from tests.campaigns.hostile_requests.cluster import PARTITIONS, set_up, with_producer
+from tests.campaigns.hostile_requests import found
 from tests.campaigns.hostile_requests.drawn import Hostile
 from tests.campaigns.hostile_requests.kinds import draw
 from tests.campaigns.hostile_requests.second_client import SecondClient, Stall
-from tests.raw_client import RawClient
+from tests.campaigns.hostile_requests.sending import Fate, send
 
 # One request may take this much, however small it is: what a batch may decompress to, 64 MiB, and what the allocator keeps.
 FLOOR_BYTES = 72 * 1024 * 1024
 TIMES_ITS_SIZE = 20
-ANSWER_S = 120
+# So much may be left of it when it is answered: what the allocator keeps, and what the broker was to keep.
+LEFT_BYTES = 72 * 1024 * 1024
+# Memory goes back with the work behind the answer.
+_LEFT_S = 10
 # The broker may go on with a request that it has answered: it is looked at until the second client waits for so little.
 _QUIET_MS = 15
 _QUIET_S = 10
@@ -23,94 +25,120 @@ _LOOK_S = 0.1
 MEBIBYTE = 1024 * 1024
 
 
+class Broker(Protocol):
+    """What is asked of a broker here: odradek's or Apache Kafka's."""
+
+    host: str
+    port: int
+
+    @property
+    def pid(self) -> int: ...
+
+    @property
+    def running(self) -> bool: ...
+
+
+class BrokerGone(Exception):
+    """A hostile request ended the broker."""
+
+
 class Outcome(NamedTuple):
-    """What one hostile client did, got and caused. ``answered``: frames answered, of those sent before it was closed."""
+    """What one hostile request got and caused."""
 
     number: int
     kind: str
     told: str
     size_bytes: int
-    answered: int
+    fate: Fate
     took_s: float
     stall: Stall
+    peak_bytes: int
     grown_bytes: int
+    left_bytes: int
 
     @property
     def times(self) -> float:
-        """The growth of the broker's memory over what it may be: above 1 it is too much."""
-        return self.grown_bytes / max(TIMES_ITS_SIZE * self.size_bytes, FLOOR_BYTES)
+        """The growth of the broker's memory over what it may be, then or afterwards: above 1 it is too much."""
+        return max(self.grown_bytes / max(TIMES_ITS_SIZE * self.size_bytes, FLOOR_BYTES), self.left_bytes / LEFT_BYTES)
 
 
 class Run:
-    """A broker with a second client, while its ``with`` lasts."""
+    """Hostile requests to a broker that has what they find, beside a second client."""
 
-    def __init__(self, broker: BrokerProcess, partitions: int = PARTITIONS) -> None:
+    def __init__(self, broker: Broker, second: SecondClient) -> None:
         self._broker = broker
-        set_up(broker.host, broker.port, partitions)
+        self._second = second
+        self._made: set[str] = set()
 
-    def control(self, second: SecondClient, duration_s: float) -> Stall:
+    def control(self, duration_s: float) -> Stall:
         """What the second client sees where nobody is hostile."""
-        second.worst()
+        self._second.worst()
         time.sleep(duration_s)
-        return second.worst()
+        return self._second.worst()
 
-    def outcomes(self, second: SecondClient, seed: int, numbers: range, kinds: tuple[str, ...] = ()) -> Iterator[Outcome]:
-        """Send what each of ``numbers`` draws. Raises AssertionError where the broker does not answer or is gone."""
+    def outcomes(self, seed: int, numbers: range, kinds: tuple[str, ...] = ()) -> Iterator[Outcome]:
+        """Send what each of ``numbers`` draws. Raises BrokerGone if the broker ends."""
         for number in numbers:
             kind, hostile = draw(seed, number, kinds)
-            second.worst()
-            before_bytes = self._reset_peak()
-            began_s = time.monotonic()
-            answered = self._send(hostile)
-            took_s = time.monotonic() - began_s
-            stall = self._until_quiet(second)
-            grown_bytes = self._peak_bytes() - before_bytes
-            size_bytes = sum(map(len, hostile.frames))
-            yield Outcome(number, kind, hostile.told, size_bytes, answered, took_s, stall, grown_bytes)
+            yield self.outcome(number, kind, hostile)
 
-    def _until_quiet(self, second: SecondClient) -> Stall:
+    def make(self, hostile: Hostile) -> None:
+        """Have what it needs there."""
+        if hostile.needs is not None and hostile.needs not in self._made:
+            found.make(self._broker.host, self._broker.port, hostile.needs)
+            self._made.add(hostile.needs)
+            self._until_quiet()
+
+    def outcome(self, number: int, kind: str, hostile: Hostile) -> Outcome:
+        """Make what it needs, send it, and look until the broker is at rest."""
+        self.make(hostile)
+        try:
+            return self._measured(number, kind, hostile)
+        except OSError as error:
+            if not self._broker.running:
+                raise BrokerGone(hostile.told) from error
+            raise
+
+    def _measured(self, number: int, kind: str, hostile: Hostile) -> Outcome:
+        self._second.worst()
+        before_bytes = self._reset_peak()
+        began_s = time.monotonic()
+        fate = send(self._broker.host, self._broker.port, hostile)
+        took_s = time.monotonic() - began_s
+        stall = self._until_quiet()
+        peak_bytes = self._status("VmHWM")
+        left_bytes = self._until_small(before_bytes) - before_bytes
+        grown_bytes = peak_bytes - before_bytes
+        return Outcome(number, kind, hostile.told, hostile.size_bytes, fate, took_s, stall, peak_bytes, grown_bytes, left_bytes)
+
+    def _until_quiet(self) -> Stall:
         """The worst stall up to now, and of what goes on behind the answer."""
-        worst = stall = second.worst()
+        worst = stall = self._second.worst()
         until_s = time.monotonic() + _QUIET_S
         while stall.broker_ms > _QUIET_MS and time.monotonic() < until_s:
             time.sleep(_LOOK_S)
-            stall = second.worst()
+            stall = self._second.worst()
             worst = max(worst, stall, key=lambda each: each.broker_ms)
         return worst
 
-    def _send(self, hostile: Hostile) -> int:
-        answered = 0
-        with RawClient(self._broker.host, self._broker.port) as client:
-            client.socket.settimeout(ANSWER_S)
-            try:
-                first = None
-                for frame in hostile.frames:
-                    client.socket.sendall(with_producer(frame, first))
-                    answer = client.receive_frame()
-                    if answer is None:
-                        break
-                    first = first or answer
-                    answered += 1
-            except (ConnectionError, BrokenPipeError):
-                pass
-            except TimeoutError as error:
-                raise AssertionError(f"no answer in {ANSWER_S} s: {hostile.told}") from error
-        assert self._broker.running, f"the broker is gone: {hostile.told}\n{self._broker.stderr[-2000:]}"
-        return answered
+    def _until_small(self, before_bytes: int) -> int:
+        """The broker's memory, once it is again what it was or may be; in the end whatever it is."""
+        until_s = time.monotonic() + _LEFT_S
+        while (now_bytes := self._status("VmRSS")) - before_bytes > LEFT_BYTES and time.monotonic() < until_s:
+            time.sleep(_LOOK_S)
+        return now_bytes
 
     def _reset_peak(self) -> int:
         """Begin to measure the peak anew; the memory now."""
         Path(f"/proc/{self._broker.pid}/clear_refs").write_text("5")
         return self._status("VmRSS")
 
-    def _peak_bytes(self) -> int:
-        return self._status("VmHWM")
-
     def _status(self, name: str) -> int:
+        """A size of the broker's memory. Raises ProcessLookupError if it has ended."""
         for line in Path(f"/proc/{self._broker.pid}/status").read_text().splitlines():
             if line.startswith(f"{name}:"):
                 return int(line.split()[1]) * 1024
-        raise AssertionError(f"no {name}")
+        raise ProcessLookupError(f"no {name}")
 
 
 def told(outcome: Outcome) -> str:
@@ -120,5 +148,17 @@ def told(outcome: Outcome) -> str:
         f"#{outcome.number} {outcome.kind}: {outcome.told}, {outcome.size_bytes / MEBIBYTE:.1f} MiB:"
         f" stall {stall.broker_ms:.0f} ms (waited {stall.wall_ms:.0f}, loop at work {stall.busy_ms:.0f}, without processor"
         f" {max(stall.wall_ms - stall.ready_ms, 0):.0f}, disk {stall.disk_ms:.0f}, machine {stall.slowness:.1f} times as slow),"
-        f" memory +{outcome.grown_bytes / MEBIBYTE:.0f} MiB, {outcome.took_s:.2f} s"
+        f" memory +{outcome.grown_bytes / MEBIBYTE:.0f} MiB, left {outcome.left_bytes / MEBIBYTE:+.0f} MiB,"
+        f" {outcome.fate.told}, {outcome.took_s:.2f} s"
+    )
+
+
+def row(outcome: Outcome) -> str:
+    """One line about a scenario."""
+    stall = outcome.stall
+    return (
+        f"{outcome.kind}: another client waited {stall.broker_ms:.0f} ms for the broker ({stall.wall_ms:.0f} with waits for the"
+        f" machine), memory peak {outcome.peak_bytes / MEBIBYTE:.0f} MiB (+{outcome.grown_bytes / MEBIBYTE:.0f}),"
+        f" left {outcome.left_bytes / MEBIBYTE:+.0f} MiB, asked {outcome.size_bytes} bytes, {outcome.fate.told},"
+        f" {outcome.took_s:.1f} s"
     )

@@ -23,7 +23,7 @@ from tests.broker_process import REPOSITORY, command_environment
 from tests.raw_client import RawClient, encode_request, produce_fields
 
 _PAUSE_S = 0.001
-_ANSWER_S = 120
+_ANSWER_S = 600
 # Files that the broker may write in a slice of its time; each may take as long as the worst write.
 _WRITES = 4
 
@@ -69,14 +69,18 @@ class Observer:
         return self.answer()
 
     def ask(self) -> None:
-        """Have it print; ``answer`` follows."""
+        """Have it print; ``answer`` follows. Raises ConnectionError if it has ended."""
         assert self._process.stdin is not None
         self._process.stdin.write("\n")
         self._process.stdin.flush()
 
     def answer(self) -> list[float]:
+        """What it prints. Raises ConnectionError if it has ended, as it does when the broker is gone."""
         assert self._process.stdout is not None
-        return [float(word) for word in self._process.stdout.readline().split()]
+        words = self._process.stdout.readline().split()
+        if not words:
+            raise ConnectionResetError("the process that observes has ended")
+        return [float(word) for word in words]
 
     def __enter__(self) -> Self:
         return self

@@ -46,6 +46,10 @@ class KafkaBroker:
         assert self._process is not None
         return self._process.pid
 
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
     def start(self) -> Self:
         """Start, and return when the port accepts connections."""
         with (self._directory / "stderr.log").open("ab") as log:
