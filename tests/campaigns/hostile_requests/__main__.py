@@ -72,7 +72,7 @@ def _run_scenario(name: str, chosen: argparse.Namespace) -> int:
                 return 1
         is_failed = _fails(outcome, limit_ms) or has_thrown(broker)
         exception = ", an exception in the broker's log" if has_thrown(broker) else ""
-    print(f"{'FAILED ' if is_failed else ''}{row(outcome)}{exception}", flush=True)
+    print(f"{'FAILED ' if is_failed else ''}{row(outcome, limit_ms)}{exception}", flush=True)
     return int(is_failed)
 
 

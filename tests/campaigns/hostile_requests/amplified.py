@@ -28,8 +28,8 @@ class Amplified(NamedTuple):
     frame: Callable[[int], bytes]
     counts: tuple[int, ...] = (1,)
     needs: str | None = None
-    # How often each of the connections that read slowly names it.
-    slow_count: int = 1
+    # How often each of many connections names it.
+    each_count: int = 1
 
 
 def _frame(api_key: ApiKey, version: int, **fields: Any) -> bytes:
@@ -47,7 +47,7 @@ def _producers(topic: str, count: int) -> bytes:
 
 def _new_topics(count: int) -> bytes:
     one = {"num_partitions": 1, "replication_factor": 1, "assignments": [], "configs": []}
-    topics = [{"name": f"{'t' * 40}{number:05}", **one} for number in range(count)]
+    topics = [{"name": f"{number:05}", **one} for number in range(count)]
     return _frame(ApiKey.CREATE_TOPICS, 7, topics=topics, validate_only=True, timeout_ms=10_000)
 
 
@@ -87,7 +87,7 @@ AMPLIFIED: dict[str, Amplified] = {
     "OffsetFetch-stable": Amplified(partial(_offsets, require_stable=True), (1_000, 15_000), found.OFFSETS_GROUP, 50),
     "DescribeProducers": Amplified(partial(_producers, found.PRODUCERS), (50, 5_000), found.PRODUCERS),
     "DescribeProducers-of-100000": Amplified(partial(_producers, found.MORE_PRODUCERS), (1,), found.MORE_PRODUCERS),
-    "CreateTopics": Amplified(_new_topics, (2_200,), None, 2_200),
+    "CreateTopics": Amplified(_new_topics, (8_400,), None, 8_400),
     "DescribeGroups": Amplified(_classic_groups, (found.CLASSIC_GROUPS, 2_000), found.CLASSIC),
     "DescribeTransactions": Amplified(
         lambda count: _frame(ApiKey.DESCRIBE_TRANSACTIONS, 0, transactional_ids=[found.TRANSACTION] * count),
@@ -125,10 +125,10 @@ AMPLIFIED: dict[str, Amplified] = {
 }
 # They need a broker with an authorizer.
 _SCENARIO_ONLY = {"DescribeAcls"}
-_SMALL = {
+SMALL = {
     # 21 bytes: four of length, eight of header, and a client id of seven letters.
     "ApiVersions": _frame(ApiKey.API_VERSIONS, 0),
-    "Metadata": _frame(ApiKey.METADATA, 9, topics=[{"name": KNOWN}]),
+    "Metadata-of-one": _frame(ApiKey.METADATA, 9, topics=[{"name": KNOWN}]),
     "FindCoordinator": _frame(ApiKey.FIND_COORDINATOR, 3, key="k"),
     "Heartbeat": _frame(ApiKey.HEARTBEAT, 3, group_id="none", member_id="none"),
     "ListOffsets": _frame(ApiKey.LIST_OFFSETS, 5, topics=[{"name": KNOWN, "partitions": [{"timestamp": -1}]}]),
@@ -144,24 +144,27 @@ def _asked(name: str, count: int) -> Hostile:
 def _read_slowly(name: str, connections: int, lasts_s: float) -> Hostile:
     """The same by so many connections that hardly read."""
     row = AMPLIFIED[name]
-    told = f"{name} x {row.slow_count}, {connections} that read slowly"
-    return Hostile(told, (row.frame(row.slow_count),), row.needs, Manner.SLOWLY, connections, lasts_s)
+    told = f"{name} x {row.each_count}, {connections} that read slowly"
+    return Hostile(told, (row.frame(row.each_count),), row.needs, Manner.SLOWLY, connections, lasts_s)
 
 
 def _flood(name: str, connections: int, lasts_s: float) -> Hostile:
-    """Connections kept full of a small request."""
-    return Hostile(f"{name} on {connections} connections", (_SMALL[name],), None, Manner.FLOOD, connections, lasts_s)
+    """Connections kept full of one of the ``SMALL``, or of what a row asks for."""
+    row = AMPLIFIED.get(name)
+    frame, needs = (SMALL[name], None) if row is None else (row.frame(row.each_count), row.needs)
+    return Hostile(f"{name} on {connections} connections", (frame,), needs, Manner.FLOOD, connections, lasts_s)
 
 
 # What each name stands for.
 SCENARIOS: dict[str, Callable[[], Hostile]] = {
     **{
         f"flood-{name}-{connections}": partial(_flood, name, connections, _SCENARIO_S)
-        for name in _SMALL
+        for name in SMALL
         for connections in _FLOOD_CONNECTIONS
     },
     **{f"{name}-{count}": partial(_asked, name, count) for name, row in AMPLIFIED.items() for count in row.counts},
     **{f"slow-{name}": partial(_read_slowly, name, _SLOW_CONNECTIONS, _SCENARIO_S) for name in AMPLIFIED},
+    **{f"flood-{name}": partial(_flood, name, _FLOOD_CONNECTIONS[-1], _SCENARIO_S) for name in AMPLIFIED},
 }
 
 
@@ -182,5 +185,6 @@ def slow_readers(random: Random) -> Hostile:
 
 
 def floods(random: Random) -> Hostile:
-    """Connections full of one of the smallest requests."""
-    return _flood(random.choice(list(_SMALL)), random.choice(_FLOOD_CONNECTIONS), _DRAWN_S)
+    """Connections full of one of the smallest requests, or of one whose answer is large."""
+    name = random.choice((random.choice(list(SMALL)), _drawn_name(random)))
+    return _flood(name, random.choice(_FLOOD_CONNECTIONS), _DRAWN_S)

@@ -77,6 +77,9 @@ def _classic_groups(client: RawClient) -> None:
         protocols = [{"name": "range", "metadata": bytes(_METADATA_BYTES)}]
         answer = client.call(ApiKey.JOIN_GROUP, 3, **fields, rebalance_timeout_ms=_FOR_EVER_MS, protocols=protocols)
         assert not answer.error_code, answer.error_code
+        member = {"group_id": fields["group_id"], "generation_id": answer.generation_id, "member_id": answer.member_id}
+        assigned = client.call(ApiKey.SYNC_GROUP, 3, **member, assignments=[{"member_id": answer.member_id, "assignment": b""}])
+        assert not assigned.error_code, assigned
 
 
 def _wide_topic(client: RawClient) -> None:

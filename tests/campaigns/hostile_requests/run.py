@@ -153,12 +153,12 @@ def told(outcome: Outcome) -> str:
     )
 
 
-def row(outcome: Outcome) -> str:
+def row(outcome: Outcome, limit_ms: float) -> str:
     """One line about a scenario."""
     stall = outcome.stall
     return (
-        f"{outcome.kind}: another client waited {stall.broker_ms:.0f} ms for the broker ({stall.wall_ms:.0f} with waits for the"
-        f" machine), memory peak {outcome.peak_bytes / MEBIBYTE:.0f} MiB (+{outcome.grown_bytes / MEBIBYTE:.0f}),"
-        f" left {outcome.left_bytes / MEBIBYTE:+.0f} MiB, asked {outcome.size_bytes} bytes, {outcome.fate.told},"
-        f" {outcome.took_s:.1f} s"
+        f"{outcome.kind}: another client waited {stall.broker_ms:.0f} ms for the broker, of {limit_ms:.0f}"
+        f" ({stall.wall_ms:.0f} with waits for the machine), memory peak {outcome.peak_bytes / MEBIBYTE:.0f} MiB"
+        f" (+{outcome.grown_bytes / MEBIBYTE:.0f}), left {outcome.left_bytes / MEBIBYTE:+.0f} MiB,"
+        f" asked {outcome.size_bytes} bytes, {outcome.fate.told}, {outcome.took_s:.1f} s"
     )
