@@ -1,5 +1,6 @@
 """Hostile requests, some of each kind. Machines differ and are busy: the limits are those of a fault, and not the campaign's."""
 
+import re
 import subprocess
 import sys
 
@@ -11,7 +12,15 @@ from tests.campaigns.hostile_requests.kinds import KINDS, choose, draw
 # What is planted is ten times as long, and what a busy machine does to a sound broker a tenth of it.
 STALL_MS = 500
 RUN = "import sys; from tests.campaigns.hostile_requests.__main__ import main; sys.exit(main())"
-# In the broker's process, before it starts: a wrapper of one API's handler.
+# In the broker's process, before it starts: connections whose turns have no end, so that each begins all that has arrived.
+ENDLESS_TURNS = """
+import odradek.broker.network.request_turns as request_turns
+from odradek.__main__ import start
+
+request_turns.TURN_MS = request_turns.SLICE_MS = 3_600_000.0
+start()
+"""
+# A wrapper of one API's handler.
 FAULTY = """
 import sys
 import odradek.broker.server as server
@@ -26,11 +35,13 @@ def load_handler(api_key):
     def faulty(services, context, request):
         {fault}
         return handle(services, context, request)
-    return faulty if api_key.name == "FIND_COORDINATOR" else handle
+    return faulty if api_key.name == "{api}" else handle
 
 server.load_handler = load_handler
 start()
 """
+# Some hundred MB for a request of 31 bytes.
+UNBOUNDED = "answer = handle(services, context, request); return answer._replace(results=[*answer.results] * 4_000)"
 PROGRAM = """
 import sys
 from tests.broker_process import BrokerProcess
@@ -74,7 +85,9 @@ def test_a_broker_serves_its_other_client_and_keeps_its_memory():
     ids=["a handler that computes for seconds", "a handler that keeps what is a hundred times its request"],
 )
 def test_a_planted_fault_is_found_and_its_request_is_named(fault):
-    broker = FAULTY.format(fault=f"if len(request.coordinator_keys) > 1 and next(planted, False): {fault}")
+    broker = FAULTY.format(
+        api="FIND_COORDINATOR", fault=f"if len(request.coordinator_keys) > 1 and next(planted, False): {fault}"
+    )
     done = run("--seed", "7", "--requests", "3", "--kinds", "tagged fields", program=PROGRAM.format(broker=broker))
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -82,6 +95,31 @@ def test_a_planted_fault_is_found_and_its_request_is_named(fault):
     assert done.returncode == 1, done.stdout + done.stderr
     assert "FAILED #0 coordinators" in done.stdout
     assert "--seed 7 --first 0 --requests 1" in done.stderr
+
+
+SCENARIOS_ON_TRIAL = ("flood-ApiVersions-10", "CreateTopics-8400", "DescribeConfigs-of-broker-1")
+
+
+def test_a_scenario_has_one_line():
+    done = run("--lasts-s", "1", *[word for name in SCENARIOS_ON_TRIAL for word in ("--only", name)])
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [line.partition(":")[0] for line in done.stdout.splitlines()] == list(SCENARIOS_ON_TRIAL)
+
+
+@pytest.mark.parametrize(
+    ("broker", "scenario", "found"),
+    [
+        (ENDLESS_TURNS, "flood-ApiVersions-10", r"another client waited \d{3,} ms"),
+        (FAULTY.format(api="DESCRIBE_CONFIGS", fault=UNBOUNDED), "DescribeConfigs-of-broker-1", r"\(\+\d{3,}\)"),
+    ],
+    ids=["a connection begins everything in one turn", "an answer that is not bounded"],
+)
+def test_a_planted_fault_is_found_by_its_scenario(broker, scenario, found):
+    done = run("--only", scenario, "--lasts-s", "2", program=PROGRAM.format(broker=broker))
+
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert re.search(f"^FAILED {scenario}: .*{found}", done.stdout), done.stdout
 
 
 def test_a_request_is_the_same_whenever_it_is_drawn():
