@@ -16,6 +16,8 @@ from tests.campaigns.hostile_requests.drawn import Hostile, Manner
 from tests.raw_client import encode_request
 
 _SCENARIO_S = 5.0
+# Long enough for the answers to all of them.
+_SLOW_S = 20.0
 _DRAWN_S = 1.0
 _SLOW_CONNECTIONS = 150
 _FLOOD_CONNECTIONS = (1, 10, 50)
@@ -163,7 +165,7 @@ SCENARIOS: dict[str, Callable[[], Hostile]] = {
         for connections in _FLOOD_CONNECTIONS
     },
     **{f"{name}-{count}": partial(_asked, name, count) for name, row in AMPLIFIED.items() for count in row.counts},
-    **{f"slow-{name}": partial(_read_slowly, name, _SLOW_CONNECTIONS, _SCENARIO_S) for name in AMPLIFIED},
+    **{f"slow-{name}": partial(_read_slowly, name, _SLOW_CONNECTIONS, _SLOW_S) for name in AMPLIFIED},
     **{f"flood-{name}": partial(_flood, name, _FLOOD_CONNECTIONS[-1], _SCENARIO_S) for name in AMPLIFIED},
 }
 
