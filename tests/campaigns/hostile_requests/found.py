@@ -3,13 +3,14 @@
 Each is made by valid requests of one client before anything is measured, and stays while the broker runs.
 """
 
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.records import Record, build_batch
 from tests.campaigns.hostile_requests.cluster import KNOWN, create_topic
-from tests.raw_client import RawClient
+from tests.raw_client import RawClient, produce_fields
 
 # Members must outlive the campaign: none of them sends heartbeats.
 _FOR_EVER_MS = 24 * 60 * 60 * 1000
@@ -35,6 +36,8 @@ _LONG_IDS = 1_000
 _MANY_PARTITIONS = 1_000
 # Nearly what a record may have.
 _METADATA_BYTES = 900_000
+# Requests sent before their answers are looked for.
+_PIPELINED = 100
 
 TEN = "ten"
 FORTY_ONE = "forty-one"
@@ -115,19 +118,15 @@ def _long_ids() -> Iterator[str]:
 
 def _producers(topic: str, count: int) -> Callable[[RawClient], None]:
     def make(client: RawClient) -> None:
+        """One batch each, in requests of their own: of a partition that is named twice Kafka takes one."""
         create_topic(client, topic, 1)
-        records = [Record(timestamp=0, value=b"v")]
-        for first in range(0, count, 1_000):
-            partitions = [
-                {
-                    "index": 0,
-                    "records": build_batch(records, producer_id=producer_id, producer_epoch=0, base_sequence=0),
-                }
-                for producer_id in range(first, first + 1_000)
-            ]
-            fields = {"acks": 1, "timeout_ms": 60_000, "topic_data": [{"name": topic, "partition_data": partitions}]}
-            answer = client.call(ApiKey.PRODUCE, 9, **fields)
-            assert not any(each.error_code for each in answer.responses[0].partition_responses), answer
+        records = [Record(timestamp=int(1000 * time.time()), value=b"v")]
+        for first in range(0, count, _PIPELINED):
+            for producer_id in range(first, first + _PIPELINED):
+                batch = build_batch(records, producer_id=producer_id, producer_epoch=0, base_sequence=0)
+                client.send(ApiKey.PRODUCE, 9, **produce_fields(topic, batch, acks=1))
+            for _ in range(_PIPELINED):
+                assert client.receive_frame()
 
     return make
 
