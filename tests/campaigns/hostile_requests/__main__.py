@@ -67,8 +67,8 @@ def _run_scenario(name: str, chosen: argparse.Namespace) -> int:
             limit_ms = _limit_ms(run.control(chosen.control_s), chosen)
             try:
                 outcome = run.outcome(0, name, hostile)
-            except BrokerGone:
-                print(f"FAILED {name}: the broker has ended", flush=True)
+            except BrokerGone as gone:
+                print(f"FAILED {name}: {gone}", flush=True)
                 return 1
         is_failed = _fails(outcome, limit_ms) or has_thrown(broker)
         exception = ", an exception in the broker's log" if has_thrown(broker) else ""

@@ -40,7 +40,7 @@ class Broker(Protocol):
 
 
 class BrokerGone(Exception):
-    """A hostile request ended the broker."""
+    """A hostile request ended the broker, or the second client's connection."""
 
 
 class Outcome(NamedTuple):
@@ -96,9 +96,8 @@ class Run:
         try:
             return self._measured(number, kind, hostile)
         except OSError as error:
-            if not self._broker.running:
-                raise BrokerGone(hostile.told) from error
-            raise
+            gone = "closed another client's connection" if self._broker.running else "has ended"
+            raise BrokerGone(f"the broker {gone}") from error
 
     def _measured(self, number: int, kind: str, hostile: Hostile) -> Outcome:
         self._second.worst()
