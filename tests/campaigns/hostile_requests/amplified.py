@@ -19,6 +19,8 @@ _SCENARIO_S = 5.0
 # Long enough for the answers to all of them.
 _SLOW_S = 20.0
 _DRAWN_S = 1.0
+# queued.max.response.bytes: what large answers that clients have not taken may have together.
+_ANSWERS_BYTES = 128 * 1024 * 1024
 _SLOW_CONNECTIONS = 150
 _FLOOD_CONNECTIONS = (1, 10, 50)
 _TOPIC, _BROKER, _GROUP = 2, 4, 32
@@ -140,21 +142,21 @@ SMALL = {
 def _asked(name: str, count: int) -> Hostile:
     """What a row of ``AMPLIFIED`` asks for, so many times."""
     row = AMPLIFIED[name]
-    return Hostile(f"{name} x {count}", (row.frame(count),), row.needs)
+    return Hostile(f"{name} x {count}", (row.frame(count),), row.needs, answers_bytes=_ANSWERS_BYTES)
 
 
 def _read_slowly(name: str, connections: int, lasts_s: float) -> Hostile:
     """The same by so many connections that hardly read."""
     row = AMPLIFIED[name]
     told = f"{name} x {row.each_count}, {connections} that read slowly"
-    return Hostile(told, (row.frame(row.each_count),), row.needs, Manner.SLOWLY, connections, lasts_s)
+    return Hostile(told, (row.frame(row.each_count),), row.needs, Manner.SLOWLY, connections, lasts_s, _ANSWERS_BYTES)
 
 
 def _flood(name: str, connections: int, lasts_s: float) -> Hostile:
     """Connections kept full of one of the ``SMALL``, or of what a row asks for."""
     row = AMPLIFIED.get(name)
     frame, needs = (SMALL[name], None) if row is None else (row.frame(row.each_count), row.needs)
-    return Hostile(f"{name} on {connections} connections", (frame,), needs, Manner.FLOOD, connections, lasts_s)
+    return Hostile(f"{name} on {connections} connections", (frame,), needs, Manner.FLOOD, connections, lasts_s, _ANSWERS_BYTES)
 
 
 # What each name stands for.

@@ -20,7 +20,7 @@ class Manner(enum.Enum):
 class Hostile(NamedTuple):
     """What one client sends, ``told`` in a few words, by so many connections, for ``lasts_s`` if it is not sent in turn.
 
-    ``needs`` names what has to be there for it (``found``).
+    ``needs`` names what has to be there for it (``found``); ``answers_bytes`` is what its answers may take beside the request.
     """
 
     told: str
@@ -29,6 +29,7 @@ class Hostile(NamedTuple):
     manner: Manner = Manner.IN_TURN
     connections: int = 1
     lasts_s: float = 0
+    answers_bytes: int = 0
 
     @property
     def size_bytes(self) -> int:

@@ -16,6 +16,8 @@ FLOOR_BYTES = 72 * 1024 * 1024
 TIMES_ITS_SIZE = 20
 # So much may be left of it when it is answered: what the allocator keeps, and what the broker was to keep.
 LEFT_BYTES = 72 * 1024 * 1024
+# And so much of all of them.
+ALL_LEFT_BYTES = 512 * 1024 * 1024
 # Memory goes back with the work behind the answer, which others may have asked for and left.
 _LEFT_S = 10
 _WORK_S = 300
@@ -50,6 +52,7 @@ class Outcome(NamedTuple):
     kind: str
     told: str
     size_bytes: int
+    allowed_bytes: int
     fate: Fate
     took_s: float
     stall: Stall
@@ -60,7 +63,7 @@ class Outcome(NamedTuple):
     @property
     def times(self) -> float:
         """The growth of the broker's memory over what it may be, then or afterwards: above 1 it is too much."""
-        return max(self.grown_bytes / max(TIMES_ITS_SIZE * self.size_bytes, FLOOR_BYTES), self.left_bytes / LEFT_BYTES)
+        return max(self.grown_bytes / self.allowed_bytes, self.left_bytes / LEFT_BYTES)
 
 
 class Run:
@@ -109,8 +112,20 @@ class Run:
         left_bytes = self._until_small(before_bytes) - before_bytes
         stall = max(stall, self._second.worst(), key=lambda each: each.broker_ms)
         peak_bytes = self._status("VmHWM")
-        grown_bytes = peak_bytes - before_bytes
-        return Outcome(number, kind, hostile.told, hostile.size_bytes, fate, took_s, stall, peak_bytes, grown_bytes, left_bytes)
+        size_bytes = hostile.size_bytes
+        return Outcome(
+            number=number,
+            kind=kind,
+            told=hostile.told,
+            size_bytes=size_bytes,
+            allowed_bytes=max(TIMES_ITS_SIZE * size_bytes, FLOOR_BYTES) + hostile.answers_bytes,
+            fate=fate,
+            took_s=took_s,
+            stall=stall,
+            peak_bytes=peak_bytes,
+            grown_bytes=peak_bytes - before_bytes,
+            left_bytes=left_bytes,
+        )
 
     def _until_quiet(self) -> Stall:
         """The worst stall up to now, and of what goes on behind the answer."""
@@ -164,9 +179,11 @@ def told(outcome: Outcome) -> str:
 def row(outcome: Outcome, limit_ms: float) -> str:
     """One line about a scenario."""
     stall = outcome.stall
+    peak, grown, allowed, left = (
+        each / MEBIBYTE for each in (outcome.peak_bytes, outcome.grown_bytes, outcome.allowed_bytes, outcome.left_bytes)
+    )
     return (
         f"{outcome.kind}: another client waited {stall.broker_ms:.0f} ms for the broker, of {limit_ms:.0f}"
-        f" ({stall.wall_ms:.0f} with waits for the machine), memory peak {outcome.peak_bytes / MEBIBYTE:.0f} MiB"
-        f" (+{outcome.grown_bytes / MEBIBYTE:.0f}), left {outcome.left_bytes / MEBIBYTE:+.0f} MiB,"
-        f" asked {outcome.size_bytes} bytes, {outcome.fate.told}, {outcome.took_s:.1f} s"
+        f" ({stall.wall_ms:.0f} with waits for the machine), memory peak {peak:.0f} MiB (+{grown:.0f} of {allowed:.0f}),"
+        f" left {left:+.0f} MiB, asked {outcome.size_bytes} bytes, {outcome.fate.told}, {outcome.took_s:.1f} s"
     )
