@@ -116,7 +116,8 @@ def test_a_scenario_has_one_line():
     ids=["a connection begins everything in one turn", "an answer that is not bounded"],
 )
 def test_a_planted_fault_is_found_by_its_scenario(broker, scenario, found):
-    done = run("--only", scenario, "--lasts-s", "2", program=PROGRAM.format(broker=broker))
+    # A busy machine leaves a flood of some seconds little of the broker's time.
+    done = run("--only", scenario, "--lasts-s", "4", "--stall-ms", "150", program=PROGRAM.format(broker=broker))
 
     assert done.returncode == 1, done.stdout + done.stderr
     assert re.search(f"^FAILED {scenario}: .*{found}", done.stdout), done.stdout
