@@ -4,8 +4,8 @@ Kafka's broker reads every record of a batch. Here that would double the time th
 ``MOST_RECORDS`` records, or ``HEAD_BYTES`` of them, decompressed. Behind that only the records' number is checked, against the
 bytes that there are. The parts of a record are left to ``odradek.protocol.record_walk``, for topics whose configuration asks.
 
-It costs 0.3 us for a batch of one record in pure Python, 1 us for ten, 20 us for a large one; 20 to 60 us for a compressed one,
-nearly all of it for the codec.
+It costs 0.2 us for a batch of one record in pure Python, 0.6 us for ten alike, 20 us for a large one; 20 to 60 us for a
+compressed one, nearly all of it for the codec.
 """
 
 from typing import Final
@@ -55,19 +55,38 @@ def ensure_bounds(batch: Buffer, size: int, count: int, codec: int) -> None:
         _look_closely(data, count, len(data) if is_all else most_decompressed_bytes(size), is_exact=is_all)
         return
     head = batch if isinstance(batch, bytes) else bytes(batch[: min(_HEAD_END, size)])
-    seen = min(MOST_RECORDS, count)
+    unseen = count - MOST_RECORDS if count > MOST_RECORDS else 0
     at = HEADER_SIZE
     try:
-        for _ in range(seen):
+        number = head[at]
+        step = _STEPS[number]
+        if number >= 0x80:
+            step += _HIGH_STEPS[head[at + 1]]
+        if step * count == size - at and (count == 1 or _are_alike(head, size, step, count)):
+            return
+        at += step
+        left = count - unseen - 1
+        while left > 0:
             number = head[at]
             if number < 0x80:
                 at += _STEPS[number]
             else:
                 at += _STEPS[number] + _HIGH_STEPS[head[at + 1]]
+            left -= 1
     except IndexError:
         at = _NOWHERE
-    if at != size if seen == count else at + (count - seen) * _MIN_RECORD_BYTES > size:
+    if at + unseen * _MIN_RECORD_BYTES > size or (at != size and not unseen):
         _look_closely(head[HEADER_SIZE : min(size, _HEAD_END)], count, size - HEADER_SIZE, is_exact=True)
+
+
+def _are_alike(head: bytes, size: int, step: int, count: int) -> bool:
+    """Whether ``count`` records have the length of the first, and all are in ``head``.
+
+    It takes a third of the time that a look at each takes (``batches-of-10-8``: 3 % of the broker's).
+    """
+    if head[HEADER_SIZE:size:step].count(head[HEADER_SIZE]) != count:
+        return False
+    return head[HEADER_SIZE] < 0x80 or head[HEADER_SIZE + 1 : size : step].count(head[HEADER_SIZE + 1]) == count
 
 
 def _look_closely(data: bytes, count: int, total: int, *, is_exact: bool) -> None:
