@@ -47,6 +47,8 @@ def wrapper(
     number, encode = CODECS[codec]
     if codec == "lz4" and magic == 0:
         encode = codecs.lz4_encode_old_kafka
-    timestamp = max(record.timestamp for record in records) if append_time_ms is None else append_time_ms
+    timestamp = append_time_ms
+    if timestamp is None:
+        timestamp = max(record.timestamp for record in records) if inner else -1
     attributes = number if append_time_ms is None else number | APPEND_TIME
     return message(magic, Legacy(records[-1].offset, timestamp, None, bytes(encode(data))), attributes)

@@ -68,6 +68,12 @@ class CopyTask:
         finally:
             source.close()
             target.close()
+        # Records without timestamps are as old as their file.
+        modified_ms = self.file_system.modified_ms(f"{self.source}/{name}")
+        try:
+            self.file_system.set_modified_ms(f"{self.target}/{name}", modified_ms)
+        except OSError as error:
+            raise TargetFailed(error) from error
 
     def _open_target(self, name: str, start: int) -> File:
         try:

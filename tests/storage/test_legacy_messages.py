@@ -2,6 +2,7 @@
 
 import os
 from itertools import product
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -20,6 +21,8 @@ from tests.legacy_messages import CODECS, Legacy, message, wrapper
 
 from .cleaner.support import DAY_MS, compacted, headers_of, records_of, roll_and_clean
 from .support import DIRECTORY, NOW_MS, Warnings, append, batch, open_log, read
+from .test_data_directories import TOPIC_ID, started
+from .test_log_move import moved
 
 CONFIG = LogConfig(index_interval_bytes=300)
 PLAIN = "none"
@@ -243,6 +246,15 @@ def test_a_lookup_ends_at_a_segment_without_timestamps_that_was_written_later(tm
     log = on_disk(tmp_path, (0, old, NOW_MS), (5, new, NOW_MS), config=CONFIG)
     assert found_at(log, NOW_MS) is None
     assert found_at(log, NOW_MS + 1) == 6
+
+
+def test_a_log_that_moves_keeps_the_times_of_its_files(tmp_path):
+    manager = started(RealFileSystem(), str(tmp_path / "a"), str(tmp_path / "b"))
+    log = manager.create("t", 0, TOPIC_ID, CONFIG, now_ms=NOW_MS)
+    append(log)
+    os.utime(log.segments.active.path, ns=(NOW_MS * 1_000_000, NOW_MS * 1_000_000))
+    log = moved(manager, log, str(tmp_path / "b"))
+    assert Path(log.segments.active.path).stat().st_mtime_ns // 1_000_000 == NOW_MS
 
 
 # ------------------------------------------------------------------------------------------------------------ compaction

@@ -180,8 +180,10 @@ def _find(partition: "Partition", log: "Log", timestamp: int, isolation_level: i
         _check_settled(partition)
         return -1, end, partition.leader_epoch
     if timestamp in (_EARLIEST, _EARLIEST_LOCAL):
-        epoch = log.leader_epochs.epoch_for(log.log_start_offset)
-        return -1, log.log_start_offset, partition.leader_epoch if epoch < 0 else epoch
+        start = log.log_start_offset
+        epoch = log.leader_epochs.epoch_for(start)
+        # Records in message formats v0 and v1 have no epoch.
+        return -1, start, partition.leader_epoch if epoch < 0 and start == log.log_end_offset else epoch
     if timestamp in (_LATEST_TIERED, _EARLIEST_PENDING_UPLOAD):
         return _NOT_FOUND
     try:
