@@ -20,6 +20,14 @@ from odradek.__main__ import start
 request_turns.TURN_MS = request_turns.SLICE_MS = 3_600_000.0
 start()
 """
+# Responses of any size: one has hundreds of megabytes for a request of a hundred kilobytes.
+UNBOUNDED = """
+from odradek.broker.network.large_requests import LargeRequests
+from odradek.__main__ import start
+
+LargeRequests._most_bytes = lambda _requests, _size_bytes: 1 << 40
+start()
+"""
 # A wrapper of one API's handler.
 FAULTY = """
 import sys
@@ -35,13 +43,11 @@ def load_handler(api_key):
     def faulty(services, context, request):
         {fault}
         return handle(services, context, request)
-    return faulty if api_key.name == "{api}" else handle
+    return faulty if api_key.name == "FIND_COORDINATOR" else handle
 
 server.load_handler = load_handler
 start()
 """
-# Some hundred MB for a request of 31 bytes.
-UNBOUNDED = "answer = handle(services, context, request); return answer._replace(results=[*answer.results] * 8_000)"
 PROGRAM = """
 import sys
 from tests.broker_process import BrokerProcess
@@ -111,7 +117,7 @@ def test_a_scenario_has_one_line():
     ("broker", "scenario", "found"),
     [
         (ENDLESS_TURNS, "flood-ApiVersions-10", r"another client waited \d{3,} ms"),
-        (FAULTY.format(api="DESCRIBE_CONFIGS", fault=UNBOUNDED), "DescribeConfigs-of-broker-1", r"\(\+\d{3,} of"),
+        (UNBOUNDED, "DescribeConfigs-of-broker-20000", r"\(\+\d{3,} of"),
     ],
     ids=["a connection begins everything in one turn", "an answer that is not bounded"],
 )
