@@ -17,7 +17,7 @@ from itertools import takewhile
 
 from tests.campaigns.hostile_requests import found
 from tests.campaigns.hostile_requests.amplified import SCENARIOS
-from tests.campaigns.hostile_requests.brokers import BROKERS, has_thrown, started
+from tests.campaigns.hostile_requests.brokers import BROKERS, started, thrown
 from tests.campaigns.hostile_requests.cluster import KNOWN, PARTITIONS, set_up, set_up_known
 from tests.campaigns.hostile_requests.kinds import KINDS
 from tests.campaigns.hostile_requests.run import ALL_LEFT_BYTES, MEBIBYTE, BrokerGone, Outcome, Run, row, told
@@ -70,8 +70,8 @@ def _run_scenario(name: str, chosen: argparse.Namespace) -> int:
             except BrokerGone as gone:
                 print(f"FAILED {name}: {gone}", flush=True)
                 return 1
-        is_failed = _fails(outcome, limit_ms) or has_thrown(broker)
-        exception = ", an exception in the broker's log" if has_thrown(broker) else ""
+        exception = ", an exception in the broker's log" if thrown(broker) else ""
+    is_failed = _fails(outcome, limit_ms) or bool(exception)
     print(f"{'FAILED ' if is_failed else ''}{row(outcome, limit_ms)}{exception}", flush=True)
     return int(is_failed)
 
@@ -103,7 +103,7 @@ def _draw(chosen: argparse.Namespace) -> int:
                 number = chosen.first + len(outcomes)
                 print(f"FAILED #{number}: {gone}\nagain: {command} --first {number} --requests 1", file=sys.stderr)
                 return 1
-        assert not has_thrown(broker), broker.stderr
+        assert not thrown(broker), thrown(broker)
     _report(chosen.seed, outcomes)
     failed = [outcome for outcome in outcomes if _fails(outcome, limit_ms)]
     left_bytes = sum(outcome.left_bytes for outcome in outcomes)
@@ -132,7 +132,7 @@ def _report(seed: int, outcomes: Sequence[Outcome]) -> None:
 
 def _limit_ms(control: Stall, chosen: argparse.Namespace) -> float:
     """What an answer may take the second client: more on a machine that is slow without hostile requests."""
-    return max(chosen.stall_ms, 2 * control.broker_ms)
+    return max(float(chosen.stall_ms), 2 * control.broker_ms)
 
 
 def _worst(outcomes: Sequence[Outcome]) -> str:

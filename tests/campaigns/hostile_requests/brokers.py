@@ -34,6 +34,7 @@ def started(name: str, settings: Mapping[str, object], most_mib: int) -> Iterato
                 broker.kill9()
 
 
-def has_thrown(broker: BrokerProcess | KafkaBroker) -> bool:
-    """Whether an exception that nobody expected is in the log of odradek."""
-    return isinstance(broker, BrokerProcess) and "Traceback" in broker.stderr
+def thrown(broker: BrokerProcess | KafkaBroker) -> str:
+    """The log of odradek if an exception is in it that nobody expected."""
+    log = broker.stderr if isinstance(broker, BrokerProcess) else ""
+    return log if "Traceback" in log else ""
