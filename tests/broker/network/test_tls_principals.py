@@ -32,7 +32,7 @@ class Recorder:
 
 @contextlib.asynccontextmanager
 async def serving(certificates, directory, **ssl_configs):
-    """A server in this process, its gate, and the lines of its log."""
+    """A server in this process, its gate, and the lines of its log but for that of its end."""
     lines = []
     settings = {"listeners": "SSL://127.0.0.1:0", "log.dirs": str(directory), **certificates.settings(**ssl_configs)}
     with lines_to(lambda level, event, fields: lines.append((event, dict(fields)))):
@@ -44,6 +44,8 @@ async def serving(certificates, directory, **ssl_configs):
             yield server, gate, lines
         finally:
             await server.stop()
+            [stopped] = [line for line in lines if line[0] == "broker stopped"]
+            lines.remove(stopped)
 
 
 async def ask(server, context):
