@@ -81,7 +81,9 @@ class CoordinatorAppends:
         else:
             head = stamped_head(size - LOG_OVERHEAD, offset, leader_epoch)
         self._writer.write((head + rest,), size, offset, now_ms, leader_epoch, now_ms)
-        aborted = producers.record_marker(producer_id, producer_epoch, coordinator_epoch, commit, offset, now_ms)
+        aborted = producers.record_marker(
+            producer_id, producer_epoch, coordinator_epoch, commit, offset, now_ms, transaction_version
+        )
         if aborted is not None:
             local.segments.active.append_aborted(aborted)
         if offset + 1 - self._flush_state.flushed_offset >= settings.flush_messages:

@@ -6,8 +6,8 @@ last five is a duplicate, and is answered with the offsets of the first.
 
 A transaction begins with the first transactional batch that a producer appends, and ends with a marker of its coordinator. The
 first batch is appended only after the coordinator has confirmed the partition (KIP-890). While the coordinator is asked there is
-a ``Verification``, which a marker or an appended batch removes: a confirmation from before a marker begins no transaction after
-it.
+a ``Verification``. An appended batch removes it, and so does the marker of the transaction that was asked about: a confirmation
+from before that marker begins no transaction after it.
 
 A power loss may take a marker, and leave the transaction open. It cannot go on: a coordinator lets no producer have a later epoch
 before all markers of the earlier one are written, and from transaction version 2 on each transaction has an epoch of its own, and
@@ -243,9 +243,20 @@ class ProducerStates:
         return producer
 
     def record_marker(
-        self, producer_id: int, producer_epoch: int, coordinator_epoch: int, commit: bool, offset: int, timestamp: int
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        coordinator_epoch: int,
+        commit: bool,
+        offset: int,
+        timestamp: int,
+        transaction_version: int = 0,
     ) -> AbortedTransaction | None:
-        """Note a marker that was appended at ``offset``; returns the transaction with records that it aborts, if any."""
+        """Note a marker that was appended at ``offset``; returns the transaction with records that it aborts, if any.
+
+        It also ends the verification of a batch of the transaction that it ends. From transaction version 2 on the marker has the
+        epoch of the producer's next transaction, whose verification goes on.
+        """
         producer = self.by_id.get(producer_id)
         if producer is None:
             producer = self.by_id[producer_id] = Producer(producer_epoch)
@@ -255,7 +266,9 @@ class ProducerStates:
         producer.coordinator_epoch = coordinator_epoch
         producer.last_timestamp = timestamp
         producer.transaction_start = -1
-        self._verifications.pop(producer_id, None)
+        asked = self._verifications.get(producer_id)
+        if asked is not None and asked.epoch <= producer_epoch - (transaction_version >= _EPOCH_PER_TRANSACTION):
+            del self._verifications[producer_id]
         if first_offset < 0:
             return None
         del self.open_transactions[first_offset]

@@ -194,6 +194,24 @@ def test_a_verification_is_over_when_a_marker_comes_in_between():
     assert not log.producers.is_verifying(7, asked)
 
 
+@pytest.mark.parametrize("commit", [True, False])
+def test_a_marker_leaves_the_verification_of_the_next_transaction_alone(commit):
+    log = open_log()
+    send(log, epoch=0)
+    asked = log.producers.begin_verification(read_header(transactional_batch(epoch=1)), True, NOW_MS)
+    end(log, commit=commit, epoch=1, version=2)
+    assert log.producers.is_verifying(7, asked)
+    assert send(log, epoch=1).first_offset == 2
+
+
+@pytest.mark.parametrize(("epoch", "version"), [(0, 0), (1, 2)])
+def test_a_marker_ends_the_verification_of_its_own_transaction(epoch, version):
+    log = open_log()
+    asked = log.producers.begin_verification(read_header(transactional_batch(epoch=0)), True, NOW_MS)
+    end(log, commit=False, epoch=epoch, version=version)
+    assert not log.producers.is_verifying(7, asked)
+
+
 def test_a_higher_sequence_waits_for_the_lowest_that_was_not_verified():
     log = open_log()
     for sequence in (3, 0, 5):
