@@ -60,6 +60,8 @@ def handle(
     runtime = services.groups.runtime
     try:
         partition = runtime.partition_for(request.group_id)
+        # A broker that does not coordinate the group begins no transaction for it.
+        runtime.read(partition, lambda _shard, _offset: None)
     except KafkaError as error:
         respond(error)
         return reply

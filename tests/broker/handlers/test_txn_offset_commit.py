@@ -72,3 +72,24 @@ def test_a_client_tries_again_when_the_coordinator_of_its_transaction_is_silent(
         topics=topics,
     )
     assert [partition.error_code for topic in answer.topics for partition in topic.partitions] == [told]
+
+
+def test_a_broker_that_does_not_coordinate_the_group_begins_no_transaction():
+    m = messages(ApiKey.TXN_OFFSET_COMMIT)
+    broker = make_broker("t")
+    producer = ask(broker, ApiKey.INIT_PRODUCER_ID, 4, transactional_id="tx", transaction_timeout_ms=60_000)
+    groups = broker.groups.runtime
+    groups.unload(groups.partition_for("g"))
+    answer = ask(
+        broker,
+        ApiKey.TXN_OFFSET_COMMIT,
+        5,
+        transactional_id="tx",
+        group_id="g",
+        producer_id=producer.producer_id,
+        producer_epoch=producer.producer_epoch,
+        topics=[m.TxnOffsetCommitRequestTopic("t", [m.TxnOffsetCommitRequestPartition(0, 5)])],
+    )
+    assert [partition.error_code for topic in answer.topics for partition in topic.partitions] == [ErrorCode.NOT_COORDINATOR]
+    [state] = ask(broker, ApiKey.DESCRIBE_TRANSACTIONS, 0, transactional_ids=["tx"]).transaction_states
+    assert state.transaction_state == "Empty"
