@@ -121,6 +121,11 @@ class NodeClient:
         """Whether requests are sent without a connection having to be made first."""
         return self._session is not None and self._session.is_ready
 
+    @property
+    def unanswered(self) -> int:
+        """How many requests are queued or in flight."""
+        return len(self._queued) + len(self._in_flight)
+
     def request(
         self, api: Api[RequestT, ResponseT], request: RequestT, timeout_ms: int | None = None
     ) -> "asyncio.Future[ResponseT]":

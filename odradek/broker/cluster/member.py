@@ -134,6 +134,8 @@ class ClusterMember:
             address_of=self._view.address_of,
             call_soon=broker.call_soon,
             request_timeout_ms=config["request.timeout.ms"],
+            retry_backoff_ms=config["add.partitions.to.txn.retry.backoff.ms"],
+            max_retry_ms=config["add.partitions.to.txn.retry.backoff.max.ms"],
         )
         self.roles = ReplicatedRoles(
             self._view,

@@ -3,7 +3,9 @@
     WriteTxnMarkers       from a transaction's coordinator to the leaders of its partitions (KIP-98)
     AddPartitionsToTxn    from the leader of a partition, or a group's coordinator, to the transaction's coordinator (KIP-890)
 
-Markers that are written in one turn of the event loop go to a broker together.
+Markers that are written in one turn of the event loop go to a broker together. A question has a connection to itself, so that it
+waits neither for markers to be replicated nor for the question of another producer. A coordinator that is still completing the
+producer's last transaction is asked again, as Kafka's leaders do; odradek's own coordinator answers when it is completed.
 
 Kafka's classes are TransactionMarkerChannelManager and AddPartitionsToTxnManager.
 """
@@ -39,11 +41,16 @@ from odradek.protocol.message_types.write_txn_markers import (
 )
 from odradek.timing.reply import Reply
 from odradek.timing.timer import Timer
+from odradek.timing.wakeup import Wakeup
 
 _MARKERS: Final[Api[WriteTxnMarkersRequest, WriteTxnMarkersResponse]] = Api(ApiKey.WRITE_TXN_MARKERS)
 # The first version for brokers.
 _VERIFY: Final[Api[AddPartitionsToTxnRequest, AddPartitionsToTxnResponse]] = Api(ApiKey.ADD_PARTITIONS_TO_TXN, 4)
 _NO_LEADER: Final = -1
+# Connections to one broker for questions; beyond that they share them.
+_MAX_QUESTION_CLIENTS: Final = 16
+# WriteTxnMarkers requests to one broker, which take a replication each.
+_MAX_MARKERS_IN_FLIGHT: Final = 64
 
 
 class _Asked(NamedTuple):
@@ -53,6 +60,31 @@ class _Asked(NamedTuple):
     partition: int
     marker: EndTxnMarker
     reply: Reply[KafkaError | None]
+
+
+class _Peer:
+    """The connections to one broker."""
+
+    def __init__(self, address: Address, new_client: Callable[[Address, int], NodeClient]) -> None:
+        """``new_client`` makes one that may have so many requests in flight."""
+        self.address = address
+        self._new_client = new_client
+        self.markers = new_client(address, _MAX_MARKERS_IN_FLIGHT)
+        self._questions: list[NodeClient] = []
+
+    def for_question(self) -> NodeClient:
+        """A client that has nothing else to wait for, as long as there are not too many."""
+        clients = self._questions
+        found = min(clients, key=lambda client: client.unanswered, default=None)
+        if found is None or (found.unanswered and len(clients) < _MAX_QUESTION_CLIENTS):
+            found = self._new_client(self.address, 1)
+            clients.append(found)
+        return found
+
+    def close(self) -> None:
+        """Requests without a response fail."""
+        for client in (self.markers, *self._questions):
+            client.close()
 
 
 class TransactionPeers:
@@ -69,8 +101,13 @@ class TransactionPeers:
         address_of: Callable[[int], Address | None],
         call_soon: Callable[[Callable[[], None]], None],
         request_timeout_ms: int,
+        retry_backoff_ms: int,
+        max_retry_ms: int,
     ) -> None:
-        """``address_of`` tells where brokers reach a broker, None where it is not alive; ``request.timeout.ms``."""
+        """``address_of`` tells where brokers reach a broker, None where it is not alive.
+
+        The times are ``request.timeout.ms``, ``add.partitions.to.txn.retry.backoff.ms`` and its ``.max.ms``.
+        """
         self._image = image
         self._connect = connect
         self._timer = timer
@@ -79,7 +116,9 @@ class TransactionPeers:
         self._address_of = address_of
         self._call_soon = call_soon
         self._request_timeout_ms = request_timeout_ms
-        self._clients: dict[int, tuple[Address, NodeClient]] = {}
+        self._retry_backoff_ms = retry_backoff_ms
+        self._max_retry_ms = min(max_retry_ms, request_timeout_ms)
+        self._peers: dict[int, _Peer] = {}
         self._unsent: dict[int, list[_Asked]] = {}
         self._under_way: set[asyncio.Task[None]] = set()
 
@@ -128,9 +167,9 @@ class TransactionPeers:
         """Ask nothing any more: nobody is answered."""
         for task in self._under_way:
             task.cancel()
-        for _, client in self._clients.values():
-            client.close()
-        self._clients.clear()
+        for peer in self._peers.values():
+            peer.close()
+        self._peers.clear()
 
     def _leader(self, topic: str, partition: int) -> int | None:
         """_NO_LEADER where there is none now; None where there is no such partition."""
@@ -147,21 +186,27 @@ class TransactionPeers:
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
 
-    def _client(self, node_id: int) -> NodeClient | None:
+    def _peer(self, node_id: int) -> _Peer | None:
+        """None where the broker is not alive."""
         address = self._address_of(node_id)
-        known = self._clients.get(node_id)
-        if known is not None and known[0] == address:
-            return known[1]
+        known = self._peers.get(node_id)
+        if known is not None and known.address == address:
+            return known
         if known is not None:
-            known[1].close()
-            del self._clients[node_id]
+            known.close()
+            del self._peers[node_id]
         if address is None:
             return None
-        timeout_ms = self._request_timeout_ms
-        config = ClientConfig(client_id=f"broker-{self._node_id}-transactions", request_timeout_ms=timeout_ms)
-        client = NodeClient(self._connect(address), self._timer, self._random, config)
-        self._clients[node_id] = address, client
-        return client
+        peer = self._peers[node_id] = _Peer(address, self._new_client)
+        return peer
+
+    def _new_client(self, address: Address, max_in_flight: int) -> NodeClient:
+        config = ClientConfig(
+            client_id=f"broker-{self._node_id}-transactions",
+            request_timeout_ms=self._request_timeout_ms,
+            max_in_flight_requests=max_in_flight,
+        )
+        return NodeClient(self._connect(address), self._timer, self._random, config)
 
     # ------------------------------------------------------------------------------------------------------------------ markers
 
@@ -176,12 +221,12 @@ class TransactionPeers:
                 left = [each for each in left if each.marker != markers[each.marker.producer_id]]
 
     async def _write(self, node_id: int, asked: list[_Asked]) -> None:
-        client = self._client(node_id)
+        peer = self._peer(node_id)
         told: dict[tuple[int, str, int], int] = {}
         reason = "the leader does not answer"
-        if client is not None:
+        if peer is not None:
             try:
-                response = await client.request(_MARKERS, _markers_request(asked))
+                response = await peer.markers.request(_MARKERS, _markers_request(asked))
             except ClientError as error:
                 reason = error.reason
             else:
@@ -207,21 +252,36 @@ class TransactionPeers:
         partitions: frozenset[tuple[str, int]],
         reply: Reply[Verdicts],
     ) -> None:
-        verdicts = dict.fromkeys(partitions, ErrorCode.NETWORK_EXCEPTION)
-        client = self._client(node_id)
-        if client is not None:
-            try:
-                response = await client.request(_VERIFY, AddPartitionsToTxnRequest(transactions=[transaction]))
-            except ClientError:
-                pass
-            else:
-                if response.error_code:
-                    verdicts = dict.fromkeys(partitions, _known(response.error_code))
-                for result in response.results_by_transaction:
-                    for topic in result.topic_results:
-                        for partition in topic.results_by_partition:
-                            verdicts[topic.name, partition.partition_index] = _known(partition.partition_error_code)
+        """Ask; where partitions are added, ask again while the producer's last transaction is being completed."""
+        clock = self._timer.clock
+        deadline_ms = clock.monotonic_ms() + self._max_retry_ms
+        while True:
+            verdicts = await self._ask_once(node_id, transaction, partitions)
+            if transaction.verify_only or ErrorCode.CONCURRENT_TRANSACTIONS not in verdicts.values():
+                break
+            if clock.monotonic_ms() >= deadline_ms:
+                break
+            await Wakeup(self._timer).wait(self._retry_backoff_ms)
         reply.complete(verdicts)
+
+    async def _ask_once(
+        self, node_id: int, transaction: AddPartitionsToTxnTransaction, partitions: frozenset[tuple[str, int]]
+    ) -> Verdicts:
+        verdicts = dict.fromkeys(partitions, ErrorCode.NETWORK_EXCEPTION)
+        peer = self._peer(node_id)
+        if peer is None:
+            return verdicts
+        try:
+            response = await peer.for_question().request(_VERIFY, AddPartitionsToTxnRequest(transactions=[transaction]))
+        except ClientError:
+            return verdicts
+        if response.error_code:
+            return dict.fromkeys(partitions, _known(response.error_code))
+        for result in response.results_by_transaction:
+            for topic in result.topic_results:
+                for partition in topic.results_by_partition:
+                    verdicts[topic.name, partition.partition_index] = _known(partition.partition_error_code)
+        return verdicts
 
 
 def _markers_request(asked: list[_Asked]) -> WriteTxnMarkersRequest:

@@ -86,7 +86,6 @@ _BY_REASON = {
         share.fetch.purgatory.purge.interval.requests
     """,
     "nothing acts on it in a cluster, and a broker alone has no use for it": """
-        add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms
         controlled.shutdown.enable controller.performance.always.log.threshold.ms
         controller.performance.sample.period.ms controller.quorum.append.linger.ms controller.quorum.auto.join.enable
         controller.quorum.election.backoff.max.ms controller.quorum.election.timeout.ms controller.quorum.fetch.max.bytes

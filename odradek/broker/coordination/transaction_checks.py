@@ -3,13 +3,11 @@
 A batch goes on in a transaction that is open in its partition without anybody being asked. One that would begin it there is
 appended only if the coordinator has the partition in the producer's transaction, so that there will be a marker to end it; a
 producer of Produce version 12 or later leaves it to this question to add the partition. An answer is worth nothing any more when
-a marker has arrived before it: the transaction that it was about has ended.
+the marker of the transaction that it was about has arrived before it. A coordinator that is still completing the producer's last
+transaction answers when that is done (``TransactionCoordinator.write``), or is asked again (``TransactionPeers``).
 
 Errors are those that a producer of its version knows what to do about, as Kafka's ReplicaManager and AddPartitionsToTxnManager
 choose them.
-
-Left out: waiting here for the producer's last transaction to be over (``add.partitions.to.txn.retry.backoff.ms``): the client
-asks again.
 """
 
 from __future__ import annotations

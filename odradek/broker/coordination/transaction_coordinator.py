@@ -6,7 +6,7 @@ stopped has to be.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from odradek.broker.coordination.coordinator_host import CoordinatorHost, CoordinatorTopic
 from odradek.broker.logging import log
@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from odradek.broker.replica.partition import Partition
     from odradek.coordinator.runtime.marker import EndTxnMarker
     from odradek.coordinator.runtime.record import CoordinatorRecord
+    from odradek.coordinator.runtime.result import CoordinatorResult
     from odradek.coordinator.runtime.shard_context import ShardContext
     from odradek.coordinator.transaction.transaction_shard import TransactionShard
+    from odradek.coordinator.transaction.transactions import Transactions
 
 _MODULES: Final = (
     "odradek.coordinator.runtime.runtime",
@@ -34,6 +36,8 @@ _new_tuple: Final = tuple.__new__
 _CLIENT_THAT_ADDS: Final = 2
 
 Verdicts = dict[tuple[str, int], ErrorCode]
+
+T = TypeVar("T")
 
 
 class OtherBrokers(Protocol):
@@ -71,9 +75,35 @@ class TransactionCoordinator(CoordinatorHost["TransactionShard"]):
         self._write_group_marker = write_group_marker
         # Where there are some.
         self.others: OtherBrokers | None = None
+        self._max_settling_ms: int = services.config["add.partitions.to.txn.retry.backoff.max.ms"]
         # Asked for each marker.
         self._partitions = services.partitions
         self._clock = services.timer.clock
+
+    def write(
+        self, transactional_id: str, operation: Callable[[TransactionShard], CoordinatorResult[T]]
+    ) -> Reply[T | KafkaError]:
+        """Have ``operation`` decide, as ``CoordinatorRuntime.write`` does, once no change of the transactional id is under way.
+
+        A transaction that has ended a moment ago is still being completed when the producer begins the next one. Kafka answers
+        CONCURRENT_TRANSACTIONS, and the producer comes again after a backoff. Here it waits, for
+        ``add.partitions.to.txn.retry.backoff.max.ms`` at the longest.
+        """
+        runtime = self.runtime
+        try:
+            transactions = runtime.read(transactional_id, _transactions)
+        except KafkaError:
+            # The decision tells why.
+            return runtime.write(transactional_id, operation)
+        if transactions.is_settled(transactional_id):
+            return runtime.write(transactional_id, operation)
+        reply: Reply[T | KafkaError] = Reply()
+        transactions.decide_when_settled(
+            transactional_id,
+            lambda: runtime.write(transactional_id, operation).when_done(reply.complete),
+            self._max_settling_ms,
+        )
+        return reply
 
     def settle(self, transactional_id: str) -> None:
         """Write the markers of a transaction that was answered in this turn of the event loop, and complete it."""
@@ -135,7 +165,7 @@ class TransactionCoordinator(CoordinatorHost["TransactionShard"]):
             reply: Reply[ErrorCode] = Reply()
             reply.complete(ErrorCode.INVALID_REQUEST)
             return reply
-        return self.runtime.write(
+        return self.write(
             transactional_id, lambda shard: shard.add_partitions(transactional_id, producer, partitions, client_version)
         ).then(_code)
 
@@ -192,6 +222,10 @@ class TransactionCoordinator(CoordinatorHost["TransactionShard"]):
             marker_writer=self,
             reports=log,
         )
+
+
+def _transactions(shard: TransactionShard, _committed_offset: int) -> Transactions:
+    return shard.transactions
 
 
 def _code(outcome: KafkaError | None) -> ErrorCode:

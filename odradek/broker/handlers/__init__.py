@@ -11,8 +11,8 @@ from typing import Final
 from odradek.broker.served import Handler, Served
 from odradek.protocol.api_keys import ApiKey
 
-# Requests that wait for the disk and for nothing else. One at a time, each append would have one commit of a connection, and each
-# flush one produce.
+# Requests that wait for the disk or for replicas, and for nothing else. One at a time, each append would have one commit of a
+# connection, each flush one produce, and each marker of a transaction would wait until the one before it is replicated.
 _PIPELINED: Final = 128
 
 
@@ -46,7 +46,7 @@ SERVED: dict[ApiKey, Served] = {
     ApiKey.ADD_PARTITIONS_TO_TXN: _served(0, 5),
     ApiKey.ADD_OFFSETS_TO_TXN: _served(0, 4),
     ApiKey.END_TXN: _served(0, 5),
-    ApiKey.WRITE_TXN_MARKERS: _served(1, 2),
+    ApiKey.WRITE_TXN_MARKERS: _served(1, 2, pipeline_depth=_PIPELINED),
     ApiKey.TXN_OFFSET_COMMIT: _served(0, 5),
     ApiKey.DESCRIBE_ACLS: _served(1, 3),
     ApiKey.CREATE_ACLS: _served(1, 3),

@@ -76,10 +76,9 @@ def _initialize(
         is_fenced = outcome.code == ErrorCode.PRODUCER_FENCED and version < _FIRST_WITH_FENCED
         return _refusal(ErrorCode.INVALID_PRODUCER_EPOCH if is_fenced else outcome.code)
 
-    runtime = services.transactions.runtime
-    return runtime.write(transactional_id, lambda shard: shard.init_producer_id(transactional_id, timeout_ms, expected)).then(
-        finish
-    )
+    return services.transactions.write(
+        transactional_id, lambda shard: shard.init_producer_id(transactional_id, timeout_ms, expected)
+    ).then(finish)
 
 
 def _refusal(error: ErrorCode) -> InitProducerIdResponse:

@@ -59,6 +59,7 @@ def _when_all_have_arrived(
     request: WriteTxnMarkersRequest, codes: list[ErrorCode], waiting: "list[tuple[int, Reply[KafkaError | None]]]"
 ) -> "Reply[WriteTxnMarkersResponse]":
     reply: Reply[WriteTxnMarkersResponse] = Reply()
+    reply.is_decided = True
     left = len(waiting)
 
     def arrived(place: int, error: KafkaError | None) -> None:

@@ -76,7 +76,7 @@ class HostedShard(Generic[ShardT]):
         self._deferred = DeferredEventQueue()
         self._answers = Answers(partition, environment.on_fault)
         # What is to be done once the answers given by now have been handed on.
-        self._following: list[Callable[[], None]] = []
+        self._following: list[Callable[[], object]] = []
         # The deadline of the operations that wait for ``_watched_offset`` to be committed.
         self._commit_deadline: TimerTask | None = None
         self._watched_offset = 0
@@ -172,7 +172,7 @@ class HostedShard(Generic[ShardT]):
             raise unavailable(self.state)
         return operation(self.shard, self.committed_offset)
 
-    def _after_answer(self, callback: Callable[[], None]) -> None:
+    def _after_answer(self, callback: Callable[[], object]) -> None:
         self._following.append(callback)
         if len(self._following) == 1:
             self._environment.turn_end.call(self._follow)

@@ -26,7 +26,7 @@ RETRY_BACKOFF_MS: Final = 500
 class ShardContext:
     """One shard's, from a load to the next unload. ``write`` runs an operation on the shard, as a request would."""
 
-    __slots__ = ("_after_answer", "_tasks", "_timer", "clock", "is_open", "leader_epoch", "partition", "snapshots", "write")
+    __slots__ = ("_after_answer", "_tasks", "clock", "is_open", "leader_epoch", "partition", "snapshots", "timer", "write")
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class ShardContext:
         leader_epoch: int,
         timer: Timer,
         write: Callable[[Callable[[], CoordinatorResult[Any]]], Reply[Any]],
-        after_answer: Callable[[Callable[[], None]], None],
+        after_answer: Callable[[Callable[[], object]], None],
     ) -> None:
         self.partition = partition
         self.leader_epoch = leader_epoch
@@ -42,7 +42,7 @@ class ShardContext:
         self.snapshots = SnapshotRegistry()
         self.write = write
         self.is_open = True
-        self._timer = timer
+        self.timer = timer
         self._after_answer = after_answer
         self._tasks: dict[Hashable, TimerTask] = {}
 
@@ -50,7 +50,7 @@ class ShardContext:
         """How many deadlines are set."""
         return len(self._tasks)
 
-    def after_answer(self, callback: Callable[[], None]) -> None:
+    def after_answer(self, callback: Callable[[], object]) -> None:
         """Call back once the answers of this operation have been handed on, unless the shard is unloaded by then.
 
         That is when this turn of the event loop ends, or when the next operation of the shard is submitted, whichever is first:
@@ -71,7 +71,7 @@ class ShardContext:
         task = self._tasks.get(key)
         if task is not None:
             task.cancel()
-        self._tasks[key] = self._timer.call_after(delay_ms, lambda: self._expire(key, operation, retry=retry))
+        self._tasks[key] = self.timer.call_after(delay_ms, lambda: self._expire(key, operation, retry=retry))
 
     def cancel(self, key: Hashable) -> bool:
         """Drop the deadline; False where there is none."""

@@ -104,7 +104,7 @@ class Timeouts:
 
         def settle() -> None:
             for transactional_id in expired:
-                del pending[transactional_id]
+                transactions.end_pending(transactional_id)
 
         def persisted() -> None:
             transactions.counters.expired += len(expired)

@@ -6,15 +6,17 @@ Complete* is committed, requests for other changes of the transactional id are a
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from odradek.coordinator.runtime.record import CoordinatorRecord
 from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.coordinator.runtime.timeline import COMMITTED, TimelineDict
 from odradek.coordinator.transaction.counters import TransactionCounters
-from odradek.coordinator.transaction.states import STATE_NAMES, TransactionState
+from odradek.coordinator.transaction.states import PREPARED, STATE_NAMES, TransactionState
 from odradek.protocol.coordinator_records import TransactionLogKey, TransactionLogValue
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.timing.purgatory import DelayedOperation, Purgatory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,13 +29,32 @@ T = TypeVar("T")
 _new_tuple: Final = tuple.__new__
 
 
+class DelayedDecision(DelayedOperation):
+    """A request that waits until no change of its transactional id is under way, and is then decided."""
+
+    __slots__ = ("_decide", "_is_settled")
+
+    def __init__(self, deadline_ms: float, is_settled: Callable[[], bool], decide: Callable[[], object]) -> None:
+        super().__init__(deadline_ms)
+        self._is_settled = is_settled
+        self._decide = decide
+
+    def try_complete(self) -> bool:
+        """Complete if no change is under way."""
+        return self._is_settled() and self.force_complete()
+
+    def on_complete(self) -> None:
+        """Decide, whether the time is over or not."""
+        self._decide()
+
+
 class Transactions:
     """Owner of one shard's transactional ids. Loop thread only.
 
     ``pending`` has the state, by its number, that an id is about to be in.
     """
 
-    __slots__ = ("by_id", "clock", "config", "context", "counters", "new_producer_id", "pending", "reports")
+    __slots__ = ("by_id", "clock", "config", "context", "counters", "new_producer_id", "pending", "reports", "settling")
 
     def __init__(
         self,
@@ -51,6 +72,7 @@ class Transactions:
         self.config = config
         self.new_producer_id = new_producer_id
         self.reports = reports
+        self.settling: Purgatory[DelayedDecision] = Purgatory("TransactionSettling", context.timer)
 
     def replay(self, transactional_id: str, value: TransactionLogValue | None) -> None:
         """Apply a record; None is a tombstone."""
@@ -58,6 +80,21 @@ class Transactions:
             self.by_id.pop(transactional_id)
         else:
             self.by_id[transactional_id] = value
+
+    def is_settled(self, transactional_id: str) -> bool:
+        """Whether no change of the transactional id is under way."""
+        if transactional_id in self.pending:
+            return False
+        value = self.by_id.get(transactional_id)
+        if value is not None and value.status in PREPARED:
+            return False
+        return self.by_id.get_at(transactional_id, COMMITTED) is value
+
+    def decide_when_settled(self, transactional_id: str, decide: Callable[[], object], max_wait_ms: float) -> None:
+        """Call ``decide`` once no change of the transactional id is under way, or after ``max_wait_ms``."""
+        deadline_ms = self.clock.monotonic_ms() + max_wait_ms
+        delayed = DelayedDecision(deadline_ms, partial(self.is_settled, transactional_id), decide)
+        self.settling.try_complete_else_watch(delayed, (transactional_id,))
 
     def require_settled(self, transactional_id: str) -> None:
         """KafkaError(CONCURRENT_TRANSACTIONS) while a change is pending, or a load has found one that is not committed."""
@@ -83,14 +120,20 @@ class Transactions:
                 then()
 
         def failed(_error: KafkaError) -> None:
-            del self.pending[transactional_id]
+            self.end_pending(transactional_id)
 
         return CoordinatorResult((record_of(transactional_id, value),), response, failed, persisted)
 
     def settle(self, transactional_id: str, value: TransactionLogValue) -> None:
         """``value`` is committed."""
-        del self.pending[transactional_id]
+        self.end_pending(transactional_id)
         self.counters.note(value)
+
+    def end_pending(self, transactional_id: str) -> None:
+        """No change is pending any more: requests that wait for that are tried once this one is answered."""
+        del self.pending[transactional_id]
+        if self.settling.delayed:
+            self.context.after_answer(partial(self.settling.check_and_complete, transactional_id))
 
 
 def record_of(transactional_id: str, value: TransactionLogValue | None) -> CoordinatorRecord:

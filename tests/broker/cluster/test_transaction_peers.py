@@ -30,6 +30,7 @@ pytestmark = pytest.mark.asyncio
 HERE, THERE, DEAD, NOBODY = 1, 2, 3, -1
 LEADERS = {"a": [HERE, THERE, THERE, DEAD, NOBODY], "__transaction_state": [THERE]}
 REQUEST_TIMEOUT_MS = 1_000
+RETRY_BACKOFF_MS, MAX_RETRY_MS = 20, 100
 MARKER = EndTxnMarker(producer_id=5, producer_epoch=1, coordinator_epoch=3, is_commit=True, transaction_version=2)
 
 
@@ -73,6 +74,8 @@ class Setup:
             address_of={THERE: ("there", 9)}.get,
             call_soon=self.soon.append,
             request_timeout_ms=REQUEST_TIMEOUT_MS,
+            retry_backoff_ms=RETRY_BACKOFF_MS,
+            max_retry_ms=MAX_RETRY_MS,
         )
 
     async def run(self):
@@ -173,3 +176,49 @@ async def test_a_question_that_waits_is_not_answered_by_a_broker_that_ends(setup
     setup.peers.close()
     await settle()
     assert not reply.done
+
+
+async def test_a_coordinator_that_completes_the_last_transaction_is_asked_again_until_it_has(setup):
+    setup.other.errors = {0: ErrorCode.CONCURRENT_TRANSACTIONS}
+    reply = setup.peers.verify("id", 5, 1, frozenset({("a", 0)}), adds=True)
+    await setup.run()
+    assert (len(setup.other.asked), reply.done) == (1, False)
+    setup.clock.advance(RETRY_BACKOFF_MS - 1)
+    await settle()
+    assert len(setup.other.asked) == 1
+    setup.other.errors = {}
+    setup.clock.advance(1)
+    await settle()
+    assert (len(setup.other.asked), reply.response) == (2, {("a", 0): ErrorCode.NONE})
+
+
+async def test_a_transaction_that_is_never_completed_is_told_in_time(setup):
+    setup.other.errors = {0: ErrorCode.CONCURRENT_TRANSACTIONS}
+    reply = setup.peers.verify("id", 5, 1, frozenset({("a", 0)}), adds=True)
+    for _ in range(MAX_RETRY_MS // RETRY_BACKOFF_MS):
+        await setup.run()
+        assert not reply.done
+        setup.clock.advance(RETRY_BACKOFF_MS)
+    await settle()
+    assert reply.response == {("a", 0): ErrorCode.CONCURRENT_TRANSACTIONS}
+
+
+async def test_a_verification_alone_is_asked_once(setup):
+    setup.other.errors = {0: ErrorCode.CONCURRENT_TRANSACTIONS}
+    reply = setup.peers.verify("id", 5, 1, frozenset({("a", 0)}), adds=False)
+    await setup.run()
+    assert reply.response == {("a", 0): ErrorCode.CONCURRENT_TRANSACTIONS}
+
+
+async def test_a_question_waits_neither_for_markers_nor_for_another_question(setup):
+    setup.peers.write_marker("a", 1, MARKER)
+    await setup.run()
+    [markers] = setup.net.links
+    markers.hold()
+    slow = setup.peers.verify("slow", 5, 1, frozenset({("a", 0)}), adds=True)
+    setup.net.hangs = True
+    await setup.run()
+    setup.net.hangs = False
+    quick = setup.peers.verify("quick", 6, 1, frozenset({("a", 0)}), adds=True)
+    await setup.run()
+    assert (slow.done, quick.response) == (False, {("a", 0): ErrorCode.NONE})
