@@ -6,7 +6,8 @@ earliest, and -5 and -6 find nothing.
 
 Read committed (isolation level 1) ends at the last stable offset, read uncommitted at the high watermark.
 
-The leader answers, and for the replica id -2 (for debugging) any replica.
+A new leader that does not know yet what is replicated answers OFFSET_NOT_AVAILABLE (KIP-207), below version 5
+LEADER_NOT_AVAILABLE. The leader answers, and for the replica id -2 (for debugging) any replica.
 """
 
 from collections import Counter
@@ -38,6 +39,7 @@ _LATEST_TIERED: Final = -5
 _EARLIEST_PENDING_UPLOAD: Final = -6
 # Timestamp: the first version in which a client may ask for it.
 _SINCE: Final = {_MAX_TIMESTAMP: 7, _EARLIEST_LOCAL: 8, _LATEST_TIERED: 9, _EARLIEST_PENDING_UPLOAD: 11}
+_FIRST_WITH_OFFSET_NOT_AVAILABLE: Final = 5
 _NOT_FOUND: Final = (-1, -1, -1)
 # Stands for the answer of a partition whose records are looked through.
 _LATER: Final = ListOffsetsPartitionResponse()
@@ -153,8 +155,14 @@ def _answer(
         else:
             timestamp, offset, leader_epoch = _find(partition, log, asked.timestamp, request.isolation_level, known)
     except KafkaError as error:
-        return ListOffsetsPartitionResponse(partition_index=index, error_code=error.code)
+        return ListOffsetsPartitionResponse(partition_index=index, error_code=_told(error.code, version))
     return _new(ListOffsetsPartitionResponse, (index, ErrorCode.NONE, timestamp, offset, leader_epoch))
+
+
+def _told(code: ErrorCode, version: int) -> ErrorCode:
+    """The error as a client of ``version`` knows it (KIP-207)."""
+    is_unknown = code == ErrorCode.OFFSET_NOT_AVAILABLE and version < _FIRST_WITH_OFFSET_NOT_AVAILABLE
+    return ErrorCode.LEADER_NOT_AVAILABLE if is_unknown else code
 
 
 def _check_named_once(times: int) -> None:

@@ -216,5 +216,7 @@ async def test_a_new_leader_tells_no_end_until_it_knows_what_is_replicated(node,
     partition.high_watermark = 1
     partition.leader.followers = SimpleNamespace(epoch_start_offset=3)
     assert await listed(node, (0, timestamp)) == [told]
+    older = (ErrorCode.LEADER_NOT_AVAILABLE, *told[1:]) if told[0] else told
+    assert await listed(node, (0, timestamp), version=4) == [older]
     partition.high_watermark = 3
     assert (await listed(node, (0, timestamp)))[0][0] == ErrorCode.NONE
