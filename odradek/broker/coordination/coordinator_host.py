@@ -11,6 +11,7 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
+from odradek.broker.line_limit import LineLimit
 from odradek.broker.logging import log
 from odradek.broker.metadata.publishing import PublishingOrder
 from odradek.protocol.errors import KafkaError, MalformedMessage
@@ -36,6 +37,7 @@ class CoordinatorTopic(NamedTuple):
 
     ``modules``: its packages in parts that take about as long to import, 10 to 20 ms each: clients are served in between.
     ``compression``: of what it appends, as the protocol numbers it. ``write_timeout_ms``: how long a client waits for replicas.
+    ``needs_enough_replicas``: an append is refused with fewer than ``min.insync.replicas`` in sync, as with acks=all.
     """
 
     coordinator: str
@@ -44,14 +46,18 @@ class CoordinatorTopic(NamedTuple):
     load_buffer_bytes: int
     write_timeout_ms: int
     compression: int = 0
+    needs_enough_replicas: bool = False
 
 
-def _tell_fault(topic: str, event: str, error: BaseException) -> None:
-    """Log a fault of the coordinator of ``topic``: in one line if its log is damaged or its disk has failed."""
+def _tell_fault(topic: str, limit: LineLimit, event: str, error: BaseException) -> None:
+    """Log a fault of the coordinator of ``topic``: in one line if its log is damaged, or its disk or replicas have failed."""
+    left_out = limit.left_out(event)
+    if left_out is None:
+        return
     if isinstance(error, KafkaError | MalformedMessage | OSError):
-        log.error(event, topic=topic, reason=str(error))
+        log.error(event, None, topic=topic, reason=str(error), **left_out)
     else:
-        log.error(event, error, topic=topic)
+        log.error(event, error, topic=topic, **left_out)
 
 
 class CoordinatorHost(ABC, Generic[ShardT]):
@@ -141,11 +147,11 @@ class CoordinatorHost(ABC, Generic[ShardT]):
         about = self._about
         runtime = self._runtime = CoordinatorRuntime(
             about.coordinator,
-            PartitionLogs(services, about.topic, about.compression),
+            PartitionLogs(services, about),
             lambda _, context: self._make_shard(context),
             self._decoder(),
             services.timer,
-            on_fault=partial(_tell_fault, about.topic),
+            on_fault=partial(_tell_fault, about.topic, LineLimit(services.timer.clock)),
             load_buffer_bytes=min(about.load_buffer_bytes, DEFAULT_LOAD_BUFFER_BYTES),
             on_much_loaded=services.on_much_loaded,
             write_timeout_ms=about.write_timeout_ms,

@@ -10,6 +10,7 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from odradek.broker.coordination.coordinator_host import CoordinatorTopic
     from odradek.broker.coordination.services import CoordinatorServices
     from odradek.broker.replica.partition import Partition
 
@@ -20,12 +21,13 @@ class PartitionLog:
     Part of ``coordinator.runtime.ports``.
     """
 
-    __slots__ = ("_compression", "_log", "_partition")
+    __slots__ = ("_compression", "_log", "_needs_enough_replicas", "_partition")
 
-    def __init__(self, partition: Partition, compression: int) -> None:
+    def __init__(self, partition: Partition, compression: int, needs_enough_replicas: bool = False) -> None:
         self._partition = partition
         self._log = partition.require_log()
         self._compression = compression
+        self._needs_enough_replicas = needs_enough_replicas
 
     @property
     def log_start_offset(self) -> int:
@@ -55,6 +57,8 @@ class PartitionLog:
 
     def append(self, records: Sequence[tuple[bytes, bytes | None]], now_ms: int, producer: tuple[int, int] | None = None) -> int:
         """Append records as one batch; the offset behind the last."""
+        if self._needs_enough_replicas:
+            self._partition.require_enough_replicas()
         return self._partition.append_internal(records, now_ms, self._compression, producer)
 
     def append_marker(self, marker: EndTxnMarker, now_ms: int) -> int:
@@ -84,11 +88,11 @@ class PartitionLog:
 class PartitionLogs:
     """The topic. Part of ``coordinator.runtime.ports``."""
 
-    def __init__(self, services: CoordinatorServices, topic: str, compression: int) -> None:
+    def __init__(self, services: CoordinatorServices, about: CoordinatorTopic) -> None:
         self._services = services
         self._partitions = services.partitions
-        self._topic = topic
-        self._compression = compression
+        self._topic = about.topic
+        self._about = about
 
     @property
     def partition_count(self) -> int:
@@ -110,7 +114,8 @@ class PartitionLogs:
 
     def open(self, partition: int) -> PartitionLog:
         """The log of a partition. KafkaError: UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR."""
-        return PartitionLog(self._partitions.require(self._topic, partition), self._compression)
+        about = self._about
+        return PartitionLog(self._partitions.require(self._topic, partition), about.compression, about.needs_enough_replicas)
 
     def on_high_watermark(self, partition: int, callback: Callable[[], None] | None) -> None:
         """Call back whenever the high watermark has moved; None: no longer."""

@@ -69,7 +69,12 @@ class TransactionCoordinator(CoordinatorHost["TransactionShard"]):
         # Of a transaction's state, and of a marker, which is written again then.
         self._replication_timeout_ms: int = services.config["request.timeout.ms"]
         about = CoordinatorTopic(
-            "transaction", TRANSACTION_STATE_TOPIC, _MODULES, load_buffer_bytes, self._replication_timeout_ms
+            "transaction",
+            TRANSACTION_STATE_TOPIC,
+            _MODULES,
+            load_buffer_bytes,
+            self._replication_timeout_ms,
+            needs_enough_replicas=True,
         )
         super().__init__(services, about)
         self._write_group_marker = write_group_marker

@@ -5,7 +5,7 @@ import pytest
 from odradek.broker.context import RequestContext, Session
 from odradek.coordinator.runtime.hashing import partition_for
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.errors import ErrorCode
+from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.end_txn import EndTxnRequest
 from odradek.protocol.message_types.heartbeat import HeartbeatRequest
 from odradek.protocol.metadata_records.partition_changes import PartitionChangeRecord
@@ -85,3 +85,22 @@ async def test_after_a_restart_only_what_is_led_here_is_loaded(node):
     node.core.partitions.get(GROUPS, index).become_follower(OTHER, 9)
     assert index not in node.core.groups.runtime.partitions()
     assert len(node.core.groups.runtime.partitions()) == 2
+
+
+async def test_too_few_replicas_in_sync_refuse_a_transaction_at_once(node):
+    """As acks=all does: an append that cannot be committed would leave the transactional id pending."""
+    producer_id, epoch = await node.producer("tx")
+    partition = node.core.partitions.require(TRANSACTIONS, node.core.transactions.runtime.partition_for("tx"))
+    partition.leader.followers = TooFew()
+    request = EndTxnRequest(transactional_id="tx", producer_id=producer_id, producer_epoch=epoch, committed=False)
+    for _ in range(2):
+        assert (await node.ask(ApiKey.END_TXN, request, 5)).error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    partition.leader.followers = None
+    assert (await node.ask(ApiKey.END_TXN, request, 5)).error_code == ErrorCode.NONE
+
+
+class TooFew:
+    """The in-sync replicas of a partition that lacks some."""
+
+    def require_enough(self):
+        raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
