@@ -1,8 +1,12 @@
-"""The brokers of a cluster, and the choice of the broker to ask: the controller, a leader, a coordinator."""
+"""The brokers of a cluster, and the choice of the broker to ask: the controller, a leader, a coordinator.
 
-from collections.abc import Iterable, Sequence
+A broker that is down goes on to lead partitions and to coordinate groups until its session ends. A command that asks many brokers
+tells what the others know, and names those that did not answer: ``Cluster.unreachable``.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, TypeVar
 
 from odradek.cli.apis import FIND_COORDINATOR, LIST_OFFSETS, METADATA
 from odradek.cli.refusals import Refused, Unreachable, check
@@ -18,6 +22,8 @@ LATEST_TIMESTAMP = -1
 GROUP = 0
 TRANSACTIONAL_ID = 1
 
+T = TypeVar("T")
+
 
 class Node(NamedTuple):
     """A broker of the cluster."""
@@ -32,7 +38,9 @@ class Cluster:
 
     def __init__(self, bootstrap: Sequence[tuple[str, int]]) -> None:
         self.any = _first_reachable(bootstrap)
-        self._connections: dict[tuple[str, int], Connection] = {}
+        # The failures of brokers that ``tried`` has passed over.
+        self.unreachable: list[Unreachable] = []
+        self._connections: dict[tuple[str, int], Connection | Unreachable] = {}
         self._nodes: dict[int, Node] = {}
         self.controller_id = -1
 
@@ -41,7 +49,17 @@ class Cluster:
 
     def __exit__(self, kind: type[BaseException] | None, failure: BaseException | None, traceback: TracebackType | None) -> None:
         for connection in (self.any, *self._connections.values()):
-            connection.close()
+            if isinstance(connection, Connection):
+                connection.close()
+
+    def tried(self, attempt: Callable[[], T]) -> T | None:
+        """The result of ``attempt``; None where a broker does not answer, which is then among ``unreachable``."""
+        try:
+            return attempt()
+        except Unreachable as failure:
+            if failure not in self.unreachable:
+                self.unreachable.append(failure)
+            return None
 
     def metadata(self, topics: Iterable[str] | None) -> list[MetadataResponseTopic]:
         """The MetadataResponseTopics of these names, or of all topics for None. Each has its own error; none is created."""
@@ -96,8 +114,8 @@ class Cluster:
     def list_offsets(self, wanted: dict[tuple[str, int], int]) -> dict[tuple[str, int], int | Refused]:
         """The first offset at or after the timestamp that is given for each partition; -1 if every record is earlier.
 
-        EARLIEST_TIMESTAMP and LATEST_TIMESTAMP ask for the log's ends. A partition that does not exist, or has no leader, gets
-        its refusal in place of an offset.
+        EARLIEST_TIMESTAMP and LATEST_TIMESTAMP ask for the log's ends. A partition that does not exist, or has no leader that
+        answers, gets its refusal in place of an offset.
         """
         offsets: dict[tuple[str, int], int | Refused] = {}
         for leader, partitions in self._by_leader(wanted, offsets).items():
@@ -106,7 +124,13 @@ class Cluster:
                 asked = ListOffsetsPartition(partition_index=index, timestamp=wanted[topic, index])
                 topics.setdefault(topic, []).append(asked)
             rows = [ListOffsetsTopic(name=topic, partitions=asked) for topic, asked in topics.items()]
-            for answered in self.node(leader).call(LIST_OFFSETS, ListOffsetsRequest(replica_id=-1, topics=rows)).topics:
+            request = ListOffsetsRequest(replica_id=-1, topics=rows)
+            answer = self.tried(lambda leader=leader, request=request: self.node(leader).call(LIST_OFFSETS, request))  # type: ignore[misc]
+            if answer is None:
+                why = self.unreachable[-1].message
+                offsets |= {key: Refused(_name(key), ErrorCode.LEADER_NOT_AVAILABLE, why) for key in partitions}
+                continue
+            for answered in answer.topics:
                 for found in answered.partitions:
                     key = str(answered.name), int(found.partition_index)
                     offsets[key] = found.offset if not found.error_code else Refused(_name(key), found.error_code)
@@ -134,7 +158,13 @@ class Cluster:
     def _connect(self, host: str, port: int) -> Connection:
         connection = self._connections.get((host, port))
         if connection is None:
-            connection = self._connections[host, port] = Connection(host, port)
+            try:
+                connection = Connection(host, port)
+            except Unreachable as failure:
+                connection = failure
+            self._connections[host, port] = connection
+        if isinstance(connection, Unreachable):
+            raise connection
         return connection
 
 

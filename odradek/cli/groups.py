@@ -11,7 +11,7 @@ from odradek.cli.cluster import Cluster
 from odradek.cli.described_group import DescribedGroup, Member, Partition, describe_group, end_offsets
 from odradek.cli.explain_group import explain
 from odradek.cli.options import asks_a_broker, help_where_nothing_is_asked
-from odradek.cli.refusals import Refused, check, patiently
+from odradek.cli.refusals import Refused, Unreachable, check, patiently
 from odradek.cli.reset_offsets import reset_offsets
 from odradek.cli.table import exit_status, render, show, show_json
 from odradek.protocol.message_types.delete_groups import DeleteGroupsRequest
@@ -43,11 +43,11 @@ def list_groups(bootstrap: Servers, as_json: bool, states: tuple[str, ...]) -> i
     """Every group, from every broker."""
     wanted = {state.lower() for state in states}
     with Cluster(bootstrap) as cluster:
-        rows = [row for node in cluster.nodes() for row in patiently(lambda node=node: _listed(cluster, node.node_id))]  # type: ignore[misc]
+        rows = [row for node in cluster.nodes() for row in _listed_by(cluster, node.node_id)]
     if wanted:
         rows = [row for row in rows if (row["state"] or "").lower() in wanted]
     show(_LISTED, sorted(rows, key=lambda row: str(row["group"])), as_json=as_json)
-    return 0
+    return exit_status(cluster.unreachable)
 
 
 @groups.command()
@@ -55,20 +55,21 @@ def list_groups(bootstrap: Servers, as_json: bool, states: tuple[str, ...]) -> i
 @asks_a_broker
 def describe(names: tuple[str, ...], bootstrap: Servers, as_json: bool) -> int:
     """Members with what they are assigned, and for each partition the offset committed, the log's end and the lag."""
-    documents, refusals = [], []
+    documents: list[dict[str, Any]] = []
+    failures: list[Refused | Unreachable] = []
     with Cluster(bootstrap) as cluster:
         for name in dict.fromkeys(names):
             try:
                 group = describe_group(cluster, name)
-            except Refused as refusal:
-                refusals.append(refusal)
+            except (Refused, Unreachable) as failure:
+                failures.append(failure)
                 continue
             documents.append(_as_document(group, _partitions(cluster, group)))
     if as_json:
         show_json(documents)
     else:
         click.echo("\n".join(map(_as_text, documents)), nl=False)
-    return exit_status(refusals)
+    return exit_status([*failures, *cluster.unreachable])
 
 
 @groups.command()
@@ -76,23 +77,29 @@ def describe(names: tuple[str, ...], bootstrap: Servers, as_json: bool) -> int:
 @asks_a_broker
 def delete(names: tuple[str, ...], bootstrap: Servers, as_json: bool) -> int:
     """Delete groups without members, and their committed offsets."""
-    deleted, refusals = [], []
+    deleted = []
+    failures: list[Refused | Unreachable] = []
     with Cluster(bootstrap) as cluster:
         for name in dict.fromkeys(names):
             try:
                 patiently(lambda name=name: _delete(cluster, name))  # type: ignore[misc]
                 deleted.append({"group": name})
-            except Refused as refusal:
-                refusals.append(refusal)
+            except (Refused, Unreachable) as failure:
+                failures.append(failure)
     if deleted or as_json:
         show(("group",), deleted, as_json=as_json)
-    return exit_status(refusals)
+    return exit_status(failures)
 
 
 def _delete(cluster: Cluster, group: str) -> None:
     connection, _ = cluster.coordinator(group)
     request = DeleteGroupsRequest(groups_names=[group])
     check(group, connection.call(DELETE_GROUPS, request).results[0].error_code)
+
+
+def _listed_by(cluster: Cluster, node_id: int) -> list[dict[str, Any]]:
+    """The groups of one broker; none where it does not answer."""
+    return cluster.tried(lambda: patiently(lambda: _listed(cluster, node_id))) or []
 
 
 def _listed(cluster: Cluster, node_id: int) -> list[dict[str, Any]]:

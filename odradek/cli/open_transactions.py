@@ -9,6 +9,7 @@ Source: ``FindHangingTransactionsCommand`` of Apache Kafka's tools; KIP-664.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from odradek.cli.apis import DESCRIBE_PRODUCERS, DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS
 from odradek.cli.cluster import TRANSACTIONAL_ID, Cluster
@@ -65,7 +66,10 @@ def partitions_of(
 def describe_producers(
     cluster: Cluster, leaders: dict[Partition, int], broker_id: int | None = None
 ) -> tuple[list[ProducerOnPartition], list[Refused]]:
-    """The producers of each partition, asked of its leader or of one broker; and the refusals."""
+    """The producers of each partition, asked of its leader or of one broker; and the refusals.
+
+    A broker that does not answer is among ``cluster.unreachable``.
+    """
     found: list[ProducerOnPartition] = []
     refusals: list[Refused] = []
     by_node: dict[int, list[Partition]] = {}
@@ -88,22 +92,29 @@ def _ask(cluster: Cluster, node_id: int, partitions: list[Partition]) -> Iterato
     for topic, index in partitions:
         by_topic.setdefault(topic, []).append(index)
     topics = [TopicRequest(name=topic, partition_indexes=indexes) for topic, indexes in by_topic.items()]
-    for answered in cluster.node(node_id).call(DESCRIBE_PRODUCERS, DescribeProducersRequest(topics=topics)).topics:
+    request = DescribeProducersRequest(topics=topics)
+    answer = cluster.tried(lambda: cluster.node(node_id).call(DESCRIBE_PRODUCERS, request))
+    for answered in () if answer is None else answer.topics:
         for described in answered.partitions:
             yield (str(answered.name), int(described.partition_index)), described
 
 
 def hanging(cluster: Cluster, candidates: list[ProducerOnPartition]) -> list[ProducerOnPartition]:
-    """The candidates whose transaction no coordinator will end. Raises Refused."""
+    """The candidates whose transaction no coordinator will end; none whose coordinator does not answer. Raises Refused."""
     if not candidates:
         return []
-    transactional_ids = _transactional_ids(cluster, {each.producer_id for each in candidates})
-    expected = {each: _partitions(cluster, each) for each in set(transactional_ids.values())}
-    return [
-        each
-        for each in candidates
-        if (each.topic, each.partition) not in expected.get(transactional_ids.get(each.producer_id, ""), ())
-    ]
+    transactional_ids, are_all = _transactional_ids(cluster, {each.producer_id for each in candidates})
+    expected: dict[str | None, set[Partition] | None] = {
+        each: cluster.tried(partial(_partitions, cluster, each)) for each in set(transactional_ids.values())
+    }
+    # The id of a producer that is unknown to those who answered.
+    expected[None] = set() if are_all else None
+    found = []
+    for each in candidates:
+        partitions = expected[transactional_ids.get(each.producer_id)]
+        if partitions is not None and (each.topic, each.partition) not in partitions:
+            found.append(each)
+    return found
 
 
 def describe_transaction(cluster: Cluster, transactional_id: str) -> tuple[int, TransactionState]:
@@ -124,10 +135,11 @@ def partitions_in(described: TransactionState) -> set[Partition]:
     return {(str(topic.topic), int(index)) for topic in described.topics for index in topic.partitions}
 
 
-def _transactional_ids(cluster: Cluster, producer_ids: set[int]) -> dict[int, str]:
-    """The transactional id of each producer id that a coordinator knows."""
+def _transactional_ids(cluster: Cluster, producer_ids: set[int]) -> tuple[dict[int, str], bool]:
+    """The transactional id of each producer id that a coordinator knows, and whether all coordinators answered."""
     request = ListTransactionsRequest(producer_id_filters=sorted(producer_ids))
-    found = {}
+    found: dict[int, str] = {}
+    are_all = True
     for node in cluster.nodes():
 
         def attempt(node_id: int = node.node_id) -> ListTransactionsResponse:
@@ -135,8 +147,12 @@ def _transactional_ids(cluster: Cluster, producer_ids: set[int]) -> dict[int, st
             check(f"transactions of broker {node_id}", answer.error_code)
             return answer
 
-        found.update({int(each.producer_id): str(each.transactional_id) for each in patiently(attempt).transaction_states})
-    return found
+        answer = cluster.tried(partial(patiently, attempt))
+        if answer is None:
+            are_all = False
+        else:
+            found |= {int(each.producer_id): str(each.transactional_id) for each in answer.transaction_states}
+    return found, are_all
 
 
 def _partitions(cluster: Cluster, transactional_id: str) -> set[Partition]:

@@ -10,8 +10,6 @@ from typing import Any
 
 import click
 
-from odradek.cli.refusals import Refused
-
 Row = Mapping[str, Any]
 _GAP = "  "
 
@@ -43,11 +41,11 @@ def show(columns: Sequence[str], rows: Sequence[Row], *, as_json: bool) -> None:
         click.echo(render(columns, rows), nl=False)
 
 
-def exit_status(refusals: Sequence[Refused]) -> int:
-    """Print the refusals to stderr; 1 if there are any."""
-    for refusal in refusals:
-        click.echo(f"odradek: {refusal.format_message()}", err=True)
-    return 1 if refusals else 0
+def exit_status(failures: Sequence[click.ClickException]) -> int:
+    """Print the failures to stderr, each once; 1 if there are any."""
+    for message in dict.fromkeys(failure.format_message() for failure in failures):
+        click.echo(f"odradek: {message}", err=True)
+    return 1 if failures else 0
 
 
 def _title(column: str) -> str:

@@ -56,16 +56,16 @@ def describe(names: tuple[str, ...], bootstrap: Servers, as_json: bool) -> int:
         found, refusals = _known(cluster, names)
         partitions = _described_partitions(cluster, found)
         configs, unread = _configs(cluster, [str(topic.name) for topic in found])
-    refusals += unread
+    failures = [*refusals, *unread, *cluster.unreachable]
     if as_json:
         show_json([_as_document(_listed(topic), partitions, configs) for topic in found])
-        return exit_status(refusals)
+        return exit_status(failures)
     if found:
         click.echo(render(_PARTITION, partitions), nl=False)
     if configs:
         click.echo()
         click.echo(render(_CONFIG, configs), nl=False)
-    return exit_status(refusals)
+    return exit_status(failures)
 
 
 @topics.command()

@@ -101,7 +101,7 @@ def list_transactions(
     with Cluster(bootstrap) as cluster:
         rows = [row for node in cluster.nodes() for row in _listed(cluster, node.node_id, api, request)]
     show(_LISTED, sorted(rows, key=lambda row: str(row["transactional_id"])), as_json=as_json)
-    return 0
+    return exit_status(cluster.unreachable)
 
 
 @transactions.command()
@@ -109,17 +109,18 @@ def list_transactions(
 @asks_a_broker
 def describe(names: tuple[str, ...], bootstrap: Servers, as_json: bool) -> int:
     """State, producer, timeout and partitions; while a transaction is being ended, the partitions without a marker."""
-    rows, refusals = [], []
+    rows = []
+    failures: list[Refused | Unreachable] = []
     now_ms = SystemClock().now_ms()
     with Cluster(bootstrap) as cluster:
         for name in dict.fromkeys(names):
             try:
                 rows.append(_described(*describe_transaction(cluster, name), now_ms))
-            except Refused as refusal:
-                refusals.append(refusal)
+            except (Refused, Unreachable) as failure:
+                failures.append(failure)
     if rows or as_json:
         show(_TRANSACTION, rows, as_json=as_json)
-    return exit_status(refusals)
+    return exit_status(failures)
 
 
 @transactions.command("describe-producers")
@@ -130,9 +131,10 @@ def describe_active_producers(bootstrap: Servers, as_json: bool, topic: str, par
     """The producers that a partition remembers, and where their open transactions begin."""
     with Cluster(bootstrap) as cluster:
         found, refusals = describe_producers(cluster, partitions_of(cluster, topic, partition), broker_id)
-    if not refusals:
+    failures = [*refusals, *cluster.unreachable]
+    if not failures:
         show(_PRODUCER, [asdict(each) for each in found], as_json=as_json)
-    return exit_status(refusals)
+    return exit_status(failures)
 
 
 @transactions.command("find-hanging")
@@ -168,24 +170,26 @@ def find_hanging(
         candidates = [each for each in found if each.start_offset is not None and each.last_timestamp < latest_ms]
         rows = [_hanging_row(each, clock.now_ms()) for each in hanging(cluster, candidates)]
     show(_HANGING, rows, as_json=as_json)
-    return exit_status(refusals)
+    return exit_status([*refusals, *cluster.unreachable])
 
 
 def _listed(
     cluster: Cluster, node_id: int, api: Api[ListTransactionsRequest, ListTransactionsResponse], request: ListTransactionsRequest
 ) -> list[dict[str, Any]]:
-    connection = cluster.node(node_id)
-    if not connection.serves(api):
-        raise Unreachable(f"broker {node_id} is too old to list transactions by that")
+    """The transactional ids of one coordinator; none where it does not answer."""
 
     def attempt() -> ListTransactionsResponse:
+        connection = cluster.node(node_id)
+        if not connection.serves(api):
+            raise Unreachable(f"broker {node_id} is too old to list transactions by that")
         answer = connection.call(api, request)
         check(f"transactions of broker {node_id}", answer.error_code)
         return answer
 
+    answer = cluster.tried(lambda: patiently(attempt))
     return [
         dict(zip(_LISTED, (str(each.transactional_id), node_id, int(each.producer_id), each.transaction_state), strict=True))
-        for each in patiently(attempt).transaction_states
+        for each in (() if answer is None else answer.transaction_states)
     ]
 
 

@@ -1,11 +1,12 @@
 """``odradek cluster`` with brokers: replicas, failover, status, and what the documents say of it."""
 
+import json
 import re
 import shlex
 import signal
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer, TopicPartition
 
 from odradek.cli.cluster import Cluster
 from odradek.cli.options import parse_servers
@@ -55,6 +56,58 @@ def test_another_broker_leads_when_the_leader_is_killed_and_the_killed_one_comes
     assert cluster.ask("start", leader)[0] == 0
     until(lambda: partitions(cluster, "orders")[0][2] == [1, 2, 3], 10)
     assert cluster.end(signal.SIGTERM)[0] == 0
+
+
+def commit(cluster, group, topic):
+    """Commit offset 0 of each partition for a group without members."""
+    offsets = [TopicPartition(topic, index, 0) for index in range(len(partitions(cluster, topic)))]
+    consumer = Consumer({"bootstrap.servers": ",".join(cluster.addresses), "group.id": group})
+    consumer.commit(offsets=offsets, asynchronous=False)
+    consumer.close()
+
+
+def test_the_commands_tell_what_the_others_know_of_a_broker_that_is_down(start_cluster, command):
+    """Until its session ends, it leads its partitions and coordinates its groups."""
+    cluster = start_cluster("--brokers", 3, "--set", "broker.session.timeout.ms=60000").wait_ready()
+    server = ("--bootstrap-server", ",".join(cluster.addresses))
+    assert command("topics", "create", "orders", "--partitions", 3, *server)[0] == 0
+    groups = [f"group-{number}" for number in range(8)]
+    for group in groups:
+        commit(cluster, group, "orders")
+    rows = json.loads(command("groups", "list", "--json", *server)[1])
+    coordinator = {row["group"]: row["coordinator"] for row in rows}
+    dead = partitions(cluster, "orders")[0][0]
+    known, unknown = ([group for group in groups if (coordinator[group] == dead) is is_down] for is_down in (False, True))
+    assert known
+    assert unknown
+    cluster.ask("kill", dead)
+    told = f"odradek: no broker answers at {cluster.addresses[dead - 1]}: Connection refused\n"
+
+    status, out, err = command("topics", "describe", "orders", "--json", *server)
+    assert (status, err) == (1, told)
+    [topic] = json.loads(out)
+    ends = {row["leader"]: row["log_end_offset"] for row in topic["partitions"]}
+    assert len(ends) == 3
+    assert {leader for leader, end in ends.items() if end is None} == {dead}
+
+    status, out, err = command("groups", "list", "--json", *server)
+    assert (status, err) == (1, told)
+    assert sorted(row["group"] for row in json.loads(out)) == sorted(known)
+
+    status, out, err = command("groups", "describe", known[0], unknown[0], "--json", *server)
+    assert (status, err) == (1, told)
+    [group] = json.loads(out)
+    assert group["group"] == known[0]
+    assert sorted(row["lag"] is None for row in group["partitions"]) == [False, False, True]
+
+    status, out, err = command("groups", "reset-offsets", known[0], "--all-topics", "--to-latest", "--json", *server)
+    assert (status, len(json.loads(out))) == (1, 2)
+    refusal = f"odradek: orders-0: {told.removeprefix('odradek: ').rstrip()} (LEADER_NOT_AVAILABLE)"
+    assert err.splitlines() == ["odradek: nothing was changed; --execute does it", refusal]
+
+    for subject in (("list",), ("find-hanging",)):
+        status, out, err = command("transactions", *subject, "--json", *server)
+        assert (status, json.loads(out), err) == (1, [], told)
 
 
 def as_told(text):
