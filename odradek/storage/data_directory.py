@@ -39,6 +39,8 @@ Partition = tuple[str, int]
 METADATA_LOG: Partition = (METADATA_TOPIC, 0)
 # Of meta.properties: 0 may be left of a cluster that had ZooKeeper.
 _VERSIONS = "0", "1"
+# The data directories of nodes in the directory of `odradek cluster`.
+_NODE_NAME = re.compile(r"(broker|controller)-\d+")
 _LOG_NAME = re.compile(r".+-\d+")
 _BROKER_EPOCH = re.compile(rb'"brokerEpoch":(\d{1,18})\b')
 
@@ -113,6 +115,7 @@ class DataDirectory:
             self._lock = self._file_system.lock(self.file(checkpoints.LOCK_FILE))
         except BlockingIOError as error:
             raise DataDirectoryLocked(self.path) from error
+        self._ensure_no_cluster()
         self.identity = self._read_identity(node_id)
 
     def _make(self) -> None:
@@ -139,6 +142,16 @@ class DataDirectory:
         if identity.node_id != node_id:
             raise InconsistentDataDirectory(f"{path}: this is the data of node {identity.node_id}, not {node_id}")
         return identity
+
+    def _ensure_no_cluster(self) -> None:
+        """Raises InconsistentDataDirectory if the data directories of a cluster's nodes are in this one."""
+        names = [name for name in self._file_system.list_dir(self.path) if _NODE_NAME.fullmatch(name)]
+        nodes = [name for name in names if self._file_system.exists(f"{self.file(name)}/{checkpoints.META_PROPERTIES_FILE}")]
+        if nodes:
+            raise InconsistentDataDirectory(
+                f"{self.path} has the data of a cluster ({', '.join(sorted(nodes))}): "
+                f"run odradek cluster --data-dir {self.path}, or choose another directory"
+            )
 
     def _ensure_new(self) -> None:
         """Raises InconsistentDataDirectory if a directory without ``meta.properties`` has logs."""

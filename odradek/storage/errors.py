@@ -52,10 +52,10 @@ class NotRegularFile(OSError, ValueError):
 
 
 class DataDirectoryLocked(Exception):
-    """Another broker holds the lock of this data directory."""
+    """Another broker, or a local cluster, holds the lock of this data directory."""
 
     def __init__(self, path: str) -> None:
-        super().__init__(f"{path} is in use by another broker")
+        super().__init__(f"{path} is in use by another broker, or by odradek cluster")
         self.path = path
 
 

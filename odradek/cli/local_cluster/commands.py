@@ -14,6 +14,8 @@ from odradek.cli.local_cluster.plan import DECIDED, MAX_BROKERS, plan_cluster
 from odradek.cli.local_cluster.reserved_ports import PortTaken, ReservedPorts
 from odradek.cli.options import key_and_value
 from odradek.cli.table import show
+from odradek.storage import checkpoints
+from odradek.storage.filesystem import Lock, RealFileSystem
 
 _TEMPORARY = "odradek-cluster-"
 _MAX_PORT = 65_535
@@ -117,9 +119,11 @@ def _run(data_dir: Path | None, wanted_ports: Sequence[int], settings: dict[str,
             directory.mkdir(parents=True, exist_ok=True)
             ports = stack.enter_context(ReservedPorts(wanted_ports))
             listening = stack.enter_context(listen(directory))
+            stack.callback((directory / SOCKET_NAME).unlink, missing_ok=True)
+            lock = _lock(directory)
+            stack.callback(lock.release)
         except (PortTaken, OSError) as error:
             raise _NotThere(str(error)) from error
-        stack.callback((directory / SOCKET_NAME).unlink, missing_ok=True)
         controller_port, *broker_ports = ports.numbers
         forks = Forks(HANDLED_SIGNALS)
         plans = plan_cluster(directory, controller_port, broker_ports, settings, cores=usable_cores())
@@ -128,10 +132,23 @@ def _run(data_dir: Path | None, wanted_ports: Sequence[int], settings: dict[str,
         def forget() -> None:
             supervisor.release()
             ports.close()
+            lock.release()
 
         forks.on_fork = forget
         import_all()
         return supervisor.run()
+
+
+def _lock(directory: Path) -> Lock:
+    """Lock the directory, as a broker locks its own. Raises OSError for one that a broker has, or has had."""
+    if (directory / checkpoints.META_PROPERTIES_FILE).exists():
+        raise OSError(
+            f"{directory} has the data of a single broker: run odradek serve --data-dir {directory}, or choose another directory"
+        )
+    try:
+        return RealFileSystem().lock(str(directory / checkpoints.LOCK_FILE))
+    except BlockingIOError as error:
+        raise OSError(f"{directory} is in use by a broker") from error
 
 
 def _ask(data_dir: Path | None, request: dict[str, object]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """What each process of a local cluster is started with.
 
-A cluster's directory has a data directory (``broker-1``, ``controller-100``) and a log (``broker-1.log``) of each node, and the
-socket of ``control``.
+A cluster's directory has a data directory (``broker-1``, ``controller-100``) and a log (``broker-1.log``) of each node. It also
+has the socket of ``control``, and a lock.
 """
 
 from collections.abc import Mapping, Sequence

@@ -61,7 +61,13 @@ def test_a_directory_that_was_given_is_kept_and_its_socket_is_not(stand_ins, tmp
     cluster = stand_ins("--brokers", 1, data_dir=place).wait_ready()
     assert cluster.nodes()[1]["state"] == "running"
     assert cluster.end(signal.SIGTERM) == (0, "", "")
-    assert sorted(path.name for path in place.iterdir()) == ["broker-1", "broker-1.log", "controller-100", "controller-100.log"]
+    assert sorted(path.name for path in place.iterdir()) == [
+        ".lock",
+        "broker-1",
+        "broker-1.log",
+        "controller-100",
+        "controller-100.log",
+    ]
 
 
 def test_a_killed_broker_is_told_in_one_line_and_the_others_go_on(stand_ins, tmp_path):
@@ -180,3 +186,24 @@ def test_brokers_that_have_no_controller_to_take_leave_of_are_not_waited_for_lon
     assert (status, out) == (0, "")
     assert err.endswith("odradek: broker 1 has not ended in time, and is killed\n")
     assert not is_alive(broker)
+
+
+def test_a_broker_and_a_cluster_leave_each_others_directory_alone(stand_ins, command, tmp_path):
+    place = tmp_path / "cluster"
+    cluster = stand_ins("--brokers", 1, data_dir=place).wait_ready()
+    served = "serve", "--port", 0, "--data-dir", place
+    in_use = f"odradek: {place} is in use by another broker, or by odradek cluster\n"
+    assert command(*served) == (2, "", in_use)
+    assert cluster.end(signal.SIGTERM)[0] == 0
+    (place / "broker-1" / "meta.properties").write_text("version=1\n")
+    before = sorted(path.name for path in place.iterdir())
+    run = f"run odradek cluster --data-dir {place}, or choose another directory"
+    assert command(*served) == (2, "", f"odradek: {place} has the data of a cluster (broker-1): {run}\n")
+    assert sorted(path.name for path in place.iterdir()) == before
+
+
+def test_a_cluster_leaves_the_data_of_a_broker_alone(command, tmp_path):
+    (tmp_path / "meta.properties").write_text("version=1\n")
+    reason = f"{tmp_path} has the data of a single broker: run odradek serve --data-dir {tmp_path}, or choose another directory"
+    assert command("cluster", "--port", 0, "--data-dir", tmp_path) == (2, "", f"odradek: {reason}\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["meta.properties"]
