@@ -195,6 +195,14 @@ _RETRIABLE = frozenset(
 _LONGEST_REASON: Final = 1000
 
 
+def error_name(code: int) -> str:
+    """The name of an error code that came over the wire, or its number if the code is unknown."""
+    try:
+        return ErrorCode(code).name
+    except ValueError:
+        return f"error {code}"
+
+
 class KafkaError(Exception):
     """The failure of a request, or of a part of it: ``code`` for the client, ``reason`` for people.
 

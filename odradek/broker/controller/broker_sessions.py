@@ -1,8 +1,8 @@
 """Which brokers live, by their heartbeats (Kafka: BrokerHeartbeatManager and BrokerHeartbeatTracker).
 
 All of it is memory. A controller that starts gives each unfenced broker a new session. A session belongs to an epoch of a
-broker, and is kept up by heartbeats alone: one of a broker that has shut down ends by time, too, and no other incarnation
-registers before.
+broker, and is kept up by heartbeats alone. No other incarnation registers before it is over. That of a broker which has leave to
+shut down ends at once; with Kafka's controller it ends by time.
 """
 
 from collections.abc import Callable, Iterable

@@ -155,6 +155,9 @@ class ClusterController(Controller):
             if state is BrokerState.CONTROLLED_SHUTDOWN:
                 # A broker that has applied this offset knows the new leaders.
                 self._sessions.shuts_down_at(broker_id, self.log_end_offset - 1)
+            elif state is BrokerState.SHUTDOWN_NOW:
+                # It sends no more heartbeats, and its next incarnation need not wait until this session is over.
+                self._sessions.end(broker_id)
             return response
 
         return self._answered(decide, answer, lambda error: BrokerHeartbeatResponse(error_code=error.code))

@@ -26,7 +26,7 @@ from odradek.client.api import Api, RequestT
 from odradek.client.backoff import ExponentialBackoff
 from odradek.client.errors import ClientError
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.errors import ErrorCode
+from odradek.protocol.errors import ErrorCode, error_name
 from odradek.protocol.message_types.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from odradek.protocol.message_types.broker_registration import (
     BrokerRegistrationRequest,
@@ -114,6 +114,8 @@ class BrokerLifecycle:
         self._wakeup = Wakeup(timer)
         self._backoff = ExponentialBackoff(_FIRST_BACKOFF_MS, _MAX_BACKOFF_MS, random)
         self._failures = 0
+        # When the controller last accepted a request.
+        self._accepted_ms = 0.0
         self._is_registered = False
         self._is_ready = False
         self._has_asked_for_shutdown = False
@@ -130,11 +132,13 @@ class BrokerLifecycle:
             try:
                 wait_ms = await (self._send_heartbeat() if self._is_registered else self._register())
                 self._failures = 0
+                self._accepted_ms = self._now()
             except _Refused as refused:
                 self._failures += 1
                 reason = str(refused)
                 wait_ms = self._backoff.delay_ms(self._failures)
                 self._wakeup.forget()
+                self._leave_without_controller()
             if self.broker_epoch < 0 and self._now() + wait_ms >= deadline_ms:
                 raise RegistrationFailed(f"the controller has not accepted this broker: {reason}")
             if wait_ms > 0 and not self._is_over:
@@ -176,6 +180,13 @@ class BrokerLifecycle:
         if self.state != BrokerState.SHUTTING_DOWN:
             self._enter(BrokerState.SHUTTING_DOWN)
         self._wakeup.wake()
+
+    def _leave_without_controller(self) -> None:
+        """End a controlled shutdown if this broker's session is over: no controller has anything left to move."""
+        silent_ms = self._now() - self._accepted_ms
+        if self.state == BrokerState.PENDING_CONTROLLED_SHUTDOWN and silent_ms >= self._config.session_timeout_ms:
+            broker_log.warn("no controller moves the leaderships away: the broker ends without", silent_ms=round(silent_ms))
+            self.shut_down()
 
     async def _register(self) -> float:
         """Returns when to send the next request, in ms. Raises _Refused."""
@@ -243,7 +254,7 @@ class BrokerLifecycle:
         else:
             if response.error_code == ErrorCode.NONE:
                 return response
-            reason = f"{api.key.name} was answered with {_name_of(response.error_code)}"
+            reason = f"{api.key.name} was answered with {error_name(response.error_code)}"
         if not self._failures:
             broker_log.warn("the controller does not accept this broker", reason=reason)
         raise _Refused(reason)
@@ -259,13 +270,6 @@ class BrokerLifecycle:
 
 class _Refused(Exception):
     """The controller refused a request, or did not answer it."""
-
-
-def _name_of(code: int) -> str:
-    try:
-        return ErrorCode(code).name
-    except ValueError:
-        return f"error {code}"
 
 
 def _ignore() -> None:

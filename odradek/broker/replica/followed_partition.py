@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from odradek.broker.logging import log as broker_log
 from odradek.broker.replica.partition import Partition
-from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.errors import ErrorCode, KafkaError, error_name
 from odradek.protocol.message_types.fetch import EpochEndOffset, FetchPartition, PartitionData
 from odradek.storage.errors import LogCorrupt, OffsetsOutOfOrder, UnexpectedAppendOffset
 from odradek.storage.log import Log
@@ -21,6 +21,15 @@ if TYPE_CHECKING:
     from odradek.protocol.record_batch import Buffer
 
 _NONE: Final = -1
+# The leader answers so until it has heard that it leads. A new topic would be worth a warning otherwise.
+_UNTIL_METADATA_ARRIVE: Final = frozenset(
+    {
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+    }
+)
 
 
 class Followed(Enum):
@@ -38,12 +47,14 @@ class Followed(Enum):
 class FollowedPartition:
     """One, at one epoch of its leader's. Loop thread only."""
 
-    __slots__ = ("_is_complaining", "is_in_sync", "leader_epoch", "partition")
+    __slots__ = ("_is_complaining", "_is_early", "is_in_sync", "leader_epoch", "partition")
 
     def __init__(self, partition: Partition) -> None:
         self.partition = partition
         self.leader_epoch = partition.leader_epoch
         self._is_complaining = False
+        # Whether the leader has said once that its metadata are behind this broker's.
+        self._is_early = False
         # Whether the last answer has brought all that was replicated then.
         self.is_in_sync = False
 
@@ -99,13 +110,16 @@ class FollowedPartition:
     def _take(self, data: PartitionData, now_ms: int) -> Followed:
         match data.error_code:
             case ErrorCode.NONE:
-                self._is_complaining = False
+                self._is_complaining = self._is_early = False
             case ErrorCode.OFFSET_OUT_OF_RANGE:
                 return Followed.OUT_OF_RANGE
             case ErrorCode.FENCED_LEADER_EPOCH:
                 return Followed.STOPPED
-            case _:
-                self._complain(f"the leader answered error {data.error_code}")
+            case code if code in _UNTIL_METADATA_ARRIVE and not self._is_early:
+                self._is_early = True
+                return Followed.BACK_OFF
+            case code:
+                self._complain(f"the leader answered {error_name(code)}")
                 return Followed.BACK_OFF
         partition = self.partition
         log = partition.require_log()

@@ -2,7 +2,7 @@
 
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -50,8 +50,18 @@ _of_directory = click.option(
     help="The first broker's; the others have those behind it. 0 takes free ones.",
 )
 @click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, callback=key_and_value, help="One config; repeatable.")
+@click.option("--set-broker", "of_broker", metavar="N:KEY=VALUE", multiple=True, help="One config of broker N alone; repeatable.")
+@click.option("--racks", metavar="RACK,RACK,...", help="The rack of each broker (broker.rack); the list repeats.")
 @click.pass_context
-def cluster(context: click.Context, brokers: int, data_dir: Path | None, port: int, settings: dict[str, str]) -> int:
+def cluster(
+    context: click.Context,
+    brokers: int,
+    data_dir: Path | None,
+    port: int,
+    settings: dict[str, str],
+    of_broker: tuple[str, ...],
+    racks: str | None,
+) -> int:
     """Run a controller and brokers on this machine, a process each, until SIGTERM or SIGINT.
 
     When all brokers can answer, one line on stdout says: odradek cluster ready on HOST:PORT,HOST:PORT,HOST:PORT. It is for tests
@@ -59,13 +69,38 @@ def cluster(context: click.Context, brokers: int, data_dir: Path | None, port: i
     """
     if context.invoked_subcommand is not None:
         return 0
-    for name in settings:
-        if name in DECIDED:
-            raise click.UsageError(f"{name} is not for --set: odradek cluster decides it")
+    _ensure_undecided("--set", settings)
     if port and port + brokers - 1 > _MAX_PORT:
         raise click.UsageError(f"--port {port} leaves no room for {brokers} brokers")
     wanted = [0, *(port + index if port else 0 for index in range(brokers))]
-    return _run(data_dir, wanted, settings)
+    return _run(data_dir, wanted, settings, _settings_of_brokers(brokers, of_broker, racks))
+
+
+def _ensure_undecided(option: str, names: Iterable[str]) -> None:
+    for name in names:
+        if name in DECIDED:
+            raise click.UsageError(f"{name} is not for {option}: odradek cluster decides it")
+
+
+def _settings_of_brokers(brokers: int, asked: Sequence[str], racks: str | None) -> dict[int, dict[str, str]]:
+    """What ``--racks`` and ``--set-broker`` set, by broker. Raises UsageError."""
+    found: dict[int, dict[str, str]] = {}
+    if racks is not None:
+        names = [name.strip() for name in racks.split(",")]
+        if not all(names):
+            raise click.UsageError(f"--racks {racks}: a rack without a name")
+        found = {number: {"broker.rack": names[(number - 1) % len(names)]} for number in range(1, brokers + 1)}
+    for text in asked:
+        number, colon, setting = text.partition(":")
+        key, equals, value = setting.partition("=")
+        key = key.strip()
+        if not (colon and equals and key and number.isdecimal()):
+            raise click.UsageError(f"--set-broker {text}: not of the form N:KEY=VALUE")
+        if not 1 <= int(number) <= brokers:
+            raise click.UsageError(f"--set-broker {text}: there is no broker {number}, only 1 to {brokers}")
+        _ensure_undecided("--set-broker", [key])
+        found.setdefault(int(number), {})[key] = value.strip()
+    return found
 
 
 @cluster.command()
@@ -99,7 +134,9 @@ def start(node: int, data_dir: Path | None) -> int:
     return _done(_ask(data_dir, {"do": "start", "node": node}))
 
 
-def _run(data_dir: Path | None, wanted_ports: Sequence[int], settings: dict[str, str]) -> int:
+def _run(
+    data_dir: Path | None, wanted_ports: Sequence[int], settings: dict[str, str], of_broker: dict[int, dict[str, str]]
+) -> int:
     try:
         import fcntl  # noqa: F401
     except ImportError:
@@ -126,7 +163,7 @@ def _run(data_dir: Path | None, wanted_ports: Sequence[int], settings: dict[str,
             raise _NotThere(str(error)) from error
         controller_port, *broker_ports = ports.numbers
         forks = Forks(HANDLED_SIGNALS)
-        plans = plan_cluster(directory, controller_port, broker_ports, settings, cores=usable_cores())
+        plans = plan_cluster(directory, controller_port, broker_ports, settings, of_broker, cores=usable_cores())
         supervisor = Supervisor(plans, forks.launch, listening, SystemClock())
 
         def forget() -> None:

@@ -7,6 +7,8 @@ has the socket of ``control``, and a lock.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
+from typing import Final
 
 HOST = "127.0.0.1"
 CONTROLLER_ID = 100
@@ -20,6 +22,7 @@ DECIDED = frozenset(
         *("inter.broker.listener.name", "log.dir", "log.dirs", "metadata.log.dir"),
     }
 )
+_NONE: Final[Mapping[int, Mapping[str, str]]] = MappingProxyType({})
 _USUAL_REPLICAS = 3
 _USUAL_MIN_ISR = 2
 
@@ -51,9 +54,15 @@ class NodePlan:
 
 
 def plan_cluster(
-    directory: Path, controller_port: int, broker_ports: Sequence[int], chosen: Mapping[str, str], *, cores: int
+    directory: Path,
+    controller_port: int,
+    broker_ports: Sequence[int],
+    chosen: Mapping[str, str],
+    of_broker: Mapping[int, Mapping[str, str]] = _NONE,
+    *,
+    cores: int,
 ) -> tuple[NodePlan, ...]:
-    """The controller, and brokers 1 to N on these ports. ``chosen`` are settings of all of them.
+    """The controller, and brokers 1 to N on these ports. ``chosen`` are settings of all nodes, ``of_broker`` of one by its id.
 
     Replication factors are three, or the number of brokers if that is less: a cluster of brokers is there to have replicas. Where
     there are fewer cores than nodes, no broker waits for its sockets on a core that another one could use.
@@ -78,7 +87,14 @@ def plan_cluster(
             role,
             port,
             directory / f"{role}-{node_id}",
-            {**shared, "process.roles": role, "node.id": str(node_id), "listeners": f"{listener}://{HOST}:{port}"},
+            {
+                **shared,
+                **of_broker.get(node_id, {}),
+                "process.roles": role,
+                "node.id": str(node_id),
+                "listeners": f"{listener}://{HOST}:{port}",
+                **({"advertised.listeners": f"{listener}://{HOST}:{port}"} if role == "broker" else {}),
+            },
         )
         for role, node_id, port, listener in roles
     )

@@ -128,3 +128,10 @@ def test_a_broker_that_is_unregistered_leads_nothing_and_is_gone(cluster):
     ]
     assert list(cluster.image.kept.brokers) == [2]
     assert unregister(cluster, 1).error_code == ErrorCode.BROKER_ID_NOT_REGISTERED
+
+
+def test_a_broker_that_has_leave_to_stop_may_start_again_at_once(cluster):
+    cluster.start(1, 2)
+    assert cluster.heartbeat(1, want_shut_down=True).should_shut_down
+    before = cluster.epoch(1)
+    assert cluster.register(1, incarnation_id=INCARNATION) > before

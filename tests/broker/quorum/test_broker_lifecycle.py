@@ -196,6 +196,17 @@ async def test_a_controlled_shutdown_lasts_until_the_controller_lets_go(life):
     assert life.state == BrokerState.SHUTTING_DOWN
 
 
+async def test_a_controlled_shutdown_without_a_controller_lasts_until_the_session_is_over(life):
+    await life.run()
+    life.controller.is_silent = True
+    life.lifecycle.begin_controlled_shutdown()
+    await life.wait(CONFIG.session_timeout_ms - 1_000)
+    assert life.state == BrokerState.PENDING_CONTROLLED_SHUTDOWN
+    await life.wait(3_000)
+    await life.task
+    assert life.state == BrokerState.SHUTTING_DOWN
+
+
 async def test_a_broker_that_does_not_run_yet_shuts_down_without_leave(life):
     await life.begin()
     life.lifecycle.begin_controlled_shutdown()

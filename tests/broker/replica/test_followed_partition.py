@@ -130,3 +130,22 @@ def test_an_answer_to_an_epoch_that_is_over_changes_nothing(bed, change):
 def test_out_of_range_a_follower_goes_back_to_the_leaders_end_or_begins_at_its_start(bed, start, end, found):
     bed.followed.begin_at(start, end, 0)
     assert (bed.log.log_start_offset, bed.log.log_end_offset) == found
+
+
+@pytest.mark.parametrize("error", [ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_ID])
+def test_a_leader_that_does_not_know_yet_that_it_leads_is_no_warning(bed, error, told):
+    bed.take(error_code=error)
+    assert told == []
+    bed.take(error_code=error)
+    bed.take(error_code=error)
+    assert told == [f"the leader answered {error.name}"]
+
+
+@pytest.fixture
+def told(monkeypatch):
+    """The reasons of warnings."""
+    found = []
+    monkeypatch.setattr(
+        "odradek.broker.replica.followed_partition.broker_log.warn", lambda _, **what: found.append(what["reason"])
+    )
+    return found

@@ -1,6 +1,7 @@
 """``odradek cluster`` with brokers: replicas, failover, status, and what the documents say of it."""
 
 import json
+import os
 import re
 import shlex
 import signal
@@ -8,8 +9,10 @@ import signal
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from odradek.cli.apis import METADATA
 from odradek.cli.cluster import Cluster
 from odradek.cli.options import parse_servers
+from odradek.protocol.message_types.metadata import MetadataRequest
 from tests.campaigns.kafka_tools.kafka_broker import until
 from tests.project.documents import DOCS, code_blocks
 
@@ -108,6 +111,19 @@ def test_the_commands_tell_what_the_others_know_of_a_broker_that_is_down(start_c
     for subject in (("list",), ("find-hanging",)):
         status, out, err = command("transactions", *subject, "--json", *server)
         assert (status, json.loads(out), err) == (1, [], told)
+
+
+@pytest.mark.timeout(60)
+def test_a_broker_that_ends_in_good_order_starts_again_at_once_with_its_own_settings(start_cluster):
+    session = "--set", "broker.session.timeout.ms=60000"
+    cluster = start_cluster("--brokers", 2, "--racks", "a,b", "--set-broker", "2:broker.rack=z", *session).wait_ready()
+    os.kill(cluster.nodes()[2]["pid"], signal.SIGTERM)
+    until(lambda: cluster.nodes()[2]["state"] == "down", 20)
+    # A registration that met the old session would be tried again for a minute.
+    assert cluster.ask("start", 2)[0] == 0
+    with Cluster(parse_servers(",".join(cluster.addresses))) as asked:
+        brokers = asked.any.call(METADATA, MetadataRequest(topics=[])).brokers
+    assert {broker.node_id: broker.rack for broker in brokers} == {1: "a", 2: "z"}
 
 
 def as_told(text):

@@ -207,3 +207,18 @@ def test_a_cluster_leaves_the_data_of_a_broker_alone(command, tmp_path):
     reason = f"{tmp_path} has the data of a single broker: run odradek serve --data-dir {tmp_path}, or choose another directory"
     assert command("cluster", "--port", 0, "--data-dir", tmp_path) == (2, "", f"odradek: {reason}\n")
     assert [path.name for path in tmp_path.iterdir()] == ["meta.properties"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (("--set-broker", "log.dirs=x"), "--set-broker log.dirs=x: not of the form N:KEY=VALUE"),
+        (("--set-broker", "3:num.partitions=1"), "--set-broker 3:num.partitions=1: there is no broker 3, only 1 to 2"),
+        (("--set-broker", "1:node.id=7"), "node.id is not for --set-broker: odradek cluster decides it"),
+        (("--racks", "a,,b"), "--racks a,,b: a rack without a name"),
+    ],
+)
+def test_settings_that_no_broker_can_have_are_refused(command, arguments, reason):
+    status, out, err = command("cluster", "--brokers", 2, *arguments)
+    assert (status, out) == (2, "")
+    assert reason in err

@@ -46,3 +46,13 @@ def test_a_setting_that_is_chosen_counts_for_every_node():
 def test_brokers_poll_busily_where_each_node_has_a_core(cores, told):
     settings = plan_cluster(PLACE, 9000, (9001, 9002, 9003), {}, cores=cores)[-1].settings
     assert settings.get("socket.busy.poll.us") == told
+
+
+def test_a_setting_of_one_broker_counts_for_that_broker():
+    plans = plan_cluster(PLACE, 9000, (9001, 9002), {"num.partitions": "7"}, {2: {"num.partitions": "3"}}, cores=8)
+    assert [plan.settings["num.partitions"] for plan in plans] == ["7", "7", "3"]
+
+
+def test_what_clients_are_told_to_connect_to_is_a_setting():
+    _, broker = plan_cluster(PLACE, 9000, (9001,), {}, cores=8)
+    assert broker.settings["advertised.listeners"] == "PLAINTEXT://127.0.0.1:9001"
