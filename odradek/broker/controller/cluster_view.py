@@ -63,8 +63,10 @@ class ClusterView:
         """A partition, with its topic. KafkaError: UNKNOWN_TOPIC_OR_PARTITION."""
         topic = self.image.topics.get(topic_name)
         partition = None if topic is None else topic.partitions.get(index)
-        if topic is None or partition is None:
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no partition {topic_name}-{index}.")
+        if topic is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {topic_name}")
+        if partition is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such partition as {topic_name}-{index}")
         return topic, partition
 
     def leaderless(self) -> Iterator[tuple[Topic, PartitionRecord]]:

@@ -73,7 +73,7 @@ def _elect(view: ClusterView, topic_name: str, index: int, election: Election, r
     if elected:
         return PartitionResult(index)
     if election is Election.PREFERRED:
-        return PartitionResult(index, ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, "The preferred leader is not available.")
+        return PartitionResult(index, ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, "The preferred leader was not available.")
     return PartitionResult(index, ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, "No replica can lead.")
 
 

@@ -50,7 +50,7 @@ def _result(image: "MetadataImage", topic: str, partition: int) -> PartitionResu
     message = "The partition has its preferred leader."
     if known is None or partition not in known.partitions:
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        message = "There is no such partition."
+        message = f"No such topic as {topic}" if known is None else f"No such partition as {topic}-{partition}"
     return PartitionResult(partition_id=partition, error_code=code, error_message=message)
 
 
