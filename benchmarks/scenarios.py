@@ -96,7 +96,7 @@ class Load:
         return (*self.security, *self.arguments, f"{self.count_flag}={count}")
 
 
-_AS_FAST = Target(1.0, at_least=True)
+AS_FAST = Target(1.0, at_least=True)
 _AS_CHEAP = Target(1.0, at_least=False)
 _TWICE = Target(2.0, at_least=True)
 
@@ -105,7 +105,7 @@ _THIRD = Target(1 / 3, at_least=False)
 _CPU_PER_MILLION = Measure("server CPU s / M records", lambda run: run.server_cpu_s_per_million, _AS_CHEAP)
 _CLIENT_CPU = Measure("client CPU s / M records", lambda run: run.client_cpu_s / run.records * 1e6)
 _THROUGHPUT = (
-    Measure("records/s", lambda run: run.records_per_s, _AS_FAST, higher_is_better=True),
+    Measure("records/s", lambda run: run.records_per_s, AS_FAST, higher_is_better=True),
     _CPU_PER_MILLION,
     _CLIENT_CPU,
 )
@@ -123,9 +123,9 @@ _SMALL_REQUESTS = (
     Measure("requests/s", lambda run: run.requests / run.seconds, _TWICE, higher_is_better=True),
     Measure("server CPU us / request", lambda run: run.server_cpu_us_per_request, _THIRD),
 )
-_FLUSHED_REQUESTS = (Measure("requests/s", lambda run: run.requests / run.seconds, _AS_FAST, higher_is_better=True),)
+_FLUSHED_REQUESTS = (Measure("requests/s", lambda run: run.requests / run.seconds, AS_FAST, higher_is_better=True),)
 _HANDSHAKES = (
-    Measure("handshakes/s", lambda run: run.requests / run.seconds, _AS_FAST, higher_is_better=True),
+    Measure("handshakes/s", lambda run: run.requests / run.seconds, AS_FAST, higher_is_better=True),
     Measure("server CPU us / handshake", lambda run: run.server_cpu_us_per_request),
 )
 _STEPS = (
@@ -251,6 +251,7 @@ LOADS: tuple[Load, ...] = (
     _transactions(1, offsets=True, as_many=_TWENTY_TIMES),
     Load("heartbeats", "heartbeats, 8 groups", "heartbeats", (), 60_000, 20_000, _SMALL_REQUESTS, "-requests"),
     Load("commits", "commits, 8 groups", "commits", (), 60_000, 20_000, _SMALL_REQUESTS, "-requests"),
+    Load("group-50", "a group of 50", "group-rebalance", ("-members=50",), 5, 2, _STEPS, "-groups"),
     Load("group-500", "a group of 500", "group-rebalance", ("-members=500",), 5, 2, _STEPS, "-groups"),
     *_consumer_group(500),
     *_consumer_group(1_000),

@@ -22,17 +22,25 @@ from benchmarks.load_tool import LoadFailed, MissingTool
 from benchmarks.peers import BrokerFailed
 from benchmarks.report import Figure, as_json, table
 from benchmarks.rounds import Failures, note, run_load
-from benchmarks.scenarios import LOADS, Load
+from benchmarks.scenarios import AS_FAST, LOADS, Load
 from odradek.build import description
 
 CLUSTERS = {"odradek": OdradekCluster, "kafka": KafkaCluster}
 START, FAILOVER = "start", "failover"
-# As with one broker, and each partition has three replicas.
-REPLICATED: tuple[Load, ...] = tuple(
-    replace(load, title=f"{load.title}, {BROKERS} replicas", arguments=(*load.arguments, f"-replicas={BROKERS}"))
-    for load in LOADS
-    if load.name in {"produce-100", "produce-1k", "latency", "latency-2000"}
-)
+_TRANSACTIONS = ("txn-16", "txn-offsets-16", "txn-1", "txn-offsets-1")
+_WITH_ONE_BROKER = frozenset({"produce-100", "produce-1k", "latency", "latency-2000", *_TRANSACTIONS, "commits", "group-50"})
+
+
+def _replicated(load: Load) -> Load:
+    """As with one broker, and each partition has three replicas. The targets of one broker are not those of three."""
+    measures = load.measures
+    if load.name in _TRANSACTIONS:
+        measures = tuple(replace(each, target=AS_FAST) if each.higher_is_better else each for each in measures)
+    title = f"{load.title}, {BROKERS} replicas"
+    return replace(load, title=title, arguments=(*load.arguments, f"-replicas={BROKERS}"), measures=measures)
+
+
+REPLICATED: tuple[Load, ...] = tuple(_replicated(load) for load in LOADS if load.name in _WITH_ONE_BROKER)
 NAMES = (START, FAILOVER, *(load.name for load in REPLICATED))
 # The range of counted starts: the first one's number, and the last one's.
 _STARTS, _QUICK_STARTS = (2, 4), (1, 1)

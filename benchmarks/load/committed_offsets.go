@@ -51,7 +51,7 @@ func runCommitOffsets(args []string) (*result, error) {
 		return nil, err
 	}
 	defer conn.Close()
-	if err := findCoordinator(ctx, conn, *o.prefix); err != nil {
+	if _, err := findCoordinator(ctx, conn, *o.prefix); err != nil {
 		return nil, err
 	}
 	partitions := make([]int32, o.partitions)

@@ -35,7 +35,7 @@ type consumerMember struct {
 }
 
 func (c *common) newConsumerMember(ctx context.Context, group string, seen *shares) (*consumerMember, error) {
-	conn, err := c.dial(ctx)
+	conn, err := c.dialCoordinator(ctx, group)
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func (c *common) newConsumerMember(ctx context.Context, group string, seen *shar
 		return nil, err
 	}
 	name := base64.RawURLEncoding.EncodeToString(id)
-	return &consumerMember{conn: conn, topic: c.topic, group: group, id: name, seen: seen}, findCoordinator(ctx, conn, group)
+	return &consumerMember{conn: conn, topic: c.topic, group: group, id: name, seen: seen}, nil
 }
 
 // heartbeatRequest says nothing but that the member is there.

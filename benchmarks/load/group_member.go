@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strconv"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -42,19 +43,35 @@ type member struct {
 	others []string
 }
 
-// newMember connects, and finds the group's coordinator as a client does first.
+// newMember finds the group's coordinator as a client does first, and connects to it.
 func (c *common) newMember(ctx context.Context, group string) (*member, error) {
+	conn, err := c.dialCoordinator(ctx, group)
+	if err != nil {
+		return nil, err
+	}
+	return &member{conn: conn, topic: c.topic, group: group}, nil
+}
+
+// dialCoordinator connects to the group's coordinator: over the connection on which it was
+// asked for, if that broker is it.
+func (c *common) dialCoordinator(ctx context.Context, group string) (net.Conn, error) {
 	conn, err := c.dial(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &member{conn: conn, topic: c.topic, group: group}, findCoordinator(ctx, conn, group)
+	address, err := findCoordinator(ctx, conn, group)
+	if err != nil || address == c.first() {
+		return conn, err
+	}
+	conn.Close()
+	return c.dialTo(ctx, address)
 }
 
-// findCoordinator waits until the group's coordinator is known; the first time a broker
-// is asked, it makes the topic that groups are kept in.
-func findCoordinator(ctx context.Context, conn net.Conn, group string) error {
-	return whenReady(ctx, func() error {
+// findCoordinator waits until the group's coordinator is known, and tells its address; the
+// first time a broker is asked, it makes the topic that groups are kept in.
+func findCoordinator(ctx context.Context, conn net.Conn, group string) (string, error) {
+	var address string
+	err := whenReady(ctx, func() error {
 		request := kmsg.NewPtrFindCoordinatorRequest()
 		request.SetVersion(findCoordinatorVersion)
 		request.CoordinatorKeys = []string{group}
@@ -62,8 +79,11 @@ func findCoordinator(ctx context.Context, conn net.Conn, group string) error {
 		if err != nil {
 			return err
 		}
-		return kerr.ErrorForCode(response.(*kmsg.FindCoordinatorResponse).Coordinators[0].ErrorCode)
+		found := response.(*kmsg.FindCoordinatorResponse).Coordinators[0]
+		address = net.JoinHostPort(found.Host, strconv.Itoa(int(found.Port)))
+		return kerr.ErrorForCode(found.ErrorCode)
 	})
+	return address, err
 }
 
 // whenReady asks again until the coordinator is there and has loaded, and a topic just made is known.

@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 	"io"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -24,9 +25,17 @@ const requestHead = 8
 var formatter = kmsg.NewRequestFormatter(kmsg.FormatterClientID("odradek-bench"))
 
 // dial opens a connection on which everything fails once the load's time is up.
-func (c *common) dial(ctx context.Context) (net.Conn, error) {
+func (c *common) dial(ctx context.Context) (net.Conn, error) { return c.dialTo(ctx, c.first()) }
+
+// first is the address of the first broker named.
+func (c *common) first() string {
+	address, _, _ := strings.Cut(c.broker, ",")
+	return address
+}
+
+func (c *common) dialTo(ctx context.Context, address string) (net.Conn, error) {
 	var dialer net.Dialer
-	conn, err := dialer.DialContext(ctx, "tcp", c.broker)
+	conn, err := dialer.DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
 	}
