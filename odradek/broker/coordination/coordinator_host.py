@@ -9,17 +9,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from odradek.broker.line_limit import LineLimit
 from odradek.broker.logging import log
 from odradek.broker.metadata.publishing import PublishingOrder
-from odradek.protocol.errors import KafkaError, MalformedMessage
+from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from odradek.broker.coordination.services import CoordinatorServices
+    from odradek.broker.coordination.services import CoordinatorServices, CoordinatorTopic
     from odradek.broker.metadata.delta import MetadataDelta
     from odradek.broker.metadata.image import MetadataImage
     from odradek.broker.metadata.topic import Topic
@@ -32,29 +32,14 @@ if TYPE_CHECKING:
 ShardT = TypeVar("ShardT", bound="CoordinatorShard")
 
 
-class CoordinatorTopic(NamedTuple):
-    """What a coordinator is told apart by.
-
-    ``modules``: its packages in parts that take about as long to import, 10 to 20 ms each: clients are served in between.
-    ``compression``: of what it appends, as the protocol numbers it. ``write_timeout_ms``: how long a client waits for replicas.
-    ``needs_enough_replicas``: an append is refused with fewer than ``min.insync.replicas`` in sync, as with acks=all.
-    """
-
-    coordinator: str
-    topic: str
-    modules: tuple[str, ...]
-    load_buffer_bytes: int
-    write_timeout_ms: int
-    compression: int = 0
-    needs_enough_replicas: bool = False
-
-
 def _tell_fault(topic: str, limit: LineLimit, event: str, error: BaseException) -> None:
     """Log a fault of the coordinator of ``topic``: in one line if its log is damaged, or its disk or replicas have failed."""
     left_out = limit.left_out(event)
     if left_out is None:
         return
-    if isinstance(error, KafkaError | MalformedMessage | OSError):
+    if isinstance(error, KafkaError) and error.code == ErrorCode.NOT_ENOUGH_REPLICAS:
+        log.warn(event, topic=topic, reason=error.reason, **left_out)
+    elif isinstance(error, KafkaError | MalformedMessage | OSError):
         log.error(event, None, topic=topic, reason=str(error), **left_out)
     else:
         log.error(event, error, topic=topic, **left_out)

@@ -10,8 +10,7 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from odradek.broker.coordination.coordinator_host import CoordinatorTopic
-    from odradek.broker.coordination.services import CoordinatorServices
+    from odradek.broker.coordination.services import CoordinatorServices, CoordinatorTopic
     from odradek.broker.replica.partition import Partition
 
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from odradek.broker.config.assignors import third_party_assignors
-from odradek.broker.coordination.coordinator_host import CoordinatorHost, CoordinatorTopic
+from odradek.broker.coordination.coordinator_host import CoordinatorHost
+from odradek.broker.coordination.services import CoordinatorTopic
 from odradek.broker.logging import log
 from odradek.broker.metadata.topic_names import CONSUMER_OFFSETS_TOPIC
 from odradek.protocol.errors import ErrorCode, KafkaError

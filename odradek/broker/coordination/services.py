@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -13,6 +13,23 @@ if TYPE_CHECKING:
     from odradek.broker.replica.partitions import Partitions
     from odradek.timing.purgatory import DelayedOperation, Purgatory
     from odradek.timing.timer import Timer
+
+
+class CoordinatorTopic(NamedTuple):
+    """What a coordinator is told apart by.
+
+    ``modules``: its packages in parts that take about as long to import, 10 to 20 ms each: clients are served in between.
+    ``compression``: of what it appends, as the protocol numbers it. ``write_timeout_ms``: how long a client waits for replicas.
+    ``needs_enough_replicas``: an append is refused with fewer than ``min.insync.replicas`` in sync, as with acks=all.
+    """
+
+    coordinator: str
+    topic: str
+    modules: tuple[str, ...]
+    load_buffer_bytes: int
+    write_timeout_ms: int
+    compression: int = 0
+    needs_enough_replicas: bool = False
 
 
 class CoordinatorServices:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
-from odradek.broker.coordination.coordinator_host import CoordinatorHost, CoordinatorTopic
+from odradek.broker.coordination.coordinator_host import CoordinatorHost
+from odradek.broker.coordination.services import CoordinatorTopic
 from odradek.broker.logging import log
 from odradek.broker.metadata.topic_names import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
 from odradek.protocol.errors import ErrorCode, KafkaError

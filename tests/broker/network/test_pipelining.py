@@ -27,9 +27,9 @@ def client(setup):
     return setup.connect()
 
 
-def test_commits_and_produces_may_follow_others_and_nothing_else():
+def test_what_waits_for_a_log_alone_may_follow_others_and_nothing_else():
     deep = {api_key: served.pipeline_depth for api_key, served in SERVED.items() if served.pipeline_depth > 1}
-    assert deep == {ApiKey.PRODUCE: 128, ApiKey.OFFSET_COMMIT: 128}
+    assert deep == {ApiKey.PRODUCE: 128, ApiKey.OFFSET_COMMIT: 128, ApiKey.WRITE_TXN_MARKERS: 128}
 
 
 async def test_requests_that_may_follow_begin_behind_decided_ones_up_to_their_depth(setup, client):
