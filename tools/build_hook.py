@@ -40,7 +40,8 @@ COMPILED = {
         connection dispatch flow_control outbox request_memory request_turns response_queue response_size route socket_writer
     """,
     "odradek/broker/replica": """
-        delayed_delete_records delayed_fetch delayed_produce fetch_sessions follower_fetch group_commit partition partitions roles
+        delayed_delete_records delayed_fetch delayed_produce fetch_partitions fetch_sessions follower_fetch group_commit partition
+        partitions roles
     """,
     "odradek/broker/handlers": """
         add_offsets_to_txn add_partitions_to_txn consumer_group_heartbeat end_txn fetch heartbeat init_producer_id join_group

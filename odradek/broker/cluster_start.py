@@ -31,12 +31,13 @@ from odradek.storage.log_config import LogConfig
 from odradek.storage.reserve import RESERVE_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from odradek.broker.config.broker_config import BrokerConfig
     from odradek.broker.config.endpoints import Endpoint
     from odradek.broker.controller_node import ControllerNode
     from odradek.broker.replica.partition import Partition
+    from odradek.timing.purgatory import DelayedOperation, Purgatory
 
 
 class JoiningBroker(StorageHost, MemberHost, Protocol):
@@ -89,7 +90,7 @@ async def join_cluster(
             locked.log_manager,
             member.metadata,
             member.roles,
-            wake=partial(_wake, broker),
+            wake=partial(_wake, broker.wake_fetches, broker.produce_purgatory),
             directory_failed=member.directory_failed,
         )
     except BaseException:
@@ -163,10 +164,12 @@ def _observer_config(config: BrokerConfig, nodes: Sequence[QuorumNode]) -> Obser
     )
 
 
-def _wake(broker: JoiningBroker, partition: Partition) -> None:
+def _wake(
+    wake_fetches: Callable[[Partition], object], produce_purgatory: Purgatory[DelayedOperation], partition: Partition
+) -> None:
     """Answer who waits for what followers have by now, or for a leader."""
-    broker.fetch_purgatory.check_and_complete(partition)
-    broker.produce_purgatory.check_and_complete(partition)
+    wake_fetches(partition)
+    produce_purgatory.check_and_complete(partition)
 
 
 def _known_cluster_id(config: BrokerConfig, file_system: FileSystem) -> str | None:

@@ -37,6 +37,7 @@ from odradek.broker.replica.housekeeping import Housekeeping
 from odradek.broker.replica.inspections import Inspections
 from odradek.broker.replica.log_cleaner import LogCleaner
 from odradek.broker.replica.one_broker import OneBroker
+from odradek.broker.replica.partition import Partition, wake_fetches
 from odradek.broker.replica.partitions import Partitions
 from odradek.broker.replica.replica_moves import ReplicaMoves
 from odradek.broker.storage_start import open_storage
@@ -224,6 +225,11 @@ class Broker:
         return self.produce_purgatory, self.fetch_purgatory
 
     @property
+    def wake_fetches(self) -> Callable[[Partition], object]:
+        """Tries the fetches that wait for a partition."""
+        return partial(wake_fetches, self.fetch_purgatory)
+
+    @property
     def timer_driver(self) -> AsyncioDriver | None:
         """What wakes the timer; None under a clock that does not pass by itself, and before the start."""
         return self._driver
@@ -364,9 +370,8 @@ class Broker:
         self.pattern_matches.close()
         self.transactions.close()
         self.groups.close()
-        for partition in self.partitions:
-            for operation in self.fetch_purgatory.cancel_for_key(partition):
-                operation.force_complete()
+        for operation in self.fetch_purgatory.waiting():
+            operation.force_complete()
 
     async def finish(self) -> None:
         """Wait for the work in threads, then close; the requests that waited have been answered."""

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from odradek.broker.metadata.cluster_metadata import ClusterMetadata
     from odradek.broker.metadata.delta import MetadataDelta
     from odradek.broker.metadata.image import MetadataImage
-    from odradek.broker.replica.delayed_fetch import DelayedFetch
     from odradek.broker.replica.housekeeping import Housekeeping
     from odradek.broker.replica.partition import Partition
     from odradek.broker.replica.partitions import Partitions
@@ -67,7 +66,6 @@ class StorageHost(Protocol):
     timer: Timer
     background: Background
     partitions: Partitions
-    fetch_purgatory: Purgatory[DelayedFetch]
     produce_purgatory: Purgatory[DelayedOperation]
     housekeeping: Housekeeping
     slices: Slices
@@ -76,6 +74,10 @@ class StorageHost(Protocol):
     @property
     def moves(self) -> Moves:
         """Of partitions to other directories."""
+
+    @property
+    def wake_fetches(self) -> Callable[[Partition], object]:
+        """Tries the fetches that wait for a partition."""
 
     def new_uuid(self) -> UUID:
         """A random UUID, by the broker's seed."""
@@ -211,7 +213,7 @@ def open_partitions(
         roles=roles,
         clock=broker.clock,
         log_config_for=metadata.log_config_for,
-        wake_fetches=wake or broker.fetch_purgatory.check_and_complete,
+        wake_fetches=wake or broker.wake_fetches,
         before_delete=lambda key: broker.moves.cancel(key),  # noqa: PLW0108  made later
         after_delete=lambda: broker.housekeeping.remove_deleted_after(broker.config["log.segment.delete.delay.ms"]),
         slices=broker.slices,

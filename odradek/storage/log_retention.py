@@ -4,7 +4,7 @@ Which segments retention removes is decided in odradek.storage.retention; what h
 odradek.storage.segment_removal.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from odradek.storage.flush_state import FlushState
@@ -23,7 +23,17 @@ class LogRetention:
     While ``is_being_cleaned`` no segment is removed: another thread reads them to compact or to move the log.
     """
 
-    __slots__ = ("_flush_state", "_local", "_producers", "_replaced", "_settings", "_writer", "is_being_cleaned", "removal")
+    __slots__ = (
+        "_flush_state",
+        "_local",
+        "_producers",
+        "_replaced",
+        "_settings",
+        "_writer",
+        "is_being_cleaned",
+        "on_start_moved",
+        "removal",
+    )
 
     def __init__(
         self,
@@ -43,6 +53,8 @@ class LogRetention:
         # Replaced segments whose files are not set aside, because the disk failed.
         self._replaced: list[Segment] = []
         self.is_being_cleaned = False
+        # Called when the log start offset has moved up.
+        self.on_start_moved: Callable[[], object] | None = None
 
     def release_old_segments(self, now_ms: int, replicated_offset: int | None = None) -> list[Segment]:
         """Remove the segments that retention does not keep from the log, and return them.
@@ -114,3 +126,5 @@ class LogRetention:
         # A leader epoch that cannot be removed from the file now is removed by the next start.
         with suppress(OSError):
             self._local.leader_epochs.truncate_from_start(offset)
+        if self.on_start_moved is not None:
+            self.on_start_moved()

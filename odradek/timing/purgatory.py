@@ -131,6 +131,10 @@ class Purgatory(Generic[OperationT]):
             operation.purgatory = None
         return operations
 
+    def waiting(self) -> list[OperationT]:
+        """All operations that wait, each once."""
+        return list(dict.fromkeys(operation for watchers in self._watchers.values() for operation in watchers))
+
     def note_completed(self, operation: OperationT) -> None:
         """Called by an operation of this purgatory when it completes, in whatever way."""
         self.completed += 1

@@ -1,13 +1,15 @@
 """Rules for the APIs of partitions' records: Produce, Fetch, ListOffsets and the like."""
 
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from odradek.broker.authorization.asked import Asked, then, with_refused
 from odradek.broker.authorizer.acls import AclOperation, AclResourceType
 from odradek.broker.context import CLOSE_CONNECTION
 from odradek.broker.metadata.topic_names import validate_topic_name
-from odradek.broker.replica.fetch_sessions import FetchPartition, FetchPartitions, ReadableSessions
+from odradek.broker.replica.fetch_partitions import FetchPartition, FetchPartitions
+from odradek.broker.replica.fetch_sessions import ReadableSessions
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types import delete_records as deletion
 from odradek.protocol.message_types import describe_producers as producers
@@ -16,6 +18,9 @@ from odradek.protocol.message_types import offset_for_leader_epoch as epochs
 from odradek.protocol.message_types.fetch import FetchRequest, PartitionData
 from odradek.protocol.message_types.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
 from odradek.protocol.produce_request import ProduceRequest
+
+if TYPE_CHECKING:
+    from odradek.broker.replica.fetch_partitions import TopicKey
 
 _TOPIC: Final = AclResourceType.TOPIC
 _REFUSED: Final = ErrorCode.TOPIC_AUTHORIZATION_FAILED
@@ -98,21 +103,26 @@ class _FetchServices:
         access = self._asked.access
         if request.replica_state.replica_id >= 0 or request.replica_id >= 0:
             return [] if access.allows_cluster(AclOperation.CLUSTER_ACTION) else list(partitions)
-        self._name_topics(partitions)
-        names = [each.topic_name for each in partitions if each.topic_name is not None]
-        allowed = access.allowed(AclOperation.READ, _TOPIC, names)
-        return [each for each in partitions if each.topic_name is not None and each.topic_name not in allowed]
+        names = {}
+        for key in partitions.topic_keys:
+            name = self._name_of(key, partitions.of_topic(key))
+            if name is not None:
+                names[key] = name
+        allowed = access.allowed(AclOperation.READ, _TOPIC, list(names.values()))
+        return [each for key, name in names.items() if name not in allowed for each in partitions.of_topic(key)]
 
-    def _name_topics(self, partitions: FetchPartitions) -> None:
-        known = self._asked.services.controller.image.topics_by_id
-        for each in partitions:
-            key = each.topic_key
-            if each.topic_name is not None or key is None:
-                continue
-            if isinstance(key, str):
-                each.topic_name = key
-            elif key in known:
-                each.topic_name = known[key].name
+    def _name_of(self, key: "TopicKey", of_topic: Iterable[FetchPartition]) -> str | None:
+        """The name of the topic, also of one that is deleted, if its id has been known in this session."""
+        if isinstance(key, str):
+            return key
+        topic = None if key is None else self._asked.services.controller.image.topics_by_id.get(key)
+        if topic is None:
+            return next((each.topic_name for each in of_topic if each.topic_name is not None), None)
+        for each in of_topic:
+            if each.topic_name is not None:
+                break
+            each.topic_name = topic.name
+        return topic.name
 
 
 def _fetch_refusal(partition: FetchPartition) -> PartitionData:

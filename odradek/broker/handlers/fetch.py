@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from odradek.broker.handlers.services import FetchServices
-    from odradek.broker.replica.fetch_sessions import FetchContext, Results, TopicKey
+    from odradek.broker.replica.fetch_partitions import TopicKey
+    from odradek.broker.replica.fetch_sessions import FetchContext, Results
     from odradek.broker.replica.replica_selector import ReplicaSelector
     from odradek.protocol.message_types.fetch import PartitionData
 
@@ -69,16 +70,16 @@ def handle(services: "FetchServices", context: RequestContext, request: FetchReq
             min_bytes=min(request.min_bytes, max_bytes),
             max_bytes=max_bytes,
             committed_only=request.isolation_level == _READ_COMMITTED,
+            is_whole=session.is_whole,
             told_by=services.node_id if context.version >= _TELLS_LEADER else None,
             any_replica=any_replica,
             selector=_selector(services, context, request) if any_replica and request.rack_id else None,
             throttle=throttle,
         )
-    count = len(session.partitions)
-    if count > _READ_AT_ONCE:
+    if read.size > _READ_AT_ONCE:
         return _answer_in_slices(services, request, session, read, by_id)
     results, enough = read.read()
-    if enough or request.max_wait_ms <= 0 or not count:
+    if enough or request.max_wait_ms <= 0 or not session.partitions:
         return _respond(session, read, results, by_id)
     reply: Reply[FetchResponse] = Reply()
     _wait(services, request, session, read, by_id, reply)
@@ -121,6 +122,8 @@ def _follower_read(
         max_bytes=max_bytes,
         node_id=state.replica_id,
         broker_epoch=state.replica_epoch,
+        now_ms=services.clock.monotonic_ms(),
+        is_whole=session.is_whole,
         told_by=services.node_id if context.version >= _TELLS_LEADER else None,
     )
 
@@ -152,13 +155,16 @@ def _wait(
     """Complete ``reply`` when there is enough, or when the request's time is over."""
 
     def respond() -> None:
-        if read.size > _READ_AT_ONCE:
+        session.partitions.unwatch()
+        found = read.take_found()
+        if found is None and read.size > _READ_AT_ONCE:
             _read_in_slices(services, read, reply, lambda results, _: reply.complete(_respond(session, read, results, by_id)))
         else:
-            reply.complete(_answer_now(session, read, by_id))
+            reply.complete(_answer_now(session, read, found, by_id))
 
     operation = DelayedFetch(services.clock.monotonic_ms() + request.max_wait_ms, read, respond)
-    services.fetch_purgatory.try_complete_else_watch(operation, read.partitions())
+    session.partitions.watch()
+    services.fetch_purgatory.try_complete_else_watch(operation, [session.partitions.key])
 
 
 def _read_in_slices(
@@ -200,10 +206,10 @@ class _SlicedRead:
                 self._reply.complete(_Response(error_code=ErrorCode.UNKNOWN_SERVER_ERROR))
 
 
-def _answer_now(session: "FetchContext", read: FetchRead, by_id: bool) -> FetchResponse:
-    """What a fetch that waited finds. It is asked from within an append, or by the timer: an error has to be an answer."""
+def _answer_now(session: "FetchContext", read: FetchRead, found: "Results | None", by_id: bool) -> FetchResponse:
+    """Answer a fetch that waited. It is asked from within an append, or by the timer: an error has to be an answer."""
     try:
-        return _respond(session, read, read.read()[0], by_id)
+        return _respond(session, read, read.read()[0] if found is None else found, by_id)
     except Exception as error:  # noqa: BLE001  told to the client as such, and to the log in full
         log.error("a fetch that waited could not be answered", error)
         return _Response(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)

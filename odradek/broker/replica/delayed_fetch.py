@@ -3,6 +3,8 @@
 ``FetchRead`` holds the partitions of one request and reads them; ``DelayedFetch`` tries it again whenever something happened on
 one of them, until ``min_bytes`` are there or ``max_wait`` is over. Reading means finding the slices of the log files: no byte of
 a record is touched before it goes to the socket.
+
+A partition is idle when its reader is at its end and knows its marks. Within a session it is left out of reads until it changes.
 """
 
 from __future__ import annotations
@@ -16,9 +18,10 @@ from odradek.protocol.message_types.fetch import AbortedTransaction, EpochEndOff
 from odradek.timing.purgatory import DelayedOperation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Hashable, Iterator
 
-    from odradek.broker.replica.fetch_sessions import FetchPartition, FetchPartitions, Results
+    from odradek.broker.replica.fetch_partitions import FetchPartition, FetchPartitions
+    from odradek.broker.replica.fetch_sessions import Results
     from odradek.broker.replica.partition import Partition
     from odradek.broker.replica.replica_selector import ReplicaSelector
     from odradek.storage.log import Log
@@ -63,12 +66,17 @@ class BegunRead:
 
 
 class FetchRead:
-    """The partitions of one request, in the order in which they are read; ``find`` gives a name's ``Partition`` or its error."""
+    """The partitions of one request, in the order in which they are read; ``find`` gives a name's ``Partition`` or its error.
+
+    Unless ``is_whole``, only those are read that have changed since they were idle.
+    """
 
     __slots__ = (
         "_any_replica",
         "_committed_only",
         "_find",
+        "_found",
+        "_is_whole",
         "_max_bytes",
         "_selector",
         "_told_by",
@@ -79,8 +87,8 @@ class FetchRead:
 
     @property
     def size(self) -> int:
-        """The number of partitions."""
-        return len(self._wanted)
+        """The number of partitions to read."""
+        return len(self._wanted if self._is_whole else self._wanted.changed)
 
     def __init__(
         self,
@@ -90,6 +98,7 @@ class FetchRead:
         min_bytes: int,
         max_bytes: int,
         committed_only: bool,
+        is_whole: bool = True,
         told_by: int | None = None,
         any_replica: bool = False,
         selector: ReplicaSelector | None = None,
@@ -110,10 +119,22 @@ class FetchRead:
         self._find = find
         self._max_bytes = max_bytes
         self._committed_only = committed_only
+        self._is_whole = is_whole
+        self._found: list[tuple[FetchPartition, PartitionData]] | None = None
+        wanted.look(self._view)
+
+    @property
+    def _view(self) -> Hashable:
+        """All but the offsets that it depends on whether a partition is idle."""
+        return self._committed_only, self._any_replica, self._selector is not None
 
     def begin(self) -> BegunRead:
         """A read in several calls of ``read``."""
-        return BegunRead(iter(list(self._wanted)), self._max_bytes)
+        return BegunRead(iter(self._to_read), self._max_bytes)
+
+    @property
+    def _to_read(self) -> list[FetchPartition]:
+        return self._wanted.to_read(is_whole=self._is_whole)
 
     def read(self, begun: BegunRead | None = None) -> tuple[list[tuple[FetchPartition, PartitionData]], bool]:
         """(results, whether they are answer enough: ``min_bytes``, or something that should not wait).
@@ -126,13 +147,15 @@ class FetchRead:
         left = self._max_bytes
         total = 0
         must_answer = False
-        wanted: Iterable[FetchPartition] = self._wanted
-        if begun is not None:
+        if begun is None:
+            wanted = self._to_read
+        else:
             results, left, total, must_answer = begun.results, begun.left_bytes, begun.total_bytes, begun.must_answer
             wanted = begun.next_partitions()
         for asked in wanted:
             try:
-                data = self._read_partition(self._resolve(asked), asked, min(asked.max_bytes, left), total == 0)
+                partition = self._resolve(asked)
+                data = self._read_partition(partition, asked, min(asked.max_bytes, left), total == 0)
             except KafkaError as error:
                 data = _failed(asked, error, self._told_by)
                 must_answer = True
@@ -142,6 +165,8 @@ class FetchRead:
                 left = max(left - size, 0)
                 if data.diverging_epoch.epoch >= 0 or data.preferred_read_replica >= 0:
                     must_answer = True
+                elif size == 0 and not self._is_whole and asked.is_told(data) and self._is_idle(partition, asked):
+                    asked.note_idle()
             results.append((asked, data))
         if begun is not None:
             begun.left_bytes, begun.total_bytes, begun.must_answer = left, total, must_answer
@@ -151,19 +176,23 @@ class FetchRead:
 
     def _is_behind(self) -> bool:
         """Whether there is more in a later segment, and so no reason to wait: a read ends with its segment."""
-        targets = ((asked.fetch_offset, asked.target.log) for asked in self._wanted if asked.target is not None)
+        targets = ((asked.fetch_offset, asked.target.log) for asked in self._to_read if asked.target is not None)
         return any(log is not None and offset < log.segments.active.base_offset for offset, log in targets)
 
     def has_enough(self) -> bool:
-        """Whether ``read`` would find enough."""
+        """Whether there is enough, which ``take_found`` then gives."""
         # The common case asks for anything at all: offsets tell that without a look into the log.
-        if self.min_bytes <= 1 and not any(self._has_something(asked) for asked in self._wanted):
+        if self.min_bytes <= 1 and not any(self._has_something(asked) for asked in self._wanted.to_read(is_whole=False)):
             return False
-        return self.read()[1]
+        found, is_enough = self.read()
+        if is_enough:
+            self._found = found
+        return is_enough
 
-    def partitions(self) -> list[Partition]:
-        """What to wait on."""
-        return [asked.target for asked in self._wanted if asked.target is not None]
+    def take_found(self) -> list[tuple[FetchPartition, PartitionData]] | None:
+        """Give what ``has_enough`` has found a moment ago, so that it need not be read again; None if it was not enough."""
+        found, self._found = self._found, None
+        return found
 
     def note_sent(self, partition: Partition, size_bytes: int) -> None:
         """So many bytes of ``partition`` are in the answer."""
@@ -173,12 +202,20 @@ class FetchRead:
         """The partition, remembered in the session's note of it until it is deleted."""
         partition: Partition | None = asked.target
         if partition is None or partition.is_deleted:
-            asked.target = None
+            asked.resolve(None)
             found = self._find(asked)
             if isinstance(found, KafkaError):
                 raise found
-            partition = asked.target = found
+            partition = found
+            asked.resolve(found)
         return partition
+
+    def _is_idle(self, partition: Partition, asked: FetchPartition) -> bool:  # noqa: ARG002  a follower's read asks it
+        """Whether a reader that knows the marks has nothing to read.
+
+        With a selector no partition is idle: another replica may become the nearest without a change here.
+        """
+        return self._selector is None and not self._has_something(asked)
 
     def _has_something(self, asked: FetchPartition) -> bool:
         partition: Partition | None = asked.target
@@ -273,7 +310,7 @@ def _failed(asked: FetchPartition, error: KafkaError, told_by: int | None) -> Pa
 
 
 class DelayedFetch(DelayedOperation):
-    """A Fetch that waits for bytes; watched under each of its ``Partition``s."""
+    """A Fetch that waits for bytes; watched under the ``key`` of its FetchPartitions."""
 
     __slots__ = ("_read", "_respond")
 

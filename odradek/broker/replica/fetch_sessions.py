@@ -5,9 +5,8 @@ consumer sends only what has changed (new offsets, partitions added and forgotte
 answers only the partitions that have something to tell: records, an error, or a high watermark or log start offset other
 than the ones sent last. Epoch -1 closes the session and fetches without one, which is also how versions before 7 fetch.
 
-Pure: the time comes in as an argument, the ids from a source of randomness. The steady state, many partitions of which few
-have anything new, costs `open` the partitions named in the request and `select` one comparison for each partition read;
-no key is hashed for a partition that was not named, since hashing and comparing a UUID costs more than the rest.
+Pure: the time comes in as an argument, the ids from a source of randomness. A fetch within a session costs what has changed:
+`open` the partitions named in the request, `select` those that were read (`fetch_partitions`).
 
 Left out: followers' privileged sessions and preferred read replicas (there is one broker), and Kafka's
 division of the cache into eight shards, which is there to divide its lock: here the slots are one pool.
@@ -16,30 +15,27 @@ division of the cache into eight shards, which is there to divide its lock: here
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
+from odradek.broker.replica.fetch_partitions import FetchPartitions
 from odradek.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
     from random import Random
-    from uuid import UUID
 
-    from odradek.protocol.message_types.fetch import FetchPartition as FetchRequestPartition
-    from odradek.protocol.message_types.fetch import FetchRequest, FetchTopic, ForgottenTopic, PartitionData
+    from odradek.broker.replica.fetch_partitions import FetchPartition, TopicKey
+    from odradek.protocol.message_types.fetch import FetchRequest, PartitionData
 
-    # From version 13 on the topic's id (None is the zero id), before that its name.
-    TopicKey: TypeAlias = UUID | str | None
     # A partition and what was found for it: a canonical PartitionData of the response, whose records may be whatever is
     # false when there are none.
-    Results: TypeAlias = Sequence[tuple["FetchPartition", PartitionData]]
+    Results: TypeAlias = Sequence[tuple[FetchPartition, PartitionData]]
 
 NO_SESSION_ID: Final = 0
 INITIAL_EPOCH: Final = 0
 FINAL_EPOCH: Final = -1
 MAX_SESSION_ID: Final = 2**31 - 1
 MAX_EPOCH: Final = MAX_SESSION_ID
-UNKNOWN_OFFSET: Final = -1
 # Kafka's MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS; not a config there either.
 EVICTION_MS: Final = 120_000
 
@@ -47,124 +43,6 @@ EVICTION_MS: Final = 120_000
 def next_epoch(epoch: int) -> int:
     """The session epoch after `epoch`, which is positive or 0; the greatest is followed by 1, since 0 asks for a new session."""
     return 1 if epoch == MAX_EPOCH else epoch + 1
-
-
-class FetchPartition:
-    """One partition a consumer fetches: what it asked for last, and what it was told last.
-
-    `topic_key` and `partition` name it. `fetch_offset`, `max_bytes`, `current_leader_epoch`, `last_fetched_epoch` and
-    `log_start_offset` (the fetcher's own) are as in the request. `sent_high_watermark` and `sent_log_start_offset` are as
-    in the last response. `target` is the handler's: whatever it found the names to stand for, so that it need not look again.
-    `topic_name` is the name of the topic that a topic id has stood for, None before that; it outlives the topic.
-    """
-
-    __slots__ = (
-        "current_leader_epoch",
-        "fetch_offset",
-        "last_fetched_epoch",
-        "log_start_offset",
-        "max_bytes",
-        "partition",
-        "sent_high_watermark",
-        "sent_log_start_offset",
-        "target",
-        "topic_key",
-        "topic_name",
-    )
-
-    def __init__(self, topic_key: TopicKey, asked: FetchRequestPartition) -> None:
-        self.topic_key = topic_key
-        self.partition: int = asked.partition
-        self.sent_high_watermark = UNKNOWN_OFFSET
-        self.sent_log_start_offset = UNKNOWN_OFFSET
-        self.target: Any = None
-        self.topic_name: str | None = None
-        self.current_leader_epoch: int = asked.current_leader_epoch
-        self.ask(asked)
-
-    def ask(self, asked: FetchRequestPartition) -> None:
-        """Take over what a request's FetchPartition asks for."""
-        self.fetch_offset: int = asked.fetch_offset
-        self.max_bytes: int = asked.partition_max_bytes
-        if asked.current_leader_epoch != self.current_leader_epoch:
-            # What was told in the epoch before may have been left aside.
-            self.current_leader_epoch = asked.current_leader_epoch
-            self.sent_high_watermark = UNKNOWN_OFFSET
-        self.last_fetched_epoch: int = asked.last_fetched_epoch
-        self.log_start_offset: int = asked.log_start_offset
-
-    def note_sent(self, data: PartitionData) -> None:
-        """Remember what the response tells, so that it need not be told again.
-
-        The end of an error must be told, so then it is nothing. Nor does a follower take the high watermark with which it is told
-        to cut off its log.
-        """
-        is_taken = not data.error_code and data.diverging_epoch.epoch < 0
-        self.sent_high_watermark = data.high_watermark if is_taken else UNKNOWN_OFFSET
-        self.sent_log_start_offset = data.log_start_offset
-
-
-class FetchPartitions:
-    """The partitions of one session or request, iterated in the order in which they are to be read.
-
-    A partition named twice counts once, at its first place with its last offset.
-    """
-
-    __slots__ = ("_by_topic", "_order")
-
-    def __init__(self) -> None:
-        self._by_topic: dict[TopicKey, dict[int, FetchPartition]] = {}
-        # A set that keeps its order. FetchPartition has an object's own hash, so that moving one costs no UUID's.
-        self._order: dict[FetchPartition, None] = {}
-
-    def __len__(self) -> int:
-        return len(self._order)
-
-    def __iter__(self) -> Iterator[FetchPartition]:
-        return iter(self._order)
-
-    def __contains__(self, partition: FetchPartition) -> bool:
-        return partition in self._order
-
-    def ask(self, topics: Iterable[FetchTopic], topic_keys_are_ids: bool) -> None:
-        """Add the partitions of a request's `topics` at the end, or update those that are there."""
-        for topic in topics:
-            if not topic.partitions:
-                continue
-            topic_key = topic.topic_id if topic_keys_are_ids else topic.topic
-            known = self._by_topic.setdefault(topic_key, {})
-            for asked in topic.partitions:
-                partition = known.get(asked.partition)
-                if partition is not None:
-                    partition.ask(asked)
-                else:
-                    partition = known[asked.partition] = FetchPartition(topic_key, asked)
-                    self._order[partition] = None
-
-    def forget(self, topics: Iterable[ForgottenTopic], topic_keys_are_ids: bool) -> None:
-        """Drop the partitions of a request's `forgotten_topics_data`; those that are not there do no harm."""
-        for topic in topics:
-            topic_key = topic.topic_id if topic_keys_are_ids else topic.topic
-            known = self._by_topic.get(topic_key, {})
-            for index in topic.partitions:
-                partition = known.pop(index, None)
-                if partition is not None:
-                    del self._order[partition]
-            if not known:
-                self._by_topic.pop(topic_key, None)
-
-    def without(self, partitions: Iterable[FetchPartition]) -> FetchPartitions:
-        """Those that are not among ``partitions``, to be read: in the same order."""
-        left = FetchPartitions()
-        left._order = dict(self._order)
-        for partition in partitions:
-            left._order.pop(partition, None)
-        return left
-
-    def move_to_end(self, partition: FetchPartition) -> None:
-        """Read this one last from now on."""
-        del self._order[partition]
-        self._order[partition] = None
 
 
 class FetchSession:
@@ -198,18 +76,19 @@ class FetchContext:
 
     Where `error_code` is not 0, that and `session_id` are the whole response. Otherwise read `partitions`, `select` what to
     send, and only then take `session_id` and, once more, `error_code` for the response. `partitions` is the session's own
-    set, not a copy.
+    set, not a copy. Unless `is_whole`, only those of them that have changed need be read.
     """
 
-    __slots__ = ("error_code", "partitions", "session_id")
+    __slots__ = ("error_code", "is_whole", "partitions", "session_id")
 
     def __init__(self, partitions: FetchPartitions, error_code: ErrorCode = ErrorCode.NONE) -> None:
         self.partitions = partitions
         self.error_code = error_code
         self.session_id = NO_SESSION_ID
+        self.is_whole = True
 
     def select(self, results: Results) -> Results:
-        """Of the results for all `partitions`, in whatever order, those to send. Call it once, when the response is made."""
+        """Of the results for what was read, in whatever order, those to send. Call it once, when the response is made."""
         return results
 
     def told(self, results: Results) -> Results:
@@ -246,6 +125,7 @@ class IncrementalFetchContext(FetchContext):
 
     def __init__(self, session: FetchSession) -> None:
         super().__init__(session.partitions)
+        self.is_whole = False
         self.session_id = session.id
         self._session = session
         self._epoch = session.epoch
@@ -263,7 +143,7 @@ class IncrementalFetchContext(FetchContext):
         selected = []
         for result in results:
             partition, data = result
-            if _is_told(partition, data):
+            if partition.is_told(data):
                 continue
             # A request that forgets the last partitions ends the session without using up an epoch.
             if partition not in self.partitions:
@@ -276,24 +156,12 @@ class IncrementalFetchContext(FetchContext):
 
     def told(self, results: Results) -> Results:
         """The results that tell something new."""
-        return [each for each in results if not _is_told(*each) and each[0] in self.partitions]
+        return [each for each in results if not each[0].is_told(each[1]) and each[0] in self.partitions]
 
     def throttle(self) -> None:
         """The session stays as it is, and its next request is the one after this one."""
         if self._session.epoch != self._epoch:
             self.error_code = ErrorCode.INVALID_FETCH_SESSION_EPOCH
-
-
-def _is_told(partition: FetchPartition, data: PartitionData) -> bool:
-    """Whether the consumer knows all that there is."""
-    return (
-        not data.records
-        and data.high_watermark == partition.sent_high_watermark
-        and data.log_start_offset == partition.sent_log_start_offset
-        and not data.error_code
-        and data.diverging_epoch.epoch < 0
-        and data.preferred_read_replica < 0
-    )
 
 
 class FetchSessions:
@@ -366,6 +234,7 @@ class FetchSessions:
         while session_id in self._sessions:
             session_id = self._random.randint(1, MAX_SESSION_ID)
         session = self._sessions[session_id] = FetchSession(session_id, partitions, topic_keys_are_ids, now_ms)
+        partitions.watch()
         self._touch(session, now_ms)
         return session_id
 
@@ -398,6 +267,7 @@ class FetchSessions:
         session = self._sessions.pop(session_id, None)
         if session is not None:
             self.partitions_cached -= session.counted_size
+            session.partitions.unwatch()
             self._withdraw(session)
 
     def _evict_for(self, size: int, now_ms: float) -> bool:
@@ -453,6 +323,7 @@ class ReadableContext(FetchContext):
 
     def __init__(self, context: FetchContext, refused: Sequence[tuple[FetchPartition, PartitionData]]) -> None:
         super().__init__(context.partitions.without([partition for partition, _ in refused]))
+        self.is_whole = context.is_whole
         self._context = context
         self._refused = refused
 
@@ -460,7 +331,7 @@ class ReadableContext(FetchContext):
         """What the context behind selects of all."""
         for partition, _ in self._refused:
             # Who may read it again begins anew.
-            partition.target = None
+            partition.resolve(None)
         selected = self._context.select([*results, *self._refused])
         self.session_id = self._context.session_id
         self.error_code = self._context.error_code

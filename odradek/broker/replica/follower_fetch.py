@@ -9,17 +9,18 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.fetch import PartitionData
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Hashable
 
     from odradek.broker.replica.delayed_fetch import BegunRead
-    from odradek.broker.replica.fetch_sessions import FetchPartition, FetchPartitions
+    from odradek.broker.replica.fetch_partitions import FetchPartition, FetchPartitions
+    from odradek.broker.replica.follower_state import FollowerState
     from odradek.broker.replica.partition import Partition
 
 
 class FollowerFetchRead(FetchRead):
     """The first read notes what the follower has; those that follow, while the fetch waits, do not."""
 
-    __slots__ = ("_broker_epoch", "_has_noted", "_node_id")
+    __slots__ = ("_broker_epoch", "_has_noted", "_node_id", "_now_ms")
 
     def __init__(
         self,
@@ -30,19 +31,30 @@ class FollowerFetchRead(FetchRead):
         max_bytes: int,
         node_id: int,
         broker_epoch: int,
+        now_ms: float,
+        is_whole: bool = True,
         told_by: int | None = None,
     ) -> None:
-        """``node_id`` and ``broker_epoch`` are the follower's; ``told_by``: see FetchRead."""
-        super().__init__(wanted, find, min_bytes=min_bytes, max_bytes=max_bytes, committed_only=False, told_by=told_by)
+        """``node_id`` and ``broker_epoch`` are the follower's; ``now_ms`` is monotonic; for the rest see FetchRead."""
         self._node_id = node_id
         self._broker_epoch = broker_epoch
+        self._now_ms = now_ms
+        super().__init__(
+            wanted, find, min_bytes=min_bytes, max_bytes=max_bytes, committed_only=False, is_whole=is_whole, told_by=told_by
+        )
         self._has_noted = False
 
     def read(self, begun: BegunRead | None = None) -> tuple[list[tuple[FetchPartition, PartitionData]], bool]:
         """Part of FetchRead."""
         found = super().read(begun)
-        self._has_noted = self._has_noted or begun is None or begun.is_over
+        if not self._has_noted and (begun is None or begun.is_over):
+            self._has_noted = True
+            self._wanted.times.last_ms = self._now_ms
         return found
+
+    @property
+    def _view(self) -> Hashable:
+        return self._node_id, self._broker_epoch
 
     def note_sent(self, partition: Partition, size_bytes: int) -> None:
         """Part of FetchRead: what followers take counts for the leader's quota."""
@@ -59,10 +71,31 @@ class FollowerFetchRead(FetchRead):
             return True
         return asked.fetch_offset != partition.log.log_end_offset
 
+    def _is_idle(self, partition: Partition, asked: FetchPartition) -> bool:
+        """Whether the follower has all, counts as in sync, and nothing waits for other followers.
+
+        Each fetch of one that is not in sync may be the one by which it is; and time alone may move a high watermark that waits.
+        """
+        leader, log = partition.leader, partition.log
+        return (
+            not self._has_something(asked)
+            and leader is not None
+            and leader.followers is not None
+            and self._node_id in leader.followers.isr.committed
+            and log is not None
+            and partition.high_watermark == log.log_end_offset
+        )
+
     def _read_partition(self, partition: Partition, asked: FetchPartition, max_bytes: int, min_one: bool) -> PartitionData:
         log = partition.require_leader_log()
+        follower = self._follower(partition)
+        if follower is not None and not self._has_noted:
+            follower.reconsider()
         partition.check_leader_epoch(asked.current_leader_epoch)
-        self._require_replica(partition, asked)
+        if follower is None:
+            # Without an epoch nobody can say whose knowledge is old. After either error the follower asks again.
+            code = ErrorCode.UNKNOWN_LEADER_EPOCH if asked.current_leader_epoch >= 0 else ErrorCode.NOT_LEADER_OR_FOLLOWER
+            raise KafkaError(code, f"broker {self._node_id} has no replica of {partition.topic}-{partition.index}")
         if asked.last_fetched_epoch >= 0:
             diverging = self._diverging(partition, log, asked)
             if diverging is not None:
@@ -71,7 +104,9 @@ class FollowerFetchRead(FetchRead):
         if found is not None and self._is_held_back(partition):
             found = None
         if not self._has_noted:
-            partition.fetched_by_follower(self._node_id, self._broker_epoch, asked.fetch_offset, asked.log_start_offset)
+            partition.fetched_by_follower(
+                self._node_id, self._broker_epoch, asked.fetch_offset, asked.log_start_offset, self._wanted.times
+            )
         return PartitionData(
             partition_index=asked.partition,
             high_watermark=partition.high_watermark,
@@ -88,11 +123,7 @@ class FollowerFetchRead(FetchRead):
         quota = leader.followers.leader_quota
         return quota is not None and quota.holds_back(partition.topic, partition.index)
 
-    def _require_replica(self, partition: Partition, asked: FetchPartition) -> None:
-        """KafkaError, after which the follower asks again: by what this leader knows it has no replica."""
+    def _follower(self, partition: Partition) -> FollowerState | None:
+        """The follower, if by what this leader knows it has a replica."""
         leader = partition.leader
-        if leader is None or leader.followers is None or leader.followers.follower(self._node_id) is None:
-            # Without an epoch nobody can say whose knowledge is old.
-            has_epoch = asked.current_leader_epoch >= 0
-            code = ErrorCode.UNKNOWN_LEADER_EPOCH if has_epoch else ErrorCode.NOT_LEADER_OR_FOLLOWER
-            raise KafkaError(code, f"broker {self._node_id} has no replica of {partition.topic}-{partition.index}")
+        return None if leader is None or leader.followers is None else leader.followers.follower(self._node_id)

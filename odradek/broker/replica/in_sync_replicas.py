@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple, Protocol
 from uuid import UUID
 
+from odradek.broker.replica.fetch_partitions import FetchTimes
 from odradek.broker.replica.follower_state import NO_EPOCH, UNKNOWN_OFFSET, FollowerState
 from odradek.broker.replica.replication_quota import ReplicationQuota
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -206,7 +207,15 @@ class InSyncReplicas:
                 yield node_id, follower
 
     def fetched(
-        self, node_id: int, broker_epoch: int, offset: int, log_start_offset: int, *, log_end_offset: int, high_watermark: int
+        self,
+        node_id: int,
+        broker_epoch: int,
+        offset: int,
+        log_start_offset: int,
+        *,
+        log_end_offset: int,
+        high_watermark: int,
+        times: FetchTimes | None = None,
     ) -> None:
         """A follower asks for the records from ``offset`` on.
 
@@ -225,6 +234,7 @@ class InSyncReplicas:
             broker_epoch=broker_epoch,
             leader_end_offset=log_end_offset,
             now_ms=self._replication.monotonic_ms(),
+            times=times,
         )
         is_outside = self.isr.proposed is None and node_id not in self.isr.committed
         if is_outside and offset >= max(high_watermark, self.epoch_start_offset) and self._is_eligible(node_id, follower):

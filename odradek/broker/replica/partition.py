@@ -6,7 +6,7 @@ the mark kept here. With one broker a record is replicated when it is appended, 
 asks for.
 """
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from odradek.broker.replica.roles import NO_LEADER, Follower, Leader
@@ -15,11 +15,13 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from odradek.broker.replica.fetch_partitions import FetchPartition, FetchTimes
     from odradek.broker.replica.in_sync_replicas import InSyncReplicas
     from odradek.coordinator.runtime.marker import EndTxnMarker
     from odradek.protocol.record_batch import BatchHeader, Buffer
     from odradek.storage.append_info import AppendInfo
     from odradek.storage.log import Log
+    from odradek.timing.purgatory import Purgatory
 
 # ``acks`` of a producer that waits for all in-sync replicas.
 ALL_IN_SYNC: Final = -1
@@ -36,6 +38,7 @@ class Partition:
     __slots__ = (
         "_wake_fetches",
         "appended_bytes",
+        "fetched_by",
         "fetched_bytes",
         "follower",
         "found_offset",
@@ -75,10 +78,14 @@ class Partition:
         self.on_high_watermark: Callable[[], None] | None = None
         # Completes the fetches that wait here, as far as they can be.
         self._wake_fetches = wake_fetches
+        # The places that it has in what is fetched: they are told of each change.
+        self.fetched_by: dict[FetchPartition, None] = {}
         # For metrics: bytes appended and read since the log was opened, whose end was at ``found_offset`` then.
         self.found_offset = self.high_watermark
         self.appended_bytes = 0
         self.fetched_bytes = 0
+        if log is not None:
+            self.use_log(log)
 
     @property
     def last_stable_offset(self) -> int:
@@ -101,6 +108,20 @@ class Partition:
         if leader is None or leader.followers is None:
             return log.log_start_offset
         return leader.followers.low_watermark(log.log_start_offset)
+
+    def use_log(self, log: "Log") -> None:
+        """Have the replica in ``log`` from now on."""
+        self.log = log
+        log.retention.on_start_moved = self._changed
+
+    def _changed(self) -> None:
+        """Tell those that fetch: there may be something to read, to tell or to ask for."""
+        for asked in self.fetched_by:
+            asked.note_change()
+        follower = self.follower
+        if follower is not None and follower.on_change is not None:
+            follower.on_change()
+        self._wake_fetches(self)
 
     def require_log(self) -> "Log":
         """The log, or KAFKA_STORAGE_ERROR where it is offline."""
@@ -147,7 +168,7 @@ class Partition:
         self.appended_bytes += len(records)
         self._advance(leader.high_watermark(log, self.high_watermark))
         if leader.followers is not None:
-            self._wake_fetches(self)
+            self._changed()
         return info
 
     def append_internal(
@@ -165,7 +186,7 @@ class Partition:
         self.appended_bytes += size_bytes
         self._advance(leader.high_watermark(log, self.high_watermark))
         if leader.followers is not None:
-            self._wake_fetches(self)
+            self._changed()
         return log.log_end_offset
 
     def append_marker(self, marker: "EndTxnMarker", now_ms: int) -> "AppendInfo":
@@ -184,7 +205,7 @@ class Partition:
         self._advance(leader.high_watermark(log, self.high_watermark))
         log.settle_transactions(self.high_watermark)
         if leader.followers is not None:
-            self._wake_fetches(self)
+            self._changed()
         return info
 
     def _require_leadership(self) -> "tuple[Leader, Log]":
@@ -200,7 +221,7 @@ class Partition:
             self.high_watermark = high_watermark
             if self.on_high_watermark is not None:
                 self.on_high_watermark()
-            self._wake_fetches(self)
+            self._changed()
 
     def is_acknowledged(self, last_offset: int, acks: int) -> bool:
         """Whether a batch that ends with ``last_offset`` is as safe as ``acks`` ask for.
@@ -223,7 +244,9 @@ class Partition:
         if leader is not None and leader.followers is not None:
             leader.followers.require_enough()
 
-    def fetched_by_follower(self, node_id: int, broker_epoch: int, offset: int, log_start_offset: int) -> None:
+    def fetched_by_follower(
+        self, node_id: int, broker_epoch: int, offset: int, log_start_offset: int, times: "FetchTimes | None" = None
+    ) -> None:
         """A follower has all in front of ``offset``. Errors: ``InSyncReplicas.fetched``'s."""
         leader, log = self._require_leadership()
         if leader.followers is None:
@@ -236,9 +259,10 @@ class Partition:
             log_start_offset,
             log_end_offset=log.log_end_offset,
             high_watermark=self.high_watermark,
+            times=times,
         )
         if log_start_offset != had_start_offset:
-            self._wake_fetches(self)
+            self._changed()
         self._advance(leader.high_watermark(log, self.high_watermark))
 
     def replication_changed(self) -> None:
@@ -246,7 +270,7 @@ class Partition:
         leader, log = self.leader, self.log
         if leader is not None and log is not None:
             self._advance(leader.high_watermark(log, self.high_watermark))
-            self._wake_fetches(self)
+            self._changed()
 
     def append_as_follower(self, batches: "Buffer", leader_high_watermark: int, now_ms: int) -> "AppendInfo | None":
         """Append what a fetch from the leader brought; None if no batch of it is whole. Errors: ``Log.append_as_follower``'s."""
@@ -262,6 +286,7 @@ class Partition:
         _, log = self._require_following()
         is_cut = log.truncate_to(offset, now_ms)
         self.high_watermark = min(self.high_watermark, log.log_end_offset)
+        self._changed()
         return is_cut
 
     def begin_anew_at(self, offset: int, now_ms: int) -> None:
@@ -269,6 +294,7 @@ class Partition:
         _, log = self._require_following()
         log.truncate_fully_and_start_at(offset, now_ms)
         self.high_watermark = offset
+        self._changed()
 
     def _require_following(self) -> "tuple[Follower, Log]":
         """KafkaError: NOT_LEADER_OR_FOLLOWER where this broker leads, KAFKA_STORAGE_ERROR where the log is offline."""
@@ -294,6 +320,7 @@ class Partition:
         if self.leader is None or followers is not None:
             self.leader = Leader(followers)
             self.follower = None
+        self._changed()
 
     def _begin_epoch(self, log: "Log") -> None:
         """Note where the epoch begins, in front of its first record.
@@ -313,7 +340,7 @@ class Partition:
         if self.follower is None or self.follower.leader_id != leader_id:
             self.leader = None
             self.follower = Follower(leader_id)
-            self._wake_fetches(self)
+        self._changed()
 
     @property
     def leader_id(self) -> int:
@@ -329,9 +356,16 @@ class Partition:
         """Stop serving: its disk or its log failed."""
         self.log = None
         self.offline_reason = reason
-        self._wake_fetches(self)
+        self._changed()
 
     def delete(self) -> None:
         """Its topic is gone: who waits here is told so."""
         self.is_deleted = True
         self.take_offline("deleted")
+
+
+def wake_fetches(purgatory: "Purgatory[Any]", partition: Partition) -> None:
+    """Try the fetches that wait for ``partition``: a ``Partition``'s ``wake_fetches`` for a purgatory."""
+    for asked in tuple(partition.fetched_by):
+        if asked.watched_by is not None:
+            purgatory.check_and_complete(asked.watched_by)

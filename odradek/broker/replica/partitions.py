@@ -9,7 +9,7 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from odradek.broker.replica.fetch_sessions import FetchPartition
+    from odradek.broker.replica.fetch_partitions import FetchPartition
 
 
 # Nobody writes to it.

@@ -171,7 +171,7 @@ class ReplicaMoves:
         partition = self._partitions.require(*move.key)
         old = move.log
         try:
-            partition.log = move.finish(self._timer.clock.now_ms())
+            partition.use_log(move.finish(self._timer.clock.now_ms()))
         except BaseException:
             if old.is_closed:
                 partition.take_offline("it could not be opened where it was moved to")

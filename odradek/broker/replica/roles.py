@@ -7,6 +7,8 @@ A role tells the high watermark: up to where the partition is replicated, and so
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from odradek.broker.replica.in_sync_replicas import InSyncReplicas
     from odradek.storage.log import Log
 
@@ -36,11 +38,13 @@ class Leader:
 class Follower:
     """Another broker leads, or none does (NO_LEADER). Its fetch responses tell ``leader_high_watermark``."""
 
-    __slots__ = ("leader_high_watermark", "leader_id")
+    __slots__ = ("leader_high_watermark", "leader_id", "on_change")
 
     def __init__(self, leader_id: int) -> None:
         self.leader_id = leader_id
         self.leader_high_watermark = 0
+        # Called when something else than before may have to be asked of the leader.
+        self.on_change: Callable[[], object] | None = None
 
     def high_watermark(self, log: "Log", high_watermark: int) -> int:  # noqa: ARG002  as a leader's
         """The leader's, as far as the log has come."""

@@ -5,7 +5,7 @@ from uuid import UUID
 import pytest
 
 from odradek.broker.quotas.fetch_size import fetch_response_bytes
-from odradek.broker.replica.fetch_sessions import FetchPartition
+from odradek.broker.replica.fetch_partitions import FetchPartition
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.message_types.fetch import (
     AbortedTransaction,

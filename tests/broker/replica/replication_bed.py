@@ -79,6 +79,8 @@ class ReplicationBed:
             on_change=self.partition.replication_changed,
         )
         self.partition.become_leader(LEADER_EPOCH, self.followers)
+        # Since it leads.
+        self.woken = 0
 
     def _wake(self, _):
         self.woken += 1

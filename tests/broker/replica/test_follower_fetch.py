@@ -2,7 +2,7 @@
 
 import pytest
 
-from odradek.broker.replica.fetch_sessions import FetchPartitions
+from odradek.broker.replica.fetch_partitions import FetchPartitions
 from odradek.broker.replica.follower_fetch import FollowerFetchRead
 from odradek.broker.replica.partition import Partition
 from odradek.protocol.errors import ErrorCode
@@ -29,6 +29,7 @@ def read_of(bed, node_id=FIRST, offset=0, *, epoch=LEADER_EPOCH, last_fetched_ep
         max_bytes=1 << 20,
         node_id=node_id,
         broker_epoch=broker_epoch,
+        now_ms=bed.replication.now_ms,
         told_by=LEADER,
     )
 

@@ -3,10 +3,11 @@
 import pytest
 
 from odradek.broker.replica.delayed_fetch import DelayedFetch, FetchRead
-from odradek.broker.replica.fetch_sessions import FetchPartition, FetchPartitions
+from odradek.broker.replica.fetch_partitions import FetchPartitions
 from odradek.coordinator.runtime.marker import EndTxnMarker
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.message_types.fetch import FetchPartition as FetchRequestPartition
+from odradek.protocol.message_types.fetch import FetchTopic
 from odradek.protocol.message_types.list_offsets import ListOffsetsPartition, ListOffsetsTopic
 from odradek.protocol.record_batch import iter_batches
 from tests.broker.handlers.bed import ask, create, make_broker
@@ -38,12 +39,9 @@ class Broker:
         self.partition.append_marker(EndTxnMarker(producer, 0, 0, commit), NOW_MS)
 
     def reader(self, offset=0, *, committed=True, max_bytes=1 << 20, min_bytes=1):
-        asked = FetchPartition(
-            "t",
-            FetchRequestPartition(fetch_offset=offset, partition_max_bytes=max_bytes),
-        )
+        asked = FetchRequestPartition(fetch_offset=offset, partition_max_bytes=max_bytes)
         wanted = FetchPartitions()
-        wanted._order[asked] = None
+        wanted.ask([FetchTopic(topic="t", partitions=[asked])], topic_keys_are_ids=False)
         return FetchRead(wanted, lambda _: self.partition, min_bytes=min_bytes, max_bytes=1 << 20, committed_only=committed)
 
     def fetch(self, offset=0, **options):
@@ -132,8 +130,12 @@ def test_however_little_is_read_all_aborted_transactions_in_it_are_named(configs
 def test_a_fetch_that_waits_for_committed_records_wakes_with_the_marker(broker):
     broker.send()
     answers = []
-    operation = DelayedFetch(500, broker.reader(), lambda: answers.append(broker.clock.monotonic_ms()))
-    broker.purgatory.try_complete_else_watch(operation, [broker.partition])
+    read = broker.reader()
+    read.read()
+    wanted = read._wanted
+    wanted.watch()
+    operation = DelayedFetch(500, read, lambda: answers.append(broker.clock.monotonic_ms()))
+    broker.purgatory.try_complete_else_watch(operation, [wanted.key])
     broker.send(count=3)
     broker.partition.append(batch(), NOW_MS)
     assert answers == []

@@ -3,7 +3,7 @@
 import pytest
 
 from odradek.broker.coordination.transaction_coordinator import TransactionCoordinator
-from odradek.broker.replica.fetch_sessions import FetchPartition, FetchPartitions
+from odradek.broker.replica.fetch_partitions import FetchPartition, FetchPartitions
 from odradek.broker.replica.partition import Partition
 from odradek.coordinator.group import offset_fetch
 from odradek.coordinator.group.classic.group import ClassicGroup

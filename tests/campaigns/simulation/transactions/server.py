@@ -98,13 +98,6 @@ def _config(transaction_shards: int, group_shards: int, abort_interval_ms: int, 
     )
 
 
-class _Appends:
-    """Stands where fetches wait, and is told of each append as it is done."""
-
-    def __init__(self, told: Callable[[Partition], None]) -> None:
-        self.check_and_complete = told
-
-
 class _Housekeeping:
     """Deleted directories stay."""
 
@@ -147,11 +140,16 @@ class Server(Broker):
             random=random,
             call_soon=self.loop.soon.append,
         )
-        self.fetch_purgatory = cast("Any", _Appends(on_append))
+        self._on_append = on_append
         self.housekeeping = cast("Any", _Housekeeping())
         self._plan = plan
         self._disk = disk
         self._epochs = epochs
+
+    @property
+    def wake_fetches(self) -> Callable[[Partition], object]:
+        """Part of Broker: it is told of each append as it is done."""
+        return self._on_append
 
     def open(self) -> None:
         """What is on the disk; as ``start`` does."""
