@@ -2,11 +2,12 @@
 
 A full fetch names all partitions. If the leader gives it a session, later fetches name only what has changed: partitions that are
 asked for otherwise than before, and those that are not fetched any more. After anything went wrong the next fetch is a full one.
+Building a request costs the partitions that ``want`` has named since the last one.
 
 Pure. Kafka's class is FetchSessionHandler.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import NamedTuple, TypeVar
 from uuid import UUID
 
@@ -28,27 +29,53 @@ class SessionRequest(NamedTuple):
 
 
 class FetchSessionHandler:
-    """The session with one leader. ``build``, then ``answered`` or ``lost``, in turns."""
+    """The session with one leader. ``want`` as often as you like, ``build``, then ``answered`` or ``lost``, in turns."""
 
-    __slots__ = ("_epoch", "_sent", "_session_id")
+    __slots__ = ("_changed", "_epoch", "_sent", "_session_id", "_wanted")
 
     def __init__(self) -> None:
         self._session_id = NO_SESSION_ID
         self._epoch = INITIAL_EPOCH
+        self._wanted: dict[Key, FetchPartition] = {}
+        # Those of which the leader may not know how they are wanted now.
+        self._changed: dict[Key, None] = {}
         # What the leader knows of each partition.
         self._sent: dict[Key, FetchPartition] = {}
 
-    def build(self, wanted: Mapping[Key, FetchPartition]) -> SessionRequest:
-        """The request for ``wanted``, by topic id and partition."""
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is wanted."""
+        return not self._wanted
+
+    def want(self, key: Key, asked: FetchPartition | None) -> None:
+        """Ask for the partition of that topic id and number in this way from now on; None: no more."""
+        if asked is None:
+            self._wanted.pop(key, None)
+        else:
+            self._wanted[key] = asked
+        self._changed[key] = None
+
+    def build(self) -> SessionRequest:
+        """The request for all that is wanted."""
         if self._epoch == INITIAL_EPOCH:
             self._sent = {}
-        changed = [(key, asked) for key, asked in wanted.items() if self._sent.get(key) != asked]
-        forgotten = [key for key in self._sent if key not in wanted]
-        self._sent = dict(wanted)
+            self._changed = dict.fromkeys(self._wanted)
+        named = []
+        forgotten = []
+        for key in self._changed:
+            asked = self._wanted.get(key)
+            sent = self._sent.get(key)
+            if asked is not None and asked != sent:
+                named.append((key, asked))
+                self._sent[key] = asked
+            elif asked is None and sent is not None:
+                forgotten.append(key)
+                del self._sent[key]
+        self._changed = {}
         return SessionRequest(
             self._session_id,
             self._epoch,
-            [FetchTopic(topic_id=topic_id, partitions=partitions) for topic_id, partitions in _by_topic(changed)],
+            [FetchTopic(topic_id=topic_id, partitions=partitions) for topic_id, partitions in _by_topic(named)],
             [
                 ForgottenTopic(topic_id=topic_id, partitions=partitions)
                 for topic_id, partitions in _by_topic((key, key[1]) for key in forgotten)

@@ -47,7 +47,7 @@ class Followed(Enum):
 class FollowedPartition:
     """One, at one epoch of its leader's. Loop thread only."""
 
-    __slots__ = ("_is_complaining", "_is_early", "is_in_sync", "leader_epoch", "partition")
+    __slots__ = ("_is_complaining", "_is_early", "is_asked", "is_in_sync", "leader_epoch", "partition")
 
     def __init__(self, partition: Partition) -> None:
         self.partition = partition
@@ -55,12 +55,15 @@ class FollowedPartition:
         self._is_complaining = False
         # Whether the leader has said once that its metadata are behind this broker's.
         self._is_early = False
+        # Whether a request has named it.
+        self.is_asked = False
         # Whether the last answer has brought all that was replicated then.
         self.is_in_sync = False
 
     def request(self, max_bytes: int) -> FetchPartition:
         """What lies behind the log's end. KafkaError: KAFKA_STORAGE_ERROR."""
         log = self.partition.require_log()
+        self.is_asked = True
         return FetchPartition(
             partition=self.partition.index,
             current_leader_epoch=self.leader_epoch,

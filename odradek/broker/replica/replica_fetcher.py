@@ -11,6 +11,7 @@ Kafka's classes are ReplicaFetcherThread and RemoteLeaderEndPoint.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from odradek.broker.logging import log as broker_log
@@ -77,6 +78,8 @@ class ReplicaFetcher:
         self._session = FetchSessionHandler()
         self._wakeup = Wakeup(timer)
         self._followed: dict[Key, FollowedPartition] = {}
+        # Those that may have to be asked for otherwise than before.
+        self._changed: dict[Key, None] = {}
         # Until when a partition waits.
         self._delayed: dict[Key, float] = {}
         self._is_closed = False
@@ -88,6 +91,9 @@ class ReplicaFetcher:
             key = partition.topic_id, partition.index
             self._followed[key] = FollowedPartition(partition)
             self._delayed.pop(key, None)
+            self._note_change(key)
+            if partition.follower is not None:
+                partition.follower.on_change = partial(self._note_change, key)
         self._wakeup.wake()
 
     def leave(self, partitions: Iterable[Partition]) -> None:
@@ -109,33 +115,49 @@ class ReplicaFetcher:
     async def run(self) -> None:
         """Fetch, as long as there is anything to fetch."""
         while not self._is_closed:
-            wanted = self._wanted()
-            if wanted:
-                await self._fetch(wanted)
-            else:
+            self._ask()
+            if self._session.is_empty:
                 await self._wakeup.wait(self._config.backoff_ms)
+            else:
+                await self._fetch()
 
-    def _wanted(self) -> dict[Key, FetchPartition]:
+    def _note_change(self, key: Key) -> None:
+        self._changed[key] = None
+
+    def _ask(self) -> None:
+        """Tell the session how partitions are wanted that have changed."""
         now_ms = self._timer.clock.monotonic_ms()
-        wanted = {}
-        for key, followed in list(self._followed.items()):
-            if self._delayed.get(key, 0) > now_ms or self._holds_back(followed):
-                continue
-            try:
-                wanted[key] = followed.request(self._config.max_bytes)
-            except KafkaError:
-                # Its disk has failed.
-                self._drop(key)
-        return wanted
+        for key in [key for key, until_ms in self._delayed.items() if until_ms <= now_ms]:
+            del self._delayed[key]
+            self._note_change(key)
+        if self._quota is not None and self._quota.rate.is_limited:
+            # Time alone may hold any of them back.
+            self._changed.update(dict.fromkeys(self._followed))
+        changed, self._changed = self._changed, {}
+        for key in changed:
+            self._session.want(key, self._asked(key))
+
+    def _asked(self, key: Key) -> FetchPartition | None:
+        followed = self._followed.get(key)
+        if followed is None or key in self._delayed:
+            return None
+        if self._holds_back(followed):
+            self._note_change(key)
+            return None
+        try:
+            return followed.request(self._config.max_bytes)
+        except KafkaError:
+            # Its disk has failed.
+            self._drop(key)
+            return None
 
     def _holds_back(self, followed: FollowedPartition) -> bool:
         partition = followed.partition
         return self._quota is not None and not followed.is_in_sync and self._quota.holds_back(partition.topic, partition.index)
 
-    async def _fetch(self, wanted: dict[Key, FetchPartition]) -> None:
+    async def _fetch(self) -> None:
         config = self._config
-        asked = dict(self._followed)
-        session = self._session.build(wanted)
+        session = self._session.build()
         request = FetchRequest(
             replica_state=ReplicaState(self._node_id, self._broker_epoch()),
             max_wait_ms=config.wait_max_ms,
@@ -154,20 +176,20 @@ class ReplicaFetcher:
             return
         if self._session.answered(response.error_code, response.session_id):
             self._complaint = ""
-            await self._take(response, asked)
+            await self._take(response)
         else:
             await self._back_off(f"the leader answered error {response.error_code}")
 
-    async def _take(self, response: FetchResponse, asked: dict[Key, FollowedPartition]) -> None:
-        """Take what was answered to a request for ``asked``, but for partitions that have another epoch by now.
+    async def _take(self, response: FetchResponse) -> None:
+        """Take what was answered, but for partitions that have another epoch by now, at which nobody has asked for them.
 
         That the old epoch of such a partition is fenced would stop it at the new one.
         """
         out_of_range = []
         for topic in response.responses:
             for data in topic.partitions:
-                followed = None if topic.topic_id is None else asked.get((topic.topic_id, data.partition_index))
-                if followed is None or not self._is_current(followed):
+                followed = None if topic.topic_id is None else self._followed.get((topic.topic_id, data.partition_index))
+                if followed is None or not followed.is_asked:
                     continue
                 if self._quota is not None and data.records:
                     self._quota.record(followed.partition.topic, data.partition_index, len(data.records))
@@ -183,6 +205,7 @@ class ReplicaFetcher:
         if not self._is_current(followed):
             return
         key = followed.partition.topic_id, followed.partition.index
+        self._note_change(key)
         if outcome is Followed.STOPPED:
             self._drop(key)
         elif outcome is Followed.BACK_OFF:
@@ -231,3 +254,4 @@ class ReplicaFetcher:
     def _drop(self, key: Key) -> None:
         self._followed.pop(key, None)
         self._delayed.pop(key, None)
+        self._note_change(key)

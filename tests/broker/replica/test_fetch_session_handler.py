@@ -32,12 +32,16 @@ def request_of(session):
 def test_a_second_fetch_names_only_what_has_changed():
     handler, sessions = FetchSessionHandler(), FetchSessions(1, Random(1))
     first, second = (TOPICS[0], 0), (TOPICS[1], 0)
-    full = handler.build({first: asked(first, 0), second: asked(second, 0)})
+    handler.want(first, asked(first, 0))
+    handler.want(second, asked(second, 0))
+    full = handler.build()
     assert (full.session_id, full.session_epoch, len(full.topics)) == (0, 0, 2)
     context = sessions.open(request_of(full), True, 0)
     context.select([(partition, fetch.PartitionData()) for partition in context.partitions])
     assert handler.answered(0, context.session_id)
-    later = handler.build({first: asked(first, 5), second: asked(second, 0)})
+    handler.want(first, asked(first, 5))
+    handler.want(second, asked(second, 0))
+    later = handler.build()
     assert (later.session_id, later.session_epoch) == (context.session_id, 1)
     assert later.topics == [fetch.FetchTopic(topic_id=TOPICS[0], partitions=[asked(first, 5)])]
     assert later.forgotten == []
@@ -46,8 +50,9 @@ def test_a_second_fetch_names_only_what_has_changed():
 def test_without_a_session_every_fetch_names_all():
     handler = FetchSessionHandler()
     key = TOPICS[0], 0
+    handler.want(key, asked(key, 0))
     for _ in range(2):
-        session = handler.build({key: asked(key, 0)})
+        session = handler.build()
         assert (session.session_id, session.session_epoch, len(session.topics)) == (0, 0, 1)
         assert handler.answered(0, 0)
 
@@ -65,10 +70,12 @@ class Ends(RuleBasedStateMachine):
     @rule(key=KEYS, offset=st.integers(0, 9))
     def want(self, key, offset):
         self.wanted[key] = asked(key, offset)
+        self.handler.want(key, self.wanted[key])
 
     @rule(key=KEYS)
     def leave(self, key):
         self.wanted.pop(key, None)
+        self.handler.want(key, None)
 
     @rule()
     def another_takes_the_slot(self):
@@ -81,9 +88,10 @@ class Ends(RuleBasedStateMachine):
     @rule(outcome=st.sampled_from(("answered", "request lost", "response lost")))
     def fetch(self, outcome):
         self.now_ms += 1
+        assert self.handler.is_empty is not bool(self.wanted)
         if not self.wanted:
             return
-        request = request_of(self.handler.build(self.wanted))
+        request = request_of(self.handler.build())
         if outcome == "request lost":
             self.handler.lost()
             return
@@ -102,7 +110,7 @@ class Ends(RuleBasedStateMachine):
         """However things stand, two fetches get through."""
         if self.wanted:
             for _ in range(2):
-                context = self.sessions.open(request_of(self.handler.build(self.wanted)), True, self.now_ms)
+                context = self.sessions.open(request_of(self.handler.build()), True, self.now_ms)
                 context.select([(partition, fetch.PartitionData()) for partition in context.partitions])
                 if self.handler.answered(context.error_code, context.session_id):
                     return
