@@ -16,7 +16,7 @@ from pathlib import Path
 from types import FrameType
 
 from benchmarks import load_tool
-from benchmarks.cluster import failover, start_up
+from benchmarks.cluster import failover, idle_partitions, start_up
 from benchmarks.cluster.clusters import BROKERS, Cluster, KafkaCluster, OdradekCluster
 from benchmarks.load_tool import LoadFailed, MissingTool
 from benchmarks.peers import BrokerFailed
@@ -41,7 +41,8 @@ def _replicated(load: Load) -> Load:
 
 
 REPLICATED: tuple[Load, ...] = tuple(_replicated(load) for load in LOADS if load.name in _WITH_ONE_BROKER)
-NAMES = (START, FAILOVER, *(load.name for load in REPLICATED))
+_LATENCY = next(load for load in REPLICATED if load.name == "latency")
+NAMES = (START, FAILOVER, *(load.name for load in REPLICATED), idle_partitions.NAME)
 # The range of counted starts: the first one's number, and the last one's.
 _STARTS, _QUICK_STARTS = (2, 4), (1, 1)
 _ROUNDS, _QUICK_ROUNDS = 5, 1
@@ -114,10 +115,13 @@ def run_failovers(chosen: argparse.Namespace, scratch: Path, failures: Failures)
 def run_loads(chosen: argparse.Namespace, scratch: Path, failures: Failures) -> list[Figure]:
     """Run the chosen loads on all clusters, in turn."""
     loads = [load for load in REPLICATED if load.name in chosen.only]
-    if not loads:
+    if not loads and idle_partitions.NAME not in chosen.only:
         return []
     with serving(chosen.clusters, scratch, {}) as clusters:
-        return [figure for load in loads for figure in run_load(load, clusters, quick=chosen.quick, failures=failures)]
+        figures = [figure for load in loads for figure in run_load(load, clusters, quick=chosen.quick, failures=failures)]
+        if idle_partitions.NAME in chosen.only:
+            figures += idle_partitions.figures(_LATENCY, clusters, quick=chosen.quick, failures=failures)
+        return figures
 
 
 def main() -> int:

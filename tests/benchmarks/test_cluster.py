@@ -25,7 +25,7 @@ def test_the_loads_of_a_cluster_have_three_replicas(load: Load):
 def test_what_a_cluster_does_is_measured_as_with_one_broker():
     throughput_and_latency = {"produce-100", "produce-1k", "latency", "latency-2000"}
     coordinators = {"txn-1", "txn-16", "txn-offsets-1", "txn-offsets-16", "commits", "group-50"}
-    assert set(NAMES) == {"start", "failover", *throughput_and_latency, *coordinators}
+    assert set(NAMES) == {"start", "failover", "latency-idle", *throughput_and_latency, *coordinators}
 
 
 def test_only_the_named_benchmarks_and_clusters_are_chosen():
