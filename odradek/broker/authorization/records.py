@@ -1,6 +1,6 @@
 """Rules for the APIs of partitions' records: Produce, Fetch, ListOffsets and the like."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
@@ -20,6 +20,7 @@ from odradek.protocol.message_types.produce import PartitionProduceResponse, Pro
 from odradek.protocol.produce_request import ProduceRequest
 
 if TYPE_CHECKING:
+    from odradek.broker.metadata.topic import Topic
     from odradek.broker.replica.fetch_partitions import TopicKey
 
 _TOPIC: Final = AclResourceType.TOPIC
@@ -115,7 +116,8 @@ class _FetchServices:
         """The name of the topic, also of one that is deleted, if its id has been known in this session."""
         if isinstance(key, str):
             return key
-        topic = None if key is None else self._asked.services.controller.image.topics_by_id.get(key)
+        known: Mapping[UUID, Topic] = self._asked.services.controller.image.topics_by_id
+        topic = None if key is None else known.get(key)
         if topic is None:
             return next((each.topic_name for each in of_topic if each.topic_name is not None), None)
         for each in of_topic:

@@ -129,6 +129,22 @@ REPLICATION = (
         "high",
     ),
     _Config(
+        "add.partitions.to.txn.retry.backoff.max.ms",
+        INT,
+        100,
+        "How long a request waits at the most for the producer's last transaction to be completed.",
+        AtLeast(0),
+        "high",
+    ),
+    _Config(
+        "add.partitions.to.txn.retry.backoff.ms",
+        INT,
+        20,
+        "How long a partition's leader waits before it asks a coordinator on another broker again.",
+        AtLeast(1),
+        "high",
+    ),
+    _Config(
         "replica.high.watermark.checkpoint.interval.ms",
         LONG,
         5000,

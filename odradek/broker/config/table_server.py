@@ -424,22 +424,6 @@ TRANSACTIONS = (
         "low",
     ),
     _Config(
-        "add.partitions.to.txn.retry.backoff.max.ms",
-        INT,
-        100,
-        "How long a request waits at the most for the producer's last transaction to be completed.",
-        AtLeast(0),
-        "high",
-    ),
-    _Config(
-        "add.partitions.to.txn.retry.backoff.ms",
-        INT,
-        20,
-        "How long a partition's leader waits before it asks a coordinator on another broker again.",
-        AtLeast(1),
-        "high",
-    ),
-    _Config(
         "transaction.partition.verification.enable",
         BOOLEAN,
         True,

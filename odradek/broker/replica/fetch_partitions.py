@@ -28,8 +28,8 @@ class FetchPartition:
     `topic_key` and `partition` name it. `fetch_offset`, `max_bytes`, `current_leader_epoch`, `last_fetched_epoch` and
     `log_start_offset` (the fetcher's own) are as in the request. `sent_high_watermark` and `sent_log_start_offset` are as
     in the last response. `target` is what the names were found to stand for, so that nobody need look again; it tells of its
-    changes while `watched_by` is set, which `FetchPartitions` does. `topic_name` is the name of the topic that a topic id has stood
-    for, None before that; it outlives the topic.
+    changes while `watched_by` is set, which `FetchPartitions` does. `topic_name` is the name of the topic that a topic id has
+    stood for, None before that; it outlives the topic.
     """
 
     __slots__ = (
