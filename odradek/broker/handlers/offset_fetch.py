@@ -13,7 +13,7 @@ Deliberate gap: none.
 from typing import TYPE_CHECKING, Any, Final
 
 from odradek.broker.handlers.in_slices import answer_in_slices, each_once
-from odradek.coordinator.group.offset_fetch import LATEST, NO_OFFSET, fetch_offsets
+from odradek.coordinator.group.offset_fetch import LATEST, NO_OFFSET, fetch_all_offsets, fetch_offsets
 from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.offset_fetch import (
@@ -42,8 +42,8 @@ _FIRST_VERSION_WITH_MANY_GROUPS: Final = 8
 def handle(
     services: "OffsetFetchServices", context: "RequestContext", request: OffsetFetchRequest
 ) -> "OffsetFetchResponse | Reply[OffsetFetchResponse]":
-    """Answer each group of ``request``: one at once, many in slices; as a Reply where stable offsets are required."""
-    if not request.require_stable and len(request.groups) > 1:
+    """Answer each group of ``request``: named topics of one group at once, else in slices; stable offsets as a Reply."""
+    if not request.require_stable and (len(request.groups) > 1 or any(group.topics is None for group in request.groups)):
         return answer_in_slices(services.slices, _read_all(services, context.version, request))
     fetches = [_GroupFetch(services, context.version, group) for group in request.groups]
     if not request.require_stable or not fetches:
@@ -71,8 +71,8 @@ def _read_all(
 def _read(
     services: "OffsetFetchServices", version: int, group: OffsetFetchRequestGroup
 ) -> "Generator[Reply[Any] | None, Any, OffsetFetchResponseGroup]":
-    yield from ()
-    return _GroupFetch(services, version, group).read()
+    fetch = _GroupFetch(services, version, group)
+    return fetch.read() if group.topics is not None else (yield from fetch.read_all())
 
 
 class _GroupFetch:
@@ -94,6 +94,17 @@ class _GroupFetch:
         try:
             answer = self._services.groups.runtime.read(
                 group.group_id, lambda shard, committed_offset: fetch_offsets(shard.offsets, group, committed_offset)
+            )
+        except KafkaError as error:
+            return self._failed(error.code)
+        return self._finished(answer)
+
+    def read_all(self) -> "Generator[Reply[Any] | None, Any, OffsetFetchResponseGroup]":
+        """The same of a group that is asked for all its offsets, in slices."""
+        group = self._group
+        try:
+            answer = yield from self._services.groups.runtime.read(
+                group.group_id, lambda shard, committed_offset: fetch_all_offsets(shard.offsets, group, committed_offset)
             )
         except KafkaError as error:
             return self._failed(error.code)

@@ -9,6 +9,7 @@ A request for stable offsets is answered UNSTABLE_OFFSET_COMMIT for a partition 
 Source: ``OffsetMetadataManager.fetchOffsets`` and ``fetchAllOffsets`` of Apache Kafka.
 """
 
+from collections.abc import Generator
 from typing import Final
 from uuid import UUID
 
@@ -29,6 +30,8 @@ _Partition: Final = OffsetFetchResponsePartitions
 NO_OFFSET: Final = -1
 # Beyond every offset of a log: the state there is now, committed or not.
 LATEST: Final = 2**63 - 1
+# Offsets that are told without an interruption: half a millisecond.
+_TOGETHER: Final = 500
 
 
 def fetch_offsets(offsets: CommittedOffsets, request: OffsetFetchRequestGroup, at_offset: int) -> OffsetFetchResponseGroup:
@@ -37,17 +40,42 @@ def fetch_offsets(offsets: CommittedOffsets, request: OffsetFetchRequestGroup, a
     Topics are asked by name; one with an id, too, is answered with both. Where all are asked for (null), they come without ids.
     Raises KafkaError where the group does not let the member fetch.
     """
-    group = offsets.groups.find_at(request.group_id, at_offset)
-    if group is not None:
-        error = group.validate_offset_fetch(request.member_id, request.member_epoch)
-        if error is not ErrorCode.NONE:
-            raise KafkaError(error, f"a fetch of the offsets of {group}")
+    _validate(offsets, request, at_offset)
     topics = offsets.by_group.get_at(request.group_id, at_offset)
     # Only who requires stable offsets asks for the state there is now.
     pending = frozenset(offsets.pending.of_group(request.group_id)) if at_offset == LATEST and offsets.pending else frozenset()
     if pending:
         return _with_unstable(request, _fetch(request, topics, at_offset), pending)
     return _fetch(request, topics, at_offset)
+
+
+def fetch_all_offsets(
+    offsets: CommittedOffsets, request: OffsetFetchRequestGroup, at_offset: int
+) -> Generator[None, None, OffsetFetchResponseGroup]:
+    """The same where all that is committed is asked for (null), which may be much: a generator that may be left.
+
+    It has all that may change when it is left.
+    """
+    _validate(offsets, request, at_offset)
+    topics = offsets.by_group.get_at(request.group_id, at_offset)
+    found = () if topics is None else topics.items_at(at_offset)
+    committed = [(name, list(partitions.items_at(at_offset))) for name, partitions in found]
+    answered = []
+    for name, values in committed:
+        partitions: list[OffsetFetchResponsePartitions] = []
+        for first in range(0, len(values), _TOGETHER):
+            partitions += [_committed(index, value) for index, value in values[first : first + _TOGETHER]]
+            yield None
+        answered.append(_Topic(name=name, partitions=partitions))
+    return _Group(group_id=request.group_id, topics=answered)
+
+
+def _validate(offsets: CommittedOffsets, request: OffsetFetchRequestGroup, at_offset: int) -> None:
+    group = offsets.groups.find_at(request.group_id, at_offset)
+    if group is not None:
+        error = group.validate_offset_fetch(request.member_id, request.member_epoch)
+        if error is not ErrorCode.NONE:
+            raise KafkaError(error, f"a fetch of the offsets of {group}")
 
 
 def _with_unstable(

@@ -8,12 +8,13 @@ from uuid import UUID
 from odradek.coordinator.group.group_shard import GroupShard
 from odradek.coordinator.group.offset_commit import commit_offsets
 from odradek.coordinator.group.offset_delete import delete_offsets, delete_offsets_of_topics
-from odradek.coordinator.group.offset_fetch import LATEST, fetch_offsets
+from odradek.coordinator.group.offset_fetch import LATEST, fetch_all_offsets, fetch_offsets
 from odradek.coordinator.group.offsets import OffsetConfig
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages import messages
 from tests.coordinator.group.bed import Answer, Bed
+from tests.coordinator.long_work import finished
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -129,9 +130,16 @@ class OffsetsBed(Bed):
         }
 
     def _fetch(self, request: Any, at_offset: int | None) -> Any:
-        return self.runtime.read(
+        answer = self.runtime.read(
             0, lambda shard, committed: fetch_offsets(shard.offsets, request, committed if at_offset is None else at_offset)
         )
+        if request.topics is None and at_offset is None:
+            assert finished(self.fetching_all(request)) == answer
+        return answer
+
+    def fetching_all(self, request: Any) -> Any:
+        """The same in slices, of all that is committed."""
+        return self.runtime.read(0, lambda shard, committed: fetch_all_offsets(shard.offsets, request, committed))
 
     def fetch_latest(self, *indexes: int, **options: Any) -> list[int]:
         """The same as it is now, committed or not."""

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.coordinator.group.offsets_bed import FETCH, OTHER_TOPIC_ID, TOPIC_ID, OffsetsBed
+from tests.coordinator.long_work import finished
 
 
 @pytest.fixture
@@ -33,6 +34,16 @@ def test_all_topics_are_fetched_where_none_is_named(bed):
     bed.commit({2: 12}, topic="u")
 
     assert bed.fetch_all() == {"t": {0: 10, 1: 11}, "u": {2: 12}}
+
+
+def test_many_offsets_are_told_in_slices_as_they_were_at_the_first(bed):
+    bed.commit(dict.fromkeys(range(3_000), 10))
+    fetching = bed.fetching_all(FETCH.OffsetFetchRequestGroup(group_id="g", topics=None))
+    next(fetching)
+    bed.commit(dict.fromkeys(range(3_000), 20))
+    answer = finished(fetching)
+    assert {each.committed_offset for each in answer.topics[0].partitions} == {10}
+    assert len(answer.topics[0].partitions) == 3_000
 
 
 def test_a_commit_is_not_seen_before_it_is_committed_in_the_log(bed):
