@@ -1,7 +1,7 @@
 """Turns of the event loop, shared among connections with requests to begin: a few milliseconds a turn for all of them together.
 
-A connection that sends faster than it is answered has thousands of requests in one read. It begins them in its turns, about a
-millisecond each while others wait. The connection that has been served least goes first (start-time fair queuing): one that was
+A connection that sends faster than it is answered has thousands of requests in one read. It begins them in its turns, some
+milliseconds each while others wait. The connection that has been served least goes first (start-time fair queuing): one that was
 idle is behind no other's backlog, however many others there are. Without a backlog, requests begin when they come.
 
 Left out: requests that take long by themselves (``timing.slices``). Under a clock that stands still, turns have no end.
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 # What all connections may take of one turn of the loop.
-TURN_MS: Final = 4.0
+TURN_MS: Final = 10.0
 # What one of them may take while others wait, and what one round of all that wait should take.
-SLICE_MS: Final = 1.0
+SLICE_MS: Final = 2.5
 ROUND_MS: Final = 20.0
 # Who took no more of a slice than this share goes before all who did.
 _LIGHT: Final = 0.25

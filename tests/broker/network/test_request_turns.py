@@ -67,7 +67,7 @@ def test_requests_begin_when_they_come(loop):
 
 
 def test_who_is_alone_has_the_whole_turn(loop):
-    Client(loop, "one").send(40)
+    Client(loop, "one").send(1_000)
     assert len(loop.begun) * 0.25 == TURN_MS
     assert len(loop.turn()) * 0.25 == TURN_MS
 
@@ -139,7 +139,7 @@ def test_a_long_request_is_a_debt_of_one_slice(loop):
     began_ms = loop.now_ms
     while "slow" not in loop.turn():
         pass
-    assert loop.now_ms - began_ms <= ROUND_MS
+    assert loop.now_ms - began_ms <= ROUND_MS + SLICE_MS
 
 
 def test_what_another_request_brings_about_waits_for_the_next_turn(loop):
