@@ -129,7 +129,7 @@ CAMPAIGNS = {
             "hostile-requests",
             "tests.campaigns.hostile_requests",
             ("--requests", "1000"),
-            5,
+            12,
             "huge, lying and laborious requests, small ones with large answers, floods and slow readers: how long a second "
             "client waits, and what memory the broker takes and keeps; find faults put in",
             (f"{_HERE}/hostile_requests/test_hostile_requests.py",),

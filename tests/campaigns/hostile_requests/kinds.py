@@ -168,8 +168,8 @@ KINDS: dict[str, tuple[Draw, int]] = {
     "record bomb": (cluster.record_bomb, 20),
     "many batches": (cluster.many_batches, 20),
     "large answer": (amplified.large_answer, 120),
-    "slow readers": (amplified.slow_readers, 40),
-    "flood": (amplified.floods, 40),
+    "slow readers": (amplified.slow_readers, 24),
+    "flood": (amplified.floods, 24),
 }
 
 
