@@ -99,6 +99,7 @@ def _draw(chosen: argparse.Namespace) -> int:
                     outcomes.append(outcome)
                     if _fails(outcome, limit_ms):
                         print(f"FAILED {told(outcome)}", flush=True)
+                left_bytes = run.left_bytes()
             except BrokerGone as gone:
                 number = chosen.first + len(outcomes)
                 print(f"FAILED #{number}: {gone}\nagain: {command} --first {number} --requests 1", file=sys.stderr)
@@ -106,7 +107,6 @@ def _draw(chosen: argparse.Namespace) -> int:
         assert not thrown(broker), thrown(broker)
     _report(chosen.seed, outcomes)
     failed = [outcome for outcome in outcomes if _fails(outcome, limit_ms)]
-    left_bytes = sum(outcome.left_bytes for outcome in outcomes)
     print(f"left of all: {left_bytes / MEBIBYTE:+.0f} MiB")
     print(f"over {limit_ms:.0f} ms, or over the memory allowed: {len(failed)}")
     for outcome in failed[:_SHOWN]:

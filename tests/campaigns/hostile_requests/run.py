@@ -73,6 +73,8 @@ class Run:
         self._broker = broker
         self._second = second
         self._made: set[str] = set()
+        # The broker's memory when it had answered nothing hostile, with what was made since.
+        self._first_bytes = self._status("VmRSS")
 
     def control(self, duration_s: float) -> Stall:
         """What the second client sees where nobody is hostile."""
@@ -89,9 +91,15 @@ class Run:
     def make(self, hostile: Hostile) -> None:
         """Have what it needs there."""
         if hostile.needs is not None and hostile.needs not in self._made:
+            before_bytes = self._status("VmRSS")
             found.make(self._broker.host, self._broker.port, hostile.needs)
             self._made.add(hostile.needs)
             self._until_quiet()
+            self._first_bytes += self._status("VmRSS") - before_bytes
+
+    def left_bytes(self) -> int:
+        """How much more memory the broker has than at first, when it is at rest after all of them."""
+        return self._until_small(self._first_bytes) - self._first_bytes
 
     def outcome(self, number: int, kind: str, hostile: Hostile) -> Outcome:
         """Make what it needs, send it, and look until the broker is at rest."""
