@@ -43,7 +43,7 @@ def first_at_or_after(segments: Iterable[Segment], timestamp: int, start_offset:
     for segment in segments:
         if segment.largest_timestamp() < timestamp:
             continue
-        if segment.max_timestamp < 0:
+        if segment.max_timestamp < 0 <= timestamp:
             return None
         near = segment.time_index.offset_before(timestamp)
         position = segment.offset_index.position_before(max(near, start_offset))
