@@ -11,8 +11,6 @@ from pathlib import Path
 
 from odradek.pipeline.errors import NoRecords, PipelineError
 
-CLUSTER_FILE = "_cluster.json"
-
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?://)?")
 _DEFAULT_FILE_SYSTEM = re.compile(r"fs\.default(FS|\.name)$")
 # They may name another default file system; the last one says that Spark runs already.
@@ -31,7 +29,7 @@ def check_warehouse(warehouse: str, *, master: str | None, config: Mapping[str, 
         return
     if path.exists() and not path.is_dir():
         raise PipelineError(f"the warehouse {path} is no directory: give another --warehouse")
-    if not is_made and not (path / CLUSTER_FILE).exists():
+    if not is_made and not (path.exists() and any(path.iterdir())):
         raise no_warehouse(path)
     nearest = next(each for each in (path, *path.parents) if each.exists())
     if is_made and not (nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)):

@@ -7,9 +7,10 @@ from pyspark.sql import SparkSession
 
 from odradek.pipeline.directory import Directory, reason_of
 from odradek.pipeline.errors import PipelineError
-from odradek.pipeline.places import CLUSTER_FILE, no_warehouse
+from odradek.pipeline.places import no_warehouse
 from odradek.pipeline.schema import CHECKPOINTS_DIR, RAW_DIR
 
+CLUSTER_FILE = "_cluster.json"
 _PROBE_FILE = "_writable"
 
 

@@ -4,7 +4,8 @@ import pytest
 
 from odradek.pipeline import commands, session
 from odradek.pipeline.errors import NoRecords, PipelineError
-from odradek.pipeline.places import CLUSTER_FILE, check_report_file, check_warehouse
+from odradek.pipeline.places import check_report_file, check_warehouse
+from odradek.pipeline.warehouse import CLUSTER_FILE
 
 
 @pytest.fixture
