@@ -150,7 +150,7 @@ CAMPAIGNS = {
             "image-steps",
             "tests.campaigns.image_steps",
             (),
-            15,
+            30,
             "each step of the Dockerfile in a clean root, then the broker and the Spark job of the compose file; needs root",
             (f"{_HERE}/image_steps/test_image_steps.py",),
         ),

@@ -20,7 +20,7 @@ _MIRROR: Final = "http://deb.debian.org/debian"
 _CERTIFICATES: Final = "usr/local/share/ca-certificates"
 # As an engine has it, a container knows its own name, and docker-compose.yml's name of the broker.
 _HOSTS: Final = f"127.0.0.1 localhost odradek {socket.gethostname()}\n"
-# The compilation takes sixteen minutes of one core, and on a busy machine several times as long.
+# The whole compilation was not done after twenty minutes of processor time, an hour on a busy machine.
 _TIMEOUT_S: Final = 3 * 3600
 
 
