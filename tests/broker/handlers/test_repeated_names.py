@@ -175,6 +175,7 @@ async def test_the_last_offset_named_for_a_partition_is_the_one_records_are_dele
     assert [(each.partition_index, each.error_code) for each in answer.topics[0].partitions] == [(0, 0)]
 
 
+@pytest.mark.interpreted
 async def test_a_group_that_is_named_again_is_looked_up_once(node, monkeypatch):
     runtime = node.core.groups.runtime
     asked = []

@@ -113,6 +113,7 @@ def test_a_scenario_has_one_line():
     assert [line.partition(":")[0] for line in done.stdout.splitlines()] == list(SCENARIOS_ON_TRIAL)
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize(
     ("broker", "scenario", "found"),
     [
