@@ -282,7 +282,7 @@ def validate(header: BatchHeader, buffer: Buffer, position: int = 0) -> None:
 
 
 def understates_max_timestamp(header: BatchHeader) -> bool:
-    """Whether the header has no max timestamp, or one below its base timestamp: the records may tell a later one."""
+    """Return True for a max timestamp that is missing, or below the base timestamp: the records may have a later one."""
     return header.max_timestamp < header.base_timestamp or header.max_timestamp < 0
 
 

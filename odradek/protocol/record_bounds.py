@@ -17,7 +17,7 @@ from odradek.protocol.varint import read_varint
 
 MOST_RECORDS: Final = 256
 HEAD_BYTES: Final = 64 * 1024
-# What the records of a batch may take, decompressed.
+# The most bytes that the records of a batch may have, decompressed.
 _MOST_BYTES: Final = 64 * 1024 * 1024
 _MOST_EXPANSION: Final = 20
 # Length, attributes, timestamp, offset, key, value and headers, one byte each.
@@ -41,7 +41,7 @@ _HIGH_STEPS: Final = tuple(number << 6 if number < 0x80 else _NOWHERE for number
 
 
 def most_decompressed_bytes(size: int) -> int:
-    """What the records of a batch of ``size`` bytes may take, decompressed."""
+    """Return the most bytes that the records of a batch of ``size`` bytes may have, decompressed."""
     return max(_MOST_BYTES, size * _MOST_EXPANSION)
 
 
@@ -80,7 +80,7 @@ def ensure_bounds(batch: Buffer, size: int, count: int, codec: int) -> None:
 
 
 def _are_alike(head: bytes, size: int, step: int, count: int) -> bool:
-    """Whether ``count`` records have the length of the first, and all are in ``head``.
+    """Return True if ``count`` records have the length of the first, and all are in ``head``.
 
     It takes a third of the time that a look at each takes (``batches-of-10-8``: 3 % of the broker's).
     """

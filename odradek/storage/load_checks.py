@@ -59,7 +59,7 @@ def ensure_epochs_begin(request: LoadRequest, segments: Sequence[Segment], epoch
 
 
 def _begins_without_epoch(segments: Sequence[Segment]) -> bool:
-    """Whether the first message is of format v0 or v1: then no epoch begins where the log does. Raises OSError."""
+    """Return True if the first message is of format v0 or v1: then no epoch begins where the log does. Raises OSError."""
     first = next((segment for segment in segments if segment.size), None)
     if first is None:
         return False

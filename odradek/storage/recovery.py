@@ -261,7 +261,7 @@ def _next_offset_if_cut(file: File, bad: _BadBatch, end: int) -> int | None:
 
 
 def _is_whole(file: File, position: int, size: int, end: int, base_offset: int | None) -> bool:
-    """Whether there is a valid batch, with just this ``base_offset`` if it tells one."""
+    """Return True for a valid batch, with just this ``base_offset`` if it tells one."""
     if size < _LEAST_BYTES or position + size > end:
         return False
     batch = file.pread(size, position)
@@ -274,5 +274,5 @@ def _is_whole(file: File, position: int, size: int, end: int, base_offset: int |
 
 
 def _is_wrapper(header: BatchHeader) -> bool:
-    """Whether it is a compressed message of format v0 or v1: where that begins is not known before it is opened."""
+    """True for a compressed message of format v0 or v1. Its first offset is known once it is opened."""
     return header.magic != MAGIC and header.compression != NONE

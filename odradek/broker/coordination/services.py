@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class CoordinatorTopic(NamedTuple):
-    """What a coordinator is told apart by.
+    """The settings in which the coordinators differ.
 
     ``modules``: its packages in parts that take about as long to import, 10 to 20 ms each: clients are served in between.
     ``compression``: of what it appends, as the protocol numbers it. ``write_timeout_ms``: how long a client waits for replicas.

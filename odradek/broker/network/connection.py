@@ -321,7 +321,7 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def _is_unbegun(self) -> bool:
-        """Whether a request that has arrived waits to be begun."""
+        """True while a request that has arrived has not begun."""
         return bool(self._frames) or self._reader.has_more
 
     def _drop_frames(self) -> None:
@@ -330,7 +330,7 @@ class Connection(asyncio.BufferedProtocol):
         self._reader.has_more = False
 
     def _go_on(self) -> None:
-        """What held the connection up is over."""
+        """Go on: the obstacle is gone."""
         if not self._is_unbegun:
             self.take_turn(inf)
         elif not self._registry.turns.ask(self, self._registry.clock.monotonic_ms()):

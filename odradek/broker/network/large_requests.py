@@ -86,7 +86,7 @@ class LargeRequests:
             raise MalformedMessage(f"{_name(key)}: {size_bytes} bytes: allowed are {MOST_BYTES}")
 
     def has_large_answers(self, route: Route) -> bool:
-        """Whether small requests of this API may have large responses."""
+        """True for an API whose small requests may have large responses."""
         return route.api_key in self._large_answers
 
     def encode(
@@ -229,7 +229,7 @@ class _Handling:
         self._handle = route.handle
         # Whether the error codes of the pieces' answers are counted.
         self.has_counted = False
-        # What the response may have, and why there is none: it would have more.
+        # The most bytes that a response may have, and the reason given for one that would have more.
         self.most_bytes = most_bytes
         self.refusal: MalformedMessage | None = None
         self._services = services

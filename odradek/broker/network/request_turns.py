@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Final, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# What all connections may take of one turn of the loop.
+# The most that all connections take of one turn of the loop.
 TURN_MS: Final = 10.0
-# What one of them may take while others wait, and what one round of all that wait should take.
+# The most that one of them takes while others wait, and the length of one round through all that wait.
 SLICE_MS: Final = 2.5
 ROUND_MS: Final = 20.0
-# Who took no more of a slice than this share goes before all who did.
+# A connection that took at most this share of its slice goes before all others.
 _LIGHT: Final = 0.25
 
 
@@ -35,7 +35,7 @@ class TurnTaker(Protocol):
 
 
 class RequestTurns:
-    """Who begins requests now, and who waits. Loop thread only. ``call_soon`` calls back in the loop's next turn."""
+    """The queue of connections that wait for their turn. Loop thread only. ``call_soon`` calls back in the loop's next turn."""
 
     __slots__ = ("_call_soon", "_count", "_is_due", "_is_serving", "_monotonic_ms", "_until_ms", "_virtual_ms", "_waiting")
 
@@ -48,7 +48,7 @@ class RequestTurns:
         # How much those that wait have been served: with that a connection begins that was idle.
         self._virtual_ms = 0.0
         self._is_serving = False
-        # Whether ``_turn`` will be called, and when this turn's time is over if it will.
+        # True while a call of ``_turn`` is scheduled; and the end of this turn's time.
         self._is_due = False
         self._until_ms = 0.0
 

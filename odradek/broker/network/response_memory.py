@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 # Kafka's clients give a request up after this time (``request.timeout.ms``).
 _PATIENCE_MS: Final = 30_000
 _STALLED_MS: Final = 10_000
-# What is worth a look at the whole heap, of up to some milliseconds.
+# From this size on a look at the whole heap pays. It takes up to some milliseconds.
 _TRIM_FROM_BYTES: Final = 8 * 1024 * 1024
 _TRIM_AFTER_MS: Final = 500
 
@@ -50,7 +50,7 @@ class HeldResponse:
 
 
 class ResponseMemory:
-    """Who holds how much, and who waits. Loop thread only.
+    """The large responses that take memory, and those that wait for it. Loop thread only.
 
     There is no limit unless ``limit_bytes`` is positive. ``call_soon`` calls back in the loop's next turn. ``trim`` gives free
     memory back to the system.
@@ -81,7 +81,7 @@ class ResponseMemory:
 
     @property
     def is_full(self) -> bool:
-        """Whether responses have all the memory that they may have."""
+        """True while responses have reached the limit."""
         return 0 < self.limit_bytes <= self.held_bytes
 
     def begin(self, session: Session) -> HeldResponse:
@@ -133,7 +133,7 @@ class ResponseMemory:
         self._wake()
 
     def stalled(self) -> frozenset[Session]:
-        """Those that have not taken theirs in ten seconds, if others wait for the memory."""
+        """Return the sessions that have not taken their response in ten seconds, if others wait for the memory."""
         if not self._waiting:
             return frozenset()
         before_ms = self._monotonic_ms() - _STALLED_MS

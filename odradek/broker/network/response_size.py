@@ -71,7 +71,7 @@ class ResponseSize:
 
 
 def is_small(response: tuple[Any, ...]) -> bool:
-    """Whether ``response`` is encoded in about a millisecond."""
+    """Return True for a response that is encoded in about a millisecond."""
     return next(ResponseSize().count(response), response) is response
 
 

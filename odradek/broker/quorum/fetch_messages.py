@@ -9,7 +9,7 @@ from odradek.broker.metadata.topic_names import CLUSTER_METADATA_TOPIC, CLUSTER_
 from odradek.broker.quorum.leader_discovery import Address, Election, QuorumAnswer
 from odradek.client.api import Api
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.errors import ErrorCode
+from odradek.protocol.errors import error_name
 from odradek.protocol.message_types.fetch import (
     FetchPartition,
     FetchRequest,
@@ -70,8 +70,7 @@ class Unanswerable(Exception):
     """A response that says nothing of the quorum: an error of the whole request, or not the partition that was asked for."""
 
     def __init__(self, error: int) -> None:
-        known = error in set(ErrorCode)
-        super().__init__(ErrorCode(error).name if known and error else f"error {error}" if error else "no answer for the log")
+        super().__init__(error_name(error) if error else "no answer for the log")
         self.error = error
 
 

@@ -180,7 +180,7 @@ class FetchRead:
         return any(log is not None and offset < log.segments.active.base_offset for offset, log in targets)
 
     def has_enough(self) -> bool:
-        """Whether there is enough, which ``take_found`` then gives."""
+        """Return True if there is enough; ``take_found`` then returns it."""
         # The common case asks for anything at all: offsets tell that without a look into the log.
         if self.min_bytes <= 1 and not any(self._has_something(asked) for asked in self._wanted.to_read(is_whole=False)):
             return False

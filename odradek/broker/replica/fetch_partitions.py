@@ -80,7 +80,7 @@ class FetchPartition:
         self.sent_log_start_offset = data.log_start_offset
 
     def is_told(self, data: PartitionData) -> bool:
-        """Whether the consumer knows all that there is."""
+        """Return True if the consumer has been told all of ``data``."""
         return (
             not data.records
             and data.high_watermark == self.sent_high_watermark
@@ -159,7 +159,7 @@ class FetchPartitions:
 
     @property
     def key(self) -> FetchPartitions:
-        """What is watched."""
+        """The partitions that are watched, the key under which a fetch waits."""
         return self if self._whole is None else self._whole
 
     @property
@@ -240,7 +240,7 @@ class FetchPartitions:
                 self._by_topic.pop(topic_key, None)
 
     def without(self, partitions: Iterable[FetchPartition]) -> FetchPartitions:
-        """Those that are not among ``partitions``, to be read: in the same order."""
+        """Return the others, to be read in the same order."""
         left = FetchPartitions()
         left._order = dict(self._order)
         left._whole, left.changed, left.times = self, self.changed, self.times

@@ -53,9 +53,9 @@ class FollowedPartition:
         self.partition = partition
         self.leader_epoch = partition.leader_epoch
         self._is_complaining = False
-        # Whether the leader has said once that its metadata are behind this broker's.
+        # True once the leader has answered that its metadata are behind this broker's.
         self._is_early = False
-        # Whether a request has named it.
+        # True once a request has named the partition.
         self.is_asked = False
         # Whether the last answer has brought all that was replicated then.
         self.is_in_sync = False

@@ -83,7 +83,7 @@ def _ensure_undecided(option: str, names: Iterable[str]) -> None:
 
 
 def _settings_of_brokers(brokers: int, asked: Sequence[str], racks: str | None) -> dict[int, dict[str, str]]:
-    """What ``--racks`` and ``--set-broker`` set, by broker. Raises UsageError."""
+    """Return the settings of ``--racks`` and ``--set-broker``, by broker. Raises UsageError."""
     found: dict[int, dict[str, str]] = {}
     if racks is not None:
         names = [name.strip() for name in racks.split(",")]

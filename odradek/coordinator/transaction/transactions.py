@@ -82,7 +82,7 @@ class Transactions:
             self.by_id[transactional_id] = value
 
     def is_settled(self, transactional_id: str) -> bool:
-        """Whether no change of the transactional id is under way."""
+        """Return True if no change of the transactional id is under way."""
         if transactional_id in self.pending:
             return False
         value = self.by_id.get(transactional_id)
