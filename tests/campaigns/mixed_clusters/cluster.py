@@ -79,7 +79,8 @@ class MixedCluster:
 
     def create_internal_topics(self) -> None:
         """Have the coordinators' topics while all brokers live, so that each of these leads a part of them."""
-        Consumer({"bootstrap.servers": self.servers, "group.id": "first"}).committed([TopicPartition("any", 0)], DEADLINE_S)
+        consumer = Consumer({"bootstrap.servers": self.servers, "group.id": "first"})
+        self.until(lambda: _is_coordinated(consumer))
         Producer({"bootstrap.servers": self.servers, "transactional.id": "first"}).init_transactions(DEADLINE_S)
         self.until(lambda: all(set(self.leaders(name)) == set(self.nodes) for name in _INTERNAL_TOPICS))
 
@@ -264,3 +265,17 @@ class MixedCluster:
     def replicas_agree(self, topic: str, partitions: int) -> bool:
         """Whether all brokers have the same, of a topic that all have."""
         return all(len({self.replica(node_id, topic, index) for node_id in self.nodes}) == 1 for index in range(partitions))
+
+
+def _is_coordinated(consumer: Consumer) -> bool:
+    """Return True once the group has a coordinator that has taken over.
+
+    librdkafka does not ask again when the broker that FindCoordinator named has not yet learnt that it leads.
+    """
+    try:
+        consumer.committed([TopicPartition("any", 0)], DEADLINE_S)
+    except KafkaException as error:
+        if error.args[0].code() != KafkaError.NOT_COORDINATOR:
+            raise
+        return False
+    return True
