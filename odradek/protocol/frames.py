@@ -2,8 +2,8 @@
 
 A frame is a four-byte big-endian length and that many bytes (protocol guide, "Protocol Primitives"). ``FrameReader`` owns one
 receive buffer, which the socket fills in place: the transport asks for room (``writable``), reports how much it filled
-(``filled``), and gets the complete frames: the first of them, and those that follow by ``more``. A small frame is returned as
-``bytes`` of its own. A large frame, which is mostly records on their way to a file, is returned as a view of the buffer, valid
+(``filled``), and gets the complete frames: the first of them, and those that follow by ``filled(0)``. A small frame is returned
+as ``bytes`` of its own. A large frame, which is mostly records on their way to a file, is returned as a view of the buffer, valid
 until the next call of ``writable``. The room is sized so that a large frame ends where the room ends: no bytes behind it have to
 be moved.
 
@@ -47,7 +47,8 @@ class FrameReader:
 
     ``max_frame_bytes`` is ``socket.request.max.bytes``, unless ``limit`` says otherwise. If a frame announces more, or less than
     a header needs, ``MalformedMessage`` is raised and the stream cannot continue. If complete frames precede it in the same
-    read, they are returned, and ``error`` is the exception to raise after them. ``has_more``: ``more`` returns further frames.
+    read, they are returned, and ``error`` is the exception to raise after them. ``has_more`` is True while ``filled(0)`` returns
+    further frames.
     """
 
     __slots__ = ("_buffer", "_end", "_limited_by", "_max_frame_bytes", "_min_frame_bytes", "_start", "_view", "error", "has_more")
@@ -113,14 +114,9 @@ class FrameReader:
         return self._view[self._end : self._end + wanted]
 
     def filled(self, count: int) -> list[bytes | memoryview]:
-        """Add ``count`` bytes, written by the socket to ``writable()``; return the first of the complete frames, in order."""
-        self._end += count
-        return self.more()
-
-    def more(self) -> list[bytes | memoryview]:
-        """The next complete frames."""
+        """Add ``count`` bytes, written by the socket to ``writable()``; return the next of the complete frames, in order."""
         buffer = self._buffer
-        end = self._end
+        self._end = end = self._end + count
         start = self._start
         frames: list[bytes | memoryview] = []
         self.has_more = False
@@ -161,7 +157,7 @@ class FrameReader:
             room[: len(chunk)] = chunk
             frames += map(bytes, self.filled(len(chunk)))
             while self.has_more:
-                frames += map(bytes, self.more())
+                frames += map(bytes, self.filled(0))
             position += len(chunk)
         return frames
 

@@ -64,20 +64,22 @@ def read_produce_request(frame: Buffer, position: int, version: int) -> ProduceR
     try:
         if version < FIRST_FLEXIBLE:
             return _read_legacy(frame, position)
-        by_id = version >= FIRST_BY_ID
-        request = _read_one_batch(frame, position, by_id) if isinstance(frame, bytes) else None
-        return request or _read_flexible(frame, position, by_id)
+        return _read_flexible(frame, position, version >= FIRST_BY_ID)
     except (IndexError, struct.error):
         raise MalformedMessage("a Produce request ends before its fields do") from None
     except UnicodeDecodeError as error:
         raise MalformedMessage(f"a Produce request with a name that is not UTF-8: {error}") from None
 
 
-def _read_one_batch(frame: bytes, position: int, by_id: bool) -> ProduceRequest | None:
-    """A request of one batch, as nearly all small ones are: 0.5 us, not 0.7. None for any other request."""
-    size = frame[position]
-    if size > 0x7F:
+def read_one_batch(frame: bytes, position: int, by_id: bool) -> ProduceRequest | None:
+    """Return the request of one batch whose header's tags are at ``position``: 0.5 us, not 0.7. None for any other request.
+
+    Raises IndexError, struct.error or UnicodeDecodeError for a malformed request.
+    """
+    size = frame[position + 1]
+    if frame[position] or size > 0x7F:
         return None
+    position += 1
     transactional_id = frame[position + 1 : position + size].decode() if size else None
     position += size or 1
     acks, timeout_ms, topics = _FRONT(frame, position)

@@ -47,24 +47,25 @@ class OneBatchWriter:
     of a frame with so many of them.
     """
 
-    __slots__ = ("_by_id", "_heads")
+    __slots__ = ("_by_id", "_heads", "_write_other")
 
-    def __init__(self, version: int) -> None:
+    def __init__(self, version: int, write_other: "Callable[[int, ProduceResponse], bytes | None]") -> None:
+        self._write_other = write_other
         self._by_id = version >= FIRST_BY_ID
         # By name, or by the identity of the id: to hash a UUID takes as long as to write the rest.
         self._heads: dict[str | int, _Head] = {}
 
     def write(self, correlation_id: int, response: ProduceResponse) -> bytes | None:
-        """The frame of a response of version 9 or later; None for any other response."""
+        """The frame of a response of version 9 or later; of any other response what ``write_other`` returns."""
         topics, throttle_time_ms, node_endpoints = response
         if len(topics) != 1 or throttle_time_ms or node_endpoints:
-            return None
+            return self._write_other(correlation_id, response)
         topic_id, partitions, topic = topics[0]
         if len(partitions) != 1:
-            return None
+            return self._write_other(correlation_id, response)
         index, error_code, base_offset, log_append_time_ms, log_start_offset, record_errors, message, leader = partitions[0]
         if error_code or record_errors or message is not None or leader is not NO_LEADER:
-            return None
+            return self._write_other(correlation_id, response)
         known = self._heads.get(id(topic_id) if self._by_id else topic)
         if known is None:
             known = self._remember(topic_id, topic)

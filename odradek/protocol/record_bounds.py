@@ -54,17 +54,23 @@ def ensure_bounds(batch: Buffer, size: int, count: int, codec: int) -> None:
         data, is_all = decompressed_head(codec, memoryview(batch)[HEADER_SIZE:size], HEAD_BYTES)
         _look_closely(data, count, len(data) if is_all else most_decompressed_bytes(size), is_exact=is_all)
         return
-    head = batch if isinstance(batch, bytes) else bytes(batch[: min(_HEAD_END, size)])
+    head = batch if type(batch) is bytes else bytes(batch[: min(_HEAD_END, size)])
     unseen = count - MOST_RECORDS if count > MOST_RECORDS else 0
-    at = HEADER_SIZE
     try:
-        number = head[at]
+        number = head[HEADER_SIZE]
         step = _STEPS[number]
         if number >= 0x80:
-            step += _HIGH_STEPS[head[at + 1]]
-        if step * count == size - at and (count == 1 or _are_alike(head, size, step, count)):
+            step += _HIGH_STEPS[head[HEADER_SIZE + 1]]
+        if count == 1 and step == size - HEADER_SIZE:
             return
-        at += step
+        # Records of one length have the same first bytes: they take a third of the time of a look at each.
+        if (
+            step * count == size - HEADER_SIZE
+            and head[HEADER_SIZE:size:step] == head[HEADER_SIZE : HEADER_SIZE + 1] * count
+            and (number < 0x80 or head[HEADER_SIZE + 1 : size : step] == head[HEADER_SIZE + 1 : HEADER_SIZE + 2] * count)
+        ):
+            return
+        at = HEADER_SIZE + step
         left = count - unseen - 1
         while left > 0:
             number = head[at]
@@ -77,16 +83,6 @@ def ensure_bounds(batch: Buffer, size: int, count: int, codec: int) -> None:
         at = _NOWHERE
     if at + unseen * _MIN_RECORD_BYTES > size or (at != size and not unseen):
         _look_closely(head[HEADER_SIZE : min(size, _HEAD_END)], count, size - HEADER_SIZE, is_exact=True)
-
-
-def _are_alike(head: bytes, size: int, step: int, count: int) -> bool:
-    """Return True if ``count`` records have the length of the first, and all are in ``head``.
-
-    It takes a third of the time that a look at each takes (``batches-of-10-8``: 3 % of the broker's).
-    """
-    if head[HEADER_SIZE:size:step].count(head[HEADER_SIZE]) != count:
-        return False
-    return head[HEADER_SIZE] < 0x80 or head[HEADER_SIZE + 1 : size : step].count(head[HEADER_SIZE + 1]) == count
 
 
 def _look_closely(data: bytes, count: int, total: int, *, is_exact: bool) -> None:

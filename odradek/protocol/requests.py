@@ -8,6 +8,7 @@ most frequent requests: OffsetCommit (``offset_commit``), TxnOffsetCommit and En
 ConsumerGroupHeartbeat that say nothing new are read once (``consumer_heartbeats``).
 """
 
+import struct
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -17,7 +18,14 @@ from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.headers import skip_tagged_fields
 from odradek.protocol.messages import messages
 from odradek.protocol.older_requests import older_shape
-from odradek.protocol.produce_request import FIRST_FLEXIBLE, Buffer, ProduceRequest, read_produce_request
+from odradek.protocol.produce_request import (
+    FIRST_BY_ID,
+    FIRST_FLEXIBLE,
+    Buffer,
+    ProduceRequest,
+    read_one_batch,
+    read_produce_request,
+)
 from odradek.protocol.readers import compile_reader
 from odradek.protocol.schemas import load
 
@@ -40,7 +48,25 @@ def request_decoder(api_key: ApiKey, version: int) -> Decoder:
         except Exception as error:  # noqa: BLE001  whatever bytes can make a decoder raise, it is the bytes' fault
             raise MalformedMessage(f"{api_key.name} v{version}: {type(error).__name__}: {error}") from None
 
-    return decode
+    return _one_batch_first(decode, version) if api_key == ApiKey.PRODUCE and version >= FIRST_FLEXIBLE else decode
+
+
+def _one_batch_first(decode: Decoder, version: int) -> Decoder:
+    """``decode`` for Produce requests: two calls less for one of a single batch, as nearly all small ones are."""
+    by_id = version >= FIRST_BY_ID
+
+    def decode_one_batch(frame: Buffer, position: int) -> Any:
+        if type(frame) is bytes:
+            try:
+                request = read_one_batch(frame, position, by_id)
+            except (IndexError, struct.error, UnicodeDecodeError):
+                # ``decode`` tells what is wrong.
+                request = None
+            if request is not None:
+                return request
+        return decode(frame, position)
+
+    return decode_one_batch
 
 
 def _make_decoder(api_key: ApiKey, version: int) -> Decoder:

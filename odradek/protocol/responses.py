@@ -84,16 +84,11 @@ def _appended(version: int) -> GoodEncoder | None:
     if version < FIRST_WRITTEN:
         return None
 
-    write_one = OneBatchWriter(version).write
-
     def encode_appended(correlation_id: int, response: Any) -> bytes | None:
-        frame = write_one(correlation_id, response)
-        if frame is not None:
-            return frame
         body = body_if_all_appended(response, version)
         return None if body is None else _HEADER_V1(len(body) + 5, correlation_id, 0) + body
 
-    return encode_appended
+    return OneBatchWriter(version, encode_appended).write
 
 
 def _remembering(encode: Encoder) -> GoodEncoder:

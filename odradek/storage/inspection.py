@@ -24,7 +24,6 @@ from odradek.protocol.record_batch import (
     Buffer,
     batch_crc,
     sealed,
-    understates_max_timestamp,
 )
 from odradek.protocol.record_bounds import most_decompressed_bytes
 from odradek.protocol.record_walk import RecordWalk
@@ -114,9 +113,8 @@ def _inspected(
 def _may_be_out_of_time(header: BatchHeader, config: LogConfig, now_ms: int) -> bool:
     if config.stamps_append_time:
         return False
-    if config.limits_old_timestamps or understates_max_timestamp(header):
-        return True
-    return header.max_timestamp - now_ms > config.message_timestamp_after_max_ms
+    is_understated = header.max_timestamp < header.base_timestamp or header.max_timestamp < 0
+    return config.limits_old_timestamps or is_understated or header.max_timestamp - now_ms > config.message_timestamp_after_max_ms
 
 
 def _takes_long() -> NoReturn:

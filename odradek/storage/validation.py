@@ -22,7 +22,6 @@ from odradek.protocol.record_batch import (
     BatchHeader,
     Buffer,
     read_header,
-    understates_max_timestamp,
     validate,
 )
 from odradek.protocol.record_bounds import ensure_bounds
@@ -48,26 +47,28 @@ def admitted(
             header = read_header(records)
         except MalformedMessage as error:
             raise _refuse_malformed(records, error) from error
-    size = header.batch_length + LOG_OVERHEAD
+    base_offset, length, _, _, _, attributes, _, base_timestamp, max_timestamp, producer_id, _, _, count = header
+    size = length + LOG_OVERHEAD
     if len(records) != size:
         _ensure_one_batch(records, size)
-    if header.base_offset:
-        raise KafkaError(ErrorCode.INVALID_RECORD, f"the record batch begins with offset {header.base_offset}, not 0")
+    if base_offset:
+        raise KafkaError(ErrorCode.INVALID_RECORD, f"the record batch begins with offset {base_offset}, not 0")
     if size > settings.max_message_bytes:
         raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, f"{size} bytes, and max.message.bytes is {settings.max_message_bytes}")
     validate(header, records)
     if not is_inspected:
         try:
-            ensure_bounds(records, size, header.record_count, header.attributes & COMPRESSION_MASK)
+            ensure_bounds(records, size, count, attributes & COMPRESSION_MASK)
         except MalformedMessage as error:
             raise KafkaError(ErrorCode.INVALID_RECORD, error.reason) from error
-    if (
+    if not is_inspected and (
         settings.inspects_all
-        or header.max_timestamp - now_ms > settings.latest_in_ms
-        or understates_max_timestamp(header)
-        or header.attributes & TIMESTAMP_TYPE_MASK
-        or (header.attributes & TRANSACTIONAL_MASK and header.producer_id < 0)
-    ) and not is_inspected:
+        or max_timestamp - now_ms > settings.latest_in_ms
+        or max_timestamp < base_timestamp
+        or max_timestamp < 0
+        or attributes & TIMESTAMP_TYPE_MASK
+        or (attributes & TRANSACTIONAL_MASK and producer_id < 0)
+    ):
         inspected = inspect(records, header, settings.config, now_ms)
         if inspected is not records:
             records, header = inspected, read_header(inspected)

@@ -157,7 +157,7 @@ def test_of_very_many_frames_the_first_are_returned_and_the_rest_when_asked_for(
     assert 0 < len(frames) < 200
     assert reader.has_more
     while reader.has_more:
-        frames += reader.more()
+        frames += reader.filled(0)
     assert frames == bodies
     assert reader.buffered_bytes == 2
-    assert reader.more() == []
+    assert reader.filled(0) == []

@@ -107,7 +107,7 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def is_busy(self) -> bool:
         """Whether a request is unanswered, or an answer not yet handed to the kernel. A muted connection begins no others."""
-        is_unanswered = self._responses.is_waiting if self._unmuting is not None else self._is_unanswered
+        is_unanswered = bool(self._responses.places) if self._unmuting is not None else self._is_unanswered
         return is_unanswered or (self._writer is not None and self._writer.pending_bytes > 0)
 
     @property
@@ -228,7 +228,7 @@ class Connection(asyncio.BufferedProtocol):
         if pending_bytes != self._pending_bytes:
             self._pending_bytes = pending_bytes
             self._drained_ms = now_ms
-        return 0 if self._responses.is_waiting else now_ms - max(self.last_active_ms, self._drained_ms)
+        return 0 if self._responses.places else now_ms - max(self.last_active_ms, self._drained_ms)
 
     def dispatch_by(self, dispatcher: RequestTaker, min_frame_bytes: int, max_frame_bytes: int, config: str) -> None:
         """Take requests to ``dispatcher`` from the next read on, in frames of so many bytes, which ``config`` says."""
@@ -317,7 +317,7 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def _is_unanswered(self) -> bool:
         """Whether a request that has arrived waits for its response, or to be begun."""
-        return self._responses.is_waiting or self._is_unbegun
+        return bool(self._responses.places) or self._is_unbegun
 
     @property
     def _is_unbegun(self) -> bool:
@@ -372,11 +372,11 @@ class Connection(asyncio.BufferedProtocol):
                 if begun == len(frames):
                     if not self._reader.has_more:
                         break
-                    self._frames = frames = self._reader.more()
+                    self._frames = frames = self._reader.filled(0)
                     self._ending = self._reader.error or self._ending
                     begun = 0
                 frame = frames[begun]
-                if responses.is_waiting and not responses.may_begin(dispatcher.pipeline_depth(frame)):
+                if responses.places and not responses.may_begin(dispatcher.pipeline_depth(frame)):
                     break
                 if not is_first:
                     if self._flow is not None and self._flow.is_held:
@@ -411,7 +411,7 @@ class Connection(asyncio.BufferedProtocol):
         """
         if self._transport is None or self._is_processing:
             return
-        is_alone = self._responses.count == 1
+        is_alone = len(self._responses.places) == 1
         if is_alone:
             self._send()
         if is_alone and not self._is_unbegun and self._ending is None:
@@ -438,7 +438,7 @@ class Connection(asyncio.BufferedProtocol):
         if chunks and self._writer is not None and self._transport is not None and not self._transport.is_closing():
             try:
                 self._writer.write(chunks)
-                if not self._writer.is_waiting:
+                if self.session.held_response is not None and not self._writer.is_waiting:
                     self._release_response()
             except OSError as error:
                 log.error("an answer could not be read from its log", error, peer=self._peer())
@@ -472,7 +472,8 @@ class Connection(asyncio.BufferedProtocol):
         if flow is None or self._is_closing:
             return
         is_held_up = (
-            self._is_unbegun
+            bool(self._frames)
+            or self._reader.has_more
             or self._ending is not None
             or self._awaits_memory
             or self._registry.is_stopping

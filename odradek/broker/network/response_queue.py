@@ -21,10 +21,11 @@ _WRITE_FROM_BYTES: Final = 1024 * 1024
 class ResponseQueue:
     """One connection's responses; what is ``ready`` may be written."""
 
-    __slots__ = ("_places", "_ready", "_ready_bytes", "is_broken", "refusal")
+    __slots__ = ("_ready", "_ready_bytes", "is_broken", "places", "refusal")
 
     def __init__(self) -> None:
-        self._places: deque[list[Any] | Reply[Any]] = deque()
+        # Chunks, or the reply that will have them: of each request whose response is not there yet, or stands behind one.
+        self.places: deque[list[Any] | Reply[Any]] = deque()
         self._ready: list[Any] = []
         self._ready_bytes = 0
         # Whether the next response is one that cannot be told: the connection has to end.
@@ -32,23 +33,13 @@ class ResponseQueue:
         # Why it cannot, where that is the client's doing.
         self.refusal: MalformedMessage | None = None
 
-    @property
-    def is_waiting(self) -> bool:
-        """Whether a response is not there yet, or stands behind one that is not."""
-        return bool(self._places)
-
-    @property
-    def count(self) -> int:
-        """Requests whose responses are not ready."""
-        return len(self._places)
-
     def answer(self, chunks: list[Any]) -> bool:
         """Put in the response to the request that has begun last; True where enough is ready to be written."""
         if not chunks:
             # No response is due.
             return False
-        if self._places:
-            self._places.append(chunks)
+        if self.places:
+            self.places.append(chunks)
             return False
         self._ready += chunks
         for chunk in chunks:
@@ -57,11 +48,11 @@ class ResponseQueue:
 
     def wait_for(self, reply: Reply[Any]) -> None:
         """Keep the place of a response that comes later."""
-        self._places.append(reply)
+        self.places.append(reply)
 
     def may_begin(self, pipeline_depth: int) -> bool:
         """Whether a request of this depth may begin behind those that have."""
-        places = self._places
+        places = self.places
         if not places:
             return True
         first = places[0]
@@ -76,7 +67,7 @@ class ResponseQueue:
 
     def settle(self) -> None:
         """Make ready what has been answered, up to the first response that is not there."""
-        places = self._places
+        places = self.places
         if self.is_broken:
             return
         while places:
@@ -96,7 +87,7 @@ class ResponseQueue:
 
     def take(self) -> list[Any]:
         """The chunks that are to be written now, in order."""
-        if self._places:
+        if self.places:
             self.settle()
         ready, self._ready = self._ready, []
         self._ready_bytes = 0
@@ -104,5 +95,5 @@ class ResponseQueue:
 
     def clear(self) -> None:
         """Forget all of it: the connection is lost."""
-        self._places.clear()
+        self.places.clear()
         self._ready = []

@@ -92,13 +92,15 @@ class SocketWriter:
             self.queue.extend(chunks)
         elif len(chunks) == 1 and type(chunks[0]) is bytes:
             self._write_small(chunks[0])
-        elif self._fd >= 0 and any(map(_is_large, chunks)):
+        elif sum(map(len, chunks)) < _SENDFILE_FROM_BYTES or not any(map(_is_large, chunks)):
+            self._write_small(b"".join([chunk if type(chunk) is bytes else chunk.read() for chunk in chunks]))
+        elif self._fd >= 0:
             self.send_held()
             self.queue.extend(_joined(chunks))
             self._send_turn()
             if self.queue:
                 self._watch()
-        elif self._is_encrypted and any(map(_is_large, chunks)):
+        elif self._is_encrypted:
             self.send_held()
             self.queue.extend(_joined(chunks))
             self._send_encrypted()

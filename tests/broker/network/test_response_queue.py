@@ -38,7 +38,7 @@ def test_responses_leave_in_the_order_of_their_requests(data):
             taken += queue.take()
     taken += queue.take()
     assert taken == [frame(b"%d" % number) for number in range(len(waits))]
-    assert not queue.is_waiting
+    assert not queue.places
 
 
 def test_what_stands_behind_a_response_that_is_not_there_is_not_ready():
@@ -48,7 +48,7 @@ def test_what_stands_behind_a_response_that_is_not_there_is_not_ready():
     queue.wait_for(reply)
     queue.answer([frame(b"3")])
     assert queue.take() == [frame(b"1")]
-    assert queue.is_waiting
+    assert queue.places
     reply.complete([frame(b"2")])
     assert queue.take() == [frame(b"2"), frame(b"3")]
 
@@ -85,7 +85,7 @@ def test_a_request_that_is_due_no_response_keeps_no_place():
     queue = ResponseQueue()
     queue.wait_for(pending())
     queue.answer([])
-    assert queue.count == 1
+    assert len(queue.places) == 1
 
 
 def test_a_response_that_cannot_be_told_breaks_the_queue_behind_those_before_it():

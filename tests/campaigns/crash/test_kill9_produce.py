@@ -42,7 +42,8 @@ def test_every_acknowledged_record_is_there_in_order_and_once(broker_process, se
     create_topic(broker)
     acknowledged = [{} for _ in range(PARTITIONS)]
     sent = kills = 0
-    for kills in rounds(KILLS, lambda: sum(map(len, acknowledged))):
+    for _ in rounds(KILLS, lambda: sum(map(len, acknowledged))):
+        kills += 1
         with RawClient(broker.host, broker.port) as client:
 
             def send_one(client=client):
@@ -56,7 +57,7 @@ def test_every_acknowledged_record_is_there_in_order_and_once(broker_process, se
 
             until_killed(broker, rng.uniform(0.001, 0.15), send_one)
         broker.start()
-    assert sum(map(len, acknowledged)) > kills
+    assert sum(map(len, acknowledged)) > KILLS
     with RawClient(broker.host, broker.port) as client:
         for partition in range(PARTITIONS):
             values = {record.offset: record.value for record in read_log(client, TOPIC, partition)}
