@@ -1,5 +1,7 @@
 """OffsetCommits that a client sends without waiting: decided on together, answered in order, not overtaken by anything else."""
 
+import socket
+
 import pytest
 
 from odradek.protocol.api_keys import ApiKey
@@ -74,10 +76,12 @@ def test_commits_before_a_malformed_one_are_answered(client, topic):
     assert client.is_closed_by_peer()
 
 
-def test_a_client_that_leaves_has_its_commits_kept(broker, client, topic):
+def test_a_client_that_sends_no_more_has_its_commits_kept(broker, client, topic):
     with RawClient(broker.host, broker.port) as leaving:
         leaving.socket.sendall(b"".join(commit(topic, number, group_id="left") for number in range(50)))
-        leaving.receive_frame()
+        leaving.socket.shutdown(socket.SHUT_WR)
+        assert len(receive_commits(leaving, 50)) == 50
+        assert leaving.is_closed_by_peer()
 
     client.socket.sendall(fetch(topic, 1, group_id="left"))
     assert fetched(client) == 49
