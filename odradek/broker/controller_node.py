@@ -89,6 +89,8 @@ class ControllerNode:
         self.node_id = host.node_id
         self.clock = host.clock
         self.slices = host.slices
+        # Brokers bound the memory of responses to their clients; this node has few.
+        self.response_memory = None
         self.cluster_id = identity.cluster_id
         # Topics have no partitions here: none of them is to be waited for.
         self.partition_directories = _NoPartitions()

@@ -4,9 +4,9 @@ Work is a generator. It yields None where it may be interrupted, which should be
 waits for, whose response is sent back in. A slice goes on over such points until ``SLICE_MS`` have passed. Work that is done by
 then never leaves the turn of the loop in which it began. Under a clock that stands still, all work is.
 
-If there is more work than one, that of the least weight goes first, and of equal weights the one that began first: a large
-request delays no smaller one, and few are under way at once, with what they have made. Every fourth slice is for the work that
-began first, so that all of it ends.
+If there is more work than one, new work has a short slice before all else: most is done by then. Of the rest, that of the least
+weight goes first, and of equal weights the one that began first: a large request delays no smaller one, and few are under way at
+once, with what they have made. Every fourth slice is for the work that began first, so that all of it ends.
 
 Left out: work that computes for long without yielding, and work in threads (``background``).
 """
@@ -25,25 +25,40 @@ T = TypeVar("T")
 
 # A client that asks meanwhile waits about twice as long at most: for the slice under way, and for one before its answer.
 SLICE_MS: Final = 5.0
+# Of new work, while there is other work.
+_FIRST_SLICE_MS: Final = 1.0
 _OLDEST_EVERY: Final = 4
-# The weight of work that may take minutes: all requests go first.
+# The weight of work that may take minutes: all requests go first. And of the end of work: it goes before the middle of any other.
 HEAVIEST: Final = 1 << 62
+LIGHTEST: Final = -1
 
 
-# (weight, when it began as a number in order; the work, what to send in, its reply)
-_Ready = tuple[int, int, "Generator[Reply[Any] | None, Any, Any]", Any, Reply[Any]]
+# (whether it has had a slice, weight, when it began as a number in order; the work, what to send in, its reply)
+_Ready = tuple[bool, int, int, "Generator[Reply[Any] | None, Any, Any]", Any, Reply[Any]]
 
 
 class Slices:
     """Long work of one event loop. Loop thread only."""
 
-    __slots__ = ("_call_soon", "_count", "_is_closed", "_is_due", "_is_running", "_monotonic_ms", "_ready", "slices")
+    __slots__ = (
+        "_call_soon",
+        "_count",
+        "_is_closed",
+        "_is_due",
+        "_is_running",
+        "_monotonic_ms",
+        "_ready",
+        "_under_way",
+        "slices",
+    )
 
     def __init__(self, monotonic_ms: Callable[[], float], call_soon: Callable[[Callable[[], None]], object]) -> None:
         self._monotonic_ms = monotonic_ms
         self._call_soon = call_soon
         self._ready: list[_Ready] = []
+        # How many works were begun, and how many of these have not ended.
         self._count = 0
+        self._under_way = 0
         self._is_due = False
         self._is_running = False
         self._is_closed = False
@@ -52,15 +67,18 @@ class Slices:
 
     @property
     def is_busy(self) -> bool:
-        """Whether work is ready to go on."""
-        return bool(self._ready)
+        """Whether there is work that has not ended."""
+        return self._under_way > 0
 
     def run(self, work: Generator[Reply[Any] | None, Any, T], weight: int = 0) -> Reply[T]:
         """Begin ``work``, at once if there is no other; the reply has what it returns, or the exception that it raises."""
         reply: Reply[T] = Reply()
         is_alone = not self._ready and not self._is_running
         self._count += 1
-        self._put(weight, self._count, work, None, reply)
+        self._under_way += 1
+        is_end = weight == LIGHTEST
+        # The end of work is older than any other work, and not new.
+        self._put(is_end, weight, self._count - HEAVIEST if is_end else self._count, work, None, reply)
         if is_alone:
             self._run_slice()
         else:
@@ -72,9 +90,15 @@ class Slices:
         self._is_closed = True
 
     def _put(
-        self, weight: int, begun: int, work: Generator[Reply[Any] | None, Any, Any], value: object, reply: Reply[Any]
+        self,
+        is_begun: bool,
+        weight: int,
+        begun: int,
+        work: Generator[Reply[Any] | None, Any, Any],
+        value: object,
+        reply: Reply[Any],
     ) -> None:
-        heappush(self._ready, (weight, begun, work, value, reply))
+        heappush(self._ready, (is_begun, weight, begun, work, value, reply))
 
     def _arm(self) -> None:
         if self._ready and not self._is_due and not self._is_running and not self._is_closed:
@@ -88,9 +112,9 @@ class Slices:
 
     def _run_slice(self) -> None:
         self.slices += 1
-        weight, begun, work, value, reply = self._next()
+        is_begun, weight, begun, work, value, reply = self._next()
         self._is_running = True
-        until_ms = self._monotonic_ms() + SLICE_MS
+        until_ms = self._monotonic_ms() + (SLICE_MS if is_begun or not self._ready else _FIRST_SLICE_MS)
         try:
             while True:
                 waits_for = work.send(value)
@@ -101,11 +125,13 @@ class Slices:
                         break
                     value = waits_for.response
                 if self._monotonic_ms() >= until_ms:
-                    self._put(weight, begun, work, value, reply)
+                    self._put(True, weight, begun, work, value, reply)
                     break
         except StopIteration as end:
+            self._under_way -= 1
             reply.complete(end.value)
         except Exception as error:  # noqa: BLE001  it is whose who waits for the reply
+            self._under_way -= 1
             reply.complete(error)
         finally:
             self._is_running = False
@@ -115,7 +141,7 @@ class Slices:
         ready = self._ready
         if self.slices % _OLDEST_EVERY:
             return heappop(ready)
-        oldest = min(range(len(ready)), key=lambda place: ready[place][1])
+        oldest = min(range(len(ready)), key=lambda place: ready[place][2])
         chosen = ready[oldest]
         last = ready.pop()
         if oldest < len(ready):
@@ -126,5 +152,5 @@ class Slices:
     def _resume(
         self, weight: int, begun: int, work: Generator[Reply[Any] | None, Any, Any], response: object, reply: Reply[Any]
     ) -> None:
-        self._put(weight, begun, work, response, reply)
+        self._put(True, weight, begun, work, response, reply)
         self._arm()

@@ -5,7 +5,7 @@ from collections import deque
 import pytest
 
 from odradek.timing.reply import Reply
-from odradek.timing.slices import HEAVIEST, SLICE_MS, Slices
+from odradek.timing.slices import HEAVIEST, LIGHTEST, SLICE_MS, Slices
 
 
 class Loop:
@@ -70,10 +70,36 @@ def test_the_smallest_goes_first():
 def test_of_equal_work_the_first_is_done_first():
     loop = Loop(SLICE_MS)
     notes = []
-    loop.slices.run(steps(3, notes, "first"))
-    loop.slices.run(steps(3, notes, "second"))
+    for name in ("first", "second", "third"):
+        loop.slices.run(steps(4, notes, name))
     loop.turns()
-    assert notes == ["first0", "first1", "first2", "second0", "second1", "second2"]
+    # New work has had a slice before that.
+    assert notes[:3] == ["first0", "second0", "third0"]
+    assert notes[3:] == [f"{name}{step}" for name in ("first", "second", "third") for step in (1, 2, 3)]
+
+
+def test_new_work_is_done_before_long_work_goes_on_and_has_no_whole_slice_at_first():
+    loop = Loop(SLICE_MS / 10)
+    notes = []
+    loop.slices.run(steps(50, notes, "long"))
+    begun = len(notes)
+    short = loop.slices.run(steps(1, notes, "short"))
+    other = loop.slices.run(steps(50, notes, "other"))
+    loop.turn()
+    loop.turn()
+    assert short.response == "done"
+    assert not other.done
+    assert [note for note in notes[begun:] if note.startswith("long")] == []
+    assert 1 < sum(note.startswith("other") for note in notes) < begun
+
+
+def test_the_end_of_work_goes_before_the_middle_of_other_work():
+    loop = Loop(SLICE_MS)
+    notes = []
+    loop.slices.run(steps(3, notes, "middle"))
+    loop.slices.run(steps(2, notes, "end"), LIGHTEST)
+    loop.turns()
+    assert notes == ["middle0", "end0", "end1", "middle1", "middle2"]
 
 
 def test_work_waits_for_a_reply_without_taking_turns():

@@ -22,18 +22,19 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from odradek.broker.context import RequestContext
+    from odradek.broker.handlers.in_slices import Answer
     from odradek.broker.handlers.services import GroupProtocolServices
     from odradek.timing.reply import Reply
 
 
 def handle(
-    services: "GroupProtocolServices", _context: "RequestContext", request: ConsumerGroupDescribeRequest
-) -> "ConsumerGroupDescribeResponse | Reply[ConsumerGroupDescribeResponse]":
+    services: "GroupProtocolServices", context: "RequestContext", request: ConsumerGroupDescribeRequest
+) -> "Answer[ConsumerGroupDescribeResponse]":
     """Ask each group's shard, in slices."""
     if not is_served(services):
         groups = [DescribedGroup(error_code=ErrorCode.UNSUPPORTED_VERSION, group_id=group_id) for group_id in request.group_ids]
         return ConsumerGroupDescribeResponse(groups=groups)
-    return answer_in_slices(services.slices, _describe_all(services, request))
+    return answer_in_slices(services, context, _describe_all(services, request))
 
 
 def _describe_all(

@@ -8,7 +8,7 @@ permits it, KIP-1161); INVALID_TOPIC_EXCEPTION for the broker's own topics; NOT_
 
 from typing import TYPE_CHECKING, Any, Final
 
-from odradek.broker.handlers.in_slices import answer_in_slices
+from odradek.broker.handlers.in_slices import now_or_later
 from odradek.broker.logging import log
 from odradek.broker.metadata.topic_names import INTERNAL_TOPICS
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -41,7 +41,7 @@ def handle(
     services: "DeletionServices", _context: "RequestContext", request: DeleteRecordsRequest
 ) -> "DeleteRecordsResponse | Reply[DeleteRecordsResponse]":
     """Move the log start offsets that ``request`` names: many of them in slices, since each is written to its log's directory."""
-    return answer_in_slices(services.slices, _delete(services, request), HEAVIEST)
+    return now_or_later(services.slices.run(_delete(services, request), HEAVIEST))
 
 
 def _delete(

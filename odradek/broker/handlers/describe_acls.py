@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from odradek.broker.context import CLOSE_CONNECTION
 from odradek.broker.handlers.acl_messages import NO_AUTHORIZER, filter_in, has_unknown_codes
+from odradek.broker.handlers.in_slices import answer_in_slices, with_pauses
 from odradek.protocol.message_types.describe_acls import (
     AclDescription,
     DescribeAclsRequest,
@@ -15,26 +16,37 @@ from odradek.protocol.message_types.describe_acls import (
 )
 
 if TYPE_CHECKING:
-    from odradek.broker.authorizer.acls import AclResourceType, PatternType
-    from odradek.broker.context import RequestContext, Signal
+    from collections.abc import Generator
+
+    from odradek.broker.authorizer.acls import AclBinding, AclFilter, AclResourceType, PatternType
+    from odradek.broker.context import RequestContext
+    from odradek.broker.handlers.in_slices import Answer
     from odradek.broker.handlers.services import AclServices
 
 
-def handle(services: "AclServices", _context: "RequestContext", request: DescribeAclsRequest) -> "DescribeAclsResponse | Signal":
-    """Describe what the filter of ``request`` selects."""
+def handle(services: "AclServices", context: "RequestContext", request: DescribeAclsRequest) -> "Answer[DescribeAclsResponse]":
+    """Describe what the filter of ``request`` selects, in slices."""
     if has_unknown_codes(request):
         return CLOSE_CONNECTION
-    if services.authorization is None:
+    authorization = services.authorization
+    if authorization is None:
         return DescribeAclsResponse(error_code=NO_AUTHORIZER.code, error_message=NO_AUTHORIZER.reason)
-    wanted = filter_in(request)
+    return answer_in_slices(services, context, _describe(list(authorization.authorizer.acls), filter_in(request)))
+
+
+def _describe(acls: "list[AclBinding]", wanted: "AclFilter") -> "Generator[None, None, DescribeAclsResponse]":
     resources: dict[tuple[AclResourceType, str, PatternType], list[AclDescription]] = {}
-    for binding in services.authorization.authorizer.acls:
+
+    def add(binding: "AclBinding") -> None:
         if wanted.matches(binding):
             described = AclDescription(binding.principal, binding.host, int(binding.operation), int(binding.permission))
             resources.setdefault(binding[:3], []).append(described)
-    return DescribeAclsResponse(
-        resources=[
-            DescribeAclsResource(int(resource_type), name, int(pattern_type), acls)
-            for (resource_type, name, pattern_type), acls in resources.items()
-        ]
-    )
+
+    yield from with_pauses(acls, add)
+    described = yield from with_pauses(resources.items(), _resource)
+    return DescribeAclsResponse(resources=described)
+
+
+def _resource(described: "tuple[tuple[AclResourceType, str, PatternType], list[AclDescription]]") -> DescribeAclsResource:
+    (resource_type, name, pattern_type), acls = described
+    return DescribeAclsResource(int(resource_type), name, int(pattern_type), acls)

@@ -3,23 +3,34 @@
 Deliberate gap: none. A filter that cannot be is answered at the top, with null for entries, as Kafka answers it.
 """
 
+from functools import partial
 from typing import TYPE_CHECKING
 
-from odradek.broker.metadata.client_quota_requests import describe
+from odradek.broker.handlers.in_slices import answer_in_slices, with_pauses
+from odradek.broker.metadata.client_quota_requests import QuotaFilter
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.message_types.describe_client_quotas import DescribeClientQuotasRequest, DescribeClientQuotasResponse
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from odradek.broker.context import RequestContext
-    from odradek.broker.handlers.services import MetadataServices
+    from odradek.broker.handlers.in_slices import Answer
+    from odradek.broker.handlers.services import SlicedMetadataServices
 
 
 def handle(
-    services: "MetadataServices", _context: "RequestContext", request: DescribeClientQuotasRequest
-) -> DescribeClientQuotasResponse:
-    """Describe what the filter of ``request`` selects."""
+    services: "SlicedMetadataServices", context: "RequestContext", request: DescribeClientQuotasRequest
+) -> "Answer[DescribeClientQuotasResponse]":
+    """Describe what the filter of ``request`` selects, in slices."""
     try:
-        entries = describe(services.controller.image.quotas, request)
+        selected = QuotaFilter(request)
     except KafkaError as error:
         return DescribeClientQuotasResponse(error_code=error.code, error_message=error.reason, entries=None)
-    return DescribeClientQuotasResponse(error_message="", entries=entries)
+    return answer_in_slices(services, context, _describe(services, selected))
+
+
+def _describe(services: "SlicedMetadataServices", selected: QuotaFilter) -> "Generator[None, None, DescribeClientQuotasResponse]":
+    quotas = services.controller.image.quotas
+    entries = yield from with_pauses(list(quotas), partial(selected.describe, quotas))
+    return DescribeClientQuotasResponse(error_message="", entries=[entry for entry in entries if entry is not None])

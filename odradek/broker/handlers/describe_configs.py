@@ -36,15 +36,16 @@ from odradek.protocol.message_types.describe_configs import (
 
 if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
+    from odradek.broker.handlers.in_slices import Answer
     from odradek.broker.handlers.services import TopicServices
     from odradek.timing.reply import Reply
 
 
 def handle(
-    services: "TopicServices", _context: "RequestContext", request: DescribeConfigsRequest
-) -> "DescribeConfigsResponse | Reply[DescribeConfigsResponse]":
+    services: "TopicServices", context: "RequestContext", request: DescribeConfigsRequest
+) -> "Answer[DescribeConfigsResponse]":
     """Describe every resource of ``request``, each by itself, in slices."""
-    return answer_in_slices(services.slices, _describe_all(services, request))
+    return answer_in_slices(services, context, _describe_all(services, request))
 
 
 def _describe_all(

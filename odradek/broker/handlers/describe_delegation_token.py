@@ -7,6 +7,7 @@ Deliberate gap: none.
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.handlers.in_slices import answer_in_slices, with_pauses
 from odradek.broker.token_requests import allows_token_requests
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.describe_delegation_token import (
@@ -15,18 +16,28 @@ from odradek.protocol.message_types.describe_delegation_token import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from odradek.broker.context import RequestContext
+    from odradek.broker.handlers.in_slices import Answer
     from odradek.broker.handlers.services import TokenServices
 
 
 def handle(
     services: "TokenServices", context: "RequestContext", request: DescribeDelegationTokenRequest
-) -> DescribeDelegationTokenResponse:
-    """Describe the tokens."""
+) -> "Answer[DescribeDelegationTokenResponse]":
+    """Describe the tokens, in slices."""
     if not allows_token_requests(services.config, context):
         return DescribeDelegationTokenResponse(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
-    tokens = services.delegation_tokens
-    if not tokens.is_enabled:
+    if not services.delegation_tokens.is_enabled:
         return DescribeDelegationTokenResponse(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)
+    return answer_in_slices(services, context, _describe(services, request))
+
+
+def _describe(
+    services: "TokenServices", request: DescribeDelegationTokenRequest
+) -> "Generator[None, None, DescribeDelegationTokenResponse]":
     owners = None if request.owners is None else [f"{each.principal_type}:{each.principal_name}" for each in request.owners]
-    return DescribeDelegationTokenResponse(tokens=tokens.described(services.controller.image, owners))
+    tokens = services.delegation_tokens
+    described = yield from with_pauses(tokens.concerning(services.controller.image, owners), tokens.describe)
+    return DescribeDelegationTokenResponse(tokens=described)

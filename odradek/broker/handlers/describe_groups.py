@@ -19,15 +19,16 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from odradek.broker.context import RequestContext
+    from odradek.broker.handlers.in_slices import Answer
     from odradek.broker.handlers.services import SlicedGroupServices
     from odradek.timing.reply import Reply
 
 
 def handle(
     services: "SlicedGroupServices", context: "RequestContext", request: DescribeGroupsRequest
-) -> "DescribeGroupsResponse | Reply[DescribeGroupsResponse]":
+) -> "Answer[DescribeGroupsResponse]":
     """Ask each group's shard, in slices."""
-    return answer_in_slices(services.slices, _describe_all(services, context.version, request))
+    return answer_in_slices(services, context, _describe_all(services, context.version, request))
 
 
 def _describe_all(

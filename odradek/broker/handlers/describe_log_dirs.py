@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from odradek.broker.context import RequestContext
+    from odradek.broker.handlers.in_slices import Answer
     from odradek.broker.handlers.services import DirectoryServices
-    from odradek.timing.reply import Reply
 
 
 _UNKNOWN_BYTES = -1
@@ -32,10 +32,10 @@ _TOGETHER: Final = 250
 
 
 def handle(
-    services: "DirectoryServices", _context: "RequestContext", request: DescribeLogDirsRequest
-) -> "DescribeLogDirsResponse | Reply[DescribeLogDirsResponse]":
+    services: "DirectoryServices", context: "RequestContext", request: DescribeLogDirsRequest
+) -> "Answer[DescribeLogDirsResponse]":
     """Describe the data directories, in slices. A partition that is deleted meanwhile is left out."""
-    return answer_in_slices(services.slices, _describe_all(services, request))
+    return answer_in_slices(services, context, _describe_all(services, request))
 
 
 def _describe_all(

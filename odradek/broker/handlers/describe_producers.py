@@ -7,9 +7,9 @@ Deliberate gap: none.
 """
 
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from odradek.broker.handlers.in_slices import answer_in_slices, each_once
+from odradek.broker.handlers.in_slices import answer_in_slices, each_once, with_pauses
 from odradek.broker.metadata.topic_names import validate_topic_name
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.message_types.describe_producers import (
@@ -24,19 +24,17 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from odradek.broker.context import RequestContext
+    from odradek.broker.handlers.in_slices import Answer
     from odradek.broker.handlers.services import SlicedPartitionServices
     from odradek.storage.producer import Producer
     from odradek.timing.reply import Reply
 
-# Producers that are described without an interruption: half a millisecond.
-_TOGETHER: Final = 500
-
 
 def handle(
-    services: "SlicedPartitionServices", _context: "RequestContext", request: DescribeProducersRequest
-) -> "DescribeProducersResponse | Reply[DescribeProducersResponse]":
+    services: "SlicedPartitionServices", context: "RequestContext", request: DescribeProducersRequest
+) -> "Answer[DescribeProducersResponse]":
     """Describe the producers of each partition that ``request`` names, in slices."""
-    return answer_in_slices(services.slices, _describe_all(services, request))
+    return answer_in_slices(services, context, _describe_all(services, request))
 
 
 def _describe_all(
@@ -60,12 +58,14 @@ def _describe(
         producers = services.partitions.require(topic, partition).require_log().producers
     except KafkaError as error:
         return PartitionResponse(partition_index=partition, error_code=error.code, error_message=error.reason or None)
-    known = list(producers.by_id.items())
-    described: list[ProducerState] = []
-    for first in range(0, len(known), _TOGETHER):
-        described += [_told(producer_id, producer) for producer_id, producer in known[first : first + _TOGETHER]]
-        yield None
-    return PartitionResponse(partition_index=partition, active_producers=described)
+    by_id = producers.by_id
+
+    def tell(producer_id: int) -> ProducerState | None:
+        producer = by_id.get(producer_id)
+        return None if producer is None else _told(producer_id, producer)
+
+    described = yield from with_pauses(list(by_id), tell)
+    return PartitionResponse(partition_index=partition, active_producers=[each for each in described if each is not None])
 
 
 def _told(producer_id: int, producer: "Producer") -> ProducerState:

@@ -8,6 +8,7 @@ described. Unknown topics are answered with UNKNOWN_TOPIC_OR_PARTITION, invalid 
 from typing import TYPE_CHECKING
 
 from odradek.broker.context import RequestContext
+from odradek.broker.handlers.in_slices import TOGETHER, answer_in_slices, with_pauses
 from odradek.broker.handlers.topic_description import TOPIC_OPERATIONS
 from odradek.broker.metadata.topic_names import INTERNAL_TOPICS, validate_topic_name
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -20,7 +21,12 @@ from odradek.protocol.message_types.describe_topic_partitions import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from odradek.broker.handlers.in_slices import Answer
     from odradek.broker.handlers.services import ClusterServices
+    from odradek.broker.metadata.cluster import PartitionState
+    from odradek.protocol.metadata_records import PartitionRecord
 
 # A partition without a leader is none of the errors here; what is told is that of Metadata otherwise.
 _NEWEST_METADATA = 13
@@ -28,11 +34,17 @@ _NEWEST_METADATA = 13
 
 def handle(
     services: "ClusterServices", context: RequestContext, request: DescribeTopicPartitionsRequest
-) -> DescribeTopicPartitionsResponse:
-    """One page, from the cursor on.
+) -> "Answer[DescribeTopicPartitionsResponse]":
+    """One page, from the cursor on, in slices. A topic that is deleted meanwhile is unknown.
 
     INVALID_REQUEST for each topic if the cursor's partition is negative, or its topic is none of those named.
     """
+    return answer_in_slices(services, context, _page(services, context.listener_name, request))
+
+
+def _page(
+    services: "ClusterServices", listener_name: str, request: DescribeTopicPartitionsRequest
+) -> "Generator[None, None, DescribeTopicPartitionsResponse]":
     cursor = request.cursor
     fetch_all = not request.topics
     asked = {topic.name for topic in request.topics}
@@ -47,13 +59,18 @@ def handle(
         names = [name for name in names if name >= cursor.topic_name]
     limit = max(min(request.response_partition_limit, services.config["max.request.partition.size.limit"]), 1)
     topics: list[DescribeTopicPartitionsResponseTopic] = []
+    done = 0
     for name in names:
         first = cursor.partition_index if cursor is not None and name == cursor.topic_name else 0
         if limit <= 0:
             next_cursor = Cursor(topic_name=name, partition_index=first)
             return DescribeTopicPartitionsResponse(topics=topics, next_cursor=next_cursor)
-        described, following = _describe(services, context.listener_name, name, first, limit)
+        described, following = yield from _describe(services, listener_name, name, first, limit)
         topics.append(described)
+        done += 1 + len(described.partitions)
+        if done >= TOGETHER:
+            done = 0
+            yield None
         limit -= len(described.partitions)
         if following is not None:
             next_cursor = Cursor(topic_name=name, partition_index=following)
@@ -63,7 +80,7 @@ def handle(
 
 def _describe(
     services: "ClusterServices", listener_name: str, name: str, first: int, limit: int
-) -> tuple[DescribeTopicPartitionsResponseTopic, int | None]:
+) -> "Generator[None, None, tuple[DescribeTopicPartitionsResponseTopic, int | None]]":
     """A topic with up to ``limit`` partitions from ``first`` on, and the first partition left out."""
     topic = services.controller.image.topics.get(name)
     if topic is None:
@@ -74,28 +91,33 @@ def _describe(
             topic_authorized_operations=TOPIC_OPERATIONS,
         ), None
     end = min(first + limit, len(topic.partitions))
-    states = [services.cluster.partition_state(topic, index, listener_name, _NEWEST_METADATA) for index in range(first, end)]
-    records = [topic.partitions[index] for index in range(first, end)]
+    partitions = yield from with_pauses(
+        range(first, end),
+        lambda index: _partition(
+            services.cluster.partition_state(topic, index, listener_name, _NEWEST_METADATA), topic.partitions[index]
+        ),
+    )
     described = DescribeTopicPartitionsResponseTopic(
         name=name,
         topic_id=topic.topic_id,
         is_internal=name in INTERNAL_TOPICS,
         topic_authorized_operations=TOPIC_OPERATIONS,
-        partitions=[
-            DescribeTopicPartitionsResponsePartition(
-                partition_index=state.partition_index,
-                leader_id=state.leader_id,
-                leader_epoch=state.leader_epoch,
-                replica_nodes=state.replicas,
-                isr_nodes=state.isr,
-                eligible_leader_replicas=record.eligible_leader_replicas or (),
-                last_known_elr=record.last_known_elr or (),
-                offline_replicas=state.offline_replicas,
-            )
-            for state, record in zip(states, records, strict=True)
-        ],
+        partitions=partitions,
     )
     return described, end if end < len(topic.partitions) else None
+
+
+def _partition(state: "PartitionState", record: "PartitionRecord") -> DescribeTopicPartitionsResponsePartition:
+    return DescribeTopicPartitionsResponsePartition(
+        partition_index=state.partition_index,
+        leader_id=state.leader_id,
+        leader_epoch=state.leader_epoch,
+        replica_nodes=state.replicas,
+        isr_nodes=state.isr,
+        eligible_leader_replicas=record.eligible_leader_replicas or (),
+        last_known_elr=record.last_known_elr or (),
+        offline_replicas=state.offline_replicas,
+    )
 
 
 def _why_not(name: str) -> ErrorCode:

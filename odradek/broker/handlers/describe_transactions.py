@@ -17,15 +17,16 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from odradek.broker.context import RequestContext
+    from odradek.broker.handlers.in_slices import Answer
     from odradek.broker.handlers.services import TransactionListServices
     from odradek.timing.reply import Reply
 
 
 def handle(
-    services: "TransactionListServices", _context: "RequestContext", request: DescribeTransactionsRequest
-) -> "DescribeTransactionsResponse | Reply[DescribeTransactionsResponse]":
+    services: "TransactionListServices", context: "RequestContext", request: DescribeTransactionsRequest
+) -> "Answer[DescribeTransactionsResponse]":
     """Ask each transactional id's shard, in slices."""
-    return answer_in_slices(services.slices, _describe_all(services, request))
+    return answer_in_slices(services, context, _describe_all(services, request))
 
 
 def _describe_all(

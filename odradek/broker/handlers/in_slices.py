@@ -1,28 +1,79 @@
-"""Handlers whose work may be long: it is done in slices (``timing.slices``), and mostly done within the first."""
+"""Handlers whose work may be long: it is done in slices (``timing.slices``), and mostly done within the first.
+
+Work that needs more waits while responses have the memory that they may have (``network.response_memory``), and ends when its
+client is gone.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+
+from odradek.broker.context import CLOSE_CONNECTION
+from odradek.broker.network.response_memory import NoRoom
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Hashable, Iterable
 
+    from odradek.broker.context import RequestContext, Session, Signal
+    from odradek.broker.handlers.services import SlicedServices
     from odradek.timing.reply import Reply
-    from odradek.timing.slices import Slices
 
 T = TypeVar("T")
+R = TypeVar("R")
 H = TypeVar("H", bound="Hashable")
+# Items that are made without an interruption: half a millisecond.
+TOGETHER: Final = 250
+# A response, or CLOSE_CONNECTION; or a Reply of these.
+Answer: TypeAlias = "T | Signal | Reply[T | Signal]"
 
 
-def answer_in_slices(slices: Slices, work: Generator[Reply[Any] | None, Any, T], weight: int = 0) -> T | Reply[T]:
+def answer_in_slices(services: SlicedServices, context: RequestContext, work: Generator[Reply[Any] | None, Any, T]) -> Answer[T]:
     """The response that ``work`` returns, or a Reply of it. Raises what ``work`` does, if it does so at once."""
-    reply = slices.run(work, weight)
+    return now_or_later(services.slices.run(_while_wanted(services, context.session, work)))
+
+
+def now_or_later(reply: Reply[T]) -> T | Reply[T]:
+    """The response, or the Reply if it is not done. Raises the exception that is in place of a response."""
     if not reply.done:
         return reply
     if isinstance(reply.response, Exception):
         raise reply.response
     response: T = reply.response
     return response
+
+
+def _while_wanted(
+    services: SlicedServices, session: Session, work: Generator[Reply[Any] | None, Any, T]
+) -> Generator[Reply[Any] | None, Any, T | Signal]:
+    """``work`` while its client is there, and there is room for its response. Raises NoRoom, and what ``work`` does."""
+    slices, memory = services.slices, services.response_memory
+    has_connection = session.connection is not None
+    first = slices.slices
+    value = None
+    while True:
+        try:
+            waits_for = work.send(value)
+        except StopIteration as end:
+            response: T = end.value
+            return response
+        value = yield waits_for
+        if slices.slices == first:
+            continue
+        if has_connection and session.connection is None:
+            return CLOSE_CONNECTION
+        if memory is not None and memory.is_full and (yield memory.room(session)) is False:
+            raise NoRoom
+
+
+def with_pauses(items: Iterable[T], make: Callable[[T], R]) -> Generator[None, None, list[R]]:
+    """What ``make`` makes of each of ``items``, which are not to change meanwhile: for what takes some microseconds each."""
+    made: list[R] = []
+    items = iter(items)
+    while part := [make(item) for item in islice(items, TOGETHER)]:
+        made += part
+        yield None
+    return made
 
 
 def each_once(

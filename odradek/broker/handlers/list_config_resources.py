@@ -7,6 +7,7 @@ knows is UNSUPPORTED_VERSION.
 from typing import TYPE_CHECKING
 
 from odradek.broker.config.dynamic import ResourceType
+from odradek.broker.handlers.in_slices import answer_in_slices, with_pauses
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.list_config_resources import (
     ConfigResource,
@@ -15,7 +16,10 @@ from odradek.protocol.message_types.list_config_resources import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from odradek.broker.context import RequestContext
+    from odradek.broker.handlers.in_slices import Answer
     from odradek.broker.handlers.services import TopicServices
 
 
@@ -23,12 +27,16 @@ _SUPPORTED = tuple(ResourceType)
 
 
 def handle(
-    services: "TopicServices", _context: "RequestContext", request: ListConfigResourcesRequest
-) -> ListConfigResourcesResponse:
-    """List the resources of the types asked for."""
+    services: "TopicServices", context: "RequestContext", request: ListConfigResourcesRequest
+) -> "Answer[ListConfigResourcesResponse]":
+    """List the resources of the types asked for, in slices."""
     types = set(request.resource_types or _SUPPORTED)
     if not types <= set(_SUPPORTED):
         return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+    return answer_in_slices(services, context, _list(services, types))
+
+
+def _list(services: "TopicServices", types: set[int]) -> "Generator[None, None, ListConfigResourcesResponse]":
     image = services.controller.image
     names = {
         ResourceType.TOPIC: list(image.topics),
@@ -37,11 +45,6 @@ def handle(
         ResourceType.CLIENT_METRICS: image.configured(ResourceType.CLIENT_METRICS),
         ResourceType.GROUP: image.configured(ResourceType.GROUP),
     }
-    return ListConfigResourcesResponse(
-        config_resources=[
-            ConfigResource(resource_name=name, resource_type=resource_type)
-            for resource_type in _SUPPORTED
-            if resource_type in types
-            for name in names.get(resource_type, ())
-        ]
-    )
+    found = [(name, resource_type) for resource_type in _SUPPORTED if resource_type in types for name in names[resource_type]]
+    resources = yield from with_pauses(found, lambda each: ConfigResource(*each))
+    return ListConfigResourcesResponse(config_resources=resources)

@@ -7,6 +7,7 @@ COORDINATOR_LOAD_IN_PROGRESS while any of them may still be unknown.
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.handlers.in_slices import answer_in_slices
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.list_groups import (
     ListedGroup,
@@ -15,13 +16,21 @@ from odradek.protocol.message_types.list_groups import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from odradek.broker.context import RequestContext
-    from odradek.broker.handlers.services import GroupServices
-    from odradek.coordinator.group.group_shard import GroupShard
+    from odradek.broker.handlers.in_slices import Answer
+    from odradek.broker.handlers.services import SlicedGroupServices
 
 
-def handle(services: "GroupServices", _context: "RequestContext", request: ListGroupsRequest) -> ListGroupsResponse:
-    """Ask every shard."""
+def handle(
+    services: "SlicedGroupServices", context: "RequestContext", request: ListGroupsRequest
+) -> "Answer[ListGroupsResponse]":
+    """Ask every shard, in slices."""
+    return answer_in_slices(services, context, _list(services, request))
+
+
+def _list(services: "SlicedGroupServices", request: ListGroupsRequest) -> "Generator[None, None, ListGroupsResponse]":
     runtime = services.groups.runtime
     groups: list[ListedGroup] = []
     # With the first request that needs it, as the coordinator is.
@@ -29,15 +38,12 @@ def handle(services: "GroupServices", _context: "RequestContext", request: ListG
 
     states = group_filter(request.states_filter)
     types = group_filter(request.types_filter)
-
-    def list_groups(shard: "GroupShard", committed_offset: int) -> list[ListedGroup]:
-        return shard.list_groups(states, types, committed_offset)
-
     for partition in runtime.partitions():
         try:
-            groups += runtime.read(partition, list_groups)
+            groups += yield from runtime.read(partition, lambda shard, offset: shard.list_groups(states, types, offset))
         except KafkaError as error:
             # What is not here is listed where it is.
             if error.code != ErrorCode.NOT_COORDINATOR:
                 return ListGroupsResponse(error_code=error.code)
+        yield None
     return ListGroupsResponse(groups=groups)

@@ -22,15 +22,16 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from odradek.broker.context import RequestContext
+    from odradek.broker.handlers.in_slices import Answer
     from odradek.broker.handlers.services import TransactionListServices
     from odradek.timing.reply import Reply
 
 
 def handle(
-    services: "TransactionListServices", _context: "RequestContext", request: ListTransactionsRequest
-) -> "ListTransactionsResponse | Reply[ListTransactionsResponse]":
+    services: "TransactionListServices", context: "RequestContext", request: ListTransactionsRequest
+) -> "Answer[ListTransactionsResponse]":
     """Ask every shard, in slices."""
-    return answer_in_slices(services.slices, _list(services, request))
+    return answer_in_slices(services, context, _list(services, request))
 
 
 def _list(
@@ -51,7 +52,7 @@ def _list(
         pattern = compile_pattern(request.transactional_id_pattern)
         for partition in runtime.partitions():
             try:
-                found += runtime.read(partition, lambda shard, offset: shard.list_transactions(asked, offset))
+                found += yield from runtime.read(partition, lambda shard, offset: shard.list_transactions(asked, offset))
             except KafkaError as error:
                 # What is not here is listed where it is.
                 if error.code != ErrorCode.NOT_COORDINATOR:

@@ -12,7 +12,7 @@ Deliberate gap: none.
 from typing import TYPE_CHECKING, Final
 
 from odradek.broker.context import RequestContext
-from odradek.broker.handlers.in_slices import answer_in_slices
+from odradek.broker.handlers.in_slices import TOGETHER, answer_in_slices
 from odradek.broker.handlers.topic_description import CLUSTER_OPERATIONS, NO_OPERATIONS, TOPIC_OPERATIONS
 from odradek.broker.metadata.topic_names import INTERNAL_TOPICS, validate_topic_name
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -28,21 +28,15 @@ from odradek.protocol.message_types.metadata import (
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Mapping
 
+    from odradek.broker.handlers.in_slices import Answer
     from odradek.broker.handlers.services import ClusterServices
     from odradek.broker.metadata.topic import Topic
-    from odradek.timing.reply import Reply
 
 # The constructor of a named tuple is slower, and a cluster has many partitions.
 _new: Final = tuple.__new__
-# Partitions that are described without an interruption: half a millisecond.
-_TOGETHER: Final = 250
-# Those of one topic that are described at once.
-_AT_ONCE: Final = 1_000
 
 
-def handle(
-    services: "ClusterServices", context: RequestContext, request: MetadataRequest
-) -> "MetadataResponse | Reply[MetadataResponse]":
+def handle(services: "ClusterServices", context: RequestContext, request: MetadataRequest) -> "Answer[MetadataResponse]":
     """All topics where ``topics`` is null; unknown ones with UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, or as created now.
 
     INVALID_TOPIC_EXCEPTION for a name that no topic can have, and for none. Before version 12, INVALID_REQUEST for each topic
@@ -50,7 +44,7 @@ def handle(
     """
     operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NO_OPERATIONS
     if request.topics is None:
-        return answer_in_slices(services.slices, _all(services, context, request, operations))
+        return answer_in_slices(services, context, _all(services, context, request, operations))
     if context.version < 12 and any(item.topic_id is not None or item.name is None for item in request.topics):
         # Versions 10 and 11 have a place for an id and do not use it.
         topics = [_refused(item) for item in request.topics]
@@ -58,9 +52,9 @@ def handle(
         # One that is asked for twice is told once.
         once = {(item.topic_id, item.name): item for item in request.topics}
         refused = _create_missing(services, context, request)
-        if any(_is_large(services, item) for item in request.topics):
+        if sum(_partition_count(services, item) for item in once.values()) > TOGETHER:
             work = _named(services, context, request, list(once.values()), refused, operations)
-            return answer_in_slices(services.slices, work)
+            return answer_in_slices(services, context, work)
         topics = [_requested(services, context, item, refused, operations) for item in once.values()]
     return _response(services, context, request, topics)
 
@@ -91,15 +85,15 @@ def _all(
         if image.topics_by_id.get(topic.topic_id) is topic:
             topics.append((yield from _describe_in_slices(services, context, topic, operations)))
             described += len(topic.partitions)
-            if described >= _TOGETHER:
+            if described >= TOGETHER:
                 described = 0
                 yield None
     return _response(services, context, request, topics)
 
 
-def _is_large(services: "ClusterServices", item: MetadataRequestTopic) -> bool:
+def _partition_count(services: "ClusterServices", item: MetadataRequestTopic) -> int:
     topic = _known(services, item)
-    return topic is not None and len(topic.partitions) > _AT_ONCE
+    return 0 if topic is None else len(topic.partitions)
 
 
 def _named(
@@ -117,6 +111,7 @@ def _named(
             topics.append(_requested(services, context, item, refused, operations))
         else:
             topics.append((yield from _describe_in_slices(services, context, topic, operations)))
+        yield None
     return _response(services, context, request, topics)
 
 
@@ -173,11 +168,11 @@ def _describe_in_slices(
     services: "ClusterServices", context: RequestContext, topic: "Topic", operations: int
 ) -> "Generator[None, None, MetadataResponseTopic]":
     indexes = list(topic.partitions)
-    described = _describe(services, context, topic, indexes[:_TOGETHER], operations)
+    described = _describe(services, context, topic, indexes[:TOGETHER], operations)
     partitions = list(described.partitions)
-    for first in range(_TOGETHER, len(indexes), _TOGETHER):
+    for first in range(TOGETHER, len(indexes), TOGETHER):
         yield None
-        partitions += _describe(services, context, topic, indexes[first : first + _TOGETHER], operations).partitions
+        partitions += _describe(services, context, topic, indexes[first : first + TOGETHER], operations).partitions
     return described._replace(partitions=partitions)
 
 

@@ -28,9 +28,10 @@ from odradek.protocol.message_types.offset_fetch import (
 from odradek.timing.reply import Reply
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable
+    from collections.abc import Generator, Iterable
 
     from odradek.broker.context import RequestContext
+    from odradek.broker.handlers.in_slices import Answer
     from odradek.broker.handlers.services import OffsetFetchServices
 
 
@@ -41,38 +42,31 @@ _FIRST_VERSION_WITH_MANY_GROUPS: Final = 8
 
 def handle(
     services: "OffsetFetchServices", context: "RequestContext", request: OffsetFetchRequest
-) -> "OffsetFetchResponse | Reply[OffsetFetchResponse]":
+) -> "Answer[OffsetFetchResponse] | Reply[OffsetFetchResponse]":
     """Answer each group of ``request``: named topics of one group at once, else in slices; stable offsets as a Reply."""
-    if not request.require_stable and (len(request.groups) > 1 or any(group.topics is None for group in request.groups)):
-        return answer_in_slices(services.slices, _read_all(services, context.version, request))
-    fetches = [_GroupFetch(services, context.version, group) for group in request.groups]
-    if not request.require_stable or not fetches:
-        return OffsetFetchResponse(groups=[fetch.read() for fetch in fetches])
-    reply: Reply[OffsetFetchResponse] = Reply()
-    answers: dict[int, OffsetFetchResponseGroup] = {}
-
-    def answered(place: int, answer: OffsetFetchResponseGroup) -> None:
-        answers[place] = answer
-        if len(answers) == len(fetches):
-            reply.complete(OffsetFetchResponse(groups=[answers[each] for each in range(len(fetches))]))
-
-    for place, fetch in enumerate(fetches):
-        fetch.read_stable(place, answered)
-    return reply
+    if len(request.groups) != 1 or request.groups[0].topics is None:
+        return answer_in_slices(services, context, _read_all(services, context.version, request))
+    fetch = _GroupFetch(services, context.version, request.groups[0])
+    if not request.require_stable:
+        return OffsetFetchResponse(groups=[fetch.read()])
+    return fetch.read_stable().then(lambda outcome: OffsetFetchResponse(groups=[fetch.told(outcome)]))
 
 
 def _read_all(
     services: "OffsetFetchServices", version: int, request: OffsetFetchRequest
 ) -> "Generator[Reply[Any] | None, Any, OffsetFetchResponse]":
-    groups = yield from each_once(request.groups, lambda group: _read(services, version, group))
+    stable = request.require_stable
+    groups = yield from each_once(request.groups, lambda group: _read(services, version, group, require_stable=stable))
     return OffsetFetchResponse(groups=groups)
 
 
 def _read(
-    services: "OffsetFetchServices", version: int, group: OffsetFetchRequestGroup
+    services: "OffsetFetchServices", version: int, group: OffsetFetchRequestGroup, *, require_stable: bool
 ) -> "Generator[Reply[Any] | None, Any, OffsetFetchResponseGroup]":
     fetch = _GroupFetch(services, version, group)
-    return fetch.read() if group.topics is not None else (yield from fetch.read_all())
+    if group.topics is None:
+        return (yield from fetch.read_all(require_stable=require_stable))
+    return fetch.told((yield fetch.read_stable())) if require_stable else fetch.read()
 
 
 class _GroupFetch:
@@ -99,27 +93,36 @@ class _GroupFetch:
             return self._failed(error.code)
         return self._finished(answer)
 
-    def read_all(self) -> "Generator[Reply[Any] | None, Any, OffsetFetchResponseGroup]":
-        """The same of a group that is asked for all its offsets, in slices."""
+    def read_stable(self) -> Reply[OffsetFetchResponseGroup | KafkaError]:
+        """What ``told`` takes, once all that it says is committed."""
         group = self._group
+        return self._services.groups.runtime.write(
+            group.group_id, lambda shard: CoordinatorResult((), fetch_offsets(shard.offsets, group, LATEST))
+        )
+
+    def told(self, outcome: OffsetFetchResponseGroup | KafkaError) -> OffsetFetchResponseGroup:
+        """The OffsetFetchResponseGroup."""
+        return self._failed(outcome.code) if isinstance(outcome, KafkaError) else self._finished(outcome)
+
+    def read_all(self, *, require_stable: bool) -> "Generator[Reply[Any] | None, Any, OffsetFetchResponseGroup]":
+        """The OffsetFetchResponseGroup of a group that is asked for all its offsets, in slices."""
+        group = self._group
+        runtime = self._services.groups.runtime
         try:
-            answer = yield from self._services.groups.runtime.read(
-                group.group_id, lambda shard, committed_offset: fetch_all_offsets(shard.offsets, group, committed_offset)
-            )
+            if require_stable:
+                outcome = yield runtime.write(
+                    group.group_id, lambda shard: CoordinatorResult((), fetch_all_offsets(shard.offsets, group, LATEST))
+                )
+                if isinstance(outcome, KafkaError):
+                    return self._failed(outcome.code)
+            else:
+                outcome = runtime.read(
+                    group.group_id, lambda shard, committed_offset: fetch_all_offsets(shard.offsets, group, committed_offset)
+                )
         except KafkaError as error:
             return self._failed(error.code)
+        answer: OffsetFetchResponseGroup = yield from outcome
         return self._finished(answer)
-
-    def read_stable(self, place: int, answered: "Callable[[int, OffsetFetchResponseGroup], None]") -> None:
-        """Call ``answered`` with ``place`` and the OffsetFetchResponseGroup once all that it says is committed."""
-        group = self._group
-
-        def finish(outcome: OffsetFetchResponseGroup | KafkaError) -> None:
-            answered(place, self._failed(outcome.code) if isinstance(outcome, KafkaError) else self._finished(outcome))
-
-        self._services.groups.runtime.write(
-            group.group_id, lambda shard: CoordinatorResult((), fetch_offsets(shard.offsets, group, LATEST))
-        ).when_done(finish)
 
     def _named(self, topics: "Iterable[OffsetFetchRequestTopics]") -> "list[OffsetFetchRequestTopics]":
         """The topics that exist, with their names."""

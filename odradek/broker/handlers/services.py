@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from odradek.broker.metadata.cluster_metadata import ClusterMetadata
     from odradek.broker.metadata.controller import Controller
     from odradek.broker.metadata.delegation_tokens import DelegationTokens
+    from odradek.broker.network.response_memory import ResponseMemory
     from odradek.broker.quotas.quota_switch import QuotaSwitch
     from odradek.broker.replica.delayed_fetch import DelayedFetch
     from odradek.broker.replica.fetch_sessions import FetchSessions
@@ -44,11 +45,15 @@ class GroupServices(Protocol):
 
 
 class SlicedServices(Protocol):
-    """Long work on the loop."""
+    """Long work on the loop, for large responses."""
 
     @property
     def slices(self) -> Slices:
         """What it is done in."""
+
+    @property
+    def response_memory(self) -> ResponseMemory | None:
+        """What bounds the memory of large responses; None where that has no limit."""
 
 
 class SlicedGroupServices(GroupServices, SlicedServices, Protocol):
@@ -71,12 +76,8 @@ class TelemetryServices(Protocol):
         """What asks them, and takes what they push."""
 
 
-class TransactionListServices(TransactionServices, Protocol):
+class TransactionListServices(TransactionServices, SlicedServices, Protocol):
     """The same, listed in slices, and by patterns in threads."""
-
-    @property
-    def slices(self) -> Slices:
-        """What long work on the loop is done in."""
 
     @property
     def pattern_matches(self) -> Inspections:
@@ -107,12 +108,12 @@ class MetadataServices(Protocol):
         """What is committed, in an image, and what brokers ask of the controller."""
 
 
-class TopicServices(MetadataServices, Protocol):
-    """The cluster's metadata, and this broker."""
+class SlicedMetadataServices(MetadataServices, SlicedServices, Protocol):
+    """The same, described in slices."""
 
-    @property
-    def slices(self) -> Slices:
-        """What long work on the loop is done in."""
+
+class TopicServices(MetadataServices, SlicedServices, Protocol):
+    """The cluster's metadata, and this broker."""
 
     @property
     def config(self) -> BrokerConfig:
@@ -150,7 +151,7 @@ class TokenChangeServices(TokenServices, ControllerServices, Protocol):
         """A random UUID, by the node's seed."""
 
 
-class AclServices(Protocol):
+class AclServices(SlicedServices, Protocol):
     """Who may do what."""
 
     @property
@@ -216,16 +217,12 @@ class OldSegments(Protocol):
         """Look for them now."""
 
 
-class DirectoryServices(PartitionServices, Protocol):
+class DirectoryServices(SlicedPartitionServices, Protocol):
     """The data directories, and the partitions in them."""
 
     @property
     def log_manager(self) -> LogManager:
         """What is in each directory."""
-
-    @property
-    def slices(self) -> Slices:
-        """What long work on the loop is done in."""
 
     @property
     def housekeeping(self) -> OldSegments:

@@ -88,18 +88,23 @@ def host_names(entries: Sequence[altering.RequestEntryData]) -> set[str]:
     return {part.entity_name for entry in entries for part in entry.entity if part.entity_type == IP and part.entity_name}
 
 
-def describe(quotas: ClientQuotas, request: describing.DescribeClientQuotasRequest) -> list[describing.EntryData]:
-    """The entities that the filter selects, and their values. INVALID_REQUEST or UNSUPPORTED_VERSION where it cannot be."""
-    exact, typed = _filter(request.components)
-    count = len(exact) + len(typed)
-    return [
-        describing.EntryData(
+class QuotaFilter:
+    """What a request to describe quotas selects. INVALID_REQUEST or UNSUPPORTED_VERSION where it cannot be."""
+
+    def __init__(self, request: describing.DescribeClientQuotasRequest) -> None:
+        self._exact, self._typed = _filter(request.components)
+        self._count = len(self._exact) + len(self._typed) if request.strict else None
+
+    def describe(self, quotas: ClientQuotas, entity: QuotaEntity) -> describing.EntryData | None:
+        """An entity with its values, if it has any and is selected."""
+        values = quotas.values(entity)
+        is_selected = self._count is None or len(entity.parts) == self._count
+        if not values or not is_selected or not _matches(entity, self._exact, self._typed):
+            return None
+        return describing.EntryData(
             entity=[describing.EntityData(*part) for part in entity.parts],
             values=[describing.ValueData(*value) for value in values.items()],
         )
-        for entity, values in quotas
-        if (not request.strict or len(entity.parts) == count) and _matches(entity, exact, typed)
-    ]
 
 
 def _entity(parts: Sequence[altering.RequestEntityData]) -> QuotaEntity:

@@ -80,9 +80,9 @@ class ClientQuotas:
         # Connection rates by normal address or host name, None being the default.
         self._ips: dict[str | None, float] = {}
 
-    def __iter__(self) -> Iterator[tuple[QuotaEntity, Mapping[str, float]]]:
-        """Every entity with its values by key, of which there is one at least."""
-        return iter(self._values.items())
+    def __iter__(self) -> Iterator[QuotaEntity]:
+        """Every entity that has values."""
+        return iter(self._values)
 
     def values(self, entity: QuotaEntity) -> Mapping[str, float]:
         """The values of an entity by key; empty where none are set."""

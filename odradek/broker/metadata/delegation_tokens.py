@@ -117,13 +117,14 @@ class DelegationTokens:
         expiry_ms = min(token.max_timestamp, _sum(now_ms, request.expiry_time_period_ms))
         return expiry_ms, [_expiring(token, expiry_ms)]
 
-    def described(self, image: MetadataImage, owners: Iterable[str] | None) -> list[DescribedDelegationToken]:
+    def concerning(self, image: MetadataImage, owners: Iterable[str] | None) -> list[DelegationTokenRecord]:
         """The tokens that one of ``owners`` owns, has asked for, or may renew; None: all."""
         wanted = None if owners is None else set(owners)
         tokens = image.kept.delegation_tokens.values()
-        return [self._description(token) for token in tokens if wanted is None or not wanted.isdisjoint(concerned(token))]
+        return [token for token in tokens if wanted is None or not wanted.isdisjoint(concerned(token))]
 
-    def _description(self, token: DelegationTokenRecord) -> DescribedDelegationToken:
+    def describe(self, token: DelegationTokenRecord) -> DescribedDelegationToken:
+        """A token, with its HMAC."""
         owner_type, owner_name = _parts(token.owner)
         requester_type, requester_name = _parts(token.requester)
         return DescribedDelegationToken(

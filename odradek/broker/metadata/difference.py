@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
+from odradek.broker.metadata.client_quotas import ClientQuotas, QuotaEntity
 from odradek.broker.metadata.delta import MetadataDelta, TopicDelta
 from odradek.broker.metadata.image import TOPIC_RESOURCE, MetadataImage
 from odradek.broker.metadata.topic import Topic
@@ -31,8 +32,12 @@ def difference(old: MetadataImage, new: MetadataImage) -> MetadataDelta:
     acls = old.kept.acls, new.kept.acls
     delta.acls = {acl_id: acls[1].get(acl_id) for acl_id in _keys_that_differ(*acls)}
     delta.brokers = {broker_id: brokers[1].get(broker_id) for broker_id in _keys_that_differ(*brokers)}
-    delta.quotas = dict(old.quotas) != dict(new.quotas)
+    delta.quotas = _values(old.quotas) != _values(new.quotas)
     return delta
+
+
+def _values(quotas: ClientQuotas) -> dict[QuotaEntity, Mapping[str, float]]:
+    return {entity: quotas.values(entity) for entity in quotas}
 
 
 def _changed(known: Topic, topic: Topic) -> TopicDelta:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from odradek.broker.metadata.features import METADATA_VERSION
@@ -55,15 +56,20 @@ def alter(
     return results, list(accepted.values())
 
 
-def describe(image: MetadataImage, names: Iterable[str] | None) -> list[DescribeUserScramCredentialsResult]:
-    """The mechanisms and iterations of users; of all of them where none are named."""
-    known: dict[str, list[CredentialInfo]] = {}
-    for record in sorted(image.kept.scram_credentials(), key=lambda each: (each.name, each.mechanism)):
-        known.setdefault(record.name, []).append(CredentialInfo(mechanism=record.mechanism, iterations=record.iterations))
-    asked: dict[str, int] = {}
-    for name in names or known:
-        asked[name] = asked.get(name, 0) + 1
-    return [_described(name, count, known.get(name, ())) for name, count in asked.items()]
+class ScramDescriptions:
+    """The mechanisms and iterations of users as they are now; of all of them where none are named."""
+
+    def __init__(self, image: MetadataImage, names: Iterable[str]) -> None:
+        self._known: dict[str, list[UserScramCredentialRecord]] = {}
+        for record in image.kept.scram_credentials():
+            self._known.setdefault(record.name, []).append(record)
+        # How often each is asked for.
+        self.asked = Counter(names) or dict.fromkeys(sorted(self._known), 1)
+
+    def describe(self, name: str) -> DescribeUserScramCredentialsResult:
+        """One of those ``asked`` for."""
+        known = sorted(self._known.get(name, ()), key=lambda each: each.mechanism)
+        return _described(name, self.asked[name], [CredentialInfo(each.mechanism, each.iterations) for each in known])
 
 
 def credential_record(

@@ -18,6 +18,7 @@ from odradek.broker.context import CLOSE_CONNECTION, NO_RESPONSE, Reply, Request
 from odradek.broker.logging import log
 from odradek.broker.network.gate import Gate, GateKeeper
 from odradek.broker.network.large_requests import LargeRequests, Outcome
+from odradek.broker.network.response_memory import NoRoom
 from odradek.broker.network.response_size import is_small
 from odradek.broker.network.route import TOTAL_TIME_BOUNDS_MS, Route
 from odradek.broker.served import Handler, Served
@@ -257,11 +258,16 @@ def _encode(context: RequestContext, route: Route, response: Any) -> list[Any]:
 def _server_error(context: RequestContext, error: Exception) -> Any:
     """What Kafka answers when a handler fails: UNKNOWN_SERVER_ERROR where the response can say so; else the connection goes."""
     _log_failure(context, error)
+    if isinstance(error, NoRoom):
+        return CLOSE_CONNECTION
     response = messages(context.api_key).response
     return response(error_code=ErrorCode.UNKNOWN_SERVER_ERROR) if "error_code" in response._fields else CLOSE_CONNECTION
 
 
 def _log_failure(context: RequestContext, error: Exception) -> None:
+    if isinstance(error, NoRoom):
+        log.warn("closing a connection", peer=f"{context.peer[0]}:{context.peer[1]}", cause=f"{context.api_key.name}: {error}")
+        return
     log.error(
         "a request failed",
         api=context.api_key.name,

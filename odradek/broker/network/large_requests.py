@@ -21,7 +21,7 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.error_codes_in import compile_sliced_error_scan
 from odradek.protocol.errors import ErrorCode, MalformedMessage
 from odradek.timing.reply import Reply
-from odradek.timing.slices import Slices
+from odradek.timing.slices import LIGHTEST, Slices
 
 # A smaller one has a few thousand items at most.
 LARGE_BYTES: Final = 8 * 1024
@@ -93,7 +93,7 @@ class LargeRequests:
         self, route: Route, context: RequestContext, response: Any, failed: Callable[[RequestContext, Exception], Any]
     ) -> Reply[Outcome]:
         """``answer`` for a response that is there, to a small request."""
-        return self._slices.run(self._encoding(route, context, response, self._most_bytes(0), failed), LARGE_BYTES)
+        return self._slices.run(self._encoding(route, context, response, self._most_bytes(0), failed), LIGHTEST)
 
     def answer(
         self,
@@ -114,7 +114,7 @@ class LargeRequests:
         # A view may be overwritten after the call.
         own = frame if type(frame) is bytes else bytes(frame)
         most_bytes = self._most_bytes(len(own))
-        handling = _Handling(route, services, gate, self._in_pieces.get(route.api_key), most_bytes)
+        handling = _Handling(route, services, gate, self._in_pieces.get(route.api_key), most_bytes, self.memory)
         work = self._work(route, context, own, position, handling, failed)
         return self._slices.run(work, len(frame))
 
@@ -130,14 +130,15 @@ class LargeRequests:
         # Most brokers never need it.
         from odradek.protocol.large_messages import sliced_decoder
 
-        limit = most_items(len(frame), in_pieces=handling.is_in_pieces)
+        weight = len(frame)
+        limit = most_items(weight, in_pieces=handling.is_in_pieces)
         try:
             request = yield from sliced_decoder(route.api_key, route.version)(frame, position, limit)
         except MalformedMessage as error:
             return error
         del frame
         try:
-            response = yield from handling.answer(self._slices, context, request)
+            response = yield from handling.answer(self._slices, context, request, weight)
         except Exception as error:  # noqa: BLE001  a fault of ours: told to the client as such, and to the log in full
             response = failed(context, error)
             handling.has_counted = False
@@ -204,6 +205,8 @@ class LargeRequests:
             counted = most_bytes
             work = sliced_encoder(route.api_key, route.version)(context.correlation_id, response, room)
             while not has_connection or session.connection is not None:
+                if (yield memory.turn(held)) is False:
+                    raise NoRoom
                 try:
                     next(work)
                 except StopIteration as end:
@@ -211,8 +214,6 @@ class LargeRequests:
                     break
                 memory.grow(held, counted - room.left)
                 counted = room.left
-                if (yield memory.turn(held)) is False:
-                    raise NoRoom("others' responses have taken queued.max.response.bytes")
         finally:
             memory.grow(held, -size.object_bytes)
             memory.written(held)
@@ -224,7 +225,15 @@ class LargeRequests:
 class _Handling:
     """The way of one request through the gate, if there is one, and piece by piece to its handler."""
 
-    def __init__(self, route: Route, services: Any, gate: GateKeeper | None, pieces: Pieces | None, most_bytes: int) -> None:
+    def __init__(
+        self,
+        route: Route,
+        services: Any,
+        gate: GateKeeper | None,
+        pieces: Pieces | None,
+        most_bytes: int,
+        memory: ResponseMemory,
+    ) -> None:
         self._route = route
         self._handle = route.handle
         # Whether the error codes of the pieces' answers are counted.
@@ -235,18 +244,21 @@ class _Handling:
         self._services = services
         self._gate = gate
         self._pieces = pieces
+        self._memory = memory
 
     @property
     def is_in_pieces(self) -> bool:
         """Whether the items are handled apart."""
         return self._pieces is not None
 
-    def answer(self, slices: Slices, context: RequestContext, request: Any) -> Generator[Reply[Any] | None, Any, Any]:
+    def answer(
+        self, slices: Slices, context: RequestContext, request: Any, weight: int
+    ) -> Generator[Reply[Any] | None, Any, Any]:
         if self._gate is None:
             return (yield from self._in_pieces(context, request))
 
         def handle(context: RequestContext, request: Any) -> Reply[Any]:
-            return slices.run(self._in_pieces(context, request))
+            return slices.run(self._in_pieces(context, request), weight)
 
         outcome = self._gate.answer(context, request, handle, lambda: request)
         return (yield outcome) if isinstance(outcome, Reply) else outcome
@@ -259,9 +271,13 @@ class _Handling:
         joined = Joined(request, pieces)
         items = 0
         for piece in cut(request, pieces):
+            if self._route.has_large_answers and (yield self._memory.room(context.session)) is False:
+                raise NoRoom
             response = self._handle(self._services, context, piece)
             if isinstance(response, Reply):
                 response = yield response
+                if isinstance(response, Exception):
+                    raise response
             else:
                 yield None
             if response is not CLOSE_CONNECTION:

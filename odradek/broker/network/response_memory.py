@@ -31,6 +31,9 @@ _TRIM_AFTER_MS: Final = 500
 class NoRoom(Exception):
     """Others' responses have taken the memory for too long."""
 
+    def __init__(self) -> None:
+        super().__init__("others' responses have taken queued.max.response.bytes")
+
 
 class HeldResponse:
     """One session's response."""
@@ -78,6 +81,7 @@ class ResponseMemory:
         self._is_due = False
         # The most that was held since free memory was given back.
         self._peak_bytes = 0
+        self._is_trim_due = False
 
     @property
     def is_full(self) -> bool:
@@ -107,6 +111,13 @@ class ResponseMemory:
             or (held is self._first_unwritten() and self._written_bytes < self.limit_bytes)
         ):
             return None
+        return self._wait(held)
+
+    def room(self, session: Session) -> Reply[bool] | None:
+        """None if a response to ``session`` may be made, of which nothing is written yet, or a Reply as ``turn`` has it."""
+        return self._wait(HeldResponse(self, session)) if self.is_full else None
+
+    def _wait(self, held: HeldResponse) -> Reply[bool]:
         reply: Reply[bool] = Reply()
         self._waiting[held] = reply, self._timer.call_after(_PATIENCE_MS, lambda: self._go_on(held, may=False))
         return reply
@@ -127,8 +138,8 @@ class ResponseMemory:
             self._written_bytes -= held.size_bytes
         del self._held[held]
         held.session.held_response = None
-        if not self._held and self._peak_bytes >= _TRIM_FROM_BYTES:
-            self._peak_bytes = 0
+        if not self._held and self._peak_bytes >= _TRIM_FROM_BYTES and not self._is_trim_due:
+            self._is_trim_due = True
             self._timer.call_after(_TRIM_AFTER_MS, self._give_back)
         self._wake()
 
@@ -165,5 +176,7 @@ class ResponseMemory:
             reply.complete(may)
 
     def _give_back(self) -> None:
+        self._is_trim_due = False
         if not self._held:
+            self._peak_bytes = 0
             self._trim()

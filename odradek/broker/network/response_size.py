@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Sequence
 
 # Of an item with fields, with the numbers that it has for itself; and of another one's place, which is mostly known elsewhere.
 _STRUCT_BYTES: Final = 160
@@ -40,9 +40,7 @@ class ResponseSize:
                         yield from self._count_once(item)
                 elif isinstance(value[0], tuple):
                     self.object_bytes += _STRUCT_BYTES * len(value)
-                    if bytes in map(type, value[0]):
-                        blobs = [len(field) for item in value for field in item if type(field) is bytes]
-                        self._uninterrupted += sum(blobs) // _BYTES_AN_ITEM
+                    self._uninterrupted += _field_bytes(value) // _BYTES_AN_ITEM
             elif isinstance(value, tuple):
                 yield from self._count_once(value)
             elif type(value) is bytes:
@@ -73,6 +71,12 @@ class ResponseSize:
 def is_small(response: tuple[Any, ...]) -> bool:
     """Return True for a response that is encoded in about a millisecond."""
     return next(ResponseSize().count(response), response) is response
+
+
+def _field_bytes(items: Sequence[tuple[Any, ...]]) -> int:
+    """About how many bytes the strings and blobs of ``items`` have, all of which have the same fields."""
+    places = [place for place, field in enumerate(items[0]) if type(field) is bytes or type(field) is str]
+    return sum(len(item[place] or "") for place in places for item in items)
 
 
 def _has_arrays(item: object) -> bool:

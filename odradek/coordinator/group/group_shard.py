@@ -226,8 +226,10 @@ class GroupShard:
         """The DescribedGroup of DescribeGroups."""
         return describe_group(self.groups, group_id, version, committed_offset)
 
-    def list_groups(self, states: AbstractSet[str], types: AbstractSet[str], committed_offset: int) -> list[ListedGroup]:
-        """The ListedGroups of ListGroups."""
+    def list_groups(
+        self, states: AbstractSet[str], types: AbstractSet[str], committed_offset: int
+    ) -> Generator[None, None, list[ListedGroup]]:
+        """The ListedGroups of ListGroups, by a generator that may be left."""
         return list_groups(self.groups, states, types, committed_offset)
 
     def delete_group(self, group_id: str) -> CoordinatorResult[DeletableGroupResult]:

@@ -9,7 +9,7 @@ A request for stable offsets is answered UNSTABLE_OFFSET_COMMIT for a partition 
 Source: ``OffsetMetadataManager.fetchOffsets`` and ``fetchAllOffsets`` of Apache Kafka.
 """
 
-from collections.abc import Generator
+from collections.abc import Generator, ItemsView
 from typing import Final
 from uuid import UUID
 
@@ -37,37 +37,55 @@ _TOGETHER: Final = 500
 def fetch_offsets(offsets: CommittedOffsets, request: OffsetFetchRequestGroup, at_offset: int) -> OffsetFetchResponseGroup:
     """The OffsetFetchResponseGroup for an OffsetFetchRequestGroup, as the log has it at ``at_offset``; ``LATEST`` for now.
 
-    Topics are asked by name; one with an id, too, is answered with both. Where all are asked for (null), they come without ids.
-    Raises KafkaError where the group does not let the member fetch.
+    Topics are asked by name; one with an id, too, is answered with both. Raises KafkaError where the group does not let the
+    member fetch.
     """
     _validate(offsets, request, at_offset)
     topics = offsets.by_group.get_at(request.group_id, at_offset)
-    # Only who requires stable offsets asks for the state there is now.
-    pending = frozenset(offsets.pending.of_group(request.group_id)) if at_offset == LATEST and offsets.pending else frozenset()
-    if pending:
-        return _with_unstable(request, _fetch(request, topics, at_offset), pending)
-    return _fetch(request, topics, at_offset)
+    pending = _pending(offsets, request, at_offset)
+    answer = _fetch(request, topics, at_offset)
+    return _with_unstable(answer, pending) if pending else answer
 
 
 def fetch_all_offsets(
     offsets: CommittedOffsets, request: OffsetFetchRequestGroup, at_offset: int
 ) -> Generator[None, None, OffsetFetchResponseGroup]:
-    """The same where all that is committed is asked for (null), which may be much: a generator that may be left.
+    """The same where all that is committed is asked for (null), which may be much: by a generator that may be left.
 
     It has all that may change when it is left.
     """
     _validate(offsets, request, at_offset)
     topics = offsets.by_group.get_at(request.group_id, at_offset)
     found = () if topics is None else topics.items_at(at_offset)
-    committed = [(name, list(partitions.items_at(at_offset))) for name, partitions in found]
+    committed = [(name, *_columns(partitions.items_at(at_offset))) for name, partitions in found]
+    return _tell_all(request.group_id, committed, _pending(offsets, request, at_offset))
+
+
+def _tell_all(
+    group_id: str, committed: list[tuple[str, list[int], list[OffsetCommitValue]]], pending: frozenset[OffsetCommitKey]
+) -> Generator[None, None, OffsetFetchResponseGroup]:
     answered = []
-    for name, values in committed:
+    for name, indexes, values in committed:
         partitions: list[OffsetFetchResponsePartitions] = []
         for first in range(0, len(values), _TOGETHER):
-            partitions += [_committed(index, value) for index, value in values[first : first + _TOGETHER]]
+            part = slice(first, first + _TOGETHER)
+            partitions += [
+                _unstable(index) if pending and (group_id, name, index) in pending else _committed(index, value)
+                for index, value in zip(indexes[part], values[part], strict=True)
+            ]
             yield None
         answered.append(_Topic(name=name, partitions=partitions))
-    return _Group(group_id=request.group_id, topics=answered)
+    return _Group(group_id=group_id, topics=answered)
+
+
+def _columns(items: ItemsView[int, OffsetCommitValue]) -> tuple[list[int], list[OffsetCommitValue]]:
+    """The same without a tuple for each, which hundreds of requests may keep."""
+    return [index for index, _ in items], [value for _, value in items]
+
+
+def _pending(offsets: CommittedOffsets, request: OffsetFetchRequestGroup, at_offset: int) -> frozenset[OffsetCommitKey]:
+    """The group's offsets that transactions are about to commit. Only a request for stable ones asks for ``LATEST``."""
+    return frozenset(offsets.pending.of_group(request.group_id)) if at_offset == LATEST and offsets.pending else frozenset()
 
 
 def _validate(offsets: CommittedOffsets, request: OffsetFetchRequestGroup, at_offset: int) -> None:
@@ -78,10 +96,8 @@ def _validate(offsets: CommittedOffsets, request: OffsetFetchRequestGroup, at_of
             raise KafkaError(error, f"a fetch of the offsets of {group}")
 
 
-def _with_unstable(
-    request: OffsetFetchRequestGroup, answer: OffsetFetchResponseGroup, pending: frozenset[OffsetCommitKey]
-) -> OffsetFetchResponseGroup:
-    group_id = request.group_id
+def _with_unstable(answer: OffsetFetchResponseGroup, pending: frozenset[OffsetCommitKey]) -> OffsetFetchResponseGroup:
+    group_id = answer.group_id
     return _Group(
         group_id=group_id,
         topics=[
@@ -103,15 +119,8 @@ def _unstable(index: int) -> OffsetFetchResponsePartitions:
 
 
 def _fetch(request: OffsetFetchRequestGroup, topics: "TopicOffsets | None", at_offset: int) -> OffsetFetchResponseGroup:
-    if request.topics is None:
-        found = () if topics is None else topics.items_at(at_offset)
-        answered = [
-            _Topic(name=name, partitions=[_committed(index, value) for index, value in partitions.items_at(at_offset)])
-            for name, partitions in found
-        ]
-        return _Group(group_id=request.group_id, topics=answered)
     answered = []
-    for topic in request.topics:
+    for topic in request.topics or ():
         known = None if topics is None else topics.get_at(topic.name, at_offset)
         partitions = []
         for index in topic.partition_indexes:

@@ -64,7 +64,7 @@ class GroupRegistry:
 
     def groups_at(self, committed_offset: int) -> Iterator[Group]:
         """The groups that exist at ``committed_offset`` of the log, each as it is now."""
-        for group_id, _ in list(self.stored.items_at(committed_offset)):
+        for group_id in [group_id for group_id, _ in self.stored.items_at(committed_offset)]:
             group = self.find(group_id)
             if group is not None:
                 yield group

@@ -16,7 +16,7 @@ from odradek.coordinator.transaction.transactions import Transactions
 from odradek.protocol.coordinator_records import TransactionLogKey
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Generator, Iterable
 
     from odradek.coordinator.runtime.record import CoordinatorRecord
     from odradek.coordinator.runtime.shard_context import ShardContext
@@ -94,6 +94,8 @@ class TransactionShard:
         """The TransactionState of DescribeTransactions."""
         return describe_transaction(self.transactions, self.markers, transactional_id, committed_offset)
 
-    def list_transactions(self, asked: TransactionFilter, committed_offset: int) -> list[ListedTransaction]:
-        """The TransactionStates of ListTransactions."""
+    def list_transactions(
+        self, asked: TransactionFilter, committed_offset: int
+    ) -> Generator[None, None, list[ListedTransaction]]:
+        """The TransactionStates of ListTransactions, by a generator that may be left."""
         return list_transactions(self.transactions, asked, committed_offset)
