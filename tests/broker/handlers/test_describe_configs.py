@@ -1,23 +1,18 @@
 import pytest
 
-from odradek.broker.handlers.describe_configs import handle
-from odradek.broker.handlers.list_config_resources import handle as list_resources
+from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.message_types.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
-from odradek.protocol.message_types.list_config_resources import ListConfigResourcesRequest
+from odradek.protocol.message_types.describe_configs import DescribeConfigsResource
 
-from .bed import make_broker
+from .bed import ask, make_broker
 
 
 def describe(broker, *resources, keys=(), synonyms=False, documentation=False):
-    request = DescribeConfigsRequest(
-        resources=[
-            DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=keys) for kind, name in resources
-        ],
-        include_synonyms=synonyms,
-        include_documentation=documentation,
-    )
-    return handle(broker, None, request).results
+    resources = [
+        DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=keys) for kind, name in resources
+    ]
+    fields = {"resources": resources, "include_synonyms": synonyms, "include_documentation": documentation}
+    return ask(broker, ApiKey.DESCRIBE_CONFIGS, **fields).results
 
 
 def test_a_topic_is_described_with_its_override():
@@ -91,7 +86,7 @@ def test_what_kafka_has_set_on_groups_and_client_metrics_is_described_and_listed
         ("group.consumer.session.timeout.ms", "45000", 5),
     ]
     assert (set_on_metrics.value, set_on_metrics.config_source) == ("client_id=a", 7)
-    listed = list_resources(broker, None, ListConfigResourcesRequest(resource_types=(16, 32))).config_resources
+    listed = ask(broker, ApiKey.LIST_CONFIG_RESOURCES, resource_types=(16, 32)).config_resources
     assert [(each.resource_type, each.resource_name) for each in listed] == [(16, "m"), (32, "g")]
 
 

@@ -1,14 +1,13 @@
 import pytest
 
-from odradek.broker.handlers.list_config_resources import handle
+from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.message_types.list_config_resources import ListConfigResourcesRequest
 
-from .bed import make_broker
+from .bed import ask, make_broker
 
 
 def listed(*types):
-    response = handle(make_broker("a", "b"), None, ListConfigResourcesRequest(resource_types=types))
+    response = ask(make_broker("a", "b"), ApiKey.LIST_CONFIG_RESOURCES, resource_types=types)
     return response.error_code, [(each.resource_type, each.resource_name) for each in response.config_resources]
 
 

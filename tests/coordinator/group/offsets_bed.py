@@ -115,7 +115,9 @@ class OffsetsBed(Bed):
         """The committed offsets of these partitions, as the log has them or at an offset of it."""
         asked = [FETCH.OffsetFetchRequestTopics(name=topic, topic_id=topic_id, partition_indexes=indexes)]
         request = FETCH.OffsetFetchRequestGroup(group_id=group_id, topics=asked)
-        answer = self._fetch(request, at_offset)
+        answer: Any = self.runtime.read(
+            0, lambda shard, committed: fetch_offsets(shard.offsets, request, committed if at_offset is None else at_offset)
+        )
         assert [(each.name, each.topic_id) for each in answer.topics] == [(topic, topic_id)]
         assert [partition.partition_index for partition in answer.topics[0].partitions] == list(indexes)
         assert {partition.error_code for partition in answer.topics[0].partitions} == {ErrorCode.NONE}
@@ -123,22 +125,14 @@ class OffsetsBed(Bed):
 
     def fetch_all(self, group_id: str = "g") -> dict[str, dict[int, int]]:
         """All committed offsets of a group, by topic and partition."""
-        answer = self._fetch(FETCH.OffsetFetchRequestGroup(group_id=group_id, topics=None), None)
+        answer: Any = finished(self.fetching_all(FETCH.OffsetFetchRequestGroup(group_id=group_id, topics=None)))
         return {
             topic.name: {partition.partition_index: partition.committed_offset for partition in topic.partitions}
             for topic in answer.topics
         }
 
-    def _fetch(self, request: Any, at_offset: int | None) -> Any:
-        answer = self.runtime.read(
-            0, lambda shard, committed: fetch_offsets(shard.offsets, request, committed if at_offset is None else at_offset)
-        )
-        if request.topics is None and at_offset is None:
-            assert finished(self.fetching_all(request)) == answer
-        return answer
-
     def fetching_all(self, request: Any) -> Any:
-        """The same in slices, of all that is committed."""
+        """What tells all that is committed of the group that ``request`` asks for, in slices."""
         return self.runtime.read(0, lambda shard, committed: fetch_all_offsets(shard.offsets, request, committed))
 
     def fetch_latest(self, *indexes: int, **options: Any) -> list[int]:

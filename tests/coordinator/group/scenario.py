@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from odradek.coordinator.group.group_describe import group_filter
 from odradek.protocol.coordinator_records import GroupMetadataValue
 from odradek.protocol.errors import ErrorCode, KafkaError
+from tests.coordinator.long_work import finished
 from tests.coordinator.scenario_files import duration_ms
 
 from .bed import Answer, Bed
@@ -217,7 +218,7 @@ class Scenario:
     def _list(self, _: list[str], options: dict[str, str]) -> None:
         states, types = (tuple(filter(None, options.get(key, "").split(","))) for key in ("states", "types"))
         filters = group_filter(states), group_filter(types)
-        for group in self._bed.runtime.read(0, lambda shard, offset: shard.list_groups(*filters, offset)):
+        for group in finished(self._bed.runtime.read(0, lambda shard, offset: shard.list_groups(*filters, offset))):
             self._output.append(f"{group.group_id}: {group.group_state} {group.protocol_type} {group.group_type}")
 
     def _delete(self, names: list[str], _: dict[str, str]) -> None:

@@ -15,7 +15,8 @@ def test_what_was_committed_last_is_fetched_with_its_epoch_and_metadata(bed):
     bed.commit({0: 10}, metadata="old")
     bed.commit({0: 20}, metadata="new")
 
-    (partition,) = bed._fetch(FETCH.OffsetFetchRequestGroup(group_id="g", topics=None), None).topics[0].partitions
+    answer = finished(bed.fetching_all(FETCH.OffsetFetchRequestGroup(group_id="g", topics=None)))
+    (partition,) = answer.topics[0].partitions
 
     assert (partition.committed_offset, partition.committed_leader_epoch, partition.metadata) == (20, 5, "new")
 

@@ -17,6 +17,7 @@ from odradek.protocol.messages import messages
 from tests.coordinator.group.bed import Answer
 from tests.coordinator.group.choir import ChoirBed, choir_record
 from tests.coordinator.group.offsets_bed import FETCH
+from tests.coordinator.long_work import finished
 
 TXN = messages(ApiKey.TXN_OFFSET_COMMIT)
 
@@ -34,7 +35,8 @@ def _sing(bed: ChoirBed, group_id: str, *singers: str) -> None:
 
 
 def _listed(bed: ChoirBed, states: tuple[str, ...] = (), types: tuple[str, ...] = ()) -> list[tuple[str, str, str, str]]:
-    listed: Any = bed.runtime.read(0, lambda shard, offset: shard.list_groups(group_filter(states), group_filter(types), offset))
+    listing = bed.runtime.read(0, lambda shard, offset: shard.list_groups(group_filter(states), group_filter(types), offset))
+    listed: Any = finished(listing)
     return sorted((each.group_id, each.group_type, each.group_state, each.protocol_type) for each in listed)
 
 
