@@ -4,10 +4,11 @@ Each filter is answered with the entries that it selects. SECURITY_DISABLED with
 UNKNOWN in it closes the connection. Deliberate gap: none.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from odradek.broker.context import CLOSE_CONNECTION
 from odradek.broker.handlers.acl_messages import NO_AUTHORIZER, filter_in, has_unknown_codes
+from odradek.broker.handlers.in_slices import answer_in_slices, with_pauses
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.message_types.delete_acls import (
     DeleteAclsFilterResult,
@@ -17,43 +18,56 @@ from odradek.protocol.message_types.delete_acls import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from odradek.broker.authorizer.acls import AclBinding
-    from odradek.broker.context import RequestContext, Signal
+    from odradek.broker.context import RequestContext
+    from odradek.broker.handlers.in_slices import Answer
     from odradek.broker.handlers.services import AclChangeServices
     from odradek.broker.metadata.acls import Deleted
     from odradek.timing.reply import Reply
 
 
-def handle(
-    services: "AclChangeServices", _context: "RequestContext", request: DeleteAclsRequest
-) -> "DeleteAclsResponse | Signal | Reply[DeleteAclsResponse]":
-    """Delete what the filters of ``request`` select."""
+def handle(services: "AclChangeServices", context: "RequestContext", request: DeleteAclsRequest) -> "Answer[DeleteAclsResponse]":
+    """Delete what the filters of ``request`` select, in slices."""
     if has_unknown_codes(request):
         return CLOSE_CONNECTION
-
-    def respond(outcome: "Deleted | KafkaError") -> DeleteAclsResponse:
-        answers = [outcome] * len(request.filters) if isinstance(outcome, KafkaError) else outcome
-        return DeleteAclsResponse(filter_results=[_result(answer) for answer in answers])
-
     if services.authorization is None:
-        return respond(NO_AUTHORIZER)
-    return services.controller.delete_acls([filter_in(each) for each in request.filters]).then(respond)
+        return DeleteAclsResponse(filter_results=[_refused(NO_AUTHORIZER)] * len(request.filters))
+    deleted = services.controller.delete_acls([filter_in(each) for each in request.filters])
+    return answer_in_slices(services, context, _tell(deleted, len(request.filters)))
 
 
-def _result(answer: "list[AclBinding] | KafkaError") -> DeleteAclsFilterResult:
-    if isinstance(answer, KafkaError):
-        return DeleteAclsFilterResult(answer.code, answer.reason or None)
-    return DeleteAclsFilterResult(
-        matching_acls=[
-            DeleteAclsMatchingAcl(
-                resource_type=int(binding.resource_type),
-                resource_name=binding.resource_name,
-                pattern_type=int(binding.pattern_type),
-                principal=binding.principal,
-                host=binding.host,
-                operation=int(binding.operation),
-                permission_type=int(binding.permission),
+def _tell(
+    deleted: "Reply[Deleted | KafkaError]", count: int
+) -> "Generator[Reply[Deleted | KafkaError] | None, Any, DeleteAclsResponse]":
+    outcome: Deleted | KafkaError = yield deleted
+    answers = [outcome] * count if isinstance(outcome, KafkaError) else outcome
+    # Many filters may select the same entries, and each all of them.
+    told: dict[AclBinding, DeleteAclsMatchingAcl] = {}
+    results: dict[int, DeleteAclsFilterResult] = {}
+    for answer in answers:
+        if isinstance(answer, KafkaError):
+            results[id(answer)] = _refused(answer)
+        elif id(answer) not in results:
+            matching = yield from with_pauses(
+                answer, lambda binding: told.get(binding) or told.setdefault(binding, _told(binding))
             )
-            for binding in answer
-        ]
+            results[id(answer)] = DeleteAclsFilterResult(matching_acls=matching)
+    return DeleteAclsResponse(filter_results=[results[id(answer)] for answer in answers])
+
+
+def _refused(error: KafkaError) -> DeleteAclsFilterResult:
+    return DeleteAclsFilterResult(error.code, error.reason or None)
+
+
+def _told(binding: "AclBinding") -> DeleteAclsMatchingAcl:
+    return DeleteAclsMatchingAcl(
+        resource_type=int(binding.resource_type),
+        resource_name=binding.resource_name,
+        pattern_type=int(binding.pattern_type),
+        principal=binding.principal,
+        host=binding.host,
+        operation=int(binding.operation),
+        permission_type=int(binding.permission),
     )

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 def handle(services: "NodeServices", context: "RequestContext", request: DescribeQuorumRequest) -> DescribeQuorumResponse:
     """Describe the metadata log's quorum to whom asks for its one partition."""
+    # A request may name it thousands of times.
+    quorum = _quorum(services)
     described = False
     topics = []
     for topic in request.topics:
@@ -33,7 +35,7 @@ def handle(services: "NodeServices", context: "RequestContext", request: Describ
         for partition in topic.partitions:
             known = topic.topic_name == CLUSTER_METADATA_TOPIC and partition.partition_index == 0
             described = described or known
-            partitions.append(_quorum(services) if known else _unknown(partition.partition_index))
+            partitions.append(quorum if known else _unknown(partition.partition_index))
         topics.append(TopicData(topic_name=topic.topic_name, partitions=partitions))
     return DescribeQuorumResponse(
         error_message="", topics=topics, nodes=[_node(services, context.listener_name)] if described else ()

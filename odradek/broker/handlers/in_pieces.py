@@ -22,7 +22,8 @@ LARGE_ANSWERS: Final = frozenset(
         *(ApiKey.METADATA, ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.DELETE_ACLS, ApiKey.OFFSET_FETCH),
         *(ApiKey.LIST_GROUPS, ApiKey.LIST_TRANSACTIONS, ApiKey.LIST_PARTITION_REASSIGNMENTS, ApiKey.LIST_CONFIG_RESOURCES),
         *(api_key for api_key in ApiKey if api_key.name.startswith("DESCRIBE_")),
-        ApiKey.CONSUMER_GROUP_DESCRIBE,
+        *(ApiKey.CONSUMER_GROUP_DESCRIBE, ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP),
+        ApiKey.ELECT_LEADERS,
     }
 )
 IN_PIECES: Final[dict[ApiKey, Pieces]] = {

@@ -3,7 +3,7 @@
 A binding that is there already is created once more without a record. Source: ``AclControlManager`` of Apache Kafka 4.3.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Final
 from uuid import UUID
 
@@ -30,6 +30,8 @@ Created = list[KafkaError | None]
 Deleted = list[list[AclBinding] | KafkaError]
 # MAX_RECORDS_PER_USER_OP.
 MOST_RECORDS: Final = 10_000
+# A millisecond's.
+_LOOKED_AT_TOGETHER: Final = 1_000
 
 
 def create_acls(
@@ -48,23 +50,26 @@ def create_acls(
     return answers, records
 
 
-def delete_acls(acls: Acls, filters: Sequence[AclFilter]) -> tuple[Deleted, Sequence[MetadataRecord]]:
-    """For each filter the bindings that it deletes, one of several filters the same; and the records.
+def delete_acls(acls: Acls, filters: Sequence[AclFilter]) -> Generator[None, None, tuple[Deleted, Sequence[MetadataRecord]]]:
+    """For each filter the bindings that it deletes, one of several filters the same; and the records. In slices.
 
     UNKNOWN_SERVER_ERROR, as from Kafka, for a filter with which there would be too many.
     """
-    bindings = {acl_id: binding_of(record) for acl_id, record in acls.items()}
-    answers: Deleted = []
+    bindings = [(acl_id, binding_of(record)) for acl_id, record in acls.items()]
+    answers: dict[AclFilter, list[AclBinding] | KafkaError] = {}
     removed: dict[UUID, None] = {}
-    for wanted in filters:
-        found = [acl_id for acl_id, binding in bindings.items() if wanted.matches(binding)]
-        if len(removed.keys() | found) > MOST_RECORDS:
+    for wanted in dict.fromkeys(filters):
+        found = []
+        for first in range(0, len(bindings), _LOOKED_AT_TOGETHER):
+            found += [each for each in bindings[first : first + _LOOKED_AT_TOGETHER] if wanted.matches(each[1])]
+            yield None
+        if len(removed.keys() | dict(found)) > MOST_RECORDS:
             reason = f"Cannot remove more than {MOST_RECORDS} acls in a single delete operation."
-            answers.append(KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, reason))
+            answers[wanted] = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, reason)
             continue
-        removed.update(dict.fromkeys(found))
-        answers.append([bindings[acl_id] for acl_id in found])
-    return answers, [RemoveAccessControlEntryRecord(id=acl_id) for acl_id in removed]
+        removed.update((acl_id, None) for acl_id, _ in found)
+        answers[wanted] = [binding for _, binding in found]
+    return [answers[wanted] for wanted in filters], [RemoveAccessControlEntryRecord(id=acl_id) for acl_id in removed]
 
 
 def binding_of(record: AccessControlEntryRecord) -> AclBinding:

@@ -241,7 +241,7 @@ class Controller:
         """Delete the access control entries that ``filters`` select: those of each filter."""
         from odradek.broker.metadata.acls import delete_acls
 
-        return self._operate(lambda: delete_acls(self.image.kept.acls, filters))
+        return self._operate_in_slices(delete_acls(self.image.kept.acls, filters))
 
     def alter_user_scram_credentials(
         self, request: "AlterUserScramCredentialsRequest"

@@ -127,13 +127,16 @@ class LargeRequests:
         handling: "_Handling",
         failed: Callable[[RequestContext, Exception], Any],
     ) -> Generator[Reply[Any] | None, Any, Outcome]:
-        # Most brokers never need it.
+        # Most brokers never need it. The first time that takes some milliseconds, and to compile the decoder as many again.
         from odradek.protocol.large_messages import sliced_decoder
 
+        yield None
+        decode = sliced_decoder(route.api_key, route.version)
+        yield None
         weight = len(frame)
         limit = most_items(weight, in_pieces=handling.is_in_pieces)
         try:
-            request = yield from sliced_decoder(route.api_key, route.version)(frame, position, limit)
+            request = yield from decode(frame, position, limit)
         except MalformedMessage as error:
             return error
         del frame
@@ -171,7 +174,9 @@ class LargeRequests:
                     route.scan_errors(response, route)
                 return route.encode(context.correlation_id, response)
             if counts:
-                yield from compile_sliced_error_scan(route.api_key)(response, route)
+                scan = compile_sliced_error_scan(route.api_key)
+                yield None
+                yield from scan(response, route)
             return (yield from self._large_encoding(route, context, response, most_bytes))
         except (ResponseTooLarge, NoRoom) as error:
             return MalformedMessage(f"{route.api_key.name} v{route.version}: {error}")
@@ -204,6 +209,7 @@ class LargeRequests:
             room = Room(most_bytes)
             counted = most_bytes
             work = sliced_encoder(route.api_key, route.version)(context.correlation_id, response, room)
+            yield None
             while not has_connection or session.connection is not None:
                 if (yield memory.turn(held)) is False:
                     raise NoRoom
