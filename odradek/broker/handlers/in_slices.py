@@ -62,8 +62,9 @@ def _while_wanted(
             continue
         if has_connection and session.connection is None:
             return CLOSE_CONNECTION
-        if memory is not None and memory.is_full and (yield memory.room(session)) is False:
-            raise NoRoom
+        while memory is not None and (waits_for_room := memory.room(session)) is not None:
+            if (yield waits_for_room) is False:
+                raise NoRoom
 
 
 def with_pauses(items: Iterable[T], make: Callable[[T], R]) -> Generator[None, None, list[R]]:

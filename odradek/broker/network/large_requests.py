@@ -209,10 +209,11 @@ class LargeRequests:
             room = Room(most_bytes)
             counted = most_bytes
             work = sliced_encoder(route.api_key, route.version)(context.correlation_id, response, room)
-            yield None
             while not has_connection or session.connection is not None:
-                if (yield memory.turn(held)) is False:
-                    raise NoRoom
+                yield None
+                while (waits_for := memory.turn(held)) is not None:
+                    if (yield waits_for) is False:
+                        raise NoRoom
                 try:
                     next(work)
                 except StopIteration as end:
@@ -277,8 +278,9 @@ class _Handling:
         joined = Joined(request, pieces)
         items = 0
         for piece in cut(request, pieces):
-            if self._route.has_large_answers and (yield self._memory.room(context.session)) is False:
-                raise NoRoom
+            while self._route.has_large_answers and (waits_for := self._memory.room(context.session)) is not None:
+                if (yield waits_for) is False:
+                    raise NoRoom
             response = self._handle(self._services, context, piece)
             if isinstance(response, Reply):
                 response = yield response

@@ -207,6 +207,24 @@ def test_while_others_have_the_memory_a_large_answer_waits_and_a_small_one_does_
     assert keys_told(waiting.response) == EXPECTED
 
 
+def test_of_several_that_waited_for_memory_only_as_many_go_on_as_there_is_room_for():
+    setup = Setup(step_ms=SLICE_MS, large_answers={FIND}, limit_bytes=10_000_000)
+    # Few items, whose strings make it large: three megabytes.
+    setup.answer = lambda _: FindCoordinatorResponse(coordinators=[Coordinator(host="h" * 10_000)] * 300)
+    clients = [Client() for _ in range(20)]
+    outcomes = [setup.dispatch(small_find(), client.session) for client in clients]
+    most_bytes = 0
+    while not all(outcome.done for outcome in outcomes):
+        while setup.soon:
+            setup.soon.popleft()()
+            most_bytes = max(most_bytes, setup.memory.held_bytes)
+        for client in clients:
+            held = client.session.held_response
+            if held is not None and held.since_ms is not None:
+                held.release()
+    assert 10_000_000 < most_bytes < 17_000_000
+
+
 def test_who_finds_no_memory_for_half_a_minute_is_refused():
     setup = Setup(large_answers={FIND}, limit_bytes=150_000)
     setup.answer = lambda _: large_answer()
