@@ -29,7 +29,7 @@ class Mutable(Protocol):
 
 
 class Releasable(Protocol):
-    """Memory that a large response has (``network.response_memory``)."""
+    """Memory that a large response has (``broker.response_memory``)."""
 
     def release(self) -> None:
         """The client has taken it, or is gone."""

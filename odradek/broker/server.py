@@ -30,7 +30,6 @@ from odradek.broker.metadata.publishing import PublishingOrder
 from odradek.broker.network.dispatch import Dispatcher
 from odradek.broker.network.large_requests import LargeRequests
 from odradek.broker.network.listeners import advertised_endpoints
-from odradek.broker.network.response_memory import ResponseMemory
 from odradek.broker.quotas.quota_switch import QuotaSwitch
 from odradek.broker.replica.fetch_sessions import FetchSessions
 from odradek.broker.replica.housekeeping import Housekeeping
@@ -40,6 +39,7 @@ from odradek.broker.replica.one_broker import OneBroker
 from odradek.broker.replica.partition import Partition, wake_fetches
 from odradek.broker.replica.partitions import Partitions
 from odradek.broker.replica.replica_moves import ReplicaMoves
+from odradek.broker.response_memory import ResponseMemory
 from odradek.broker.storage_start import open_storage
 from odradek.protocol.errors import KafkaError
 from odradek.timing.driver import AsyncioDriver

@@ -1,11 +1,13 @@
 """A request on its way through its rule to its handler."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
+from itertools import compress
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from odradek.broker.authorizer.access import Access
 from odradek.broker.authorizer.acls import AclOperation, AclResourceType
 from odradek.broker.context import RequestContext, Signal
+from odradek.broker.handlers.in_slices import answer_in_slices, with_pauses
 from odradek.broker.served import Handler
 from odradek.timing.reply import Reply
 
@@ -49,7 +51,10 @@ Rule: TypeAlias = Callable[[Asked], Any]
 
 
 def then(outcome: Any, convert: Callable[[Any], Any], *, converts_signals: bool = False) -> Any:
-    """What ``convert`` makes of a response, now or as a Reply. What is no response stays as it is, but for signals if asked."""
+    """What ``convert`` makes of a response, now or as a Reply. What is no response stays as it is, but for signals if asked.
+
+    ``convert`` may return a Reply itself.
+    """
     if not isinstance(outcome, Reply):
         is_kept = isinstance(outcome, Exception) or (isinstance(outcome, Signal) and not converts_signals)
         return outcome if is_kept else convert(outcome)
@@ -63,10 +68,24 @@ def then(outcome: Any, convert: Callable[[Any], Any], *, converts_signals: bool 
             response = then(response, convert, converts_signals=converts_signals)
         except Exception as error:  # noqa: BLE001  a fault of ours, which dispatch tells
             response = error
-        reply.complete(response)
+        if isinstance(response, Reply):
+            response.when_done(reply.complete)
+        else:
+            reply.complete(response)
 
     outcome.when_done(finish)
     return reply
+
+
+def only(asked: Asked, outcome: Any, field: str, may_see: Callable[[Any], bool]) -> Any:
+    """The response with those items of its array ``field`` that ``may_see``. There may be many: they are looked at in slices."""
+
+    def work(response: Any) -> Generator[None, None, Any]:
+        items = getattr(response, field)
+        seen = yield from with_pauses(items, may_see)
+        return response._replace(**{field: list(compress(items, seen))})
+
+    return then(outcome, lambda response: answer_in_slices(asked.services, asked.context, work(response)))
 
 
 def with_refused(outcome: Any, field: str, refused: list[Any]) -> Any:

@@ -1,10 +1,12 @@
 """Rules for what clients are told of the cluster and its topics: Metadata, DescribeTopicPartitions, DescribeCluster."""
 
+from collections.abc import Generator
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from odradek.broker.authorization.asked import Asked, then, with_refused
+from odradek.broker.authorization.asked import Asked, only, then, with_refused
 from odradek.broker.authorizer.acls import CLUSTER_NAME, AclOperation, AclResourceType
+from odradek.broker.handlers.in_slices import answer_in_slices, with_pauses
 from odradek.broker.handlers.topic_description import NO_OPERATIONS
 from odradek.broker.metadata.topic_names import INTERNAL_TOPICS
 from odradek.protocol.errors import ErrorCode
@@ -20,6 +22,8 @@ _REFUSED: Final = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 _FIRST_BY_ID: Final = 12
 _WITHOUT_MESSAGES: Final = 4
 _SHARE_KEY: Final = 2
+# The operations of so many topics are found without an interruption: each asks the authorizer eight times.
+_OPERATIONS_TOGETHER: Final = 20
 _COORDINATED: Final = {
     0: (AclResourceType.GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
     1: (AclResourceType.TRANSACTIONAL_ID, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
@@ -33,7 +37,7 @@ def metadata(asked: Asked) -> Any:
     """
     topics = asked.request.topics
     if topics is None:
-        return then(asked.handle(), partial(_seen, asked))
+        return then(only(asked, asked.handle(), "topics", partial(_may_see, asked)), partial(_with_operations, asked))
     if asked.context.version < _FIRST_BY_ID and any(topic.topic_id is not None or topic.name is None for topic in topics):
         # The handler refuses all of them.
         return asked.handle()
@@ -71,25 +75,25 @@ def _not_to_be_created(asked: Asked, topics: list[MetadataRequestTopic]) -> set[
     return missing - asked.access.allowed(AclOperation.CREATE, _TOPIC, missing)
 
 
-def _seen(asked: Asked, response: MetadataResponse) -> MetadataResponse:
-    names = asked.access.allowed(AclOperation.DESCRIBE, _TOPIC, [topic.name or "" for topic in response.topics], tells=False)
-    return _with_operations(asked, response._replace(topics=[topic for topic in response.topics if topic.name in names]))
+def _may_see(asked: Asked, topic: MetadataResponseTopic) -> bool:
+    return asked.access.allows(AclOperation.DESCRIBE, _TOPIC, topic.name or "", tells=False)
 
 
-def _with_operations(asked: Asked, response: MetadataResponse) -> MetadataResponse:
+def _with_operations(asked: Asked, response: MetadataResponse) -> Any:
     """Without an authorizer the handler tells all operations."""
-    if asked.request.include_topic_authorized_operations:
-        response = response._replace(topics=_told_operations(asked, response.topics))
-    return _with_cluster_operations(asked, response)
+    response = _with_cluster_operations(asked, response)
+    return _with_topic_operations(asked, response) if asked.request.include_topic_authorized_operations else response
 
 
-def _told_operations(asked: Asked, topics: Any) -> list[Any]:
-    return [
-        topic._replace(
-            topic_authorized_operations=NO_OPERATIONS if topic.name is None else asked.access.operations(_TOPIC, topic.name)
-        )
-        for topic in topics
-    ]
+def _with_topic_operations(asked: Asked, response: Any) -> Any:
+    def told(topic: Any) -> Any:
+        operations = NO_OPERATIONS if topic.name is None else asked.access.operations(_TOPIC, topic.name)
+        return topic._replace(topic_authorized_operations=operations)
+
+    def work() -> Generator[None, None, Any]:
+        return response._replace(topics=(yield from with_pauses(response.topics, told, _OPERATIONS_TOGETHER)))
+
+    return answer_in_slices(asked.services, asked.context, work())
 
 
 def _with_cluster_operations(asked: Asked, response: ResponseT) -> ResponseT:
@@ -129,11 +133,7 @@ def describe_topic_partitions(asked: Asked) -> Any:
         # A topic that is hidden, or gone, is no place to begin at.
         cursor=None if cursor is None or cursor.topic_name not in allowed else cursor,
     )
-
-    def with_operations(response: Any) -> Any:
-        return response._replace(topics=_told_operations(asked, response.topics))
-
-    return with_refused(then(asked.handle(permitted), with_operations), "topics", told)
+    return with_refused(then(asked.handle(permitted), partial(_with_topic_operations, asked)), "topics", told)
 
 
 def find_coordinator(asked: Asked) -> Any:

@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Any, Final
 
-from odradek.broker.authorization.asked import Asked, then, with_refused
+from odradek.broker.authorization.asked import Asked, only, then, with_refused
 from odradek.broker.authorization.refusals import refused
 from odradek.broker.authorizer.acls import AclOperation, AclResourceType
 from odradek.broker.handlers.topic_description import NO_OPERATIONS
@@ -11,6 +11,7 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types import consumer_group_describe as consumer_groups
 from odradek.protocol.message_types import delete_groups as deletions
 from odradek.protocol.message_types import describe_groups as classic_groups
+from odradek.protocol.message_types.list_groups import ListedGroup
 
 _GROUP: Final = AclResourceType.GROUP
 _TOPIC: Final = AclResourceType.TOPIC
@@ -23,14 +24,10 @@ def list_groups(asked: Asked) -> Any:
     if access.allows_cluster(AclOperation.DESCRIBE, tells=False):
         return asked.handle()
 
-    def seen(response: Any) -> Any:
-        return response._replace(
-            groups=[
-                group for group in response.groups if access.allows(AclOperation.DESCRIBE, _GROUP, group.group_id, tells=False)
-            ]
-        )
+    def may_see(group: ListedGroup) -> bool:
+        return access.allows(AclOperation.DESCRIBE, _GROUP, group.group_id, tells=False)
 
-    return then(asked.handle(), seen)
+    return only(asked, asked.handle(), "groups", may_see)
 
 
 def describe_groups(asked: Asked) -> Any:

@@ -5,12 +5,12 @@ For itself a client may have a token without any rights. Where it may not ask fo
 
 from typing import Any
 
-from odradek.broker.authorization.asked import Asked, then
+from odradek.broker.authorization.asked import Asked, only
 from odradek.broker.authorizer.acls import AclOperation, AclResourceType
 from odradek.broker.metadata.delegation_tokens import owner_of
 from odradek.broker.token_requests import allows_token_requests
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.message_types.describe_delegation_token import DescribedDelegationToken, DescribeDelegationTokenResponse
+from odradek.protocol.message_types.describe_delegation_token import DescribedDelegationToken
 
 
 def create_delegation_token(asked: Asked) -> Any:
@@ -44,7 +44,4 @@ def describe_delegation_token(asked: Asked) -> Any:
             or access.allows(AclOperation.DESCRIBE_TOKENS, AclResourceType.USER, owner, tells=False)
         )
 
-    def seen(response: DescribeDelegationTokenResponse) -> DescribeDelegationTokenResponse:
-        return response._replace(tokens=[token for token in response.tokens if may_see(token)])
-
-    return then(asked.handle(), seen)
+    return only(asked, asked.handle(), "tokens", may_see)

@@ -2,13 +2,14 @@
 
 from typing import Any, Final
 
-from odradek.broker.authorization.asked import Asked, then, with_refused
+from odradek.broker.authorization.asked import Asked, only, then, with_refused
 from odradek.broker.authorization.refusals import refused
 from odradek.broker.authorizer.acls import AclOperation, AclResourceType
 from odradek.broker.metadata.topic_names import INTERNAL_TOPICS
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types import add_partitions_to_txn as additions
 from odradek.protocol.message_types import describe_transactions as descriptions
+from odradek.protocol.message_types import list_transactions as listings
 
 _ID: Final = AclResourceType.TRANSACTIONAL_ID
 _TOPIC: Final = AclResourceType.TOPIC
@@ -135,10 +136,7 @@ def describe_transactions(asked: Asked) -> Any:
 def list_transactions(asked: Asked) -> Any:
     """Those that the client may DESCRIBE."""
 
-    def seen(response: Any) -> Any:
-        ids = asked.access.allowed(AclOperation.DESCRIBE, _ID, [state.transactional_id for state in response.transaction_states])
-        return response._replace(
-            transaction_states=[state for state in response.transaction_states if state.transactional_id in ids]
-        )
+    def may_see(state: listings.TransactionState) -> bool:
+        return asked.access.allows(AclOperation.DESCRIBE, _ID, state.transactional_id)
 
-    return then(asked.handle(), seen)
+    return only(asked, asked.handle(), "transaction_states", may_see)

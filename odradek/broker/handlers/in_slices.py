@@ -1,6 +1,6 @@
 """Handlers whose work may be long: it is done in slices (``timing.slices``), and mostly done within the first.
 
-Work that needs more waits while responses have the memory that they may have (``network.response_memory``), and ends when its
+Work that needs more waits while responses have the memory that they may have (``broker.response_memory``), and ends when its
 client is gone.
 """
 
@@ -10,7 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from odradek.broker.context import CLOSE_CONNECTION
-from odradek.broker.network.response_memory import NoRoom
+from odradek.broker.response_memory import NoRoom
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Hashable, Iterable
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 R = TypeVar("R")
 H = TypeVar("H", bound="Hashable")
-# Items that are made without an interruption: half a millisecond.
+# Items that are made without an interruption, at some microseconds each.
 TOGETHER: Final = 250
 # A response, or CLOSE_CONNECTION; or a Reply of these.
 Answer: TypeAlias = "T | Signal | Reply[T | Signal]"
@@ -67,11 +67,11 @@ def _while_wanted(
                 raise NoRoom
 
 
-def with_pauses(items: Iterable[T], make: Callable[[T], R]) -> Generator[None, None, list[R]]:
-    """What ``make`` makes of each of ``items``, which are not to change meanwhile: for what takes some microseconds each."""
+def with_pauses(items: Iterable[T], make: Callable[[T], R], together: int = TOGETHER) -> Generator[None, None, list[R]]:
+    """What ``make`` makes of each of ``items``, which are not to change meanwhile: so many without an interruption."""
     made: list[R] = []
     items = iter(items)
-    while part := [make(item) for item in islice(items, TOGETHER)]:
+    while part := [make(item) for item in islice(items, together)]:
         made += part
         yield None
     return made

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from odradek.broker.metadata.cluster_metadata import ClusterMetadata
     from odradek.broker.metadata.controller import Controller
     from odradek.broker.metadata.delegation_tokens import DelegationTokens
-    from odradek.broker.network.response_memory import ResponseMemory
     from odradek.broker.quotas.quota_switch import QuotaSwitch
     from odradek.broker.replica.delayed_fetch import DelayedFetch
     from odradek.broker.replica.fetch_sessions import FetchSessions
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from odradek.broker.replica.partition_directories import PartitionDirectories
     from odradek.broker.replica.partitions import Partitions
     from odradek.broker.replica.replica_moves import ReplicaMoves
+    from odradek.broker.response_memory import ResponseMemory
     from odradek.broker.telemetry.manager import ClientMetricsManager
     from odradek.storage.log_manager import LogManager
     from odradek.timing.clock import Clock

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from odradek.broker.context import Session
     from odradek.broker.network.busy_poll import BusyPoll
     from odradek.broker.network.ip_connection_rates import IpConnectionRates, IpQuotas
-    from odradek.broker.network.response_memory import ResponseMemory
+    from odradek.broker.response_memory import ResponseMemory
     from odradek.timing.clock import Clock
     from odradek.timing.timer import Timer, TimerTask
 

@@ -13,10 +13,10 @@ from typing import Any, Final
 
 from odradek.broker.context import CLOSE_CONNECTION, NO_RESPONSE, RequestContext
 from odradek.broker.network.gate import GateKeeper
-from odradek.broker.network.response_memory import NoRoom, ResponseMemory
 from odradek.broker.network.response_size import ResponseSize
 from odradek.broker.network.route import Route
 from odradek.broker.pieces import Joined, Pieces, cut
+from odradek.broker.response_memory import NoRoom, ResponseMemory
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.error_codes_in import compile_sliced_error_scan
 from odradek.protocol.errors import ErrorCode, MalformedMessage

@@ -6,10 +6,12 @@ from itertools import count
 import pytest
 import pytest_asyncio
 
+from odradek.broker.authorization.asked import Asked, only
 from odradek.broker.context import CLOSE_CONNECTION, RequestContext, Session
 from odradek.broker.handlers.in_slices import answer_in_slices, each_once, with_pauses
-from odradek.broker.network.response_memory import NoRoom, ResponseMemory
+from odradek.broker.response_memory import NoRoom, ResponseMemory
 from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.message_types.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from odradek.timing.clock import VirtualClock
 from odradek.timing.slices import SLICE_MS, Slices
 from odradek.timing.timer import Timer
@@ -208,3 +210,13 @@ def test_items_are_made_in_their_order_and_each_once():
     reply = answer_in_slices(services, context(), each_once("abaab", make))
     services.turns()
     assert (reply.response, made) == (list("ABAAB"), ["a", "b"])
+
+
+def test_an_authorizer_is_asked_about_many_items_in_slices():
+    services = Services()
+    listed = ListGroupsResponse(groups=[ListedGroup(group_id=name) for name in NAMES])
+    asked = Asked(None, services, context(), ListGroupsRequest(), lambda services, context, request: listed)
+    reply = only(asked, asked.handle(), "groups", lambda group: group.group_id != "n007")
+    assert not reply.done
+    services.turns()
+    assert [group.group_id for group in reply.response.groups] == [name for name in NAMES if name != "n007"]

@@ -9,8 +9,8 @@ from odradek.broker.handlers import SERVED
 from odradek.broker.network import large_requests
 from odradek.broker.network.dispatch import CloseConnection, Dispatcher
 from odradek.broker.network.large_requests import LARGE_BYTES, LargeRequests, most_items
-from odradek.broker.network.response_memory import ResponseMemory
 from odradek.broker.pieces import Pieces
+from odradek.broker.response_memory import ResponseMemory
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, MalformedMessage
 from odradek.protocol.message_types.find_coordinator import Coordinator, FindCoordinatorResponse

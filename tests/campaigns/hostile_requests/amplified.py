@@ -80,6 +80,13 @@ def _all_acls(_count: int) -> bytes:
     return _frame(ApiKey.DESCRIBE_ACLS, 3, resource_type_filter=1, pattern_type_filter=1, operation=1, permission_type=1)
 
 
+def _no_acls(count: int) -> bytes:
+    """Each filter is looked for through all entries, and selects none."""
+    one = {"resource_type_filter": 2, "pattern_type_filter": 3, "operation": 1, "permission_type": 1}
+    filters = [{**one, "resource_name_filter": f"none-{number}"} for number in range(count)]
+    return _frame(ApiKey.DELETE_ACLS, 3, filters=filters)
+
+
 AMPLIFIED: dict[str, Amplified] = {
     "ConsumerGroupDescribe": Amplified(
         lambda count: _frame(ApiKey.CONSUMER_GROUP_DESCRIBE, 1, group_ids=[found.TEN] * count), (20, 300), found.TEN
@@ -124,11 +131,12 @@ AMPLIFIED: dict[str, Amplified] = {
         lambda _count: _frame(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, users=None), needs=found.SCRAM_USERS
     ),
     "DescribeAcls": Amplified(_all_acls, needs=found.ACLS),
+    "DeleteAcls": Amplified(_no_acls, (1_000,), found.ACLS, 100),
     "DescribeQuorum": Amplified(_quorum, (15_000,), None, 15_000),
     "Fetch": Amplified(_fetch, (1, 15_000), found.RECORDS),
 }
 # They need a broker with an authorizer.
-_SCENARIO_ONLY = {"DescribeAcls"}
+_SCENARIO_ONLY = {"DescribeAcls", "DeleteAcls"}
 SMALL = {
     # 21 bytes: four of length, eight of header, and a client id of seven letters.
     "ApiVersions": _frame(ApiKey.API_VERSIONS, 0),
