@@ -31,7 +31,7 @@ def handle(
 
     if services.authorization is None:
         return respond(NO_AUTHORIZER)
-    return services.controller.create_acls([binding_in(each) for each in request.creations]).then(respond)
+    return services.controller.create_acls(map(binding_in, request.creations)).then(respond)
 
 
 def _result(error: KafkaError | None) -> AclCreationResult:

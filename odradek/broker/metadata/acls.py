@@ -3,7 +3,7 @@
 A binding that is there already is created once more without a record. Source: ``AclControlManager`` of Apache Kafka 4.3.
 """
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Final
 from uuid import UUID
 
@@ -32,21 +32,28 @@ Deleted = list[list[AclBinding] | KafkaError]
 MOST_RECORDS: Final = 10_000
 # A millisecond's.
 _LOOKED_AT_TOGETHER: Final = 1_000
+_MADE_TOGETHER: Final = 100
 
 
 def create_acls(
-    acls: Acls, bindings: Sequence[AclBinding], new_id: Callable[[], UUID]
-) -> tuple[Created, Sequence[MetadataRecord]]:
-    """The answer for each binding, INVALID_REQUEST for one that cannot be; and the records of those that are new."""
-    known = {_fields(record) for record in acls.values()}
+    acls: Acls, bindings: Iterable[AclBinding], new_id: Callable[[], UUID]
+) -> Generator[None, None, tuple[Created, Sequence[MetadataRecord]]]:
+    """The answer for each binding, INVALID_REQUEST for one that cannot be; and the records of those that are new. In slices."""
+    known: set[tuple[int, str, int, str, str, int, int]] = set()
+    for place, record in enumerate(list(acls.values()), 1):
+        known.add(_fields(record))
+        if place % _LOOKED_AT_TOGETHER == 0:
+            yield None
     answers: Created = []
     records: list[MetadataRecord] = []
-    for binding in bindings:
+    for place, binding in enumerate(bindings, 1):
         problem = _problem(binding)
         answers.append(None if problem is None else KafkaError(ErrorCode.INVALID_REQUEST, problem))
         if problem is None and binding not in known:
             known.add(binding)
             records.append(record_of(new_id(), binding))
+        if place % _MADE_TOGETHER == 0:
+            yield None
     return answers, records
 
 
@@ -55,13 +62,21 @@ def delete_acls(acls: Acls, filters: Sequence[AclFilter]) -> Generator[None, Non
 
     UNKNOWN_SERVER_ERROR, as from Kafka, for a filter with which there would be too many.
     """
-    bindings = [(acl_id, binding_of(record)) for acl_id, record in acls.items()]
+    bindings: list[tuple[UUID, AclBinding]] = []
+    by_name: dict[str, list[tuple[UUID, AclBinding]]] = {}
+    for acl_id, record in list(acls.items()):
+        bindings.append((acl_id, binding_of(record)))
+        by_name.setdefault(record.resource_name, []).append(bindings[-1])
+        if len(bindings) % _MADE_TOGETHER == 0:
+            yield None
     answers: dict[AclFilter, list[AclBinding] | KafkaError] = {}
     removed: dict[UUID, None] = {}
     for wanted in dict.fromkeys(filters):
         found = []
-        for first in range(0, len(bindings), _LOOKED_AT_TOGETHER):
-            found += [each for each in bindings[first : first + _LOOKED_AT_TOGETHER] if wanted.matches(each[1])]
+        is_of_name = wanted.resource_name is not None and wanted.pattern_type is not PatternType.MATCH
+        possible = by_name.get(wanted.resource_name or "", []) if is_of_name else bindings
+        for first in range(0, len(possible), _LOOKED_AT_TOGETHER):
+            found += [each for each in possible[first : first + _LOOKED_AT_TOGETHER] if wanted.matches(each[1])]
             yield None
         if len(removed.keys() | dict(found)) > MOST_RECORDS:
             reason = f"Cannot remove more than {MOST_RECORDS} acls in a single delete operation."

@@ -231,11 +231,11 @@ class Controller:
             if resource_type != TOPIC_RESOURCE or resource_name in self.image.topics
         ]
 
-    def create_acls(self, bindings: Sequence["AclBinding"]) -> Reply["Created | KafkaError"]:
+    def create_acls(self, bindings: Iterable["AclBinding"]) -> Reply["Created | KafkaError"]:
         """Create access control entries, each by itself: an error for each that cannot be, else None."""
         from odradek.broker.metadata.acls import create_acls
 
-        return self._operate(lambda: create_acls(self.image.kept.acls, bindings, self._new_topic_id))
+        return self._operate_in_slices(create_acls(self.image.kept.acls, bindings, self._new_topic_id))
 
     def delete_acls(self, filters: Sequence["AclFilter"]) -> Reply["Deleted | KafkaError"]:
         """Delete the access control entries that ``filters`` select: those of each filter."""
@@ -249,7 +249,7 @@ class Controller:
         """Set and remove users' SCRAM credentials, each user's by themselves."""
         from odradek.broker.metadata.scram_credentials import alter
 
-        return self._operate(lambda: alter(self.image, request))
+        return self._operate_in_slices(alter(self.image, request))
 
     def change(self, decide: Callable[[MetadataImage], tuple[T, Sequence[MetadataRecord]]]) -> Reply[T | KafkaError]:
         """Commit what ``decide`` makes of the image; its answer, or the error that it raises."""
@@ -261,11 +261,11 @@ class Controller:
         """Set and remove client quotas, each entity's by themselves; no host has one of ``unknown_hosts``."""
         from odradek.broker.metadata.client_quota_requests import alter
 
-        def decide() -> tuple["list[AlteredQuotas]", Sequence[MetadataRecord]]:
-            results, records = alter(self.image.quotas, request.entries, unknown_hosts)
+        def decide() -> Generator[None, None, tuple["list[AlteredQuotas]", Sequence[MetadataRecord]]]:
+            results, records = yield from alter(self.image.quotas, request.entries, unknown_hosts)
             return results, [] if request.validate_only else records
 
-        return self._operate(decide)
+        return self._operate_in_slices(decide())
 
     def update_features(
         self, updates: Iterable[tuple[str, int, int]], *, validate_only: bool = False

@@ -1,11 +1,29 @@
 """Cutting the records of a large operation into parts, to be brought into the image one after the other.
 
-What belongs together stays together: a new topic with its configs and partitions, the configs of one resource.
+What belongs together stays together: a new topic with its configs and partitions, the configs of one resource, the quotas of one
+entity. Access control entries and SCRAM credentials stand alone, as Kafka's authorizer takes them in one by one.
 """
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from odradek.protocol.metadata_records import ConfigRecord, MetadataRecord, RemoveTopicRecord, TopicRecord
+from odradek.protocol.metadata_records.security import (
+    AccessControlEntryRecord,
+    ClientQuotaRecord,
+    RemoveAccessControlEntryRecord,
+    RemoveUserScramCredentialRecord,
+    UserScramCredentialRecord,
+)
+
+_FIRST: Final = (
+    TopicRecord,
+    RemoveTopicRecord,
+    AccessControlEntryRecord,
+    RemoveAccessControlEntryRecord,
+    UserScramCredentialRecord,
+    RemoveUserScramCredentialRecord,
+)
 
 
 def parts(records: Sequence[MetadataRecord], least: int) -> Iterator[Sequence[MetadataRecord]]:
@@ -19,9 +37,11 @@ def parts(records: Sequence[MetadataRecord], least: int) -> Iterator[Sequence[Me
 
 
 def _begins(previous: MetadataRecord, record: MetadataRecord) -> bool:
-    """Whether ``record`` is the first of a topic, or of the configs of another resource."""
-    if isinstance(record, TopicRecord | RemoveTopicRecord):
+    """Whether ``record`` is the first of a topic, the only one of its entry, or the first of another resource or entity."""
+    if isinstance(record, _FIRST):
         return True
+    if isinstance(record, ClientQuotaRecord):
+        return not isinstance(previous, ClientQuotaRecord) or record.entity != previous.entity
     # Those of a new topic follow its TopicRecord.
     return (
         isinstance(record, ConfigRecord)

@@ -6,6 +6,12 @@ import pytest
 
 from odradek.broker.metadata.parts import parts
 from odradek.protocol.metadata_records import ConfigRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
+from odradek.protocol.metadata_records.security import (
+    ClientQuotaRecord,
+    QuotaEntity,
+    RemoveAccessControlEntryRecord,
+    RemoveUserScramCredentialRecord,
+)
 
 
 def topic(number, partitions=2, configs=2):
@@ -33,6 +39,11 @@ def config(name, count):
     return [ConfigRecord(resource_type=2, resource_name=name, name=f"c{number}", value="1") for number in range(count)]
 
 
+def quotas(user, count):
+    entity = (QuotaEntity(entity_type="user", entity_name=user),)
+    return [ClientQuotaRecord(entity=entity, key=f"k{number}", value=1.0, remove=False) for number in range(count)]
+
+
 @pytest.mark.parametrize("least", [1, 3, 5, 6, 100])
 @pytest.mark.parametrize(
     "whole",
@@ -41,10 +52,13 @@ def config(name, count):
         [topic(number, partitions=number, configs=0) for number in range(1, 20)],
         [config(f"t{number}", 3) for number in range(20)],
         [[RemoveTopicRecord(topic_id=UUID(int=number))] for number in range(20)],
+        [[RemoveAccessControlEntryRecord(id=UUID(int=number))] for number in range(20)],
+        [[RemoveUserScramCredentialRecord(name=f"u{number}", mechanism=1)] for number in range(20)],
+        [quotas(f"u{number}", 2) for number in range(20)],
     ],
-    ids=["topics", "topics without configs", "configs", "removals"],
+    ids=["topics", "topics without configs", "configs", "removals", "ACLs", "SCRAM credentials", "quotas"],
 )
-def test_no_part_has_a_piece_of_a_topic_or_of_a_resources_configs(whole, least):
+def test_no_part_has_a_piece_of_a_topic_or_of_the_configs_or_quotas_of_one(whole, least):
     records = [record for together in whole for record in together]
     found = list(parts(records, least))
     assert [record for part in found for record in part] == records

@@ -83,7 +83,7 @@ def _all_acls(_count: int) -> bytes:
 def _no_acls(count: int) -> bytes:
     """Each filter is looked for through all entries, and selects none."""
     one = {"resource_type_filter": 2, "pattern_type_filter": 3, "operation": 1, "permission_type": 1}
-    filters = [{**one, "resource_name_filter": f"none-{number}"} for number in range(count)]
+    filters = [{**one, "principal_filter": f"User:{number}"} for number in range(count)]
     return _frame(ApiKey.DELETE_ACLS, 3, filters=filters)
 
 
