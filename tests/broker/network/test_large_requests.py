@@ -10,7 +10,7 @@ from odradek.broker.network import large_requests
 from odradek.broker.network.dispatch import CloseConnection, Dispatcher
 from odradek.broker.network.large_requests import LARGE_BYTES, LargeRequests, most_items
 from odradek.broker.pieces import Pieces
-from odradek.broker.response_memory import ResponseMemory
+from odradek.broker.response_memory import NoRoom, ResponseMemory
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, MalformedMessage
 from odradek.protocol.message_types.find_coordinator import Coordinator, FindCoordinatorResponse
@@ -397,3 +397,34 @@ def test_a_fault_of_a_handler_closes_the_connection_and_is_logged(capsys):
     with pytest.raises(CloseConnection):
         setup.dispatch(find())
     assert "a request failed" in capsys.readouterr().err
+
+
+def test_an_answer_that_finds_no_room_while_it_is_made_closes_the_connection_with_one_line(capsys):
+    setup = Setup(large_answers={FIND})
+    made = Reply()
+    setup.answer = lambda _: made
+    outcome = setup.dispatch(small_find())
+    made.complete(NoRoom())
+    assert outcome.response is None
+    line = capsys.readouterr().err
+    assert "closing a connection" in line
+    assert "FIND_COORDINATOR: others' responses have taken queued.max.response.bytes" in line
+    assert "10.0.0.1:5" in line
+    assert "Traceback" not in line
+
+
+def test_free_memory_is_given_back_though_a_small_response_came_after_the_large_ones():
+    clock, given_back = VirtualClock(), []
+    timer = Timer(clock)
+    memory = ResponseMemory(-1, timer, clock.monotonic_ms, lambda callback: None, lambda: given_back.append(clock.monotonic_ms()))
+    large, small = Client(), Client()
+    held = memory.begin(large.session)
+    memory.grow(held, 100_000_000)
+    memory.release(held)
+    held = memory.begin(small.session)
+    memory.grow(held, 100)
+    clock.advance(1_000)
+    assert not given_back
+    memory.release(held)
+    clock.advance(1_000)
+    assert len(given_back) == 1
