@@ -184,7 +184,7 @@ def keep_what_could_not_be_written(monkeypatch):
 
 
 def tell_of_no_pending_offsets(monkeypatch):
-    monkeypatch.setattr(offset_fetch, "_with_unstable", lambda _request, answer, _pending: answer)
+    monkeypatch.setattr(offset_fetch, "_with_unstable", lambda answer, _pending: answer)
 
 
 def keep_the_first_offsets_of_a_session(monkeypatch):
