@@ -1,11 +1,15 @@
 """DeleteGroups, versions 0 to 2: groups without members go, and their offsets with them (KIP-229).
 
 NON_EMPTY_GROUP and GROUP_ID_NOT_FOUND are each group's own. A group that is named twice is deleted once.
+
+As in Kafka, which deletes a share group's state first, a group is deleted once all that its shard has written is committed. Where
+replicas are silent, the answer COORDINATOR_NOT_AVAILABLE so means that the group is still there.
 """
 
 from functools import partial
 from typing import TYPE_CHECKING
 
+from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.message_types.delete_groups import (
     DeletableGroupResult,
@@ -18,13 +22,13 @@ if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
     from odradek.broker.handlers.services import GroupServices
     from odradek.coordinator.group.group_shard import GroupShard
-    from odradek.coordinator.runtime.result import CoordinatorResult
 
 
 def handle(
     services: "GroupServices", _context: "RequestContext", request: DeleteGroupsRequest
 ) -> "DeleteGroupsResponse | Reply[DeleteGroupsResponse]":
     """Ask each group's shard; answer when all have."""
+    runtime = services.groups.runtime
     reply: Reply[DeleteGroupsResponse] = Reply()
     group_ids = list(dict.fromkeys(request.groups_names))
     results: dict[str, DeletableGroupResult] = {}
@@ -36,12 +40,22 @@ def handle(
         if len(results) == len(group_ids):
             reply.complete(DeleteGroupsResponse(results=[results[each] for each in group_ids]))
 
+    def delete(group_id: str, error: KafkaError | None) -> None:
+        if error is not None:
+            finish(group_id, error)
+        else:
+            runtime.write(group_id, partial(_delete, group_id)).when_done(partial(finish, group_id))
+
     if not group_ids:
         return DeleteGroupsResponse()
     for group_id in group_ids:
-        services.groups.runtime.write(group_id, partial(_delete, group_id)).when_done(partial(finish, group_id))
+        runtime.write(group_id, _decide_nothing).when_done(partial(delete, group_id))
     return reply
 
 
-def _delete(group_id: str, shard: "GroupShard") -> "CoordinatorResult[DeletableGroupResult]":
+def _decide_nothing(_shard: "GroupShard") -> CoordinatorResult[None]:
+    return CoordinatorResult((), None)
+
+
+def _delete(group_id: str, shard: "GroupShard") -> CoordinatorResult[DeletableGroupResult]:
     return shard.delete_group(group_id)

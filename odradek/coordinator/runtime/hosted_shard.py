@@ -77,9 +77,8 @@ class HostedShard(Generic[ShardT]):
         self._answers = Answers(partition, environment.on_fault)
         # What is to be done once the answers given by now have been handed on.
         self._following: list[Callable[[], object]] = []
-        # The deadline of the operations that wait for ``_watched_offset`` to be committed.
+        # The first of the operations that wait for a commit has this deadline, or had it and is committed.
         self._commit_deadline: TimerTask | None = None
-        self._watched_offset = 0
         # Operations submitted during a decision.
         self._is_deciding = False
         self._queued: deque[tuple[Callable[[ShardT], CoordinatorResult[Any]], Reply[Any]]] = deque()
@@ -215,7 +214,7 @@ class HostedShard(Generic[ShardT]):
         elif self._batch.records:
             self._batch.events.append(DeferredEvent(result, reply))
         else:
-            self._deferred.add(self.next_offset, [DeferredEvent(result, reply)])
+            self._defer([DeferredEvent(result, reply)])
             self._watch_commit()
 
     def _decide_queued(self) -> None:
@@ -300,7 +299,7 @@ class HostedShard(Generic[ShardT]):
             return self._append_failed(failure)
         self.written_offset = self.next_offset
         self._batch = OpenBatch()
-        self._deferred.add(self.written_offset, batch.events)
+        self._defer(batch.events)
         self._advance()
         self._watch_commit()
         return None
@@ -405,16 +404,21 @@ class HostedShard(Generic[ShardT]):
         self.flush()
         self._answers.deliver()
 
+    def _defer(self, events: list[DeferredEvent]) -> None:
+        """Let events wait until all that is written is committed, or their time is up: replicas or the controller may be away."""
+        environment = self._environment
+        self._deferred.add(self.written_offset, environment.clock.monotonic_ms() + environment.write_timeout_ms, events)
+
     def _watch_commit(self) -> None:
-        """Set a deadline for the operations that wait for a commit: replicas or the controller may be out of reach."""
-        if self._deferred and self._commit_deadline is None and self.state is _ACTIVE:
-            self._watched_offset = self.written_offset
-            environment = self._environment
-            self._commit_deadline = environment.timer.call_after(environment.write_timeout_ms, self._give_up)
+        """Set the deadline of the operations that wait for a commit."""
+        if self._commit_deadline is None and self.state is _ACTIVE:
+            deadline_ms = self._deferred.next_deadline_ms()
+            if deadline_ms is not None:
+                self._commit_deadline = self._environment.timer.call_at(deadline_ms, self._give_up)
 
     def _give_up(self) -> None:
         self._commit_deadline = None
-        late = self._deferred.waiting_for(self._watched_offset)
+        late = self._deferred.pass_deadline(self._environment.clock.monotonic_ms())
         self._answers.give_up(late, KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "what was decided is not replicated in time"))
         self._watch_commit()
 

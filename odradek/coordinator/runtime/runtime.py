@@ -44,7 +44,7 @@ class CoordinatorRuntime(Generic[ShardT]):
     ``decode`` makes a record of the log's bytes, None where it does not know the key's version. ``on_fault`` is told of what
     should not happen, and goes on happening to nobody else: a failed append, an unreadable log, an exception in a callback.
     ``on_much_loaded`` is called each time that some thousand more records have been replayed: their state stays. Who waits for
-    replicas is told to look for the coordinator again once they have been silent for ``write_timeout_ms``, or twice as long.
+    replicas is told to look for the coordinator again once they have been silent for ``write_timeout_ms``.
     """
 
     def __init__(

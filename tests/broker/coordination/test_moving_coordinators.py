@@ -6,8 +6,19 @@ from odradek.broker.context import RequestContext, Session
 from odradek.coordinator.runtime.hashing import partition_for
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.message_types.delete_groups import DeleteGroupsRequest
 from odradek.protocol.message_types.end_txn import EndTxnRequest
 from odradek.protocol.message_types.heartbeat import HeartbeatRequest
+from odradek.protocol.message_types.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from odradek.protocol.message_types.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
 from odradek.protocol.metadata_records.partition_changes import PartitionChangeRecord
 from tests.broker.handlers.in_process import Node, join_request, new_broker
 
@@ -99,8 +110,41 @@ async def test_too_few_replicas_in_sync_refuse_a_transaction_at_once(node):
     assert (await node.ask(ApiKey.END_TXN, request, 5)).error_code == ErrorCode.NONE
 
 
+async def test_a_group_behind_writes_that_are_not_replicated_is_not_deleted(node):
+    """As Kafka 4.4 answers: each COORDINATOR_NOT_AVAILABLE after five seconds, OffsetDelete behind DeleteGroups, too."""
+    await node.create()
+    assert await commit(node) == ErrorCode.NONE
+    partition = node.core.partitions.require(GROUPS, node.core.groups.runtime.partition_for("g"))
+    partition.leader.followers = TooFew()
+    for ask in (commit, delete_group, delete_offset):
+        asked_ms = node.broker.clock.monotonic_ms()
+        assert await ask(node) == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert node.broker.clock.monotonic_ms() == asked_ms + 5_000
+    partition.leader.followers = None
+    partition.replication_changed()
+    assert await delete_group(node) == ErrorCode.NONE
+
+
+async def commit(node):
+    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=1)
+    request = OffsetCommitRequest(group_id="g", topics=[OffsetCommitRequestTopic(name="t", partitions=[partition])])
+    return (await node.ask(ApiKey.OFFSET_COMMIT, request, 8)).topics[0].partitions[0].error_code
+
+
+async def delete_group(node):
+    return (await node.ask(ApiKey.DELETE_GROUPS, DeleteGroupsRequest(groups_names=["g"]))).results[0].error_code
+
+
+async def delete_offset(node):
+    topic = OffsetDeleteRequestTopic(name="t", partitions=[OffsetDeleteRequestPartition(partition_index=0)])
+    return (await node.ask(ApiKey.OFFSET_DELETE, OffsetDeleteRequest(group_id="g", topics=[topic]))).error_code
+
+
 class TooFew:
     """The in-sync replicas of a partition that lacks some."""
 
     def require_enough(self):
         raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
+
+    def high_watermark(self, _offset, _log_end_offset, high_watermark):
+        return high_watermark
