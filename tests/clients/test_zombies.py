@@ -4,48 +4,21 @@ Librdkafka and kafka-python tell the broker their place in the group with the of
 by the transactional id of the partition.
 """
 
-import signal
-import subprocess
-import sys
 from contextlib import ExitStack
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.broker_process import command_environment
 from tests.clients.conftest import CLIENT_TIMEOUT_S
-from tests.clients.transformer import GROUP
+from tests.clients.transformer_process import TransformerProcess, python_command
 
 SETTINGS = {
     "group.min.session.timeout.ms": 500,
     "group.initial.rebalance.delay.ms": 0,
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": 100,
 }
-SOURCE, TARGET = "source", "target"
-
-
-class Transformer:
-    """A process of ``transformer``, killed at the end of the ``stack`` if it still runs."""
-
-    def __init__(self, stack, broker, make, name, step):
-        command = [sys.executable, "-m", "tests.clients.transformer", make, name, broker.address, SOURCE, TARGET, step]
-        self._process = stack.enter_context(
-            subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=command_environment())
-        )
-        stack.callback(self._process.kill)
-
-    def freeze_where_it_waits(self):
-        assert self._process.stdout.readline() == "waits\n"
-        self._process.send_signal(signal.SIGSTOP)
-
-    def thaw(self):
-        self._process.send_signal(signal.SIGCONT)
-
-    def run_to_its_end(self):
-        """How it ended."""
-        said, _ = self._process.communicate("go on\n", CLIENT_TIMEOUT_S)
-        return said.split()[-1]
+SOURCE, TARGET, GROUP = "source", "target", "transformers of source"
 
 
 @pytest.fixture
@@ -96,15 +69,19 @@ def read_target(new_consumer):
     return values, committed.offset
 
 
+def transformer(stack, broker, make, name, step):
+    return TransformerProcess(stack, python_command(make, name, broker.address, SOURCE, TARGET, step))
+
+
 @pytest.mark.parametrize(
     ("make", "refusal"),
     [("librdkafka", "UNKNOWN_MEMBER_ID"), ("kafka-python", "UnknownMemberIdError"), ("aiokafka", "ProducerFenced")],
 )
 def test_a_zombie_whose_partition_has_moved_cannot_send_offsets(broker, new_consumer, make, refusal):
     with ExitStack() as stack:
-        zombie = Transformer(stack, broker, make, "zombie", step="offsets")
+        zombie = transformer(stack, broker, make, "zombie", step="offsets")
         zombie.freeze_where_it_waits()
-        owner = Transformer(stack, broker, make, "owner", step="none")
+        owner = transformer(stack, broker, make, "owner", step="none")
         assert owner.run_to_its_end() == "committed"
         zombie.thaw()
         assert zombie.run_to_its_end() == refusal
@@ -117,9 +94,9 @@ def test_a_zombie_whose_partition_has_moved_cannot_send_offsets(broker, new_cons
 )
 def test_a_zombie_that_had_sent_its_offsets_holds_the_new_owner_up_only_until_it_is_fenced(broker, new_consumer, make, refusal):
     with ExitStack() as stack:
-        zombie = Transformer(stack, broker, make, "zombie", step="commit")
+        zombie = transformer(stack, broker, make, "zombie", step="commit")
         zombie.freeze_where_it_waits()
-        owner = Transformer(stack, broker, make, "owner", step="none")
+        owner = transformer(stack, broker, make, "owner", step="none")
         assert owner.run_to_its_end() == "committed"
         zombie.thaw()
         assert zombie.run_to_its_end() == refusal

@@ -2,9 +2,9 @@
 
     python -m tests.clients.transformer MAKE NAME ADDRESS SOURCE TARGET STEP
 
-It says "waits" on stdout before ``STEP`` (``offsets``: sending the offset, ``commit``: committing), and goes on when there is a
-line on its stdin: a test may freeze it there until its partition has moved. Then it says how it ended: "committed", or the
-name of the error.
+It says "waits" on stdout before ``STEP`` (``again``: writing a second record, ``offsets``: sending the offset, ``commit``:
+committing), and goes on when there is a line on its stdin: a test may freeze it there until its partition has moved. Then it says
+how it ended: "committed", or the name of the error.
 """
 
 from __future__ import annotations
@@ -14,12 +14,11 @@ import logging
 import sys
 from dataclasses import dataclass
 
-GROUP = "transformers"
 # Who is frozen loses its place soon. Who is not has it when the other wakes, however busy the machine is.
-SESSION_TIMEOUT_MS = {"none": 30_000, "offsets": 1_000, "commit": 1_000}
+SESSION_TIMEOUT_MS = {"none": 30_000, "again": 30_000, "offsets": 1_000, "commit": 1_000}
 HEARTBEAT_INTERVAL_MS = 100
 # A transaction that has sent offsets keeps others from the partition until it is over; before that it may take its time.
-TRANSACTION_TIMEOUT_MS = {"none": 60_000, "offsets": 60_000, "commit": 3_000}
+TRANSACTION_TIMEOUT_MS = {"none": 60_000, "again": 60_000, "offsets": 60_000, "commit": 3_000}
 TIMEOUT_S = 20.0
 
 
@@ -34,10 +33,16 @@ class Told:
     target: str
     step: str
 
-    def wait_before(self, step: str) -> None:
+    @property
+    def group(self) -> str:
+        return f"transformers of {self.source}"
+
+    def wait_before(self, step: str) -> bool:
+        """Whether it is the step, for which a line has come."""
         if step == self.step:
             print("waits", flush=True)
             sys.stdin.readline()
+        return step == self.step
 
 
 def with_librdkafka(told: Told) -> str:
@@ -46,7 +51,7 @@ def with_librdkafka(told: Told) -> str:
     consumer = Consumer(
         {
             "bootstrap.servers": told.address,
-            "group.id": GROUP,
+            "group.id": told.group,
             "isolation.level": "read_committed",
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
@@ -72,6 +77,8 @@ def with_librdkafka(told: Told) -> str:
     producer.produce(told.target, told.name.encode(), partition=0)
     producer.flush(TIMEOUT_S)
     try:
+        if told.wait_before("again"):
+            producer.produce(told.target, told.name.encode(), partition=0)
         told.wait_before("offsets")
         producer.send_offsets_to_transaction([TopicPartition(told.source, 0, message.offset() + 1)], metadata, TIMEOUT_S)
         told.wait_before("commit")
@@ -90,7 +97,7 @@ def with_kafka_python(told: Told) -> str:
 
     consumer = KafkaConsumer(
         bootstrap_servers=told.address,
-        group_id=GROUP,
+        group_id=told.group,
         isolation_level="read_committed",
         auto_offset_reset="earliest",
         enable_auto_commit=False,
@@ -108,6 +115,8 @@ def with_kafka_python(told: Told) -> str:
     producer.begin_transaction()
     producer.send(told.target, told.name.encode(), partition=0).get(TIMEOUT_S)
     try:
+        if told.wait_before("again"):
+            producer.send(told.target, told.name.encode(), partition=0).get(TIMEOUT_S)
         told.wait_before("offsets")
         offsets = {TopicPartition(told.source, 0): OffsetAndMetadata(record.offset + 1, "", -1)}
         producer.send_offsets_to_transaction(offsets, metadata)
@@ -134,7 +143,7 @@ async def _with_aiokafka(told: Told) -> str:
     consumer = AIOKafkaConsumer(
         told.source,
         bootstrap_servers=told.address,
-        group_id=GROUP,
+        group_id=told.group,
         isolation_level="read_committed",
         auto_offset_reset="earliest",
         enable_auto_commit=False,
@@ -155,8 +164,10 @@ async def _with_aiokafka(told: Told) -> str:
         try:
             await producer.begin_transaction()
             await producer.send_and_wait(told.target, told.name.encode(), partition=0)
+            if await asyncio.to_thread(told.wait_before, "again"):
+                await producer.send_and_wait(told.target, told.name.encode(), partition=0)
             await asyncio.to_thread(told.wait_before, "offsets")
-            await producer.send_offsets_to_transaction({partition: record.offset + 1}, GROUP)
+            await producer.send_offsets_to_transaction({partition: record.offset + 1}, told.group)
             await asyncio.to_thread(told.wait_before, "commit")
             await producer.commit_transaction()
         except KafkaError as error:

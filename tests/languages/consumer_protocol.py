@@ -1,6 +1,5 @@
 """Members of the consumer protocol (KIP-848) in Java and Go, and a classic one, in one group: ``make test-languages``."""
 
-import shutil
 import subprocess
 import threading
 import time
@@ -12,10 +11,9 @@ import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from benchmarks import kafka_jars
 from tests.broker_process import BrokerProcess, command_environment
-from tests.campaigns.kafka_tools.java_program import compiler
-from tests.languages.whole_examples import EXAMPLES
+from tests.campaigns.kafka_tools import java_program
+from tests.languages import go_program
 
 MEMBERS = Path(__file__).with_name("members")
 PARTITIONS = 6
@@ -131,30 +129,15 @@ def have_read(count, *members):
 @pytest.fixture(scope="module")
 def java(tmp_path_factory):
     """Starts a member in Java, which subscribes by a pattern that the broker resolves."""
-    if compiler() is None:
-        pytest.skip("there is no JDK")
-    scratch = tmp_path_factory.mktemp("java")
-    classpath = f"{kafka_jars.libraries()}/*"
-    subprocess.run([compiler(), "-proc:none", "-cp", classpath, "-d", str(scratch), str(MEMBERS / "Member.java")], check=True)
-    flags = ("-XX:+UseSerialGC", "-Xmx128m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
-    return lambda broker: Member(
-        [kafka_jars.java(), *flags, "-cp", f"{scratch}:{classpath}", "Member", broker.address, "g", "te.", "i"]
-    )
+    command = java_program.compiled(MEMBERS / "Member.java", tmp_path_factory.mktemp("java"))
+    return lambda broker: Member([*command, broker.address, "g", "te.", "i"])
 
 
 @pytest.fixture(scope="module")
 def go(tmp_path_factory):
     """Starts a member in Go."""
-    if shutil.which("go") is None:
-        pytest.skip("there is no go")
-    scratch = tmp_path_factory.mktemp("go")
-    for name in ("go.mod", "go.sum"):
-        shutil.copy(EXAMPLES / "go" / name, scratch)
-    shutil.copy(MEMBERS / "member.go", scratch)
-    done = subprocess.run(["go", "build", "-o", "member", "member.go"], cwd=scratch, capture_output=True, text=True, check=False)
-    if done.returncode:
-        pytest.skip(f"franz-go cannot be had: {done.stderr[-500:]}")
-    return lambda broker: Member([str(scratch / "member"), broker.address, "g", "tea"])
+    command = go_program.built(MEMBERS / "member.go", tmp_path_factory.mktemp("go"))
+    return lambda broker: Member([*command, broker.address, "g", "tea"])
 
 
 @pytest.mark.timeout(300)

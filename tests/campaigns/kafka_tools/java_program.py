@@ -1,10 +1,12 @@
-"""A small Java program that asks Apache Kafka's own classes, compiled and run once: lines in, lines out."""
+"""A small Java program that asks Apache Kafka's own classes, compiled and run."""
 
 import os
 import shutil
 import subprocess
 from collections.abc import Iterable
 from pathlib import Path
+
+import pytest
 
 from benchmarks import kafka_jars
 
@@ -18,16 +20,22 @@ def compiler() -> str | None:
     return shutil.which(str(Path(home, "bin", "javac")) if home else "javac")
 
 
-def answered_lines(source: Path, lines: Iterable[str], scratch: Path) -> list[str]:
-    """What the program of a source file prints when it is given these lines. Its class has the file's name.
+def compiled(source: Path, scratch: Path) -> list[str]:
+    """The command that runs the program of a source file, compiled into ``scratch``. Its class has the file's name.
 
-    The compiled class is left in ``scratch``. Raises CalledProcessError.
+    Skips the test without a JDK. Raises CalledProcessError.
     """
     javac = compiler()
-    assert javac is not None
+    if javac is None:
+        pytest.skip("there is no JDK")
     classpath = f"{kafka_jars.libraries()}/*"
     subprocess.run([javac, "-proc:none", "-cp", classpath, "-d", str(scratch), str(source)], check=True, timeout=_TIMEOUT_S)
-    command = [kafka_jars.java(), *_JVM_FLAGS, "-cp", f"{scratch}{os.pathsep}{classpath}", source.stem]
+    return [kafka_jars.java(), *_JVM_FLAGS, "-cp", f"{scratch}{os.pathsep}{classpath}", source.stem]
+
+
+def answered_lines(source: Path, lines: Iterable[str], scratch: Path) -> list[str]:
+    """What the program of a source file prints when it is given these lines. See ``compiled``."""
     given = "".join(f"{line}\n" for line in lines)
+    command = compiled(source, scratch)
     ran = subprocess.run(command, input=given, capture_output=True, check=True, timeout=_TIMEOUT_S, encoding="utf-8")
     return ran.stdout.split("\n")[:-1]
