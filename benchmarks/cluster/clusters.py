@@ -61,14 +61,14 @@ class OdradekCluster:
 
     name = "odradek"
 
-    def __init__(self, directory: Path, settings: Mapping[str, str]) -> None:
+    def __init__(self, directory: Path, settings: Mapping[str, str], *, is_for_loads: bool = True) -> None:
         """Compile the modules, as in an installed package."""
         compileall.compile_dir(str(Path(odradek.__file__).parent), quiet=2)
         first_port = _free_range(BROKERS)
         self.address = ",".join(f"127.0.0.1:{first_port + index}" for index in range(BROKERS))
         self._directory = directory
         self._data = directory / "data"
-        chosen = {**UNDER_LOAD[self.name], **settings}
+        chosen = {**(UNDER_LOAD[self.name] if is_for_loads else {}), **settings}
         self._command = [
             *(sys.executable, "-m", "odradek", "cluster", "--brokers", str(BROKERS)),
             *("--port", str(first_port), "--data-dir", str(self._data)),
@@ -120,7 +120,7 @@ class KafkaCluster:
 
     name = "kafka"
 
-    def __init__(self, directory: Path, settings: Mapping[str, str]) -> None:
+    def __init__(self, directory: Path, settings: Mapping[str, str], *, is_for_loads: bool = True) -> None:
         """Write each node's ``server.properties``, and format its directory."""
         controller_port, *ports = free_ports(1 + BROKERS)
         self.address = ",".join(f"127.0.0.1:{port}" for port in ports)
@@ -129,7 +129,7 @@ class KafkaCluster:
         cluster_id = new_uuid_text(uuid4)
         shared = {
             **KAFKA_SETTINGS,
-            **UNDER_LOAD[self.name],
+            **(UNDER_LOAD[self.name] if is_for_loads else {}),
             **_REPLICATED,
             "controller.quorum.voters": f"{_CONTROLLER_ID}@127.0.0.1:{controller_port}",
             **settings,

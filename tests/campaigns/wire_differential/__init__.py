@@ -9,6 +9,9 @@ The short form sends a part of it to odradek alone, and compares with what Kafka
 A change of the requests needs that anew: ``make campaign NAME=wire-differential ARGS=--record``. A change of odradek's answers
 does not.
 
+With ``--brokers 3`` the scripts of more than one request go to clusters (``clusters``). The short form compares a cluster of
+odradek with what one broker of Kafka answered.
+
 What is not compared: the order of a response's array elements, the wording of error messages (but of client quotas'), and how
 long an answer takes.
 """

@@ -13,9 +13,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from benchmarks.cluster.clusters import KafkaCluster, OdradekCluster
 from tests.broker_process import BrokerProcess
 from tests.campaigns.kafka_tools.kafka_broker import KafkaRuns
 from tests.campaigns.wire_differential.cases.every import SLICES, every, warm_up
+from tests.campaigns.wire_differential.clusters import SPREADS_S, STORIES, internal_topics, serving
 from tests.campaigns.wire_differential.compare import Difference, Named, differences, named, unnamed
 from tests.campaigns.wire_differential.driver import Driver
 from tests.campaigns.wire_differential.faulty import FAULTS, FaultyBroker
@@ -35,27 +37,31 @@ def main() -> int:
     """Both brokers at once; the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tests.campaigns.wire_differential", description=__doc__)
     parser.add_argument("--slices", default=",".join(SLICES))
+    parser.add_argument("--brokers", type=int, choices=(1, 3), default=1, help="with 3, the stories at clusters (default: 1)")
     parser.add_argument("--seeds", type=int, default=30, help="group scripts, and as many of transactions (default: 30)")
     parser.add_argument("--first-seed", type=int, default=1)
     parser.add_argument("--record", action="store_true", help="write what Kafka answers for the short form, and no more")
     parser.add_argument("--only", default="*", help="scripts whose names fit one of these, with commas between (default: *)")
     parser.add_argument("--named", action="store_true", help="print the differences that have a row, too")
     chosen = parser.parse_args()
+    slices = [each for each in chosen.slices.split(",") if chosen.brokers == 1 or each in STORIES]
     scripts = [
         script
-        for script in every(chosen.slices.split(","), range(chosen.first_seed, chosen.first_seed + chosen.seeds))
+        for script in every(slices, range(chosen.first_seed, chosen.first_seed + chosen.seeds))
         if _fits(script, chosen.only)
     ]
     if chosen.record:
         return record(chosen.only)
     rows = named()
-    with brokers() as (kafka, odradek):
+    with brokers() if chosen.brokers == 1 else clusters() as (kafka, odradek):
         found = compare(kafka, odradek, scripts, rows)
         for difference in found if chosen.named else ():
             print(f"difference: {difference}")
-        missed = missed_faults(kafka, rows)
+        missed = missed_faults(kafka, rows) if chosen.brokers == 1 else []
     left, uses = unnamed(found, rows)
-    is_all = all(getattr(chosen, name) == parser.get_default(name) for name in ("slices", "seeds", "first_seed", "only"))
+    is_all = all(
+        getattr(chosen, name) == parser.get_default(name) for name in ("slices", "seeds", "first_seed", "only", "brokers")
+    )
     stale = [row for row, count in uses.items() if not count] if is_all else []
     for row in stale:
         print(f"names nothing: {row}")
@@ -88,6 +94,17 @@ def brokers() -> Iterator[tuple[Driver, Driver]]:
         odradek = Driver(broker.address)
         odradek.run(warm_up())
         yield kafka, odradek
+
+
+@contextmanager
+def clusters() -> Iterator[tuple[Driver, Driver]]:
+    """The same with three brokers each."""
+    with serving(KafkaCluster) as kafka, serving(OdradekCluster) as odradek:
+        drivers = Driver(kafka, SPREADS_S, _QUIET_S), Driver(odradek, SPREADS_S)
+        for driver in drivers:
+            driver.run(internal_topics())
+            driver.run(warm_up())
+        yield drivers
 
 
 def compare(kafka: Driver, odradek: Driver, scripts: list[Script], rows: list[Named]) -> list[Difference]:

@@ -21,6 +21,7 @@ from odradek.protocol.record_batch import batch_crc
 from odradek.protocol.records import Record, build_batch
 from tests.campaigns.wire_differential import wire
 from tests.campaigns.wire_differential.canonical import NAME_PREFIX, Canonical
+from tests.campaigns.wire_differential.clusters import adapted, broker_for
 from tests.campaigns.wire_differential.script import Batch, Ref, Script, Step
 
 Transcript = list[list[tuple[int, Any]]]
@@ -46,11 +47,13 @@ _SPREADING = frozenset(
 
 
 class Driver:
-    """One broker. ``settle_s`` is waited after a change of the cluster, ``quiet_s`` for answers of which nothing is known."""
+    """One broker, or three of a cluster: their addresses with commas between.
 
-    def __init__(self, address: str, settle_s: float = 0.0, quiet_s: float = 0.12) -> None:
-        host, port = address.split(":")
-        self._address = (host, int(port))
+    ``settle_s`` is waited after a change of the cluster, ``quiet_s`` for answers of which nothing is known.
+    """
+
+    def __init__(self, addresses: str, settle_s: float = 0.0, quiet_s: float = 0.12) -> None:
+        self._addresses = [(host, int(port)) for host, _, port in (each.partition(":") for each in addresses.split(","))]
         self._settle_s = settle_s
         self._quiet_s = quiet_s
         self._runs: Counter[str] = Counter()
@@ -60,7 +63,7 @@ class Driver:
         self._runs[script.name] += 1
         # The same names on every broker: what depends on their hashes is alike.
         own = f"{NAME_PREFIX}{script.digest()}{self._runs[script.name]}-"
-        with _Run(self._address, script, own, expected, self._settle_s, self._quiet_s) as run:
+        with _Run(self._addresses, script, own, expected, self._settle_s, self._quiet_s) as run:
             return [run.step(number, step) for number, step in enumerate(script.steps)]
 
 
@@ -103,25 +106,26 @@ class _Connection:
 
 
 class _Run:
-    """One script on one broker."""
+    """One script on one broker, or one cluster."""
 
     def __init__(
         self,
-        address: tuple[str, int],
+        addresses: list[tuple[str, int]],
         script: Script,
         own: str,
         expected: Transcript | None,
         settle_s: float,
         quiet_s: float,
     ) -> None:
-        self._address = address
+        self._addresses = addresses
         self._steps = script.steps
         self._own = own
         self._expected = expected
         self._settle_s = settle_s
         self._quiet_s = quiet_s
         self._canonical = Canonical(own, answers_shift=script.slice == "edges")
-        self._connections: dict[str, _Connection] = {}
+        # By name and broker.
+        self._connections: dict[tuple[str, int], _Connection] = {}
         self._bound: dict[str, Any] = {}
 
     def step(self, number: int, step: Step) -> list[tuple[int, Any]]:
@@ -141,7 +145,8 @@ class _Run:
 
     def _once(self, number: int, step: Step) -> tuple[list[tuple[int, Any]], Any]:
         """The answers that came during the step as (number, decoded), and its own."""
-        connection = self._connection(step.connection)
+        broker = broker_for(step) if len(self._addresses) > 1 else 0
+        connection = self._connection(step.connection, broker)
         connection.send(self._frame(number, step))
         connection.owed.append((number, step))
         own = None
@@ -223,7 +228,8 @@ class _Run:
             body = step.body
         else:
             assert isinstance(step.api, ApiKey)
-            body = wire.encode(step.api, step.version, self._resolved(step.fields))
+            fields = adapted(step) if len(self._addresses) > 1 else step.fields
+            body = wire.encode(step.api, step.version, self._resolved(fields))
         return wire.frame(step.api, step.version, number, body, flexible=flexible)
 
     def _resolved(self, value: Any) -> Any:
@@ -238,14 +244,14 @@ class _Run:
             return found + value.plus if value.plus else found
         return batch_bytes(value, self._resolved(value.fields)) if isinstance(value, Batch) else value
 
-    def _connection(self, name: str) -> _Connection:
-        there = self._connections.get(name)
+    def _connection(self, name: str, broker: int) -> _Connection:
+        there = self._connections.get((name, broker))
         while there is not None and there.owed:
             # A broker takes a connection's requests one after the other.
             name += "'"
-            there = self._connections.get(name)
+            there = self._connections.get((name, broker))
         if there is None or not there.is_open:
-            there = self._connections[name] = _Connection(self._address)
+            there = self._connections[name, broker] = _Connection(self._addresses[broker])
         return there
 
     def _drop(self, connection: _Connection) -> None:

@@ -5,12 +5,14 @@ from uuid import uuid4
 
 import pytest
 
+from benchmarks.cluster.clusters import OdradekCluster
 from tests.broker_process import BrokerProcess
 from tests.campaigns.wire_differential import recording
 from tests.campaigns.wire_differential.canonical import Canonical
 from tests.campaigns.wire_differential.cases.bases import BASES
 from tests.campaigns.wire_differential.cases.every import SLICES, every, warm_up
 from tests.campaigns.wire_differential.cases.paths import fields_of, versions
+from tests.campaigns.wire_differential.clusters import SPREADS_S, STORIES, internal_topics, serving
 from tests.campaigns.wire_differential.compare import Difference, Named, differences, named, unnamed
 from tests.campaigns.wire_differential.driver import Driver
 from tests.campaigns.wire_differential.faulty import FAULTS, FaultyBroker
@@ -38,6 +40,15 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
         yield driver
 
 
+@pytest.fixture(scope="module")
+def cluster_driver() -> Iterator[Driver]:
+    with serving(OdradekCluster) as addresses:
+        driver = Driver(addresses, SPREADS_S)
+        driver.run(internal_topics())
+        driver.run(warm_up())
+        yield driver
+
+
 def found(driver: Driver, recorded, scripts: list[Script]) -> list[Difference]:
     """What differs from the recording without a name."""
     all_found = []
@@ -52,6 +63,13 @@ def test_odradek_answers_as_kafka_did_or_the_difference_has_its_name(driver, sho
     scripts = [script for script in short.values() if script.slice == of_slice and script.name in recorded]
     assert scripts
     assert [str(each) for each in found(driver, recorded, scripts)] == []
+
+
+@pytest.mark.parametrize("of_slice", STORIES)
+def test_three_brokers_tell_the_stories_as_one_of_kafka_did(cluster_driver, short, recorded, of_slice):
+    scripts = [script for script in short.values() if script.slice == of_slice and script.name in recorded]
+    assert scripts
+    assert [str(each) for each in found(cluster_driver, recorded, scripts)] == []
 
 
 @pytest.mark.parametrize("fault", FAULTS)
