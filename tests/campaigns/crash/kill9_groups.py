@@ -10,6 +10,8 @@ After each restart:
 
 At the end every record has been processed, and no partition had two owners in one generation.
 
+With ``--brokers 3`` each kill is of one broker of a cluster, in turn, and the others take its groups over.
+
     python -m tests.campaigns.crash.kill9_groups --kills 20
 """
 
@@ -24,6 +26,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.campaigns.crash.support import run_with_kills, seeded
+from tests.campaigns.crash.three_brokers import ThreeBrokers
 from tests.clients.groups.group import Group
 from tests.clients.groups.members import ConsumerProtocolMember
 from tests.clients.groups.observer import wait_until
@@ -208,7 +211,7 @@ class LivingConsumerGroup(LivingGroup):
         return self.group.observer.describe_consumer_group(self.group.group_id)
 
 
-def kill_under_groups(broker: BrokerProcess, rng: random.Random, kills: int) -> list[LivingGroup]:
+def kill_under_groups(broker: BrokerProcess | ThreeBrokers, rng: random.Random, kills: int) -> list[LivingGroup]:
     """Run all kills on a running broker; returns the groups when all checks have held."""
     topics = [f"of-kind-{number}" for number in range(len(KINDS))]
     _create(broker, topics)
@@ -238,7 +241,7 @@ def kill_under_groups(broker: BrokerProcess, rng: random.Random, kills: int) -> 
     return groups
 
 
-def _kill_once(broker: BrokerProcess, rng: random.Random, groups: list[LivingGroup], number: int) -> None:
+def _kill_once(broker: BrokerProcess | ThreeBrokers, rng: random.Random, groups: list[LivingGroup], number: int) -> None:
     for living in groups:
         # For the previous kill: a group that rested is unchanged.
         living.check_rest()
@@ -255,9 +258,9 @@ def _kill_once(broker: BrokerProcess, rng: random.Random, groups: list[LivingGro
     print(f"kill {number} after {delay_s:.3f} s:", "; ".join(f"{living.make} {living.action}" for living in groups), flush=True)
 
 
-def _create(broker: BrokerProcess, topics: Iterable[str]) -> None:
+def _create(broker: BrokerProcess | ThreeBrokers, topics: Iterable[str]) -> None:
     admin = AdminClient({"bootstrap.servers": broker.address, "log_level": 0})
-    for future in admin.create_topics([NewTopic(topic, PARTITIONS, 1) for topic in topics]).values():
+    for future in admin.create_topics([NewTopic(topic, PARTITIONS, -1) for topic in topics]).values():
         future.result(SETTLE_TIMEOUT_S)
 
 
@@ -273,10 +276,11 @@ def summary(groups: list[LivingGroup]) -> str:
 def main() -> None:
     """Run it and report."""
 
-    def run(broker: BrokerProcess, kills: int) -> str:
+    def run(broker: BrokerProcess | ThreeBrokers, kills: int) -> str:
         return summary(kill_under_groups(broker, seeded("groups"), kills))
 
-    run_with_kills(__doc__, SETTINGS, run, "no commit lost, no group stuck, none rebalanced without need, no epoch went back")
+    holds = "no commit lost, no group stuck, none rebalanced without need, no epoch went back"
+    run_with_kills(__doc__, SETTINGS, run, holds, ThreeBrokers)
 
 
 if __name__ == "__main__":

@@ -10,8 +10,9 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
+from typing import Any
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.record_batch import LOG_OVERHEAD
@@ -27,19 +28,32 @@ def seeded(name: str) -> random.Random:
     return random.Random(f"{name} {seed}")
 
 
-def run_with_kills(document: str, settings: Mapping[str, object], run: Callable[[BrokerProcess, int], str], holds: str) -> None:
+def run_with_kills(
+    document: str,
+    settings: Mapping[str, object],
+    run: Callable[[Any, int], str],
+    holds: str,
+    clusters: Callable[[Path, Mapping[str, object]], AbstractContextManager[object]] | None = None,
+) -> None:
     """A campaign's command: ``run`` a broker through ``--kills``, and print what that tells, and that ``holds`` after them.
 
-    ``document`` is the module's docstring.
+    ``document`` is the module's docstring. With ``--brokers 3`` it is a cluster, if ``clusters`` makes one.
     """
     parser = argparse.ArgumentParser(description=document.split("\n", 1)[0])
     parser.add_argument("--kills", type=int, default=20)
-    kills = parser.parse_args().kills
+    if clusters is not None:
+        parser.add_argument("--brokers", type=int, choices=(1, 3), default=1)
+    chosen = parser.parse_args()
+    make = clusters if clusters is not None and chosen.brokers == 3 else _one_broker
     logging.disable()
     started = time.monotonic()
-    with tempfile.TemporaryDirectory() as directory, BrokerProcess(Path(directory) / "broker", settings=settings) as broker:
-        print(run(broker, kills))
-    print(f"{kills} kills in {time.monotonic() - started:.0f} s: {holds}")
+    with tempfile.TemporaryDirectory() as directory, make(Path(directory) / "broker", settings) as broker:
+        print(run(broker, chosen.kills))
+    print(f"{chosen.kills} kills in {time.monotonic() - started:.0f} s: {holds}")
+
+
+def _one_broker(place: Path, settings: Mapping[str, object]) -> BrokerProcess:
+    return BrokerProcess(place, settings=settings)
 
 
 def rounds(kills: int, progress: Callable[[], int]) -> Iterator[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Producer
@@ -31,7 +32,7 @@ def wait_until(condition: Callable[[], object], what: str, timeout_s: float = WA
 
 
 class Observer:
-    """Asks one broker, by a connection of its own each time, so that it outlives the broker's restarts."""
+    """Asks a broker, and the cluster's others where that is not the coordinator, each time by a connection of its own."""
 
     def __init__(self, broker: BrokerProcess) -> None:
         self._broker = broker
@@ -84,10 +85,13 @@ class Observer:
 
     def _settled(self, api: ApiKey, version: int, part: Callable[[Any], Any], fields: Mapping[str, Any], what: str) -> Any:
         deadline = time.monotonic() + WAIT_TIMEOUT_S
-        with RawClient(self._broker.host, self._broker.port) as client:
-            while (answer := part(client.call(api, version, **fields))).error_code in RETRIABLE:
-                assert time.monotonic() < deadline, f"{what}: still error {answer.error_code}"
-                time.sleep(POLL_INTERVAL_S)
+        for host, _, port in (address.partition(":") for address in cycle(self._broker.address.split(","))):
+            with RawClient(host, int(port)) as client:
+                answer = part(client.call(api, version, **fields))
+            if answer.error_code not in RETRIABLE:
+                break
+            assert time.monotonic() < deadline, f"{what}: still error {answer.error_code}"
+            time.sleep(POLL_INTERVAL_S)
         return answer
 
 
