@@ -17,7 +17,7 @@ from odradek.protocol.message_types.alter_partition_reassignments import (
 )
 from odradek.protocol.message_types.elect_leaders import ElectLeadersRequest
 from tests.campaigns.cluster_simulation.client import Client
-from tests.campaigns.cluster_simulation.plan import ADMIN_ACTS, BROKER_FAULTS, CLIENT_FAULTS, CONTROLLER_FAULTS
+from tests.campaigns.cluster_simulation.plan import ADMIN_ACTS, BROKER_FAULTS, CLIENT_FAULTS, CONTROLLER_FAULTS, HURRIED
 from tests.campaigns.cluster_simulation.producers import IdempotentProducer
 from tests.campaigns.cluster_simulation.races import Races
 from tests.campaigns.cluster_simulation.transactions import TransactionalProducer
@@ -72,9 +72,11 @@ class Faults:
 
     def begin(self) -> None:
         """Let things go wrong from now on."""
-        if self._world.plan.race:
-            self._races.begin(self._world.plan.race)
-        self._next()
+        race = self._world.plan.race
+        if race and race != HURRIED:
+            self._races.begin(race)
+        if self._world.plan.faults:
+            self._next()
 
     def end(self) -> None:
         """Mend all."""

@@ -72,6 +72,8 @@ SIMULATION = runner.Simulation(
         "transactions committed": ["transactions committed"],
         "transactions aborted": ["transactions aborted", "transactions broken"],
         "offsets committed": ["offsets committed"],
+        "offsets of transactions refused by brokers that do not coordinate their group": ["offsets refused elsewhere"],
+        "transactions refused for too few replicas": ["races: few, COORDINATOR_NOT_AVAILABLE"],
         "brokers killed": ["kill a broker"],
         "powers lost": ["lose a broker's power"],
         "brokers stopped in good order": ["stopped in good order"],

@@ -13,6 +13,9 @@ from odradek.broker.cluster.transaction_peers import TransactionPeers
 from odradek.broker.controller import altered_partitions, broker_changes
 from odradek.broker.controller.cluster_controller import ClusterController
 from odradek.broker.controller.partition_change import PartitionChange
+from odradek.broker.coordination.coordinator_logs import PartitionLog
+from odradek.broker.coordination.transaction_coordinator import TransactionCoordinator
+from odradek.broker.handlers import txn_offset_commit
 from odradek.broker.replica.delayed_fetch import FetchRead
 from odradek.broker.replica.followed_partition import FollowedPartition
 from odradek.broker.replica.follower_fetch import FollowerFetchRead
@@ -21,15 +24,19 @@ from odradek.broker.replica.partition import Partition
 from odradek.broker.replica.roles import Follower
 from odradek.coordinator.group.offsets import CommittedOffsets
 from odradek.coordinator.runtime import loader
+from odradek.coordinator.runtime.runtime import CoordinatorRuntime
 from odradek.coordinator.transaction.markers import Markers
 from odradek.protocol.record_batch import iter_batches
+from odradek.storage.producer_state import ProducerStates
 from odradek.timing.reply import Reply
 from tests.campaigns.cluster_simulation import histories
 from tests.campaigns.cluster_simulation.consumers import READ
 from tests.campaigns.cluster_simulation.ending import ACKNOWLEDGED, ATOMIC, ONCE, REST, SAME
+from tests.campaigns.cluster_simulation.hurried import NOT_BEGUN, UNREFUSED
 from tests.campaigns.cluster_simulation.ledger import COMMITTED, WATERMARK
 from tests.campaigns.cluster_simulation.ledger import ONCE as IDENTITIES
 from tests.campaigns.cluster_simulation.producers import IN_ORDER
+from tests.campaigns.cluster_simulation.races import AT_ONCE
 from tests.campaigns.cluster_simulation.witness import AGREE, IN_SYNC, KEPT
 from tests.campaigns.simulation import planted
 from tests.campaigns.simulation.planted import Mutation
@@ -269,6 +276,39 @@ def commit_offsets_while_the_transaction_is_open(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(CommittedOffsets, "replay_marker", lambda *_, **__: None)
 
 
+def drop_the_next_transactions_verification(monkeypatch: pytest.MonkeyPatch) -> None:
+    record = ProducerStates.record_marker
+
+    def record_and_drop(self: ProducerStates, producer_id: int, *arguments: Any) -> Any:
+        found = record(self, producer_id, *arguments)
+        self._verifications.pop(producer_id, None)
+        return found
+
+    monkeypatch.setattr(ProducerStates, "record_marker", record_and_drop)
+
+
+def answer_while_a_transaction_is_being_completed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither does the leader ask again, nor does the coordinator wait."""
+    monkeypatch.setattr(TransactionPeers, "_max_retry_ms", property(lambda _: 0, lambda *_: None), raising=False)
+    monkeypatch.setattr(TransactionCoordinator, "write", lambda self, *arguments: self.runtime.write(*arguments))
+
+
+def begin_transactions_for_groups_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = CoordinatorRuntime.read
+    monkeypatch.setattr(
+        CoordinatorRuntime,
+        "read",
+        lambda self, target, look: None if look.__module__ == txn_offset_commit.__name__ else read(self, target, look),
+    )
+
+
+def append_transactions_that_too_few_replicas_get(monkeypatch: pytest.MonkeyPatch) -> None:
+    init = PartitionLog.__init__
+    monkeypatch.setattr(
+        PartitionLog, "__init__", lambda self, partition, compression, _=False: init(self, partition, compression)
+    )
+
+
 MUTATIONS = {
     each.plant.__name__: each
     for each in (
@@ -295,6 +335,10 @@ MUTATIONS = {
         Mutation(resume_no_markers, LOST | {REST}, 35),
         Mutation(answer_commits_that_are_not_replicated, LOST),
         Mutation(commit_offsets_while_the_transaction_is_open, LOST | {REST}),
+        Mutation(drop_the_next_transactions_verification, frozenset({UNREFUSED}), 27),
+        Mutation(answer_while_a_transaction_is_being_completed, frozenset({UNREFUSED}), 27),
+        Mutation(begin_transactions_for_groups_elsewhere, frozenset({NOT_BEGUN}), 27),
+        Mutation(append_transactions_that_too_few_replicas_get, frozenset({AT_ONCE}), 22),
     )
 }
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from tests.campaigns.cluster_simulation.races import ELIGIBLE, RACES
+from tests.campaigns.cluster_simulation.races import ELIGIBLE, FEW, RACES
 
 if TYPE_CHECKING:
     from random import Random
 
 RACE_SHARE = 0.06
+HURRIED = "hurried"
 LOSS = "lose a broker's power"
 # Each with how often it is chosen beside others.
 BROKER_FAULTS = {
@@ -88,11 +89,21 @@ def draw(rng: Random) -> Plan:
 
 def with_race(plan: Plan, rng: Random) -> Plan:
     """The plan with a race perhaps, in a quiet history."""
-    drawn = rng.random()
-    if drawn >= 1.5 * RACE_SHARE:
+    drawn = rng.random() / RACE_SHARE
+    if drawn >= 3:
         return plan
-    race = rng.choice(RACES) if drawn < RACE_SHARE else ELIGIBLE
+    if drawn >= 2.5:
+        return replace(plan, race=FEW, faults=(), broker_count=3, min_in_sync=2, duration_ms=9_000, transactional_ids=1)
+    if drawn >= 1.5:
+        return _hurried(plan)
+    race = rng.choice(RACES) if drawn < 1 else ELIGIBLE
     min_in_sync = 1 if race == "fenced" else 2
     if race == ELIGIBLE:
         plan = replace(plan, broker_count=3)
     return replace(plan, race=race, faults=("sever connections",), duration_ms=9_000, min_in_sync=min_in_sync, flushes_each=False)
+
+
+def _hurried(plan: Plan) -> Plan:
+    """Several producers whose transactions follow one another without a pause, each to several partitions."""
+    others = {"idempotent_producers": 1, "committers": 0, "has_careless": False}
+    return replace(plan, race=HURRIED, faults=(), duration_ms=1_500, think_ms=0, partition_count=3, transactional_ids=3, **others)

@@ -3,15 +3,26 @@
     restarted   the replica that is proposed loses its power, and what it had not synced, and registers anew (KIP-903)
     fenced      another replica in sync is fenced and unfenced, while the leader goes on without it (KIP-497)
     eligible    a replica that is eligible to lead loses its power, comes back, and then the leader is missing (KIP-966)
+    few         of three replicas one is left, which coordinates a transactional id, and is asked for a producer id
 
 In the first two the leader's proposal reaches the controller only then, and must be refused: it names a replica that has not all
-that is replicated by now. In the third nobody may lead. A race that does not come about does no harm.
+that is replicated by now. In the third nobody may lead. In the last the coordinator refuses at once. A race that does not come
+about does no harm.
 """
 
 from __future__ import annotations
 
 from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING
+
+from odradek.broker.metadata.topic_names import TRANSACTION_STATE_TOPIC
+from odradek.coordinator.runtime.hashing import partition_for
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.message_types.init_producer_id import InitProducerIdRequest
+from tests.campaigns.cluster_simulation.client import Client
+from tests.campaigns.cluster_simulation.producers import INIT_PRODUCER_ID
+from tests.campaigns.simulation.violation import Violation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,6 +33,8 @@ if TYPE_CHECKING:
 
 RACES = ("restarted", "fenced")
 ELIGIBLE = "eligible"
+FEW = "few"
+AT_ONCE = "a coordinator with too few replicas in sync refuses at once"
 # How often it is looked what has come about, and for how long.
 _LOOK_MS = 3
 _PATIENCE_MS = 4_000
@@ -29,11 +42,37 @@ _PATIENCE_MS = 4_000
 _DEAD_MS = 2_400
 # Nearly a session.
 _SILENT_MS = 1_250
+# As the world's brokers have it.
+TRANSACTION_PARTITIONS = 2
+_AT_ONCE_MS = 1_000
 # Shorter than a session: the leader is not fenced.
 _HELD_MS = 1_300
 _CUT_OFF_MS = 2_500
 
 Ways = list[tuple[str, str]]
+
+
+class Asker(Client):
+    """Asks a coordinator for a producer id as long as it is alone, as ``led_alone`` tells by a partition."""
+
+    def __init__(self, world: World, node_id: int, led_alone: Callable[[], int | None]) -> None:
+        super().__init__(world, "asker")
+        self._node_id = node_id
+        self._led_alone = led_alone
+
+    async def work(self) -> None:
+        """Twice for one transactional id. Raises Violation."""
+        led = self._led_alone()
+        transactional_id = next(name for name in map(str, count()) if partition_for(name, TRANSACTION_PARTITIONS) == led)
+        request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=1_000)
+        for _ in range(2):
+            response = await self.ask(self._node_id, INIT_PRODUCER_ID, request, _AT_ONCE_MS)
+            if self._led_alone() != led:
+                return
+            if response is None or response.error_code == ErrorCode.CONCURRENT_TRANSACTIONS:
+                told = "nothing" if response is None else "CONCURRENT_TRANSACTIONS"
+                raise Violation(AT_ONCE, f"broker {self._node_id} answers {told} for {transactional_id!r}")
+            self.world.counts[f"races: few, {ErrorCode(response.error_code).name}"] += 1
 
 
 class Races:
@@ -50,6 +89,9 @@ class Races:
         world = self._world
         if race == ELIGIBLE:
             self._pause_one()
+            return
+        if race == FEW:
+            self._await(self._has_coordinators, self._leave_one)
             return
         joining = world.rng.choice(world.brokers)
         if not joining.is_serving or not world.may_end(joining, loses=False):
@@ -144,6 +186,35 @@ class Races:
         world.counts["races: eligible"] += 1
         leader.pause()
         world.later(_CUT_OFF_MS, lambda: self._resume(leader))
+
+    # ---------------------------------------------------------------------------------------------------------------------- few
+
+    def _has_coordinators(self) -> bool:
+        """Whether all brokers have replicas of the transactions' topic."""
+        return all(
+            machine.core is not None and machine.core.partitions.get(TRANSACTION_STATE_TOPIC, 0)
+            for machine in self._world.brokers
+        )
+
+    def _leave_one(self) -> None:
+        world = self._world
+        left, *missing = world.rng.sample(world.brokers, 3)
+        world.note("race: few, with %s", left.name)
+        for machine in missing:
+            machine.pause()
+            world.later(2 * _PATIENCE_MS, partial(self._resume, machine))
+        self._await(
+            lambda: self._led_alone(left) is not None,
+            lambda: world.add(Asker(world, left.node_id, lambda: self._led_alone(left))),
+        )
+
+    def _led_alone(self, machine: Machine) -> int | None:
+        """A partition of the transactions' topic that the broker leads as the only one in sync."""
+        for partition in () if machine.core is None else machine.core.partitions:
+            followers = None if partition.leader is None else partition.leader.followers
+            if partition.topic == TRANSACTION_STATE_TOPIC and followers is not None and len(followers.isr.committed) == 1:
+                return partition.index
+        return None
 
     # -------------------------------------------------------------------------------------------------------------------- parts
 

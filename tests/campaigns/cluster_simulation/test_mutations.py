@@ -15,6 +15,10 @@ SOON = (
     "load_a_coordinator_up_to_the_high_watermark",
     "give_out_a_block_of_producer_ids_twice",
     "write_no_markers_to_other_brokers",
+    "drop_the_next_transactions_verification",
+    "answer_while_a_transaction_is_being_completed",
+    "begin_transactions_for_groups_elsewhere",
+    "append_transactions_that_too_few_replicas_get",
 )
 
 

@@ -44,7 +44,7 @@ _ADD_OFFSETS: Api[Any, Any] = Api(ApiKey.ADD_OFFSETS_TO_TXN, 0, 3)
 _OLD_END: Api[Any, Any] = Api(ApiKey.END_TXN, 0, 4)
 _NEW_END: Api[Any, Any] = Api(ApiKey.END_TXN, 5, 5)
 _OLD_OFFSETS: Api[Any, Any] = Api(ApiKey.TXN_OFFSET_COMMIT, 3, 4)
-_NEW_OFFSETS: Api[Any, Any] = Api(ApiKey.TXN_OFFSET_COMMIT, 5, 5)
+NEW_OFFSETS: Api[Any, Any] = Api(ApiKey.TXN_OFFSET_COMMIT, 5, 5)
 _TRIES = 4
 
 
@@ -59,7 +59,7 @@ class TransactionalProducer(Batcher):
         super().__init__(world, name)
         self.transactional_id = transactional_id
         self.group = f"of-{transactional_id}"
-        self._adds = adds
+        self.adds = adds
         self._added: set[Place] = set()
 
     async def work(self) -> None:
@@ -69,7 +69,7 @@ class TransactionalProducer(Batcher):
             transaction = Transaction(self.name, len(self.world.ledger.transactions) + 1)
             self.world.ledger.transactions.append(transaction)
             try:
-                await self._transact(transaction)
+                await self.transact(transaction)
             except _Broken as broken:
                 self.world.note("%s: transaction %s breaks: %s", self.name, transaction.number, broken)
                 self.world.counts["transactions broken"] += 1
@@ -93,30 +93,40 @@ class TransactionalProducer(Batcher):
         self.world.note("%s has producer id %s, epoch %s", self.name, self.producer_id, self.epoch)
         self.world.ledger.given(self.producer_id, self.epoch, self.transactional_id)
 
-    async def _transact(self, transaction: Transaction) -> None:
+    def judge(self, api: ApiKey, code: int) -> None:
+        """Note an error code. When a lot goes wrong there is a reason for any of them."""
+
+    async def linger(self) -> None:
+        """Sometimes take longer than a transaction may."""
+        if self.rng.random() < 0.15:
+            await self.sleep(self.rng.random() * 2 * self.world.plan.transaction_timeout_ms)
+
+    async def transact(self, transaction: Transaction) -> None:
+        """One transaction. Raises _Broken."""
         self._added.clear()
         places = self.rng.sample(self.world.places, self.rng.randint(1, min(3, len(self.world.places))))
         for place in places:
             await self._write(transaction, place)
         if self.rng.random() < 0.5:
             await self._commit_offset(transaction)
-        if self.rng.random() < 0.15:
-            await self.sleep(self.rng.random() * 2 * self.world.plan.transaction_timeout_ms)
+        await self.linger()
         commits = self.rng.random() < 0.8
         await self._end(transaction, commits=commits)
 
     async def _write(self, transaction: Transaction, place: Place) -> None:
-        if self._adds and place not in self._added:
+        if self.adds and place not in self._added:
             await self._add(place)
         values = self.new_values()
         transaction.values.setdefault(place, []).extend(values)
         batch = self.batch(place, values, transactional=True)
-        api = PRODUCE_NAMED if self._adds else PRODUCE_ADDING
+        api = PRODUCE_NAMED if self.adds else PRODUCE_ADDING
         for _ in range(_TRIES):
             code, _ = await self.produce(place, batch, api=api, transactional_id=self.transactional_id)
             if code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
                 self.were_taken(place, values)
                 return
+            if code != NO_ANSWER:
+                self.judge(api.key, int(code))
             if code != NO_ANSWER and code not in RETRIABLE:
                 raise _Broken(f"{place} is answered {ErrorCode(int(code)).name}")
             await self.look_again(place)
@@ -129,6 +139,8 @@ class TransactionalProducer(Batcher):
             found = [] if response is None else [code for code in codes(response) if code]
             if response is not None and not found:
                 return response
+            for code in found:
+                self.judge(api.key, code)
             if response is not None and not set(found) <= RETRIABLE:
                 raise _Broken(f"{api.key.name} is answered {[ErrorCode(code).name for code in found]}")
             await self.look_for_coordinator(self.transactional_id, TRANSACTION)
@@ -145,8 +157,19 @@ class TransactionalProducer(Batcher):
         await self._ask(_ADD_PARTITIONS, old, _codes_of_added)
         self._added.add(place)
 
+    def offset_commit(self, transaction: Transaction) -> TxnOffsetCommitRequest:
+        """The request that commits the transaction's number as an offset of its group."""
+        partition = TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=transaction.number)
+        return TxnOffsetCommitRequest(
+            transactional_id=self.transactional_id,
+            group_id=self.group,
+            producer_id=self.producer_id,
+            producer_epoch=self.epoch,
+            topics=[TxnOffsetCommitRequestTopic(name=self.world.topic, partitions=[partition])],
+        )
+
     async def _commit_offset(self, transaction: Transaction) -> None:
-        if self._adds:
+        if self.adds:
             request = AddOffsetsToTxnRequest(
                 transactional_id=self.transactional_id,
                 producer_id=self.producer_id,
@@ -155,25 +178,15 @@ class TransactionalProducer(Batcher):
             )
             await self._ask(_ADD_OFFSETS, request, lambda response: [response.error_code])
         transaction.offset = transaction.number
-        commit = TxnOffsetCommitRequest(
-            transactional_id=self.transactional_id,
-            group_id=self.group,
-            producer_id=self.producer_id,
-            producer_epoch=self.epoch,
-            topics=[
-                TxnOffsetCommitRequestTopic(
-                    name=self.world.topic,
-                    partitions=[TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=transaction.number)],
-                )
-            ],
-        )
+        commit = self.offset_commit(transaction)
         for _ in range(_TRIES):
-            response = await self.ask_coordinator(self.group, GROUP, _OLD_OFFSETS if self._adds else _NEW_OFFSETS, commit)
+            response = await self.ask_coordinator(self.group, GROUP, _OLD_OFFSETS if self.adds else NEW_OFFSETS, commit)
             if response is not None:
                 [topic] = response.topics
                 [partition] = topic.partitions
                 if not partition.error_code:
                     return
+                self.judge(ApiKey.TXN_OFFSET_COMMIT, partition.error_code)
                 if partition.error_code not in RETRIABLE:
                     raise _Broken(f"TXN_OFFSET_COMMIT is answered {ErrorCode(partition.error_code).name}")
             await self.look_for_coordinator(self.group, GROUP)
@@ -181,14 +194,14 @@ class TransactionalProducer(Batcher):
 
     async def _end(self, transaction: Transaction, *, commits: bool) -> None:
         request = EndTxnRequest(self.transactional_id, self.producer_id, self.epoch, commits)
-        api = _OLD_END if self._adds else _NEW_END
+        api = _OLD_END if self.adds else _NEW_END
         if commits:
             transaction.fate = "unknown"
         response = await self._ask(api, request, lambda response: [response.error_code], tries=1_000)
         transaction.fate = "committed" if commits else "aborted"
         self.world.note("%s: transaction %s is %s", self.name, transaction.number, transaction.fate)
         self.world.counts[f"transactions {transaction.fate}"] += 1
-        if not self._adds and response.producer_id >= 0:
+        if not self.adds and response.producer_id >= 0:
             if (response.producer_id, response.producer_epoch) != (self.producer_id, self.epoch):
                 self.producer_id, self.epoch = response.producer_id, response.producer_epoch
                 self.world.ledger.given(self.producer_id, self.epoch, self.transactional_id)

@@ -11,13 +11,15 @@ from odradek.broker.controller_server import ControllerServer
 from odradek.broker.metadata.topic_names import CONSUMER_OFFSETS_TOPIC
 from odradek.coordinator.runtime.hashing import partition_for
 from tests.campaigns.cluster_simulation.consumers import Committer, Reader
+from tests.campaigns.cluster_simulation.hurried import HurriedProducer
 from tests.campaigns.cluster_simulation.ledger import Ledger
 from tests.campaigns.cluster_simulation.loop import VirtualLoop
 from tests.campaigns.cluster_simulation.machine import Machine
 from tests.campaigns.cluster_simulation.member import Member
 from tests.campaigns.cluster_simulation.network import SimulatedNetwork
-from tests.campaigns.cluster_simulation.plan import draw, with_race
+from tests.campaigns.cluster_simulation.plan import HURRIED, draw, with_race
 from tests.campaigns.cluster_simulation.producers import CarelessProducer, IdempotentProducer
+from tests.campaigns.cluster_simulation.races import TRANSACTION_PARTITIONS
 from tests.campaigns.cluster_simulation.transactions import TransactionalProducer
 from tests.campaigns.cluster_simulation.witness import Witness
 
@@ -54,7 +56,7 @@ BROKER_CONFIGS = {
     "offsets.topic.num.partitions": str(_OFFSETS_PARTITIONS),
     "transaction.state.log.replication.factor": "3",
     "transaction.state.log.min.isr": "2",
-    "transaction.state.log.num.partitions": "2",
+    "transaction.state.log.num.partitions": str(TRANSACTION_PARTITIONS),
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "400",
     "group.initial.rebalance.delay.ms": "0",
     "log.cleaner.enable": "false",
@@ -255,7 +257,8 @@ class World:
         """A process of a transactional id, one more."""
         number = sum(isinstance(each, TransactionalProducer) for each in self.clients)
         adds = self.rng.random() < 0.5
-        self.add(TransactionalProducer(self, f"{transactional_id}#{number}", transactional_id, adds=adds))
+        kind = HurriedProducer if self.plan.race == HURRIED else TransactionalProducer
+        self.add(kind(self, f"{transactional_id}#{number}", transactional_id, adds=adds))
 
     def close(self) -> None:
         """Leave nothing that runs."""
