@@ -2,6 +2,7 @@
 
     orders    a number each; a partition has every third one, in order, each once
     ledger    for each order a debit and a credit, in two partitions, written in one transaction with the order's offset
+    hurried   for each transaction of its producers the same record in every partition
 
 Pure: what was read comes in as lists.
 """
@@ -53,3 +54,17 @@ def check_ledger(read: Mapping[int, Sequence[bytes]], orders: Iterable[int]) -> 
         raise Violation(f"{missing.total()} entries are missing: {sorted(missing)[:5]}")
     if surplus:
         raise Violation(f"{surplus.total()} entries are there twice, or of no order: {sorted(surplus)[:5]}")
+
+
+def check_hurried(read: Mapping[int, Sequence[bytes]], fates: Mapping[bytes, bool | None]) -> None:
+    """``read`` has the committed records of each partition, ``fates`` whether each was committed. Raises Violation."""
+    found = {partition: Counter(values) for partition, values in read.items()}
+    strangers = {value for values in found.values() for value in values} - fates.keys()
+    if strangers:
+        raise Violation(f"records that nobody has written: {sorted(strangers)[:5]}")
+    for value, is_committed in fates.items():
+        counts = {values[value] for values in found.values()}
+        wanted = ({1}, {0}) if is_committed is None else ({int(is_committed)},)
+        if counts not in wanted:
+            told = {True: "committed", False: "aborted", None: "of an unknown fate"}[is_committed]
+            raise Violation(f"transaction {value.decode()}, {told}, is torn, lost, or there twice: {sorted(counts)}")

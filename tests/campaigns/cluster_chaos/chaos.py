@@ -1,4 +1,4 @@
-"""The chaos: one harm after the other comes over the cluster, while the feeder and the tellers work.
+"""The chaos: one harm after the other comes over the cluster, while the clients work.
 
 Two of three replicas are to have what is acknowledged, so nothing may be lost. After each harm everything works again within a
 bounded time, and so it does during those that leave the others able to go on. At the end all orders are carried out, once each
@@ -15,17 +15,20 @@ from typing import Final
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.campaigns.cluster_chaos.accounts import PARTITIONS, Violation, check_ledger, check_orders
+from tests.campaigns.cluster_chaos.accounts import PARTITIONS, Violation, check_hurried, check_ledger, check_orders
 from tests.campaigns.cluster_chaos.administrator import Administrator, check_topics
 from tests.campaigns.cluster_chaos.clients import (
     CLIENT,
     GROUP,
     HUNG,
+    HURRIED,
     IDLE,
     LEDGER,
     ORDERS,
     Feeder,
+    Hurried,
     Teller,
+    Transactor,
     committed_offsets,
     read_all,
 )
@@ -34,10 +37,11 @@ from tests.campaigns.cluster_chaos.nodes import NODES, Nodes
 from tests.campaigns.cluster_chaos.views import Silent, are_in_sync, new_producer_id, open_transaction, partitions_by
 
 TELLERS: Final = 3
+IN_A_HURRY: Final = 2
 # Of one step. A machine that is busy with other things has to fit in.
 SETTLE_S: Final = 90.0
 # What a broker without clients may have: a few connections to each other broker and to the controller, and their tasks.
-# Of tellers, each of whom may be librdkafka's fault; and one in four harms.
+# Of transactional clients, each of whom may be librdkafka's fault; and one in four harms.
 MOST_STUCK: Final = 3
 MOST_TASKS: Final = 20
 MOST_SOCKETS: Final = 40
@@ -70,7 +74,9 @@ class Chaos:
         self._last = "nothing"
         self._producer_ids: set[int] = set()
         self._feeder: Feeder | None = None
-        self._tellers: list[Teller] = []
+        # Tellers, and producers in a hurry.
+        self._transactors: list[Transactor] = []
+        self._hurried: list[Hurried] = []
         self._administrator: Administrator | None = None
         self._held: list[str] = []
 
@@ -88,14 +94,14 @@ class Chaos:
     def report(self) -> str:
         """What was done."""
         feeder = self._feeder
-        reasons = Counter(reason for teller in self._tellers for reason in teller.reasons)
+        reasons = Counter(reason for teller in self._transactors for reason in teller.reasons)
         slowest = "; ".join(f"slowest {what} {took_s:.1f} s ({name})" for what, (took_s, name) in self._slowest.items())
         return (
             f"controller {self.controller}: {feeder.sent if feeder else 0} orders,"
             f" {len(feeder.acknowledged) if feeder else 0} acknowledged,"
-            f" {sum(teller.committed for teller in self._tellers)} transactions;"
+            f" {sum(teller.committed for teller in self._transactors)} transactions;"
             f" {self._harms.total()} harms: {dict(self._harms)}; {slowest or 'no harm was survived'};"
-            f" tellers began anew: {dict(reasons)}; {len(self._producer_ids)} producer ids; {self._told_of_topics()};"
+            f" transactional clients began anew: {dict(reasons)}; {len(self._producer_ids)} producer ids; {self._told_of_topics()};"
             f" {', '.join(self._held)}"
         )
 
@@ -112,12 +118,14 @@ class Chaos:
     def _begin(self) -> None:
         self.nodes.start()
         admin = AdminClient({"bootstrap.servers": self.nodes.servers, **CLIENT})
-        for topic in admin.create_topics([NewTopic(name, PARTITIONS, len(NODES)) for name in (ORDERS, LEDGER)]).values():
+        for topic in admin.create_topics([NewTopic(name, PARTITIONS, len(NODES)) for name in (ORDERS, LEDGER, HURRIED)]).values():
             topic.result(30)
         self._take_producer_ids()
         self._take_producer_ids()
         self._feeder = Feeder(self.nodes.servers, self._orders_a_second)
-        self._tellers = [Teller(self.nodes.servers, f"teller-{number}") for number in range(TELLERS)]
+        self._hurried = [Hurried(self.nodes.servers, f"hurried-{number}") for number in range(IN_A_HURRY)]
+        tellers = [Teller(self.nodes.servers, f"teller-{number}") for number in range(TELLERS)]
+        self._transactors = [*tellers, *self._hurried]
         self._administrator = Administrator(self.nodes.servers, self._seed)
         self._settle("began", self._marks())
 
@@ -160,7 +168,7 @@ class Chaos:
         assert self._feeder is not None
         if self._feeder.failure:
             raise Violation(f"after {self._last}, the producer of orders has failed: {self._feeder.failure}")
-        return [*self._feeder.counts, *(teller.committed for teller in self._tellers)]
+        return [*self._feeder.counts, *(teller.committed for teller in self._transactors)]
 
     def _has_gone_on(self, marks: list[int], what: GoesOn) -> bool:
         """Every partition of orders, and some teller where those go on."""
@@ -193,17 +201,22 @@ class Chaos:
         check_orders(orders, feeder.acknowledged, feeder.sent)
         ends = {index: self._end(ORDERS, index) for index in range(PARTITIONS)}
         self._until(lambda: committed_offsets(self.nodes.servers, GROUP) == ends, "all orders are carried out")
-        for teller in self._tellers:
+        for teller in self._transactors:
             teller.stop()
         self._until(self._is_nothing_open, "no transaction hangs")
+        fates = {value: fate for hurried in self._hurried for value, fate in hurried.fates.items()}
+        check_hurried(read_all(servers, HURRIED), fates)
+        for hurried in self._hurried:
+            if hurried.unreasonable:
+                raise Violation(f"transactions were refused without a reason: {hurried.unreasonable[:3]}")
         check_ledger(read_all(servers, LEDGER), [number for numbers in orders.values() for number in numbers])
         self._until(self._are_in_sync, "all replicas are in sync")
         self._until(self._do_replicas_agree, "all replicas are where they belong, and have the same bytes")
         topics = {topic for topic, _ in partitions_by(self.nodes.brokers.ports[NODES[0]])}
         check_topics(topics, self._administrator.created, self._administrator.deleted)
-        stuck = sum(teller.reasons.count(each) for teller in self._tellers for each in (HUNG, IDLE))
+        stuck = sum(teller.reasons.count(each) for teller in self._transactors for each in (HUNG, IDLE))
         if stuck > max(MOST_STUCK, self._harms.total() / 4):
-            raise Violation(f"{stuck} tellers got stuck")
+            raise Violation(f"{stuck} transactional clients got stuck")
         for name, log in self.nodes.logs().items():
             if "Traceback" in log:
                 raise Violation(f"{name} has had a fault: {log.partition('Traceback')[2][:3000]}")
@@ -254,7 +267,7 @@ class Chaos:
         while not condition():
             if time.monotonic() > deadline:
                 raise Violation(f"not within {SETTLE_S:.0f} s of {self._last}: {what}")
-            for teller in self._tellers:
+            for teller in self._transactors:
                 teller.begin_anew_if_stuck()
             time.sleep(_POLL_S)
 

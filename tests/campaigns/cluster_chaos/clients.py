@@ -1,14 +1,15 @@
-"""The clients: a feeder that sends orders, and tellers that carry them out, each in a thread, by librdkafka."""
+"""The clients, each in a thread, by librdkafka: a feeder of orders, tellers that carry them out, and producers in a hurry."""
 
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from tests.campaigns.cluster_chaos.accounts import PARTITIONS, Violation, entries_of, order_partition
 
-ORDERS, LEDGER, GROUP = "orders", "ledger", "tellers"
+ORDERS, LEDGER, HURRIED, GROUP = "orders", "ledger", "hurried", "tellers"
 CALL_TIMEOUT_S = 15.0
 BATCH = 20
 # Clients that look soon whether there is another leader.
@@ -24,8 +25,9 @@ CLIENT = {
     "log_level": 0,
 }
 PRODUCER = {"request.timeout.ms": 3000, **CLIENT}
-# As docs/compatibility.md says. Such a producer is lost when a broker tells of no brokers, since all are fenced: see Teller.
-TRANSACTIONAL = {"transaction.timeout.ms": 10_000, "metadata.recovery.strategy": "none", **PRODUCER}
+# As docs/compatibility.md says. Such a producer is lost when a broker tells of no brokers, since all are fenced: see Transactor.
+TRANSACTION_TIMEOUT_S = 10
+TRANSACTIONAL = {"transaction.timeout.ms": TRANSACTION_TIMEOUT_S * 1000, "metadata.recovery.strategy": "none", **PRODUCER}
 CONSUMER = {
     "isolation.level": "read_committed",
     "auto.offset.reset": "earliest",
@@ -87,11 +89,11 @@ class Feeder:
             self.counts[order_partition(number)] += 1
 
 
-class Teller:
-    """Carries out orders, each in a transaction with its offset, until ``stop``. One that fails begins anew.
+class Transactor(ABC):
+    """Makes transactions until ``stop``. One that fails begins anew.
 
-    So does one whose call has not come back in its time, or that gets no orders: librdkafka has such calls, and consumers that
-    do not join their group again. The thread is left alone, fenced.
+    So does one whose call has not come back in its time, or that is not fed: librdkafka has such calls, and consumers that do not
+    join their group again. The thread is left alone, fenced.
     """
 
     def __init__(self, servers: str, name: str) -> None:
@@ -100,6 +102,10 @@ class Teller:
         self._servers = servers
         self._name = name
         self._begin()
+
+    @abstractmethod
+    def _work(self, stopping: threading.Event, producer: Producer) -> None:
+        """Make transactions with a producer that is initialised, until ``stopping`` is set. Raises KafkaException."""
 
     def stop(self) -> None:
         """Wait for the transaction under way."""
@@ -123,26 +129,53 @@ class Teller:
 
     def _live(self, stopping: threading.Event) -> None:
         while not stopping.is_set():
-            consumer = Consumer({"bootstrap.servers": self._servers, "group.id": GROUP, **CONSUMER})
             producer = Producer({"bootstrap.servers": self._servers, "transactional.id": self._name, **TRANSACTIONAL})
             try:
                 self._insist(stopping, producer.init_transactions)
-                consumer.subscribe([ORDERS])
-                while not stopping.is_set():
-                    self._carry_out(stopping, consumer, producer)
+                self._work(stopping, producer)
             except KafkaException as error:
                 if not stopping.is_set():
                     self.reasons.append(error.args[0].name())
-            finally:
-                consumer.close()
+
+    def _feed(self, stopping: threading.Event) -> None:
+        """There was something to do."""
+        if stopping is self._stopping:
+            self._fed_s = time.monotonic()
+
+    def _insist(self, stopping: threading.Event, call: Callable[[float], None]) -> None:
+        """Call until there is a final answer."""
+        while True:
+            self._step(stopping)
+            try:
+                return call(CALL_TIMEOUT_S)
+            except KafkaException as error:
+                if not error.args[0].retriable():
+                    raise
+                time.sleep(0.05)
+
+    def _step(self, stopping: threading.Event) -> None:
+        if stopping is self._stopping:
+            self._step_s = time.monotonic()
+
+
+class Teller(Transactor):
+    """Carries out orders, each in a transaction with its offset."""
+
+    def _work(self, stopping: threading.Event, producer: Producer) -> None:
+        consumer = Consumer({"bootstrap.servers": self._servers, "group.id": GROUP, **CONSUMER})
+        try:
+            consumer.subscribe([ORDERS])
+            while not stopping.is_set():
+                self._carry_out(stopping, consumer, producer)
+        finally:
+            consumer.close()
 
     def _carry_out(self, stopping: threading.Event, consumer: Consumer, producer: Producer) -> None:
         messages = [message for message in consumer.consume(BATCH, 0.3) if message.error() is None]
         self._step(stopping)
         if not messages:
             return
-        if stopping is self._stopping:
-            self._fed_s = time.monotonic()
+        self._feed(stopping)
         try:
             producer.begin_transaction()
             for message in messages:
@@ -161,20 +194,43 @@ class Teller:
             # What was read is read again.
             raise
 
-    def _insist(self, stopping: threading.Event, call: Callable[[float], None]) -> None:
-        """Call until there is a final answer."""
-        while True:
-            self._step(stopping)
-            try:
-                return call(CALL_TIMEOUT_S)
-            except KafkaException as error:
-                if not error.args[0].retriable():
-                    raise
-                time.sleep(0.05)
 
-    def _step(self, stopping: threading.Event) -> None:
-        if stopping is self._stopping:
-            self._step_s = time.monotonic()
+class Hurried(Transactor):
+    """Begins a transaction as soon as one has ended: the same record in every partition of ``HURRIED``.
+
+    ``fates`` tells of each whether it was committed, None where nobody knows. ``unreasonable`` are the refusals of transactions
+    that nobody else can have ended.
+    """
+
+    def __init__(self, servers: str, name: str) -> None:
+        self.fates: dict[bytes, bool | None] = {}
+        self.unreasonable: list[str] = []
+        super().__init__(servers, name)
+
+    def _work(self, stopping: threading.Event, producer: Producer) -> None:
+        while not stopping.is_set():
+            self._feed(stopping)
+            self._transact(stopping, producer)
+
+    def _transact(self, stopping: threading.Event, producer: Producer) -> None:
+        value = b"%s %d" % (self._name.encode(), len(self.fates))
+        self.fates[value] = None
+        began_s = time.monotonic()
+        try:
+            producer.begin_transaction()
+            for partition in range(PARTITIONS):
+                producer.produce(HURRIED, value, partition=partition)
+            self._insist(stopping, producer.commit_transaction)
+            self.fates[value] = True
+            self.committed += 1
+        except KafkaException as error:
+            took_s = time.monotonic() - began_s
+            if error.args[0].code() == KafkaError.INVALID_TXN_STATE and took_s < TRANSACTION_TIMEOUT_S and not stopping.is_set():
+                self.unreasonable.append(f"{value.decode()} after {took_s:.1f} s: {error}")
+            if error.args[0].txn_requires_abort():
+                self._insist(stopping, producer.abort_transaction)
+                self.fates[value] = False
+            raise
 
 
 def committed_offsets(servers: str, group: str) -> dict[int, int]:

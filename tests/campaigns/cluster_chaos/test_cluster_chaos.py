@@ -4,7 +4,15 @@ from random import Random
 
 import pytest
 
-from tests.campaigns.cluster_chaos.accounts import PARTITIONS, Violation, check_ledger, check_orders, entries_of, order_partition
+from tests.campaigns.cluster_chaos.accounts import (
+    PARTITIONS,
+    Violation,
+    check_hurried,
+    check_ledger,
+    check_orders,
+    entries_of,
+    order_partition,
+)
 from tests.campaigns.cluster_chaos.administrator import check_topics
 from tests.campaigns.cluster_chaos.chaos import Chaos
 from tests.campaigns.cluster_chaos.harms import HARMS, deck
@@ -107,6 +115,25 @@ def test_half_a_transaction_or_one_that_is_there_twice_is_found(change, told):
     change(read)
     with pytest.raises(Violation, match=told):
         check_ledger(read, range(COUNT))
+
+
+@pytest.mark.parametrize(
+    ("read", "fates"),
+    [
+        ({0: [b"a"], 1: []}, {b"a": True}),
+        ({0: [b"a", b"a"], 1: [b"a"]}, {b"a": True}),
+        ({0: [b"a"], 1: [b"a"]}, {b"a": False}),
+        ({0: [b"a"], 1: []}, {b"a": None}),
+        ({0: [b"a"], 1: [b"a"]}, {}),
+    ],
+)
+def test_a_hurried_transaction_that_is_torn_lost_or_doubled_is_found(read, fates):
+    with pytest.raises(Violation):
+        check_hurried(read, fates)
+
+
+def test_a_hurried_transaction_of_an_unknown_fate_is_there_or_not():
+    check_hurried({0: [b"a", b"c"], 1: [b"a", b"c"]}, {b"a": True, b"b": None, b"c": None, b"d": False})
 
 
 def test_topics_that_were_asked_for_without_an_answer_may_be_there_or_not():
