@@ -101,7 +101,8 @@ class Chaos:
             f" {len(feeder.acknowledged) if feeder else 0} acknowledged,"
             f" {sum(teller.committed for teller in self._transactors)} transactions;"
             f" {self._harms.total()} harms: {dict(self._harms)}; {slowest or 'no harm was survived'};"
-            f" transactional clients began anew: {dict(reasons)}; {len(self._producer_ids)} producer ids; {self._told_of_topics()};"
+            f" transactional clients began anew: {dict(reasons)}; {len(self._producer_ids)} producer ids;"
+            f" {self._told_of_topics()};"
             f" {', '.join(self._held)}"
         )
 

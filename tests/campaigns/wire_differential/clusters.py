@@ -20,7 +20,7 @@ from tests.campaigns.wire_differential.settings import OF_KAFKA, SETTINGS
 STORIES: Final = ("groups", "consumers", "transactions")
 # Until all brokers know of a change.
 SPREADS_S: Final = 0.1
-_LED_BY_FIRST: Final = (1, 2, 3)
+LED_BY_FIRST: Final = (1, 2, 3)
 _INTERNAL_TOPICS: Final = {"__consumer_offsets": (2, 3, 1), "__transaction_state": (3, 1, 2)}
 _OF_GROUPS: Final = (
     *(ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.HEARTBEAT, ApiKey.LEAVE_GROUP, ApiKey.CONSUMER_GROUP_HEARTBEAT),
@@ -31,12 +31,12 @@ _OF_TRANSACTIONS: Final = (
     *(ApiKey.INIT_PRODUCER_ID, ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.ADD_OFFSETS_TO_TXN, ApiKey.END_TXN),
     *(ApiKey.DESCRIBE_TRANSACTIONS, ApiKey.LIST_TRANSACTIONS),
 )
-_BROKERS: Final = {**dict.fromkeys(_OF_GROUPS, 1), **dict.fromkeys(_OF_TRANSACTIONS, 2)}
+_BROKERS: Final[Mapping[int, int]] = {**dict.fromkeys(_OF_GROUPS, 1), **dict.fromkeys(_OF_TRANSACTIONS, 2)}
 
 
-def broker_for(step: Step) -> int:
-    """The index of the broker that a step's request goes to."""
-    return _BROKERS.get(ApiKey(step.api), 0) if step.frame is None and step.body is None else 0
+def broker_for(api: ApiKey | int) -> int:
+    """The index of the broker that requests of an API go to."""
+    return _BROKERS.get(api, 0)
 
 
 def adapted(step: Step) -> Mapping[str, Any]:
@@ -46,7 +46,7 @@ def adapted(step: Step) -> Mapping[str, Any]:
     if step.api != ApiKey.CREATE_TOPICS:
         return step.fields
     topics = [
-        topic if "assignments" in topic else topic | _assigned(int(topic["num_partitions"]), _LED_BY_FIRST)
+        topic if "assignments" in topic else topic | _assigned(int(topic["num_partitions"]), LED_BY_FIRST)
         for topic in step.fields["topics"]
     ]
     return {**step.fields, "topics": topics}

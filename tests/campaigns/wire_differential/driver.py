@@ -145,7 +145,7 @@ class _Run:
 
     def _once(self, number: int, step: Step) -> tuple[list[tuple[int, Any]], Any]:
         """The answers that came during the step as (number, decoded), and its own."""
-        broker = broker_for(step) if len(self._addresses) > 1 else 0
+        broker = broker_for(step.api) if len(self._addresses) > 1 else 0
         connection = self._connection(step.connection, broker)
         connection.send(self._frame(number, step))
         connection.owed.append((number, step))
