@@ -11,6 +11,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from benchmarks.load_tool import MissingTool
 from tests.campaigns.kafka_tools import java_program
 from tests.cli.local_cluster.cluster_process import ClusterProcess
 from tests.clients.conftest import CLIENT_TIMEOUT_S
@@ -29,7 +30,10 @@ def command(client, address, scratch):
     """The command line of a client's transformer. Skips the test where it cannot be had."""
     told = client, address, f"from-{client}", f"to-{client}"
     if client == "java":
-        return [*java_program.compiled(PROGRAMS / "Transformer.java", scratch), *told]
+        try:
+            return [*java_program.compiled(PROGRAMS / "Transformer.java", scratch), *told]
+        except MissingTool as missing:
+            pytest.skip(str(missing))
     if client == "franz-go":
         return [*go_program.built(PROGRAMS / "transformer.go", scratch), *told]
     return python_command(client, *told, "again")
