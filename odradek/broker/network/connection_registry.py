@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from odradek.timing.timer import Timer, TimerTask
 
 _MIN_SWEEP_MS = 100
+_BETWEEN_ENDS_MS = 10.0
 _TRIM_AFTER_MS = 10_000
 
 
@@ -238,13 +239,13 @@ class ConnectionRegistry:
             log.warn("refusing a connection", peer=f"{host}:{port}", config=config, limit=limit, **left_out)
         return False
 
-    def _end_stalled(self, connection: OpenConnection, what: str) -> None:
+    def _end_stalled(self, connection: OpenConnection, what: str, after_ms: float) -> None:
         host, port = connection.session.peer
         left_out = self.line_limit.left_out(("stalled", host))
         if left_out is not None:
             cause = f"it holds memory that others wait for, and {what}"
             log.warn("closing a connection", peer=f"{host}:{port}", cause=cause, **left_out)
-        connection.end()
+        self._timer.call_after(after_ms, connection.end)
 
     def begin_lull(self) -> None:
         """Time passes in which no client is heard, until ``end_lull``: one that waits for an answer now is not idle meanwhile."""
@@ -286,11 +287,15 @@ class ConnectionRegistry:
         stalled = frozenset(self.memory.stalled())
         unread = frozenset() if self.response_memory is None else self.response_memory.stalled()
         excused = self._excused or frozenset()
+        # To free many megabytes takes many milliseconds: in a turn of the loop each.
+        after_ms = 0.0
         for connection in tuple(self._connections - excused):
             if connection in stalled:
-                self._end_stalled(connection, "its request does not come (queued.max.request.bytes)")
+                self._end_stalled(connection, "its request does not come (queued.max.request.bytes)", after_ms)
+                after_ms += _BETWEEN_ENDS_MS
             elif connection.session in unread:
-                self._end_stalled(connection, "its response is not taken (queued.max.response.bytes)")
+                self._end_stalled(connection, "its response is not taken (queued.max.response.bytes)", after_ms)
+                after_ms += _BETWEEN_ENDS_MS
             elif 0 <= max_idle_ms < connection.idle_ms(now_ms):
                 self.closed_idle += 1
                 connection.end()
