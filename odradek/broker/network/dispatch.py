@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from struct import Struct
 from typing import Any, Final
 
-from odradek.broker.context import CLOSE_CONNECTION, NO_RESPONSE, Reply, RequestContext, Session, Signal
+from odradek.broker.context import CLOSE_CONNECTION, NO_RESPONSE, Reply, RequestContext, Session
 from odradek.broker.logging import log
 from odradek.broker.network.gate import Gate, GateKeeper
 from odradek.broker.network.large_requests import LargeRequests, Outcome
@@ -121,9 +121,7 @@ class Dispatcher:
             response = response.response
         if self._large is not None and route.has_large_answers and isinstance(response, tuple) and not is_small(response):
             return self._counted(self._large.encode(route, context, response, _server_error), route, arrived_ms)
-        encode_good = route.encode_good
-        good = None if encode_good is None or type(response) is Signal else encode_good(correlation_id, response)
-        chunks = _encode(context, route, response) if good is None else [good]
+        chunks = _encode(context, route, response)
         self._free_ms = now_ms = self._monotonic_ms()
         total_ms = now_ms - arrived_ms
         route.total_ms += total_ms
@@ -191,9 +189,7 @@ class Dispatcher:
                 return
             chunks: list[Any] | None = None
             try:
-                encode_good = route.encode_good
-                good = None if encode_good is None or type(response) is Signal else encode_good(context.correlation_id, response)
-                chunks = _encode(context, route, response) if good is None else [good]
+                chunks = _encode(context, route, response)
             except CloseConnection:
                 pass
             except Exception as error:  # noqa: BLE001  a fault of ours
@@ -246,11 +242,14 @@ class Dispatcher:
 
 
 def _encode(context: RequestContext, route: Route, response: Any) -> list[Any]:
-    """The chunks of an outcome that ``Route.encode_good`` has not written; its error codes are counted."""
     if response is NO_RESPONSE:
         return []
     if response is CLOSE_CONNECTION:
         raise CloseConnection
+    if route.encode_good is not None:
+        frame = route.encode_good(context.correlation_id, response)
+        if frame is not None:
+            return [frame]
     route.scan_errors(response, route)
     return route.encode(context.correlation_id, response)
 

@@ -59,6 +59,7 @@ class Cluster:
             controller=SimpleNamespace(image=image, ensure_internal_topic=lambda _: there),
             config={"max.request.partition.size.limit": 2000, "auto.create.topics.enable": False},
             slices=Slices(lambda: 0.0, lambda callback: callback()),
+            response_memory=None,
         )
         context = RequestContext(key, version, 1, "c", Session("PLAINTEXT", ("127.0.0.1", 1)))
         response = HANDLERS[key].handle(services, context, messages(key).request(**fields))
