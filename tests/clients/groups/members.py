@@ -339,6 +339,8 @@ class ConfluentMember(Member):
             "auto.offset.reset": "earliest",
             "fetch.wait.max.ms": 50,
             "reconnect.backoff.max.ms": 200,
+            # Without it, librdkafka may wait 75 s for a coordinator that was killed (docs/compatibility.md).
+            "enable.sparse.connections": False,
             "log_level": 0,
             "on_commit": self._committed,
         }
