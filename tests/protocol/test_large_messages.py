@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable, Generator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -18,16 +19,13 @@ from odradek.protocol.schemas import load
 from odradek.protocol.sliced_readers import BLOCK
 from odradek.protocol.sliced_writers import ResponseTooLarge, Room
 from odradek.protocol.varint import uvarint
+from tests.cases import case
+from tests.protocol.kio_messages import canonical, encoded, served_versions
 from tests.protocol.random_messages import random_message
-from tests.protocol.test_readers import encoded
-from tests.protocol.test_writers import plain_message
 
-SLICED = [
-    pytest.param(key, version, id=f"{key.name}-v{version}")
-    for key, served in SERVED.items()
-    if key not in {ApiKey.PRODUCE, ApiKey.FETCH}
-    for version in range(served.min_version, served.max_version + 1)
-]
+every_sliced_api = pytest.mark.parametrize(
+    "api_key", [key for key in SERVED if key not in {ApiKey.PRODUCE, ApiKey.FETCH}], ids=lambda key: key.name
+)
 
 
 def run(work: Generator[None, Any, Any]) -> tuple[Any, int]:
@@ -49,6 +47,10 @@ def outcome(decode: Callable[[bytes, int], Any], frame: bytes, position: int) ->
         return error.reason
 
 
+def sliced(api_key: ApiKey, version: int, frame: bytes, position: int) -> Any:
+    return run(sliced_decoder(api_key, version)(frame, position, 1000))[0]
+
+
 def frame_of(api_key: ApiKey, version: int, body: bytes) -> tuple[bytes, int]:
     """A frame, and where its header v1 ends."""
     flexible = bool(load(api_key, version, "request").__flexible__)
@@ -56,38 +58,32 @@ def frame_of(api_key: ApiKey, version: int, body: bytes) -> tuple[bytes, int]:
     return header + body, len(header) - flexible
 
 
-@pytest.mark.parametrize(("api_key", "version"), SLICED)
-def test_a_request_is_read_as_by_the_reader_of_small_ones(api_key, version):
-    entity = load(api_key, version, "request")
-    rng = random.Random(f"{api_key}-{version}")
-    for _ in range(10):
-        frame, position = frame_of(api_key, version, encoded(random_message(entity, rng)))
-        expected = outcome(request_decoder(api_key, version), frame, position)
-        assert outcome(lambda *args: run(sliced_decoder(api_key, version)(*args, 1000))[0], frame, position) == expected
+@every_sliced_api
+def test_a_request_is_read_as_by_the_reader_of_small_ones(api_key):
+    for version in served_versions(api_key, "request"):
+        entity = load(api_key, version, "request")
+        rng = random.Random(f"{api_key}-{version}")
+        with case(f"v{version}"):
+            for _ in range(10):
+                frame, position = frame_of(api_key, version, encoded(random_message(entity, rng)))
+                expected = outcome(request_decoder(api_key, version), frame, position)
+                assert outcome(partial(sliced, api_key, version), frame, position) == expected
 
 
-@pytest.mark.parametrize(("api_key", "version"), SLICED)
-def test_a_response_is_written_as_by_the_writer_of_small_ones(api_key, version):
-    newest = SERVED[api_key].max_version
-    rng = random.Random(f"{api_key}-{version}")
-    for _ in range(10):
-        response = canonical(api_key, plain_message(random_message(load(api_key, newest, "response"), rng)))
-        try:
-            expected = response_encoder(api_key, version)(7, response)
-        except (AttributeError, IndexError):
-            # One that this version cannot say.
-            continue
-        assert run(sliced_encoder(api_key, version)(7, response, Room(1 << 20)))[0] == [b"".join(expected)]
-
-
-def canonical(api_key: ApiKey, message: Any) -> Any:
-    """The same as an object of the canonical classes."""
-    if isinstance(message, list):
-        return [canonical(api_key, each) for each in message]
-    if not hasattr(message, "_fields"):
-        return message
-    known = messages(api_key).classes["response"][type(message).__name__]
-    return known(**{name: canonical(api_key, value) for name, value in message._asdict().items() if name in known._fields})
+@every_sliced_api
+def test_a_response_is_written_as_by_the_writer_of_small_ones(api_key):
+    newest = load(api_key, SERVED[api_key].max_version, "response")
+    for version in served_versions(api_key, "response"):
+        rng = random.Random(f"{api_key}-{version}")
+        with case(f"v{version}"):
+            for _ in range(10):
+                response = canonical(random_message(newest, rng), messages(api_key).classes["response"])
+                try:
+                    expected = response_encoder(api_key, version)(7, response)
+                except (AttributeError, IndexError):
+                    # One that this version cannot say.
+                    continue
+                assert run(sliced_encoder(api_key, version)(7, response, Room(1 << 20)))[0] == [b"".join(expected)]
 
 
 def find_coordinator(keys: int) -> tuple[bytes, int]:

@@ -1,25 +1,21 @@
 """The compiled readers make of a request what kio makes of it, and nothing of one that lies."""
 
-import io
 import random
 import struct
-from typing import Any
 
 import pytest
-from kio.schema.index import schema_name_map
-from kio.serial import entity_reader, entity_writer
+from kio.serial import entity_reader
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.messages import messages
 from odradek.protocol.readers import compile_reader
-from odradek.protocol.schemas import field_specs, load, plain
+from odradek.protocol.schemas import load
 from odradek.protocol.varint import uvarint
+from tests.cases import case
+from tests.protocol.kio_messages import encoded, every_api, fields_of, known_versions, same_fields
 from tests.protocol.random_messages import random_message
 
-EVERY_REQUEST = [
-    pytest.param(key, version, id=f"{key.name}-v{version}") for key in ApiKey for version in schema_name_map[key.name.lower()]
-]
 MANY = (2**31 - 1).to_bytes(4, "big")
 MANY_COMPACT = b"\xff\xff\xff\xff\x0f"
 
@@ -28,65 +24,23 @@ def reader(api_key, version):
     return compile_reader(load(api_key, version, "request"), messages(api_key).classes["request"])
 
 
-def encoded(message):
-    out = io.BytesIO()
-    entity_writer(type(message))(out, message)
-    return out.getvalue()
-
-
-def fields_of(kios: Any) -> dict[str, Any]:
-    """A message of kio's as the fields that ours shall have."""
-    return {spec.name: value_of(spec, getattr(kios, spec.wire_name)) for spec in field_specs(type(kios))}
-
-
-def value_of(spec, value):
-    if value is None:
-        return -1 if spec.kafka_type == "datetime_i64" else None
-    if spec.entity is None:
-        return [plain(each) for each in value] if spec.is_array else plain(value)
-    return [fields_of(each) for each in value] if spec.is_array else fields_of(value)
-
-
-def same_fields(ours: Any, expected: dict[str, Any]) -> dict[str, Any]:
-    """Of our message what ``expected`` has, in the same form; what no handler asks for is not read, and taken as it should be."""
-    known = type(ours)._fields
-    return {name: same_value(getattr(ours, name), value) if name in known else value for name, value in expected.items()}
-
-
-def same_value(ours: Any, expected: Any) -> Any:
-    if isinstance(expected, dict):
-        return same_fields(ours, expected)
-    if isinstance(expected, list):
-        assert len(ours) == len(expected)
-        return [same_value(mine, other) for mine, other in zip(ours, expected, strict=True)]
-    return ours
-
-
-@pytest.mark.parametrize(("api_key", "version"), EVERY_REQUEST)
-def test_every_request_is_read_as_kio_reads_it_and_to_the_same_byte(api_key, version):
-    read = reader(api_key, version)
-    entity = load(api_key, version, "request")
-    rng = random.Random(f"{api_key}-{version}")
-    for _ in range(20):
-        frame = b"head" + encoded(random_message(entity, rng)) + b"tail"
-        kios, size = entity_reader(entity)(frame, 4)
-
-        ours, position = read(frame, 4)
-
-        assert position == 4 + size
-        expected = fields_of(kios)
-        assert same_fields(ours, expected) == expected
-
-
-@pytest.mark.parametrize(("api_key", "version"), EVERY_REQUEST)
-def test_every_field_of_the_canonical_class_is_there_whatever_the_version(api_key, version):
-    read = reader(api_key, version)
-    rng = random.Random(f"there-{api_key}-{version}")
-
-    request, _ = read(encoded(random_message(load(api_key, version, "request"), rng)), 0)
-
-    assert type(request) is messages(api_key).request
-    assert len(request) == len(request._fields)
+@every_api
+def test_every_request_is_read_as_kio_reads_it_and_to_the_same_byte(api_key):
+    for version in known_versions(api_key, "request"):
+        read = reader(api_key, version)
+        entity = load(api_key, version, "request")
+        rng = random.Random(f"{api_key}-{version}")
+        with case(f"v{version}"):
+            for _ in range(20):
+                frame = b"head" + encoded(random_message(entity, rng)) + b"tail"
+                kios, size = entity_reader(entity)(frame, 4)
+                ours, position = read(frame, 4)
+                assert position == 4 + size
+                expected = fields_of(kios)
+                assert same_fields(ours, expected) == expected
+                # Every field of the canonical class is there, whatever the version.
+                assert type(ours) is messages(api_key).request
+                assert len(ours) == len(ours._fields)
 
 
 def test_what_a_version_does_not_say_is_the_default():

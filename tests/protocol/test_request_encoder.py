@@ -13,7 +13,9 @@ from odradek.protocol.headers import read_request_header, skip_tagged_fields
 from odradek.protocol.messages import messages
 from odradek.protocol.produce_request import ProduceRequest
 from odradek.protocol.request_encoder import request_encoder
-from odradek.protocol.schemas import field_specs, load, plain
+from odradek.protocol.schemas import load, plain
+from tests.cases import case
+from tests.protocol.kio_messages import canonical, every_api, known_versions
 from tests.protocol.random_messages import random_message
 
 REWRITTEN = {
@@ -27,30 +29,6 @@ REWRITTEN = {
     ApiKey.UPDATE_FEATURES: 0,
     ApiKey.LIST_CONFIG_RESOURCES: 0,
 }
-PLAIN_VERSIONS = [
-    pytest.param(key, version, id=f"{key.name}-v{version}")
-    for key in ApiKey
-    for version in schema_name_map[key.name.lower()]
-    if version > REWRITTEN.get(key, -1)
-]
-
-
-def canonical(kios, classes):
-    """Kio's message as a canonical one; fields that this lacks are dropped."""
-    class_ = classes.get(type(kios).__name__)
-    values = {}
-    for spec in field_specs(type(kios)):
-        value = getattr(kios, spec.wire_name)
-        if value is None:
-            value = -1 if spec.kafka_type == "datetime_i64" else None
-        elif spec.entity is not None:
-            value = [canonical(item, classes) for item in value] if spec.is_array else canonical(value, classes)
-        else:
-            value = [plain(item) for item in value] if spec.is_array else plain(value)
-        values[spec.name] = value
-    if class_ is None:
-        return values
-    return class_(**{name: value for name, value in values.items() if hasattr(class_(), name)})
 
 
 def read_by_kio(api_key, version, frame, correlation_id=7, client_id="me"):
@@ -74,14 +52,16 @@ def sent(api_key, version, request):
     return read_by_kio(api_key, version, encoded(api_key, version, request))
 
 
-@pytest.mark.parametrize(("api_key", "version"), PLAIN_VERSIONS)
-def test_kio_reads_what_is_sent(api_key, version):
+@every_api
+def test_kio_reads_what_is_sent(api_key):
     classes = messages(api_key).classes["request"]
-    entity = load(api_key, version, "request")
-    rng = random.Random(f"{api_key}-{version}")
-    for _ in range(10):
-        request = canonical(random_message(entity, rng), classes)
-        assert canonical(sent(api_key, version, request), classes) == request
+    for version in known_versions(api_key, "request", above=REWRITTEN.get(api_key, -1)):
+        entity = load(api_key, version, "request")
+        rng = random.Random(f"{api_key}-{version}")
+        with case(f"v{version}"):
+            for _ in range(10):
+                request = canonical(random_message(entity, rng), classes)
+                assert canonical(sent(api_key, version, request), classes) == request
 
 
 def test_the_oldest_versions_are_kios():

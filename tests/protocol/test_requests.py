@@ -2,14 +2,12 @@
 
 import datetime as dt
 import importlib
-import io
 import random
 import uuid
 from typing import Any
 
 import pytest
 from kio.schema.types import BrokerId
-from kio.serial import entity_writer
 from kio.static.primitive import i8, i32, i64
 
 from odradek.broker.handlers import SERVED
@@ -25,31 +23,27 @@ from odradek.protocol.messages import messages
 from odradek.protocol.request_encoder import request_header
 from odradek.protocol.requests import request_decoder
 from odradek.protocol.schemas import load
+from tests.cases import case, each_case
+from tests.protocol.kio_messages import encoded, every_served_api, served_versions
 from tests.protocol.random_messages import random_message
 from tests.raw_client import encode_request
 
-_SERVED = [
-    pytest.param(api_key, version, id=f"{api_key.name}-v{version}")
-    for api_key, served in SERVED.items()
-    for version in range(served.min_version, served.max_version + 1)
-]
-
 
 def encode(message: Any) -> bytes:
-    out = io.BytesIO()
-    entity_writer(type(message))(out, message)
     # No tags in the header of a flexible request; a header v1 ends where the body begins.
-    return (b"\x00" if type(message).__flexible__ else b"") + out.getvalue()
+    return (b"\x00" if type(message).__flexible__ else b"") + encoded(message)
 
 
-@pytest.mark.parametrize(("api_key", "version"), _SERVED)
-def test_every_served_version_decodes_to_the_canonical_class(api_key, version):
-    rng = random.Random(f"{api_key}-{version}")
-    entity = load(api_key, version, "request")
-    for _ in range(10):
-        request = request_decoder(api_key, version)(encode(random_message(entity, rng)), 0)
-        assert type(request) is messages(api_key).request
-        assert_canonical(api_key, request)
+@every_served_api
+def test_every_served_version_decodes_to_the_canonical_class(api_key):
+    for version in served_versions(api_key, "request"):
+        rng = random.Random(f"{api_key}-{version}")
+        entity = load(api_key, version, "request")
+        with case(f"v{version}"):
+            for _ in range(10):
+                request = request_decoder(api_key, version)(encode(random_message(entity, rng)), 0)
+                assert type(request) is messages(api_key).request
+                assert_canonical(api_key, request)
 
 
 def assert_canonical(api_key: ApiKey, message: Any) -> None:
@@ -74,7 +68,7 @@ def test_a_request_cannot_be_changed():
         request.group_id = "another"
 
 
-@pytest.mark.parametrize(("api_key", "version"), _SERVED)
+@each_case(("api_key", "version"), [(api_key, version) for api_key in SERVED for version in served_versions(api_key, "request")])
 def test_a_request_cut_short_is_malformed_wherever_it_is_cut(api_key, version):
     rng = random.Random(f"cut-{api_key}-{version}")
     whole = encode(random_message(load(api_key, version, "request"), rng))

@@ -1,12 +1,9 @@
 """What clients are answered: every response is read as kio reads it, and nothing is read of one that is broken."""
 
-import io
 import random
 from uuid import UUID
 
 import pytest
-from kio.schema.index import schema_name_map
-from kio.serial import entity_writer
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import MalformedMessage
@@ -14,16 +11,11 @@ from odradek.protocol.messages import messages
 from odradek.protocol.response_decoder import response_decoder
 from odradek.protocol.responses import response_encoder
 from odradek.protocol.schemas import load
+from tests.cases import case, each_case
+from tests.protocol.kio_messages import encoded, every_api, fields_of, known_versions, same_value
 from tests.protocol.random_messages import random_message
-from tests.protocol.test_readers import fields_of, same_value
 
 REWRITTEN = {ApiKey.FIND_COORDINATOR: 3, ApiKey.OFFSET_FETCH: 7, ApiKey.ADD_PARTITIONS_TO_TXN: 3}
-PLAIN_VERSIONS = [
-    pytest.param(key, version, id=f"{key.name}-v{version}")
-    for key in ApiKey
-    for version in schema_name_map[key.name.lower()]
-    if version > REWRITTEN.get(key, -1)
-]
 CORRELATION_ID = b"\0\0\0\7"
 
 
@@ -33,23 +25,27 @@ def header(api_key, version):
 
 
 def frame_of(api_key, version, message):
-    out = io.BytesIO()
-    entity_writer(type(message))(out, message)
-    return header(api_key, version) + out.getvalue()
+    return header(api_key, version) + encoded(message)
 
 
-@pytest.mark.parametrize(("api_key", "version"), PLAIN_VERSIONS)
-def test_every_response_is_read_as_kio_wrote_it(api_key, version):
-    entity = load(api_key, version, "response")
-    rng = random.Random(f"{api_key}-{version}")
-    for _ in range(10):
-        message = random_message(entity, rng)
-        expected = fields_of(message)
-        ours = response_decoder(api_key, version)(frame_of(api_key, version, message))
-        assert {name: same_value(getattr(ours, name), value) for name, value in expected.items()} == expected
+def plain_versions(api_key):
+    return known_versions(api_key, "response", above=REWRITTEN.get(api_key, -1))
 
 
-@pytest.mark.parametrize(("api_key", "version"), PLAIN_VERSIONS)
+@every_api
+def test_every_response_is_read_as_kio_wrote_it(api_key):
+    for version in plain_versions(api_key):
+        entity = load(api_key, version, "response")
+        rng = random.Random(f"{api_key}-{version}")
+        with case(f"v{version}"):
+            for _ in range(10):
+                message = random_message(entity, rng)
+                expected = fields_of(message)
+                ours = response_decoder(api_key, version)(frame_of(api_key, version, message))
+                assert {name: same_value(getattr(ours, name), value) for name, value in expected.items()} == expected
+
+
+@each_case(("api_key", "version"), [(api_key, version) for api_key in ApiKey for version in plain_versions(api_key)])
 def test_a_response_that_ends_too_soon_is_malformed(api_key, version):
     entity = load(api_key, version, "response")
     frame = frame_of(api_key, version, random_message(entity, random.Random(version)))

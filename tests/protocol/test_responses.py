@@ -1,11 +1,10 @@
 """Canonical responses, encoded for every served version, read back by kio."""
 
-import io
 import random
 from typing import Any
 
 import pytest
-from kio.serial import entity_reader, entity_writer
+from kio.serial import entity_reader
 
 from odradek.broker.handlers import SERVED
 from odradek.protocol.api_keys import ApiKey
@@ -14,14 +13,11 @@ from odradek.protocol.messages import messages
 from odradek.protocol.readers import compile_reader
 from odradek.protocol.responses import response_encoder
 from odradek.protocol.schemas import load
+from tests.cases import case, each_case
+from tests.protocol.kio_messages import assert_written, encoded, every_served_api, served_versions
 from tests.protocol.random_messages import random_message
 
-_SERVED = [
-    pytest.param(api_key, version, id=f"{api_key.name}-v{version}")
-    for api_key, served in SERVED.items()
-    for version in range(served.min_version, served.max_version + 1)
-]
-
+_SERVED = [(api_key, version) for api_key in SERVED for version in served_versions(api_key, "response")]
 
 # Their older versions are written from the canonical response in another shape.
 _OTHER_SHAPES = {ApiKey.FIND_COORDINATOR, ApiKey.OFFSET_FETCH, ApiKey.ADD_PARTITIONS_TO_TXN}
@@ -43,7 +39,7 @@ def _read_back(api_key: ApiKey, version: int, frame: bytes) -> Any:
     return message
 
 
-@pytest.mark.parametrize(("api_key", "version"), _SERVED)
+@each_case(("api_key", "version"), _SERVED)
 def test_a_response_of_defaults_can_be_read_in_every_version(api_key, version):
     m = messages(api_key)
     fields = {}
@@ -56,20 +52,21 @@ def test_a_response_of_defaults_can_be_read_in_every_version(api_key, version):
     _read_back(api_key, version, _sent(api_key, version, m.response(**fields)))
 
 
-@pytest.mark.parametrize(("api_key", "version"), _SERVED)
-def test_a_response_is_written_as_the_writer_of_its_fields_alone_writes_it(api_key, version):
+@every_served_api
+def test_a_response_is_written_as_the_writer_of_its_fields_alone_writes_it(api_key):
     """What an encoder knows of a frequent response changes none of its bytes."""
     m = messages(api_key)
-    entity = load(api_key, version, "response")
-    rng = random.Random(f"{api_key}-{version}")
-    read = compile_reader(entity, m.classes["response"])
-    for _ in range(5):
-        out = io.BytesIO()
-        entity_writer(entity)(out, random_message(entity, rng))
-        response, _ = read(out.getvalue(), 0)
-        if type(response) is not m.response or api_key in _OTHER_SHAPES:
-            continue
-        assert _sent(api_key, version, response)[-len(out.getvalue()) or 8 :] == out.getvalue()
+    for version in served_versions(api_key, "response"):
+        entity = load(api_key, version, "response")
+        rng = random.Random(f"{api_key}-{version}")
+        read = compile_reader(entity, m.classes["response"])
+        with case(f"v{version}"):
+            for _ in range(5):
+                expected = encoded(random_message(entity, rng))
+                response, _ = read(expected, 0)
+                if type(response) is not m.response or api_key in _OTHER_SHAPES:
+                    continue
+                assert_written(entity, _sent(api_key, version, response)[-len(expected) or 8 :], expected)
 
 
 def test_a_response_cannot_be_changed():
