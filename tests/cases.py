@@ -50,15 +50,18 @@ class _Failures:
 
 
 def each_case(
-    names: str | Sequence[str], cases: Iterable[Any], *, ids: Callable[[Any], str] | None = None
+    names: str | Sequence[str], cases: Iterable[Any], *, ids: Callable[[Any], str] | Sequence[str] | None = None
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Call a test once for each of ``cases``, all in one item. Arguments are as for ``pytest.mark.parametrize``.
 
     The cases share the test's fixtures.
     """
     names = [name.strip() for name in names.split(",")] if isinstance(names, str) else names
-    rows = [_row(names, case, ids) for case in cases]
+    tell = ids if callable(ids) else _told
+    rows = [_row(names, each, tell) for each in cases]
     assert rows, "a test of no cases"
+    if ids is not None and not callable(ids):
+        rows = [(name, values) for name, (_, values) in zip(ids, rows, strict=True)]
 
     def decorate(test: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(test)
@@ -88,16 +91,15 @@ def each_case(
     return decorate
 
 
-def _row(names: Sequence[str], case: Any, ids: Callable[[Any], str] | None) -> tuple[str, dict[str, Any]]:
+def _row(names: Sequence[str], case: Any, tell: Callable[[Any], str]) -> tuple[str, dict[str, Any]]:
     """The name and the arguments of a case."""
     given = None
     if isinstance(case, type(pytest.param())):
         given, values = case.id, case.values
     else:
         values = (case,) if len(names) == 1 else case
-    told = [ids(value) if ids else _told(value) for value in values]
-    whole = ", ".join(f"{name}={text}" for name, text in zip(names, told, strict=True))
-    return str(given or whole)[:_LONGEST_NAME], dict(zip(names, values, strict=True))
+    arguments = dict(zip(names, values, strict=True))
+    return str(given or ", ".join(f"{name}={tell(value)}" for name, value in arguments.items()))[:_LONGEST_NAME], arguments
 
 
 def _told(value: Any) -> str:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from odradek.protocol.compression import compress, decompress
 from odradek.protocol.errors import MalformedMessage
+from tests.cases import each_case
 
 CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 COMPRESSING = [1, 2, 3, 4]
@@ -21,9 +22,9 @@ COMPRESSING = [1, 2, 3, 4]
 DATA = b"kafka" * 30_000 + random.Random(1).randbytes(50_000)
 
 
-@pytest.mark.parametrize("codec", CODECS.values(), ids=CODECS)
-@pytest.mark.parametrize("data", [b"", b"x", DATA], ids=["empty", "one byte", "200 kB"])
-@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
+@each_case("codec", CODECS.values(), ids=CODECS)
+@each_case("data", [b"", b"x", DATA], ids=["empty", "one byte", "200 kB"])
+@each_case("kind", [bytes, bytearray, memoryview])
 def test_what_was_compressed_comes_back(codec, data, kind):
     assert decompress(codec, kind(compress(codec, kind(data)))) == data
 
@@ -49,7 +50,7 @@ def test_lz4_frames_have_independent_blocks_as_java_clients_want():
     assert frame[4] & 0b1110_0000 == 0b0110_0000, "version 1, blocks independent"
 
 
-@pytest.mark.parametrize("codec", [5, 6, 7, -1])
+@each_case("codec", [5, 6, 7, -1])
 def test_an_unknown_codec_is_malformed_to_read_and_a_mistake_to_write(codec):
     with pytest.raises(MalformedMessage):
         decompress(codec, b"data")
@@ -57,8 +58,8 @@ def test_an_unknown_codec_is_malformed_to_read_and_a_mistake_to_write(codec):
         compress(codec, b"data")
 
 
-@pytest.mark.parametrize("codec", COMPRESSING)
-@pytest.mark.parametrize("size", [100_000, 1_000_000])
+@each_case("codec", COMPRESSING)
+@each_case("size", [100_000, 1_000_000])
 def test_output_is_limited_exactly(codec, size):
     data = compress(codec, bytes(size))
 
@@ -72,7 +73,7 @@ def test_a_raw_snappy_block_is_limited_by_what_it_announces():
         decompress(2, bytes(cramjam.snappy.compress_raw(bytes(1_000_000))), 999_999)
 
 
-@pytest.mark.parametrize("codec", COMPRESSING)
+@each_case("codec", COMPRESSING)
 def test_a_bomb_takes_no_more_memory_than_the_limit(codec):
     # In a process of its own, whose peak is its own too.
     program = f"""
@@ -94,7 +95,7 @@ except MalformedMessage:
     assert int(output) < 32 * 1024, "KiB, for a limit of 8 MiB and a bomb of 128"
 
 
-@pytest.mark.parametrize("codec", COMPRESSING)
+@each_case("codec", COMPRESSING)
 def test_cut_data_is_malformed(codec):
     data = compress(codec, DATA)
 
@@ -103,7 +104,7 @@ def test_cut_data_is_malformed(codec):
             decompress(codec, data[:cut])
 
 
-@pytest.mark.parametrize("length", [0, -1, 10, 2**31 - 1, -(2**31)])
+@each_case("length", [0, -1, 10, 2**31 - 1, -(2**31)])
 def test_a_xerial_block_that_is_not_there_is_malformed(length):
     with pytest.raises(MalformedMessage):
         decompress(2, compress(2, b"")[:16] + struct.pack(">i", length) + b"\x01\x00x")

@@ -26,6 +26,7 @@ from odradek.protocol.coordinator_records.consumer_groups import (
 )
 from odradek.protocol.coordinator_records.newer_groups import decode_newer
 from odradek.protocol.errors import MalformedMessage
+from tests.cases import each_case
 
 TOPIC = UUID(int=5)
 CLASSIC = ClassicMemberMetadata(9, (("range", b"\1\2"),))
@@ -60,7 +61,7 @@ RECORDS = {
 }
 
 
-@pytest.mark.parametrize("kind", RECORDS)
+@each_case("kind", RECORDS)
 def test_what_is_written_is_read_again(kind):
     record = CoordinatorRecord(*RECORDS[kind])
     key, value = encode_record(record)
@@ -68,13 +69,13 @@ def test_what_is_written_is_read_again(kind):
     assert decode_newer(key, value).kind == kind
 
 
-@pytest.mark.parametrize("kind", RECORDS)
+@each_case("kind", RECORDS)
 def test_a_tombstone_is_read_again(kind):
     record = CoordinatorRecord(RECORDS[kind][0], None)
     assert decode_group_record(*encode_record(record)) == record
 
 
-@pytest.mark.parametrize("kind", [kind for kind in RECORDS if "partition_metadata" not in kind])
+@each_case("kind", [kind for kind in RECORDS if "partition_metadata" not in kind])
 def test_a_value_that_is_cut_off_is_malformed(kind):
     key, value = RECORDS[kind]
     _, data = encode_record(CoordinatorRecord(key, value))

@@ -12,19 +12,20 @@ from odradek.protocol.message_types.consumer_group_heartbeat import (
     TopicPartitions,
 )
 from odradek.protocol.responses import response_encoder
+from tests.cases import each_case
 
 KEY = ApiKey.CONSUMER_GROUP_HEARTBEAT
 UNCHANGED = ConsumerGroupHeartbeatResponse(member_id="m", member_epoch=7, heartbeat_interval_ms=5_000)
 
 
-@pytest.mark.parametrize("version", [0, 1])
-@pytest.mark.parametrize("member_id", ["m", "", "é" * 63, "x" * 126])
+@each_case("version", [0, 1])
+@each_case("member_id", ["m", "", "é" * 63, "x" * 126])
 def test_a_response_that_tells_nothing_has_the_bytes_of_the_general_writer(version, member_id):
     response = UNCHANGED._replace(member_id=member_id, throttle_time_ms=3)
     assert [unchanged_frame(258, response)] == response_encoder(KEY, version)(258, response)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "changed",
     [
         {"error_code": 110},

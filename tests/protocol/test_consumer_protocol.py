@@ -13,6 +13,7 @@ from odradek.protocol.coordinator_records.consumer_protocol import (
     version_of,
 )
 from odradek.protocol.errors import MalformedMessage
+from tests.cases import each_case
 
 _VERSIONS = st.integers(0, 3)
 _REST = st.binary(max_size=20)
@@ -112,7 +113,7 @@ NO_ASSIGNMENT = [
 ]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("read", "for_column", "data"),
     [
         *((subscribed_topics, for_columns.subscribed_topics, data) for data in (b"", *NEITHER)),

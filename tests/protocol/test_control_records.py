@@ -6,10 +6,11 @@ import pytest
 
 from odradek.protocol.control_records import ABORT, COMMIT, build_end_txn_marker, read_control_record
 from odradek.protocol.records import Record, build_batch, read_records
+from tests.cases import each_case
 
 
-@pytest.mark.parametrize("commit", [True, False])
-@pytest.mark.parametrize("coordinator_epoch", [-1, 0, 7, 2**31 - 1])
+@each_case("commit", [True, False])
+@each_case("coordinator_epoch", [-1, 0, 7, 2**31 - 1])
 def test_a_marker_is_the_batch_of_its_one_control_record(commit, coordinator_epoch):
     record = Record(timestamp=1_700_000_000_000, key=pack(">hh", 0, commit), value=pack(">hi", 0, coordinator_epoch))
     expected = build_batch([record], producer_id=2**40, producer_epoch=3, transactional=True, control=True)

@@ -21,6 +21,7 @@ from odradek.protocol.coordinator_records import (
     encode_value,
 )
 from odradek.protocol.errors import MalformedMessage
+from tests.cases import each_case
 
 TOPIC_ID = UUID("00010203-0405-0607-0809-0a0b0c0d0e0f")
 NOW_MS = 1_700_000_000_000
@@ -117,22 +118,22 @@ def test_an_offsets_key_of_version_0_reads_like_one_of_version_1():
     assert decode_key(b"\0\0" + encode_key(OFFSET_KEY)[2:]) == OFFSET_KEY
 
 
-@pytest.mark.parametrize("version", [3, 16, 32767, -1])
+@each_case("version", [3, 16, 32767, -1])
 def test_a_key_of_a_version_not_known_is_told_apart(version):
     assert decode_key(version.to_bytes(2, "big", signed=True) + b"\0\1x") == UnknownKey(version)
 
 
-@pytest.mark.parametrize(("value", "expected"), VALUES)
+@each_case(("value", "expected"), VALUES)
 def test_a_value_is_written_as_kafka_writes_it(value, expected):
     assert encode_value(value).hex() == expected
 
 
-@pytest.mark.parametrize(("value", "encoded"), VALUES)
+@each_case(("value", "encoded"), VALUES)
 def test_a_value_is_read_back(value, encoded):
     assert decode_value(key_of(value), bytes.fromhex(encoded)) == value
 
 
-@pytest.mark.parametrize(("key", "value", "encoded"), OLDER_VALUES)
+@each_case(("key", "value", "encoded"), OLDER_VALUES)
 def test_a_value_of_another_version_is_read_as_kafka_wrote_it(key, value, encoded):
     assert decode_value(key, bytes.fromhex(encoded)) == value
 
@@ -142,8 +143,8 @@ def test_a_null_value_is_a_tombstone(key):
     assert decode_value(key, None) is None
 
 
-@pytest.mark.parametrize("key", [OFFSET_KEY, GROUP_KEY])
-@pytest.mark.parametrize("version", [-1, 5])
+@each_case("key", [OFFSET_KEY, GROUP_KEY])
+@each_case("version", [-1, 5])
 def test_a_value_of_a_version_not_known_is_malformed(key, version):
     with pytest.raises(MalformedMessage):
         decode_value(key, version.to_bytes(2, "big", signed=True) + bytes(40))

@@ -10,6 +10,7 @@ from kio.serial import entity_writer
 
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.headers import read_request_header, skip_tagged_fields
+from tests.cases import each_case
 
 _client_ids = st.none() | st.text(max_size=40)
 
@@ -40,7 +41,7 @@ def test_unknown_tags_are_skipped():
     assert skip_tagged_fields(frame, 0) == len(frame) - len(b"rest")
 
 
-@pytest.mark.parametrize(
+@each_case(
     "frame",
     [
         b"",
@@ -55,7 +56,7 @@ def test_a_broken_header_is_malformed(frame):
         read_request_header(frame)
 
 
-@pytest.mark.parametrize("tags", [b"", b"\x01", b"\x01\x00\x09abc", b"\xff\xff\xff\xff\xff\xff", b"\x01\x00\xff\xff\xff\xff\x0f"])
+@each_case("tags", [b"", b"\x01", b"\x01\x00\x09abc", b"\xff\xff\xff\xff\xff\xff", b"\x01\x00\xff\xff\xff\xff\x0f"])
 def test_broken_tags_are_malformed(tags):
     with pytest.raises(MalformedMessage):
         skip_tagged_fields(tags, 0)

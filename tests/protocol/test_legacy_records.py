@@ -12,6 +12,7 @@ from odradek.protocol.legacy_records import read_legacy_records
 from odradek.protocol.plain_batches import read_batch
 from odradek.protocol.record_batch import LOG_APPEND_TIME, ensure_intact, iter_batches, read_header, validate
 from odradek.protocol.records import Record, build_batch, read_records
+from tests.cases import each_case
 from tests.legacy_messages import CODECS, Legacy, message, wrapper
 
 RECORDS = [
@@ -44,7 +45,7 @@ def test_messages_are_read_one_behind_the_other(magic):
     assert read(data) == told(RECORDS, magic)
 
 
-@pytest.mark.parametrize(("magic", "codec"), list(product([0, 1], CODECS)))
+@each_case(("magic", "codec"), list(product([0, 1], CODECS)))
 def test_a_wrapper_holds_records_of_their_own_offsets_and_timestamps(magic, codec):
     data = wrapper(magic, codec, RECORDS)
 
@@ -64,7 +65,7 @@ def test_a_header_has_no_epoch_and_no_producer_and_is_neither_transactional_nor_
     assert header.compression == 0
 
 
-@pytest.mark.parametrize("codec", CODECS)
+@each_case("codec", CODECS)
 def test_log_append_time_is_the_wrappers(codec):
     data = wrapper(1, codec, RECORDS, append_time_ms=9_000)
 
@@ -100,7 +101,7 @@ def test_a_message_that_is_cut_at_the_end_of_a_wrapper_is_left_out():
     assert [(record.offset, record.value) for record in read(data)] == [(10, b"a")]
 
 
-@pytest.mark.parametrize(("magic", "codec"), list(product([0, 1], CODECS)))
+@each_case(("magic", "codec"), list(product([0, 1], CODECS)))
 def test_kafka_python_reads_the_same(magic, codec):
     data = wrapper(magic, codec, RECORDS)
 
@@ -127,7 +128,7 @@ def test_a_producer_may_not_send_one(magic):
     assert refused.value.code is ErrorCode.INVALID_RECORD
 
 
-@pytest.mark.parametrize(
+@each_case(
     "data",
     [
         message(1, Legacy(3, 1, None, None), attributes=1),

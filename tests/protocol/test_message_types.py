@@ -9,6 +9,7 @@ import pytest
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.messages import messages
+from tests.cases import each_case
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "odradek/protocol/message_types"
@@ -28,7 +29,7 @@ def test_what_is_checked_in_is_what_kios_schemas_give(generated):
     assert checked_in == generated, "run tools/generate_messages.py"
 
 
-@pytest.mark.parametrize("api_key", ApiKey, ids=lambda api_key: api_key.name)
+@each_case("api_key", ApiKey, ids=lambda api_key: api_key.name)
 def test_every_class_has_a_default_for_every_field(api_key):
     for classes in messages(api_key).classes.values():
         for of in classes.values():

@@ -31,6 +31,7 @@ from odradek.protocol.metadata_records.nodes import (
 )
 from odradek.protocol.metadata_records.partition_changes import PartitionChangeRecord
 from odradek.protocol.metadata_records.security import ClientQuotaRecord, QuotaEntity
+from tests.cases import each_case
 
 TOPIC_ID = UUID("00010203-0405-0607-0809-0a0b0c0d0e0f")
 TOPIC_ID_HEX = "000102030405060708090a0b0c0d0e0f"
@@ -71,12 +72,12 @@ AS_KAFKA_WRITES = [
 ]
 
 
-@pytest.mark.parametrize(("record", "expected"), AS_KAFKA_WRITES, ids=lambda value: type(value).__name__)
+@each_case(("record", "expected"), AS_KAFKA_WRITES, ids=lambda value: type(value).__name__)
 def test_a_record_is_written_as_kafka_writes_it(record: MetadataRecord, expected: str):
     assert encode(record).hex() == expected
 
 
-@pytest.mark.parametrize(("record", "expected"), AS_KAFKA_WRITES, ids=lambda value: type(value).__name__)
+@each_case(("record", "expected"), AS_KAFKA_WRITES, ids=lambda value: type(value).__name__)
 def test_a_record_is_read_back(record: MetadataRecord, expected: str):
     assert decode(bytes.fromhex(expected)) == record
 
@@ -192,7 +193,7 @@ def test_an_unknown_type_or_version_is_named(value: str, said: str):
         decode(bytes.fromhex(value) + bytes(40))
 
 
-@pytest.mark.parametrize("value", ["000200", "020200", "017f00", "010201", "01ffffffffff0f"])
+@each_case("value", ["000200", "020200", "017f00", "010201", "01ffffffffff0f"])
 def test_an_unknown_frame_type_or_version_is_malformed(value: str):
     with pytest.raises(MalformedMessage):
         decode(bytes.fromhex(value) + bytes(40))

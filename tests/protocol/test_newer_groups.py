@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from odradek.protocol.coordinator_records.newer_groups import NewerRecord, decode_newer
 from odradek.protocol.errors import MalformedMessage
+from tests.cases import each_case
 
 WRITTEN = [
     line.split("\t") for line in Path(__file__).with_name("newer_groups.txt").read_text().splitlines() if not line.startswith("#")
@@ -40,7 +41,7 @@ def snake_case(name: str) -> str:
     return re.sub(r"(?<=[a-z])[A-Z]", lambda letter: f"_{letter[0]}", name).lower()
 
 
-@pytest.mark.parametrize(("name", "key", "value", "said"), WRITTEN, ids=[line[0] for line in WRITTEN])
+@each_case(("name", "key", "value", "said"), WRITTEN, ids=[line[0] for line in WRITTEN])
 def test_what_kafka_wrote_is_read_as_kafka_reads_it(name, key, value, said):
     record = decode_newer(bytes.fromhex(key), bytes.fromhex(value))
     assert record.kind == name.partition("-")[0].lower()
@@ -50,7 +51,7 @@ def test_what_kafka_wrote_is_read_as_kafka_reads_it(name, key, value, said):
     assert found == (told[: len(found)] if name.endswith("-default") else told)
 
 
-@pytest.mark.parametrize(("name", "key", "value", "said"), WRITTEN, ids=[line[0] for line in WRITTEN])
+@each_case(("name", "key", "value", "said"), WRITTEN, ids=[line[0] for line in WRITTEN])
 def test_a_record_that_is_cut_short_is_malformed(name, key, value, said):
     whole = bytes.fromhex(value)
     for size in range(len(whole)):

@@ -12,6 +12,7 @@ from odradek.protocol.messages import messages
 from odradek.protocol.offset_commit import read_offset_commit_request
 from odradek.protocol.responses import good_response_encoder, response_encoder
 from odradek.protocol.schemas import load
+from tests.cases import each_case
 from tests.protocol.random_messages import random_message
 from tests.protocol.test_requests import encode
 
@@ -80,7 +81,7 @@ def test_a_name_is_not_taken_for_a_topic_id_that_begins_with_the_same_bytes():
     assert request.topics[0].name == ""
 
 
-@pytest.mark.parametrize("metadata", ["", None, "m", "x" * 200])
+@each_case("metadata", ["", None, "m", "x" * 200])
 def test_metadata_is_read_as_it_was_written(metadata):
     message = commit(9, metadata=metadata)
     assert read_offset_commit_request(body_of(message), 0, 9).topics[0].partitions[0].committed_metadata == metadata
@@ -113,7 +114,7 @@ def test_tags_nobody_knows_are_skipped():
     assert read_offset_commit_request(body, 0, 8).topics[0].partitions == ((3, 7, -1, ""),)
 
 
-@pytest.mark.parametrize("where", ["group", "member", "topics", "partitions"])
+@each_case("where", ["group", "member", "topics", "partitions"])
 def test_a_null_where_none_may_be_is_malformed(where):
     parts = {"group": b"\x02g", "generation": b"\0\0\0\4", "member": b"\x02m", "instance": b"\0", "topics": b"\x02"}
     parts |= {"topic": b"\x02t", "partitions": b"\x02", "rest": body_of(commit(8))[-20:]}
@@ -128,7 +129,7 @@ def test_a_count_of_billions_takes_no_memory():
         read_offset_commit_request(body, 0, 8)
 
 
-@pytest.mark.parametrize("version", range(2, 11))
+@each_case("version", range(2, 11))
 def test_an_answer_encoded_once_is_the_one_encoded_anew(version):
     topics = [M.OffsetCommitResponseTopic(name="t", partitions=[M.OffsetCommitResponsePartition(partition_index=3)])]
     accepted = AcceptedCommit(topics=topics)

@@ -9,6 +9,7 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
 
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.otlp_metrics import Buckets, MetricKind, TooManyPoints, decode
+from tests.cases import each_case
 
 MOST = 1_000
 KINDS = {
@@ -147,7 +148,7 @@ def test_more_data_points_than_the_limit_are_too_many():
         decode(data.SerializeToString(), 2)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("data", "reason"),
     [
         (b"\x0a", "ends within a varint"),

@@ -11,6 +11,7 @@ from odradek.protocol.plain_batches import build_batch, read_batch
 from odradek.protocol.record_batch import HEADER_SIZE, read_header, validate
 from odradek.protocol.records import Record, read_records
 from odradek.protocol.records import build_batch as build_any_batch
+from tests.cases import each_case
 
 NOW_MS = 1_700_000_000_000
 SIZES = st.sampled_from([0, 1, 63, 64, 1023, 1024, 1025, 9000]) | st.integers(0, 100)
@@ -60,8 +61,8 @@ def test_offsets_that_compaction_took_are_not_given_to_others():
     assert [offset for offset, _, _ in read_batch(batch)] == [10, 14]
 
 
-@pytest.mark.parametrize("position", range(HEADER_SIZE, HEADER_SIZE + 12))
-@pytest.mark.parametrize("byte", [0x00, 0x01, 0x7F, 0x80, 0xFE, 0xFF])
+@each_case("position", range(HEADER_SIZE, HEADER_SIZE + 12))
+@each_case("byte", [0x00, 0x01, 0x7F, 0x80, 0xFE, 0xFF])
 def test_a_byte_out_of_place_reads_as_something_or_is_malformed(position, byte):
     batch = bytearray(build_batch([(b"key", b"value"), (b"k", None)], NOW_MS))
     batch[position] = byte

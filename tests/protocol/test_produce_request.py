@@ -11,6 +11,7 @@ from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.produce_request import read_produce_request
 from odradek.protocol.schemas import MILLISECOND, load
 from odradek.protocol.varint import uvarint
+from tests.cases import each_case
 from tests.protocol.random_messages import random_message
 from tests.protocol.test_requests import encode
 
@@ -27,8 +28,8 @@ def _kio_topics(message):
         yield key, [(data.index, data.records) for data in topic.partition_data]
 
 
-@pytest.mark.parametrize("as_view", [False, True])
-@pytest.mark.parametrize("version", _VERSIONS)
+@each_case("as_view", [False, True])
+@each_case("version", _VERSIONS)
 def test_what_kio_writes_is_read(version, as_view):
     rng = random.Random(version)
     for _ in range(30):
@@ -42,7 +43,7 @@ def test_what_kio_writes_is_read(version, as_view):
         )
 
 
-@pytest.mark.parametrize("version", _VERSIONS)
+@each_case("version", _VERSIONS)
 def test_a_changed_byte_gives_another_request_or_is_malformed(version):
     rng = random.Random(f"flip-{version}")
     body = bytearray(_body(random_message(load(ApiKey.PRODUCE, version, "request"), rng)))
@@ -70,9 +71,9 @@ def _one_batch(version, records, transactional_id=None):
 
 
 # The reader of one batch takes bytes only: of a view all is read by the general reader.
-@pytest.mark.parametrize("version", [9, 13])
-@pytest.mark.parametrize("size", [None, 0, 1, 125, 126, 127, 128, 255, 16_381, 16_382, 16_383, 20_000])
-@pytest.mark.parametrize("transactional_id", [None, b"", b"id"])
+@each_case("version", [9, 13])
+@each_case("size", [None, 0, 1, 125, 126, 127, 128, 255, 16_381, 16_382, 16_383, 20_000])
+@each_case("transactional_id", [None, b"", b"id"])
 def test_one_batch_is_read_by_bytes_as_by_a_view(version, size, transactional_id):
     body = _one_batch(version, None if size is None else bytes(size), transactional_id)
     read = _outcome(body, version)

@@ -19,6 +19,7 @@ from odradek.protocol.produce_response import body_if_all_appended
 from odradek.protocol.responses import good_response_encoder, response_encoder
 from odradek.protocol.schemas import load
 from odradek.protocol.writers import compile_writer
+from tests.cases import each_case
 
 PARTITIONS = [
     PartitionProduceResponse(
@@ -45,8 +46,8 @@ def good_encoder(version):
     return encode_good
 
 
-@pytest.mark.parametrize("version", [9, 10, 11, 12, 13])
-@pytest.mark.parametrize("counts", [[], [0], [1], [2], [1, 1], [0, 6], [150, 2]])
+@each_case("version", [9, 10, 11, 12, 13])
+@each_case("counts", [[], [0], [1], [2], [1, 1], [0, 6], [150, 2]])
 def test_it_is_what_the_general_writer_makes_of_the_same(version, counts):
     topics = [
         TopicProduceResponse(
@@ -69,7 +70,7 @@ def test_a_topic_is_named_rightly_whenever_it_comes_and_whoever_else_has_its_nam
         assert encode_good(5, response)[9:] == general_body(response, 13)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "told",
     [
         {"error_code": ErrorCode.NOT_LEADER_OR_FOLLOWER},

@@ -12,7 +12,7 @@ from odradek.protocol.messages import messages
 from odradek.protocol.readers import compile_reader
 from odradek.protocol.schemas import load
 from odradek.protocol.varint import uvarint
-from tests.cases import case
+from tests.cases import case, each_case
 from tests.protocol.kio_messages import encoded, every_api, fields_of, known_versions, same_fields
 from tests.protocol.random_messages import random_message
 
@@ -60,7 +60,7 @@ def test_unknown_tagged_fields_are_skipped():
     assert position == len(fields + tagged)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("api_key", "version", "body"),
     [
         (ApiKey.METADATA, 1, MANY),
@@ -107,7 +107,7 @@ def fetch_with_high_watermark(size):
     return struct.pack(">iiibii", 500, 1, 1_000, 0, 0, -1) + topics + b"\x01\x01\0"
 
 
-@pytest.mark.parametrize("size", [0, 7, 9, 100])
+@each_case("size", [0, 7, 9, 100])
 def test_a_tagged_field_of_another_size_than_it_says_is_malformed(size):
     read = reader(ApiKey.FETCH, 18)
 

@@ -23,6 +23,7 @@ from odradek.protocol.record_batch import (
     validate,
 )
 from odradek.protocol.records import Record, build_batch, read_records
+from tests.cases import each_case
 
 RECORDS = [Record(timestamp=1_000 + index, key=b"key", value=b"value %d" % index) for index in range(3)]
 BATCH = build_batch(RECORDS, producer_id=7, producer_epoch=2, base_sequence=10)
@@ -89,13 +90,13 @@ def test_sequences_go_on_at_zero_after_the_largest(base, records, last):
     assert read_header(batch).last_sequence == last
 
 
-@pytest.mark.parametrize("size", [0, 1, 12, 16, 17, 60])
+@each_case("size", [0, 1, 12, 16, 17, 60])
 def test_a_short_header_is_malformed(size):
     with pytest.raises(MalformedMessage):
         read_header(BATCH[:size])
 
 
-@pytest.mark.parametrize("length", [48, 0, -1, -(2**31)])
+@each_case("length", [48, 0, -1, -(2**31)])
 def test_a_batch_shorter_than_its_header_is_malformed(length):
     with pytest.raises(MalformedMessage):
         read_header(BATCH[:8] + struct.pack(">i", length) + BATCH[12:])
@@ -105,7 +106,7 @@ def test_a_good_batch_is_valid():
     validate(read_header(BATCH), BATCH)
 
 
-@pytest.mark.parametrize("position", range(17, len(BATCH)))
+@each_case("position", range(17, len(BATCH)))
 def test_a_flipped_bit_behind_the_magic_is_corruption(position):
     broken = bytearray(BATCH)
     broken[position] ^= 1
@@ -117,7 +118,7 @@ def test_a_cut_batch_is_corruption():
     assert refusal(BATCH[:-1]) is ErrorCode.CORRUPT_MESSAGE
 
 
-@pytest.mark.parametrize(
+@each_case(
     "fields",
     [
         {"record_count": 2},
@@ -187,7 +188,7 @@ def test_batches_are_found_one_behind_the_other_up_to_an_incomplete_one():
         assert found == [(0, read_header(BATCH)), (len(BATCH), read_header(other))]
 
 
-@pytest.mark.parametrize("nonsense", [bytes(17), b"\xff" * 17, forged(magic=3), forged(magic=-1)])
+@each_case("nonsense", [bytes(17), b"\xff" * 17, forged(magic=3), forged(magic=-1)])
 def test_nonsense_among_batches_is_malformed(nonsense):
     with pytest.raises(MalformedMessage):
         list(iter_batches(BATCH + nonsense))

@@ -10,6 +10,7 @@ from odradek.protocol.record_batch import HEADER_SIZE
 from odradek.protocol.record_bounds import HEAD_BYTES, MOST_RECORDS, ensure_bounds
 from odradek.protocol.records import Record, build_batch, write_record
 from odradek.protocol.varint import write_varint
+from tests.cases import each_case
 
 CODECS = range(5)
 NO_CODEC, GZIP, SNAPPY, LZ4, ZSTD = CODECS
@@ -73,13 +74,13 @@ IMPOSSIBLE = {
 }
 
 
-@pytest.mark.parametrize("codec", CODECS)
-@pytest.mark.parametrize(("payload", "count"), IMPOSSIBLE.values(), ids=IMPOSSIBLE)
+@each_case("codec", CODECS)
+@each_case(("payload", "count"), IMPOSSIBLE.values(), ids=IMPOSSIBLE)
 def test_records_that_their_batch_does_not_have_are_refused(payload, count, codec):
     assert is_refused(payload, count, codec=codec)
 
 
-@pytest.mark.parametrize("codec", CODECS[1:])
+@each_case("codec", CODECS[1:])
 def test_data_that_is_not_of_its_codec_is_refused(codec):
     whole = compress(codec, record() * 10)
     for junk in (b"", b"junkjunk!", whole[:4] + bytes(30), whole[:-3]):
@@ -88,7 +89,7 @@ def test_data_that_is_not_of_its_codec_is_refused(codec):
             ensure_bounds(batch, len(batch), 1, codec)
 
 
-@pytest.mark.parametrize("codec", [NO_CODEC, GZIP, LZ4, ZSTD])
+@each_case("codec", [NO_CODEC, GZIP, LZ4, ZSTD])
 def test_a_record_of_many_bytes_is_followed_to_its_end_as_far_as_it_is_known(codec):
     large = record(bytes(HEAD_BYTES * 2))
     assert not is_refused(large, 1, codec=codec)

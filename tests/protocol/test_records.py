@@ -11,6 +11,7 @@ from odradek.protocol.errors import KafkaError, MalformedMessage
 from odradek.protocol.record_batch import HEADER, batch_crc, read_header, validate
 from odradek.protocol.records import Record, build_batch, read_records
 from odradek.protocol.varint import read_varint, write_varint
+from tests.cases import each_case
 
 TIMESTAMPS = st.integers(-1, 2**62)
 HEADERS = st.lists(st.tuples(st.text(max_size=5), st.none() | st.binary(max_size=5)), max_size=3).map(tuple)
@@ -110,7 +111,7 @@ def test_the_payload_that_the_broken_ones_vary_is_a_record():
     assert list(read_records(batch_of(framed(GOOD_BODY)))) == [Record(0, 0)]
 
 
-@pytest.mark.parametrize(
+@each_case(
     "payload",
     [
         framed(GOOD_BODY)[:-1],
@@ -154,13 +155,13 @@ def test_a_broken_record_is_malformed(payload):
         list(read_records(batch_of(payload)))
 
 
-@pytest.mark.parametrize("count", [-1, 2, 2**31 - 1, -(2**31)])
+@each_case("count", [-1, 2, 2**31 - 1, -(2**31)])
 def test_a_count_that_the_bytes_do_not_bear_out_is_malformed(count):
     with pytest.raises(MalformedMessage):
         list(read_records(batch_of(framed(GOOD_BODY), count, last_offset_delta=0)))
 
 
-@pytest.mark.parametrize(
+@each_case(
     "fields",
     [
         {"magic": 1},
@@ -177,7 +178,7 @@ def test_a_header_of_no_batch_is_malformed(fields):
         list(read_records(batch_of(framed(b"\0\2\0\1\1\0"), **fields)))
 
 
-@pytest.mark.parametrize("compression", [1, 2, 3, 4])
+@each_case("compression", [1, 2, 3, 4])
 def test_a_bomb_is_malformed(compression):
     bomb = batch_of(compress(compression, framed(b"\0\0\0\1" + framed(bytes(300_000)) + b"\0")), attributes=compression)
 
@@ -194,7 +195,7 @@ def test_varints_come_back(value):
     assert read_varint(bytes(out), 0, 64) == (value, len(out))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("value", "encoded"),
     [(0, b"\0"), (-1, b"\1"), (1, b"\2"), (-64, b"\x7f"), (64, b"\x80\x01"), (2**31 - 1, b"\xfe\xff\xff\xff\x0f")],
 )

@@ -14,7 +14,7 @@ from odradek.protocol.messages import messages
 from odradek.protocol.produce_request import ProduceRequest
 from odradek.protocol.request_encoder import request_encoder
 from odradek.protocol.schemas import load, plain
-from tests.cases import case
+from tests.cases import case, each_case
 from tests.protocol.kio_messages import canonical, every_api, known_versions
 from tests.protocol.random_messages import random_message
 
@@ -81,7 +81,7 @@ def test_records_are_passed_on_without_a_copy():
     assert any(chunk is records for chunk in chunks)
 
 
-@pytest.mark.parametrize("version", range(3, 13))
+@each_case("version", range(3, 13))
 def test_kio_reads_a_produce_to_topics_by_name(version):
     request = ProduceRequest("id", -1, 100, [("t", [(0, b"a"), (2, None)]), ("u", [])])
     read = sent(ApiKey.PRODUCE, version, request)
@@ -101,14 +101,14 @@ def test_kio_reads_a_produce_to_topics_by_id():
 # The older shapes.
 
 
-@pytest.mark.parametrize("version", range(4))
+@each_case("version", range(4))
 def test_one_coordinator_is_looked_for(version):
     request = messages(ApiKey.FIND_COORDINATOR).FindCoordinatorRequest
     assert sent(ApiKey.FIND_COORDINATOR, version, request(coordinator_keys=["g"])).key == "g"
     refused(ApiKey.FIND_COORDINATOR, version, request(coordinator_keys=["g", "h"]))
 
 
-@pytest.mark.parametrize("version", range(1, 8))
+@each_case("version", range(1, 8))
 def test_one_group_is_asked_for_its_offsets(version):
     classes = messages(ApiKey.OFFSET_FETCH).classes["request"]
     topic = classes["OffsetFetchRequestTopics"](name="t", partition_indexes=[0, 2])
@@ -127,7 +127,7 @@ def test_all_topics_of_a_group_are_asked_for_since_version_2():
     assert sent(ApiKey.OFFSET_FETCH, 2, request).topics is None
 
 
-@pytest.mark.parametrize("version", range(1, 6))
+@each_case("version", range(1, 6))
 def test_topics_are_deleted_by_name(version):
     api = messages(ApiKey.DELETE_TOPICS)
     request = api.DeleteTopicsRequest(topics=[api.DeleteTopicState(name="a"), api.DeleteTopicState(name="b")], timeout_ms=9)
@@ -143,7 +143,7 @@ def test_one_member_leaves(version):
     refused(ApiKey.LEAVE_GROUP, version, api.LeaveGroupRequest(group_id="g", members=[member, member]))
 
 
-@pytest.mark.parametrize("version", range(4))
+@each_case("version", range(4))
 def test_partitions_are_added_to_one_transaction(version):
     classes = messages(ApiKey.ADD_PARTITIONS_TO_TXN).classes["request"]
     topic = classes["AddPartitionsToTxnTopic"](name="t", partitions=[1])

@@ -150,7 +150,7 @@ def test_a_fetch_by_name_and_by_id_differ_in_that_alone():
     assert by_name.max_wait_ms == by_id.max_wait_ms == 500
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("api_key", "version", "fields"),
     [
         (ApiKey.HEARTBEAT, 4, lambda text: {"group_id": text}),

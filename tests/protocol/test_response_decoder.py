@@ -54,7 +54,7 @@ def test_a_response_that_ends_too_soon_is_malformed(api_key, version):
             response_decoder(api_key, version)(frame[:size])
 
 
-@pytest.mark.parametrize("version", [4, 11, 12, 18])
+@each_case("version", [4, 11, 12, 18])
 def test_records_of_a_fetch_are_views_of_the_frame(version):
     api = messages(ApiKey.FETCH)
     partition = api.PartitionData(partition_index=3, records=b"what lies in the log")
@@ -80,7 +80,7 @@ def test_a_time_that_is_not_there_is_minus_one():
     assert there_and_back(ApiKey.DESCRIBE_TRANSACTIONS, 0, response).transaction_states[0].transaction_start_time_ms == -1
 
 
-@pytest.mark.parametrize("version", range(4))
+@each_case("version", range(4))
 def test_the_one_coordinator_found_is_a_list_of_one(version):
     api = messages(ApiKey.FIND_COORDINATOR)
     found = api.Coordinator(node_id=3, host="h", port=9092, error_code=15, error_message=None if version == 0 else "no")
@@ -88,7 +88,7 @@ def test_the_one_coordinator_found_is_a_list_of_one(version):
     assert there_and_back(ApiKey.FIND_COORDINATOR, version, response) == response
 
 
-@pytest.mark.parametrize("version", range(1, 8))
+@each_case("version", range(1, 8))
 def test_the_offsets_of_one_group_are_a_list_of_one(version):
     api = messages(ApiKey.OFFSET_FETCH)
     partition = api.OffsetFetchResponsePartitions(
@@ -100,7 +100,7 @@ def test_the_offsets_of_one_group_are_a_list_of_one(version):
     assert there_and_back(ApiKey.OFFSET_FETCH, version, response) == response
 
 
-@pytest.mark.parametrize("version", range(4))
+@each_case("version", range(4))
 def test_what_was_added_to_one_transaction_is_a_list_of_one(version):
     api = messages(ApiKey.ADD_PARTITIONS_TO_TXN)
     partition = api.AddPartitionsToTxnPartitionResult(partition_index=1, partition_error_code=3)

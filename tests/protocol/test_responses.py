@@ -75,7 +75,7 @@ def test_a_response_cannot_be_changed():
         response.error_code = 1
 
 
-@pytest.mark.parametrize("version", range(7))
+@each_case("version", range(7))
 def test_a_coordinator_is_told_in_the_shape_of_each_version(version):
     m = messages(ApiKey.FIND_COORDINATOR)
     coordinator = m.Coordinator(key="g", node_id=3, host="h", port=9, error_code=ErrorCode.NONE)
@@ -98,7 +98,7 @@ class _Slice:
         return self._data
 
 
-@pytest.mark.parametrize("version", range(4, 19))
+@each_case("version", range(4, 19))
 def test_records_that_nobody_has_read_are_passed_on_as_they_are(version):
     m = messages(ApiKey.FETCH)
     records = _Slice(b"r" * 300)

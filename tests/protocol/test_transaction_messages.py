@@ -9,6 +9,7 @@ from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.messages import messages
 from odradek.protocol.schemas import load
 from odradek.protocol.transaction_messages import read_end_txn_request, read_txn_offset_commit_request
+from tests.cases import each_case
 from tests.protocol.random_messages import random_message
 from tests.protocol.test_requests import encode
 
@@ -39,7 +40,7 @@ def test_what_kio_writes_is_read(api_key, version):
         assert set(found) == set(messages(api_key).request._fields)
 
 
-@pytest.mark.parametrize(("api_key", "version"), _MESSAGES)
+@each_case(("api_key", "version"), _MESSAGES)
 def test_unknown_tags_are_skipped_and_those_that_do_not_end_are_not(api_key, version):
     body = encode(random_message(load(api_key, version, "request"), random.Random(1)))[1:]
     assert body[-1] == 0

@@ -16,6 +16,7 @@ from odradek.protocol.coordinator_records import (
     encode_value,
 )
 from odradek.protocol.errors import MalformedMessage
+from tests.cases import each_case
 
 KEY = TransactionLogKey("tröx")
 PARTITIONS = frozenset({("a", 0), ("a", 3), ("töpic", 11)})
@@ -81,7 +82,7 @@ def test_values_are_kafkas(value, written):
     assert encode_value(value).hex() == written
 
 
-@pytest.mark.parametrize(("value", "written"), WRITTEN + OLD)
+@each_case(("value", "written"), WRITTEN + OLD)
 def test_values_of_every_version_are_read(value, written):
     assert decode_value(KEY, bytes.fromhex(written)) == value
 
@@ -101,7 +102,7 @@ def test_bytes_that_are_no_value_raise_one_error(data):
         decode_value(KEY, data)
 
 
-@pytest.mark.parametrize("size", range(len(WRITTEN[0][1]) // 2))
+@each_case("size", range(len(WRITTEN[0][1]) // 2))
 def test_a_value_that_is_cut_off_is_malformed(size):
     with pytest.raises(MalformedMessage):
         decode_value(KEY, bytes.fromhex(WRITTEN[0][1])[:size])
