@@ -3,8 +3,6 @@
 from contextlib import closing
 from pathlib import Path
 
-import pytest
-
 from benchmarks.cluster import failover, start_up
 from benchmarks.cluster.__main__ import NAMES, REPLICATED, parse_arguments
 from benchmarks.cluster.clusters import OdradekCluster
@@ -13,10 +11,11 @@ from odradek.cli.cluster import Cluster
 from odradek.cli.options import parse_servers
 from tests.broker_process import STOP_TIMEOUT_S
 from tests.campaigns.kafka_tools.kafka_broker import until
+from tests.cases import each_case
 from tests.cli.local_cluster.cluster_process import is_alive
 
 
-@pytest.mark.parametrize("load", REPLICATED, ids=lambda load: load.name)
+@each_case("load", REPLICATED, ids=lambda load: load.name)
 def test_the_loads_of_a_cluster_have_three_replicas(load: Load):
     assert "-replicas=3" in load.arguments
     assert load.title.endswith("3 replicas")

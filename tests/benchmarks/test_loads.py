@@ -12,6 +12,7 @@ from benchmarks.load_tool import Measurement, command, parse_measurement
 from benchmarks.peers import UNDER_LOAD, free_ports, server_properties
 from benchmarks.scenarios import LOADS, NAMES, TLS_LOADS, Load, Measure
 from benchmarks.tls import certificates
+from tests.cases import each_case
 
 LATENCY = {
     "load": "latency",
@@ -56,12 +57,12 @@ def test_every_load_has_a_name_of_its_own():
     assert len(set(NAMES)) == len(NAMES)
 
 
-@pytest.mark.parametrize("load", [*LOADS, *TLS_LOADS], ids=lambda load: load.name)
+@each_case("load", [*LOADS, *TLS_LOADS], ids=lambda load: load.name)
 def test_a_quick_run_is_smaller_than_a_full_one(load: Load):
     assert load.quick_count < load.count
 
 
-@pytest.mark.parametrize("load", [*LOADS, *TLS_LOADS], ids=lambda load: load.name)
+@each_case("load", [*LOADS, *TLS_LOADS], ids=lambda load: load.name)
 def test_the_count_is_the_last_argument_of_a_load(load: Load):
     assert load.arguments_for(7)[-1] == f"{load.count_flag}=7"
 

@@ -6,13 +6,14 @@ import pytest
 
 from benchmarks.report import Figure, as_json, quantity, table
 from benchmarks.scenarios import Target
+from tests.cases import each_case
 
 AT_LEAST_TWICE = Target(2.0, at_least=True)
 AT_MOST_AS_MUCH = Target(1.0, at_least=False)
 AT_MOST_48 = Target(48.0, at_least=False, of_ratio=False)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("target", "own", "kafka", "reached"),
     [
         (AT_LEAST_TWICE, 20.0, 10.0, True),
@@ -42,7 +43,7 @@ def test_a_broker_that_failed_leaves_the_target_open():
     assert Figure("load", "measure", {"kafka": 20.0}, AT_MOST_48).reached is None
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("value", "shown"),
     [(2_914_000.0, "2.91 M"), (14_000.0, "14 k"), (0.7312, "0.731"), (None, "-"), (float("nan"), "-"), (0.0, "0")],
 )

@@ -11,6 +11,7 @@ from odradek.broker.pieces import Joined, Pieces, Repeated, cut
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.messages import messages
 from odradek.protocol.schemas import field_specs, load
+from tests.cases import each_case
 
 
 class Partition(NamedTuple):
@@ -47,7 +48,7 @@ def joined(request: Message, pieces: Pieces) -> Message:
     return whole.response()
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each_case("seed", range(20))
 def test_what_was_cut_is_put_together_as_it_was(seed):
     random = Random(seed)
     request = message(*(random.choice((0, 1, 3, 9, 10, 11, 35)) for _ in range(random.randrange(12))))
@@ -89,7 +90,7 @@ def test_an_item_that_is_asked_once_is_answered_as_often_as_it_is_named():
     assert [topic.name for topic in joined(request, pieces).topics] == list("abcabcd")
 
 
-@pytest.mark.parametrize("api_key", IN_PIECES)
+@each_case("api_key", IN_PIECES)
 def test_a_row_names_arrays_that_are_there(api_key):
     pieces = IN_PIECES[api_key]
     for kind, path in (("request", pieces.asked), ("response", pieces.answered)):

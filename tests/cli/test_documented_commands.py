@@ -4,9 +4,9 @@ import re
 import shlex
 
 import click
-import pytest
 
 from odradek.cli.main import command
+from tests.cases import each_case
 from tests.project.documents import DOCS, README, code_blocks
 
 DOCUMENTS = [README, *sorted(DOCS.glob("*.md"))]
@@ -19,7 +19,7 @@ LINES = [
 ]
 
 
-@pytest.mark.parametrize(("document", "line"), LINES, ids=lambda value: value)
+@each_case(("document", "line"), LINES, ids=lambda value: value)
 def test_every_command_in_the_documents_is_one_that_can_be_said(document, line):
     context, arguments = command.make_context("odradek", [], resilient_parsing=True), shlex.split(line)
     while arguments and isinstance(context.command, click.Group):

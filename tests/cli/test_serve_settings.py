@@ -6,9 +6,10 @@ import platformdirs
 import pytest
 
 from odradek.cli.serve import place_data, place_listener, ready_line
+from tests.cases import each_case
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("host", "port", "settings", "listeners"),
     [
         ("0.0.0.0", 9093, {}, "PLAINTEXT://0.0.0.0:9093"),
@@ -58,7 +59,7 @@ def test_without_any_data_directory_it_is_the_users_data_folder():
     assert folder == settings["log.dirs"] == platformdirs.user_data_dir("odradek", appauthor=False)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("host", "told"), [("127.0.0.1", "127.0.0.1:9092"), ("::1", "[::1]:9092"), ("", "localhost:9092"), ("broker", "broker:9092")]
 )
 def test_the_ready_line_names_an_address_that_can_be_connected_to(host, told):

@@ -17,6 +17,7 @@ from odradek.protocol.message_types.sasl_authenticate import SaslAuthenticateRes
 from odradek.protocol.message_types.sasl_handshake import SaslHandshakeResponse
 from odradek.protocol.scram import MECHANISMS
 from tests.broker.sasl.test_scram import credential
+from tests.cases import each_case
 from tests.client.net import CONFIG, HEARTBEAT, HeartbeatRequest, Net, asked, failure, settle
 from tests.client.peer import EVERY_VERSION, Peer, nothing
 from tests.client.test_connection import exchange
@@ -98,7 +99,7 @@ def connected(login, node, **peer):
     return connection, node
 
 
-@pytest.mark.parametrize("mechanism", ["PLAIN", "OAUTHBEARER", *MECHANISMS])
+@each_case("mechanism", ["PLAIN", "OAUTHBEARER", *MECHANISMS])
 def test_a_connection_is_ready_when_the_node_has_let_the_client_in(mechanism):
     connection, peer = connected(Login(mechanism, "alice", RIGHT), Node(lifetime_ms=LIFETIME_MS))
     assert connection.state is ConnectionState.READY
@@ -107,7 +108,7 @@ def test_a_connection_is_ready_when_the_node_has_let_the_client_in(mechanism):
     assert [key for key, *_ in peer.asked] == [ApiKey.API_VERSIONS, HANDSHAKE, *[AUTHENTICATE] * tokens]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("login", "node", "served", "reason"),
     [
         (Login("PLAIN", "alice", WRONG), Node(), EVERY_VERSION, "Authentication failed: Invalid username or password"),

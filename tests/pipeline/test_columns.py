@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from odradek.pipeline.columns import Column, Cursor, binaries, strings
 from odradek.protocol.coordinator_records.fields import MalformedMessage, read_int16, read_int32, read_int64, take
 from odradek.protocol.varint import read_uvarint
+from tests.cases import each_case
 
 
 def one_int8(data, position):
@@ -104,7 +105,7 @@ def test_a_uvarint_of_two_bytes_is_read_and_one_of_three_is_out():
     assert in_step([b"\xff\x7f", b"\x80\x80\x01"], ["read_uvarint"]) == [([0x3FFF], True), None]
 
 
-@pytest.mark.parametrize("name", sorted(ONE))
+@each_case("name", sorted(ONE))
 def test_a_field_does_not_reach_into_the_next_row(name):
     [first, _] = in_step([b"", b"\0\0\0\0\0\0\0\0"], [name])
     assert first is None
@@ -133,9 +134,7 @@ def test_elements_of_kept_rows_have_the_numbers_of_these():
     assert (kept.rows.tolist(), bytes(kept.fields["byte"].tolist())) == ([0, 1], b"cd")
 
 
-@pytest.mark.parametrize(
-    ("count", "rest", "steps"), [(2**31 - 1, b"", 0), (10, b"\0" * 9, 0), (129, b"\0" * 129, 0), (128, b"\0" * 128, 128)]
-)
+@each_case(("count", "rest", "steps"), [(2**31 - 1, b"", 0), (10, b"\0" * 9, 0), (129, b"\0" * 129, 0), (128, b"\0" * 128, 128)])
 def test_an_array_takes_no_more_steps_than_the_longest_that_is_read(count, rest, steps):
     cursor = cursor_of(count.to_bytes(4, "big") + rest)
     read = []
@@ -150,7 +149,7 @@ def test_an_array_takes_no_more_steps_than_the_longest_that_is_read(count, rest,
     assert cursor.fits.tolist() == [steps > 0]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("data", "found"),
     [
         (b"\0", (None, None)),
@@ -185,7 +184,7 @@ def test_the_bytes_at_places_are_copied_out_of_what_is_between_them():
     assert binaries(data, places).to_pylist() == [b"one", None, b"", b"two"]
 
 
-@pytest.mark.parametrize("raw", [b"\xff", b"\xc0\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xc3"])
+@each_case("raw", [b"\xff", b"\xc0\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xc3"])
 def test_a_text_that_python_does_not_take_is_refused(raw):
     with pytest.raises(UnicodeDecodeError):
         raw.decode()

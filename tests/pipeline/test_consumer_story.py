@@ -3,6 +3,7 @@
 import pytest
 
 from odradek.pipeline.tables.consumer_story import CONVERTED, GroupStory, Record
+from tests.cases import each_case
 from tests.pipeline.consumer_records import (
     NAMES,
     ConsumerRecord,
@@ -221,7 +222,7 @@ def test_a_topic_whose_name_is_not_known_is_told_as_unknown(records, topic):
     assert told.rows["group_generations"][0]["assignment"] == [{"member_id": "a", "topic": topic, "partitions": [0]}]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("wanted", "assignor"),
     [((None, None), None), (("range", None), "range"), (("range", "uniform"), None), (("uniform", "uniform"), "uniform")],
 )

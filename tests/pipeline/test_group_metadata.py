@@ -1,7 +1,6 @@
 """Generations of classic groups: the forms that are read by columns, and those that are left to be read one by one."""
 
-import pytest
-
+from tests.cases import each_case
 from tests.pipeline.decoded import (
     ASSIGNMENT,
     BROKEN,
@@ -27,7 +26,7 @@ def older(version, count=2):
     return OFFSETS, KEY_OF_GROUP, head + count.to_bytes(4) + member * count
 
 
-@pytest.mark.parametrize(
+@each_case(
     "record",
     [
         (OFFSETS, KEY_OF_GROUP, None),
@@ -47,7 +46,7 @@ def test_what_brokers_write_is_read_by_columns(record):
     assert rows_of(batch_of(record)) == rows_one_by_one(batch_of(record))
 
 
-@pytest.mark.parametrize(
+@each_case(
     "record",
     [
         group(129),

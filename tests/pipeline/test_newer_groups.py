@@ -2,11 +2,11 @@
 
 import json
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek.protocol.varint import uvarint
+from tests.cases import each_case
 from tests.pipeline.decoded import OFFSETS, TRANSACTIONS, batch_of, left_of, rows_of, rows_one_by_one
 from tests.pipeline.record_bytes import compact_string, names, string
 from tests.protocol.test_newer_groups import WRITTEN
@@ -55,7 +55,7 @@ def test_any_text_is_json(some):
         json.loads(row["fields"])
 
 
-@pytest.mark.parametrize(
+@each_case(
     "record",
     [
         share_member(topics=["t"] * 129),

@@ -3,8 +3,7 @@
 import struct
 from uuid import UUID
 
-import pytest
-
+from tests.cases import each_case
 from tests.pipeline.decoded import BROKEN, KEY_OF_OFFSET, OFFSETS, batch_of, left_of, offset, rows_of, rows_one_by_one
 from tests.pipeline.record_bytes import older_offset_value
 
@@ -14,7 +13,7 @@ def older(version):
     return OFFSETS, KEY_OF_OFFSET, older_offset_value(version, 42, 3, "mémoire", 7, 9)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "record",
     [
         (OFFSETS, KEY_OF_OFFSET, None),
@@ -36,7 +35,7 @@ def test_what_brokers_write_is_read_by_columns(record):
     assert rows_of(batch_of(record)) == rows_one_by_one(batch_of(record))
 
 
-@pytest.mark.parametrize(
+@each_case(
     "record",
     [
         (OFFSETS, KEY_OF_OFFSET, b"\0\5" + offset()[2][2:]),

@@ -7,10 +7,11 @@ from odradek.pipeline.cluster import Cluster
 from odradek.pipeline.ingest import ingest
 from odradek.pipeline.past_ends import past_ends, times_between
 from odradek.pipeline.schema import read_end_offsets
+from tests.cases import each_case
 from tests.spark.kafka import Kafka, Record
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("last_ms", "times"),
     [
         (1000, []),

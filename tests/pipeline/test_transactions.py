@@ -2,8 +2,7 @@
 
 import struct
 
-import pytest
-
+from tests.cases import each_case
 from tests.pipeline.decoded import (
     BROKEN,
     KEY_OF_TRANSACTION,
@@ -22,7 +21,7 @@ def of_version_0(topics):
     return TRANSACTIONS, KEY_OF_TRANSACTION, struct.pack(">hqhib", 0, 9, 2, 60_000, 1) + topics + struct.pack(">qq", 6, 5)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "record",
     [
         (TRANSACTIONS, KEY_OF_TRANSACTION, None),
@@ -42,7 +41,7 @@ def test_what_brokers_write_is_read_by_columns(record):
     assert rows_of(batch_of(record)) == rows_one_by_one(batch_of(record))
 
 
-@pytest.mark.parametrize(
+@each_case(
     "record",
     [
         transaction([(f"topic-{number}", 0) for number in range(129)]),

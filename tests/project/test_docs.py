@@ -16,6 +16,7 @@ from odradek.broker.config.table import BROKER_CONFIGS
 from odradek.broker.handlers import SERVED
 from odradek.testing import Broker
 from tests.broker_process import REPOSITORY
+from tests.cases import each_case
 from tests.project.documents import DOCS, README, code_blocks, table
 
 PYPROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
@@ -119,7 +120,7 @@ def test_every_dependency_has_its_reason():
     assert missing == []
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+@each_case("document", DOCUMENTS, ids=lambda path: path.name)
 def test_every_link_within_the_repository_leads_somewhere(document: Path):
     targets = [link.partition("#")[0] for link in re.findall(r"\]\((?!https?:)([^)]+)\)", document.read_text())]
     assert [target for target in targets if not (document.parent / target).exists()] == []
@@ -130,7 +131,7 @@ def test_make_understands_the_makefile():
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+@each_case("document", DOCUMENTS, ids=lambda path: path.name)
 def test_every_make_target_named_is_there(document: Path):
     makefile = (REPOSITORY / "Makefile").read_text()
     named = set(re.findall(r"`make (\w+)`|\$ make (\w+)", document.read_text()))

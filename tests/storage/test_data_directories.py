@@ -10,6 +10,7 @@ from odradek.storage.errors import InconsistentDataDirectory
 from odradek.storage.log_config import LogConfig
 from odradek.storage.log_manager import LogManager
 from odradek.storage.memory_filesystem import MemoryFileSystem
+from tests.cases import each_case
 
 from .support import NOW_MS, Warnings, append, batch, read
 
@@ -258,7 +259,7 @@ def failed(file_system, number):
     return manager
 
 
-@pytest.mark.parametrize("number", [errno.EIO, errno.EROFS, errno.ENODEV, errno.ESTALE, errno.ENOTDIR])
+@each_case("number", [errno.EIO, errno.EROFS, errno.ENODEV, errno.ESTALE, errno.ENOTDIR])
 def test_an_error_that_says_that_the_disk_is_broken_fails_its_directory(number):
     manager = failed(FailingFileSystem(), number)
     assert [directory.path for directory in manager.failures] == [B]
@@ -267,7 +268,7 @@ def test_an_error_that_says_that_the_disk_is_broken_fails_its_directory(number):
     assert "does not work" in manager.offline["t", 1]
 
 
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM])
+@each_case("number", [errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM])
 def test_an_error_that_says_that_there_is_no_room_is_that_of_one_write(number):
     file_system = FailingFileSystem()
     manager = failed(file_system, number)

@@ -17,6 +17,7 @@ from odradek.storage.log import Log
 from odradek.storage.log_config import LogConfig
 from odradek.storage.log_lookup import LongLookup
 from odradek.storage.memory_filesystem import MemoryFileSystem
+from tests.cases import each_case
 from tests.legacy_messages import CODECS, Legacy, message, wrapper
 
 from .cleaner.support import DAY_MS, compacted, headers_of, records_of, roll_and_clean
@@ -107,7 +108,7 @@ def test_a_log_is_the_same_after_a_kill_and_after_a_stop(magic, codec):
     assert not warnings.events
 
 
-@pytest.mark.parametrize(("magic", "codec"), FORMATS)
+@each_case(("magic", "codec"), FORMATS)
 def test_a_fetch_begins_with_the_message_that_holds_the_offset(magic, codec):
     data = messages(magic, codec, records(30))
     log = open_log(put_down((0, b"".join(data))), config=CONFIG)
@@ -155,10 +156,8 @@ def test_a_damaged_byte_before_the_last_message_takes_the_log_offline(kind, coun
     assert file_system.read_bytes(log_path()) == content
 
 
-@pytest.mark.parametrize(
-    "last", [message(0, Legacy(2, -1, None, b"v")), message(1, Legacy(9, 1, None, b"v")), batch(base_offset=1)]
-)
-@pytest.mark.parametrize("begin", [b"", message(1, Legacy(7, 1, None, b"v"))])
+@each_case("last", [message(0, Legacy(2, -1, None, b"v")), message(1, Legacy(9, 1, None, b"v")), batch(base_offset=1)])
+@each_case("begin", [b"", message(1, Legacy(7, 1, None, b"v"))])
 def test_what_has_a_valid_checksum_is_never_cut_off(begin, last):
     # Zeros to a sector's end are a record's own here, not those of a block that was never written.
     data = b"".join(message(1, Legacy(n, 1, None, bytes(600))) for n in range(5)) + begin + last
@@ -168,8 +167,8 @@ def test_what_has_a_valid_checksum_is_never_cut_off(begin, last):
     assert file_system.read_bytes(log_path()) == data
 
 
-@pytest.mark.parametrize("clean", [True, False])
-@pytest.mark.parametrize("magic", [3, 127, -1])
+@each_case("clean", [True, False])
+@each_case("magic", [3, 127, -1])
 def test_an_unknown_magic_takes_the_log_offline_and_is_named(magic, clean):
     file_system = put_down((0, message(1, Legacy(0, 1, None, b"v"))))
     open_log(file_system).close(clean=True, now_ms=NOW_MS)
@@ -197,7 +196,7 @@ def test_the_log_does_not_begin_where_its_first_leader_epoch_does():
     assert not warnings.events
 
 
-@pytest.mark.parametrize(("magic", "codec"), FORMATS)
+@each_case(("magic", "codec"), FORMATS)
 def test_a_follower_has_the_leaders_bytes_and_no_epochs_in_front_of_them(magic, codec):
     old = b"".join(messages(magic, codec, records(30)))
     data = batch(base_offset=0, leader_epoch=1) + b"".join(messages(magic, codec, records(30, begin=1)))
@@ -215,7 +214,7 @@ def test_a_producer_still_may_not_send_one():
         append(log, message(1, Legacy(0, NOW_MS, b"k", b"v")))
 
 
-@pytest.mark.parametrize("offset", range(9))
+@each_case("offset", range(9))
 def test_a_log_is_truncated_in_front_of_the_wrapper_that_holds_the_offset(offset):
     log = open_log(put_down((0, b"".join(messages(1, "lz4", records(9))))), config=CONFIG)
     log.truncate_to(offset, NOW_MS)
@@ -260,7 +259,7 @@ def test_a_log_that_moves_keeps_the_times_of_its_files(tmp_path):
 # ------------------------------------------------------------------------------------------------------------ compaction
 
 
-@pytest.mark.parametrize(("magic", "codec"), FORMATS)
+@each_case(("magic", "codec"), FORMATS)
 def test_compaction_puts_what_stays_into_batches(magic, codec):
     old = records(30)
     log = open_log(put_down((0, b"".join(messages(magic, codec, old)))), config=compacted(segment_bytes=10_000))

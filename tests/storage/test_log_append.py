@@ -19,6 +19,7 @@ from odradek.protocol.record_batch import (
 )
 from odradek.protocol.records import Record, build_batch, read_records
 from odradek.storage.log_config import LogConfig
+from tests.cases import each_case
 
 from .support import NOW_MS, append, batch, open_log, read
 
@@ -67,7 +68,7 @@ def test_any_buffer_will_do(wrap):
     validate(read_header(read(log, 0)), read(log, 0))
 
 
-@pytest.mark.parametrize("records", [b"", b"\0" * 16, batch()[:30], batch()[:-1]])
+@each_case("records", [b"", b"\0" * 16, batch()[:30], batch()[:-1]])
 def test_no_whole_batch_is_an_invalid_record(records):
     assert refusal(open_log(), records).code == ErrorCode.INVALID_RECORD
 
@@ -176,7 +177,7 @@ def without_max_timestamp(*timestamps, **options):
     return patched(build_batch([Record(timestamp=timestamp) for timestamp in timestamps], **options), 35, ">q", -1)
 
 
-@pytest.mark.parametrize("codec", range(5))
+@each_case("codec", range(5))
 def test_a_header_without_max_timestamp_gets_that_of_its_records(codec):
     log = open_log()
     append(log, batch(timestamp=NOW_MS - 9))
@@ -197,7 +198,7 @@ def test_the_largest_timestamp_may_be_in_a_batch_whose_header_has_none():
     assert log.max_timestamp_offset()[:2] == (NOW_MS - 3, 2)
 
 
-@pytest.mark.parametrize("said", [-1, -7, 0, NOW_MS - 6])
+@each_case("said", [-1, -7, 0, NOW_MS - 6])
 def test_a_max_timestamp_below_the_base_timestamp_is_corrected(said):
     log = open_log()
     append(log, patched(build_batch([Record(timestamp=NOW_MS - 5), Record(timestamp=NOW_MS - 8)]), 35, ">q", said))
@@ -280,7 +281,7 @@ def test_the_timestamp_type_of_a_create_time_topic_is_the_topics():
     assert (header.timestamp_type, header.max_timestamp) == (0, NOW_MS)
 
 
-@pytest.mark.parametrize(("name", "codec"), [("uncompressed", 0), ("gzip", 1), ("snappy", 2), ("lz4", 3), ("zstd", 4)])
+@each_case(("name", "codec"), [("uncompressed", 0), ("gzip", 1), ("snappy", 2), ("lz4", 3), ("zstd", 4)])
 def test_a_topic_with_a_compression_type_keeps_batches_in_it(name, codec):
     log = open_log(config=LogConfig(compression_type=name))
     sent = batch(3, compression=2 if codec == 1 else 1, producer_id=9, producer_epoch=1, base_sequence=4)
@@ -415,8 +416,8 @@ BAD_RECORDS = {
 }
 
 
-@pytest.mark.parametrize("config", [LogConfig(), LogConfig(cleanup_policy=("compact",)), LogConfig(compression_type="zstd")])
-@pytest.mark.parametrize(("payload", "count", "codec"), BAD_RECORDS.values(), ids=BAD_RECORDS)
+@each_case("config", [LogConfig(), LogConfig(cleanup_policy=("compact",)), LogConfig(compression_type="zstd")])
+@each_case(("payload", "count", "codec"), BAD_RECORDS.values(), ids=BAD_RECORDS)
 def test_records_that_cannot_be_are_refused_on_any_topic(payload, count, codec, config):
     header = HEADER.pack(0, HEADER_SIZE - 12 + len(payload), -1, 2, 0, codec, count - 1, NOW_MS, NOW_MS, -1, -1, -1, count)
     log = open_log(config=config)

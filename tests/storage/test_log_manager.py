@@ -12,6 +12,7 @@ from odradek.storage.flush_state import FlushState
 from odradek.storage.log_config import LogConfig
 from odradek.storage.log_manager import LogManager
 from odradek.storage.memory_filesystem import MemoryFileSystem
+from tests.cases import each_case
 
 from .support import NOW_MS, Warnings, append, batch, read
 
@@ -53,7 +54,7 @@ def test_a_cluster_id_can_be_given():
     assert manager.start().cluster_id == "mine"
 
 
-@pytest.mark.parametrize(
+@each_case(
     "data", [b"cluster.id=other\nnode.id=1\ndirectory.id=5ywgRxySS3WGMcnaL1mjgw\n", b"node.id=1\n", b"",
              b"cluster.id=mine\nnode.id=2\ndirectory.id=5ywgRxySS3WGMcnaL1mjgw\n", b"cluster.id=mine\nnode.id=x\n"]
 )  # fmt: skip
@@ -109,7 +110,7 @@ def test_a_clean_stop_leaves_its_marker_and_a_running_broker_none():
     assert ".kafka_cleanshutdown" not in file_system.list_dir(ROOT)
 
 
-@pytest.mark.parametrize(("marker", "epoch"), [(None, 41), (b"", -1), (b"{}", -1), (b'{"version":0,"brokerEpoch":-1}', -1)])
+@each_case(("marker", "epoch"), [(None, 41), (b"", -1), (b"{}", -1), (b'{"version":0,"brokerEpoch":-1}', -1)])
 def test_the_next_start_knows_which_incarnation_has_stopped_in_good_order(marker, epoch):
     file_system = MemoryFileSystem()
     manager = started(file_system)

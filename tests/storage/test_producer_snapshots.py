@@ -11,6 +11,7 @@ from odradek.storage.log_config import LogConfig
 from odradek.storage.memory_filesystem import MemoryFileSystem
 from odradek.storage.producer_snapshot import ProducerSnapshots, decode, encode
 from odradek.storage.producer_state import ProducerStates
+from tests.cases import each_case
 
 from .support import DIRECTORY, NOW_MS, Warnings, append, batch, names, open_log
 from .transactional import SMALL_SEGMENTS, end, send, state_of, with_history
@@ -56,7 +57,7 @@ def test_a_snapshot_is_read_as_it_was_written():
     }
 
 
-@pytest.mark.parametrize("damage", ["byte", "cut", "empty", "version", "more"])
+@each_case("damage", ["byte", "cut", "empty", "version", "more"])
 def test_a_damaged_snapshot_is_recognised(damage):
     log = open_log()
     send(log)
@@ -110,8 +111,8 @@ def test_after_a_clean_stop_only_the_last_part_of_the_log_is_read():
     assert min(reads) > file.size() - 300 * 1024
 
 
-@pytest.mark.parametrize("clean", [True, False])
-@pytest.mark.parametrize("damaged", [False, True])
+@each_case("clean", [True, False])
+@each_case("damaged", [False, True])
 def test_after_a_start_the_last_five_batches_are_known_whatever_segments_they_are_in(clean, damaged):
     file_system = MemoryFileSystem()
     log = open_log(file_system, config=SMALL_SEGMENTS)
@@ -157,9 +158,9 @@ def test_after_a_kill_only_the_end_is_read_of_segments_before_the_last_snapshot(
     assert state_of(again) == state_of(log)
 
 
-@pytest.mark.parametrize("clean", [True, False])
-@pytest.mark.parametrize("missing", [slice(-1, None), slice(0, 1), slice(0, None)])
-@pytest.mark.parametrize("way", ["removed", "damaged"])
+@each_case("clean", [True, False])
+@each_case("missing", [slice(-1, None), slice(0, 1), slice(0, None)])
+@each_case("way", ["removed", "damaged"])
 def test_without_snapshots_the_log_itself_tells_the_same(clean, missing, way):
     file_system, log = with_history(SMALL_SEGMENTS)
     log.close(clean=clean, now_ms=NOW_MS)

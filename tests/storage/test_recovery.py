@@ -11,6 +11,7 @@ from odradek.storage.log_config import LogConfig
 from odradek.storage.memory_filesystem import MemoryFileSystem
 from odradek.storage.producer_snapshot import ProducerSnapshots
 from odradek.storage.producer_state import ProducerStates
+from tests.cases import each_case
 
 from .support import DIRECTORY, NOW_MS, Warnings, append, batch, names, open_log, read
 
@@ -218,9 +219,9 @@ def test_a_torn_batch_that_holds_batches_of_another_log_is_still_torn():
     assert open_log(file_system).log_end_offset == 2
 
 
-@pytest.mark.parametrize("suffix", [".index", ".timeindex"])
-@pytest.mark.parametrize("damage", ["missing", "odd"])
-@pytest.mark.parametrize("clean", [True, False])
+@each_case("suffix", [".index", ".timeindex"])
+@each_case("damage", ["missing", "odd"])
+@each_case("clean", [True, False])
 def test_a_missing_or_odd_index_is_rebuilt(suffix, damage, clean):
     file_system = MemoryFileSystem()
     log, _ = filled(file_system, [1, 2, 3] * 10, SEGMENTS)

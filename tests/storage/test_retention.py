@@ -9,6 +9,7 @@ from odradek.storage.log_config import LogConfig
 from odradek.storage.log_manager import LogManager
 from odradek.storage.log_retention import LogRetention
 from odradek.storage.memory_filesystem import MemoryFileSystem
+from tests.cases import each_case
 from tests.storage.support import NOW_MS, Warnings, append, batch, names, open_log, read
 
 HOUR_MS = 3_600_000
@@ -41,7 +42,7 @@ def test_segments_go_when_their_newest_record_is_older_than_retention_ms():
     assert log.log_start_offset == 1
 
 
-@pytest.mark.parametrize(("replicated_offset", "left"), [(0, [0, 1, 2, 3]), (2, [2, 3]), (3, [3]), (4, [4]), (None, [4])])
+@each_case(("replicated_offset", "left"), [(0, [0, 1, 2, 3]), (2, [2, 3]), (3, [3]), (4, [4]), (None, [4])])
 def test_what_followers_do_not_have_yet_stays_whatever_its_age(replicated_offset, left):
     log = filled(retention_ms=HOUR_MS)
     log.retention.release_old_segments(NOW_MS + 100 * HOUR_MS, replicated_offset)
@@ -98,7 +99,7 @@ def test_compact_and_delete_deletes():
     assert retain(log, NOW_MS + 1) == [2]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("retention_bytes", "left"),
     [
         (4 * SIZE, [0, 1, 2, 3]),

@@ -2,7 +2,6 @@
 
 import struct
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,6 +10,7 @@ from odradek.storage.transaction_index import AbortedTransaction, TransactionInd
 from tests.campaigns.power_loss import states
 from tests.campaigns.power_loss.disk import RecordingDisk
 from tests.campaigns.power_loss.model import DiskModel
+from tests.cases import each_case
 
 from .support import DIRECTORY, NOW_MS, names, open_log
 from .transactional import SMALL_SEGMENTS, end, send
@@ -89,7 +89,7 @@ def test_half_an_entry_at_the_end_is_overwritten():
     assert len(file_system.files[PATH].data) == 68
 
 
-@pytest.mark.parametrize(("offset", "kept"), [(0, 0), (5, 0), (6, 1), (8, 1), (9, 2)])
+@each_case(("offset", "kept"), [(0, 0), (5, 0), (6, 1), (8, 1), (9, 2)])
 def test_cutting_keeps_the_markers_below(offset, kept):
     index = index_of(entry(0, 5), entry(6, 8))
     index.keep_below(offset)

@@ -14,6 +14,7 @@ from odradek.storage.memory_filesystem import MemoryFile, MemoryFileSystem
 from tests.campaigns.power_loss import states
 from tests.campaigns.power_loss.disk import RecordingDisk
 from tests.campaigns.power_loss.model import DiskModel
+from tests.cases import each_case
 
 from .replication import ACTIONS, SMALL, Leader, content, fetch, known_of
 from .support import NOW_MS, Warnings, append, batch, names, open_log, read
@@ -71,7 +72,7 @@ def test_a_log_that_was_truncated_and_caught_up_has_never_diverged(shared, diver
     assert known_of(stale) == known_of(mirror) == known_of(log)
 
 
-@pytest.mark.parametrize("offset", range(21))
+@each_case("offset", range(21))
 def test_a_log_ends_in_front_of_the_batch_that_holds_the_offset(offset):
     log = filled()
     before = content(log)
@@ -143,7 +144,7 @@ def test_an_offset_in_front_of_the_first_segment_leaves_an_empty_log_there():
     assert (log.log_start_offset, log.log_end_offset, log.size_bytes) == (12, 12, 0)
 
 
-@pytest.mark.parametrize("offset", [0, 5, 12, 20, 500])
+@each_case("offset", [0, 5, 12, 20, 500])
 def test_a_log_begins_again_at_any_offset_with_nothing_of_before(offset):
     log = filled()
     append(log, batch(2, producer_id=7, producer_epoch=0, base_sequence=0), leader_epoch=3)

@@ -14,6 +14,7 @@ from odradek.testing import Broker, KafkaContainer, NewTopic, SocketlessBroker, 
 from odradek.testing.certificates import CertificateAuthority
 from odradek.testing.faults.vocabulary import BadRule
 from odradek.testing.steered_clock import SteeredClock
+from tests.cases import each_case
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +120,7 @@ def test_misuse_of_a_broker_is_told_with_what_to_do_instead(broker, misuse, erro
     assert [str(entry) for entry in kit if not entry.ishidden(caught)] == []
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("make", "error", "says"),
     [
         (lambda: Broker(topics=["orders"]), TypeError, r"topics=\{'orders': 1\}, not \['orders'\]"),
@@ -230,7 +231,7 @@ async def test_a_question_that_nobody_awaits_is_an_error():
             (broker.produce("t", ["v"]), (await broker.topics)["order"])
 
 
-@pytest.mark.parametrize(
+@each_case(
     "misuse",
     [
         lambda broker: broker.topics["t"],

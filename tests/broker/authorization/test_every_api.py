@@ -2,8 +2,6 @@
 
 from uuid import UUID
 
-import pytest
-
 from odradek.broker.authorization.table import OF_BROKERS, OF_CONTROLLERS, OPEN
 from odradek.broker.controller.handlers import SERVED as SERVED_BY_CONTROLLERS
 from odradek.broker.handlers import REFUSED, SERVED
@@ -13,6 +11,7 @@ from odradek.protocol.messages import messages
 from odradek.timing.reply import Reply
 from tests.broker.authorization.bed import DENIED, Secured, batch, codes_in
 from tests.broker.handlers.acl_requests import creation, wanted
+from tests.cases import each_case
 
 TOPIC, GROUP, ID, CLUSTER = (
     ErrorCode[f"{kind}_AUTHORIZATION_FAILED"] for kind in ("TOPIC", "GROUP", "TRANSACTIONAL_ID", "CLUSTER")
@@ -342,7 +341,7 @@ def named(case):
     return f"{api_key.name}-{version}-{code.name}-{needed[0]}"
 
 
-@pytest.mark.parametrize("case", CASES, ids=named)
+@each_case("case", CASES, ids=named)
 def test_a_client_without_rights_is_refused_and_one_with_what_it_needs_is_not(case):
     api_key, version, fields, code, needed = case
     secured = Secured("t")
@@ -357,7 +356,7 @@ def test_a_client_without_rights_is_refused_and_one_with_what_it_needs_is_not(ca
     assert not codes_in(api_key, answer) & DENIED
 
 
-@pytest.mark.parametrize("case", CASES, ids=named)
+@each_case("case", CASES, ids=named)
 def test_it_is_refused_so_whether_there_is_anything_or_not(case):
     """What a client is told that has no rights does not depend on what there is."""
     api_key, version, fields, _, _ = case

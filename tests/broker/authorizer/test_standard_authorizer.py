@@ -1,6 +1,5 @@
 from uuid import UUID
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,6 +18,7 @@ from odradek.broker.authorizer.hosts import acl_host
 from odradek.broker.authorizer.standard_authorizer import DEFAULT_DENY, SUPER_USER, StandardAuthorizer
 from tests.broker.authorizer import naive
 from tests.broker.authorizer.naive import binding
+from tests.cases import each_case
 
 NAMES = st.text("ab", max_size=3)
 PRINCIPALS = st.sampled_from(["User:a", "User:b", "Group:a"])
@@ -73,7 +73,7 @@ def test_a_filter_by_match_selects_what_applies_to_a_name(each, name):
     assert wanted.matches(each) is naive.names(each, each.resource_type, name)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("pattern_type", "name", "selected"),
     [
         (PatternType.ANY, "ab", {"ab", "ab*"}),
@@ -121,7 +121,7 @@ def test_ten_thousand_bindings_of_other_names_are_not_looked_at():
     assert set(map(id, looked_at)) == {id(others[77].host)}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("peer", "host"),
     [
         ("127.0.0.1", "127.0.0.1"),

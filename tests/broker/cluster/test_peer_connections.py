@@ -7,6 +7,7 @@ from odradek.broker.config.broker_config import InvalidConfig, load
 from odradek.broker.sasl.peer_login import PeerLogin
 from odradek.client.login import Login
 from odradek.timing.clock import VirtualClock
+from tests.cases import each_case
 
 PLAIN_LINE = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 SCRAM_LINE = "org.apache.kafka.common.security.scram.ScramLoginModule required"
@@ -67,7 +68,7 @@ def test_a_token_is_made_for_each_session_and_one_that_cannot_be_leaves_the_last
     assert login() == later
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("key", "value", "mentions"),
     [
         (BETWEEN, None, [BETWEEN, "GSSAPI", "there is no GSSAPI"]),

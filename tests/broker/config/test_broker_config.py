@@ -9,6 +9,7 @@ import pytest
 from odradek.broker.config import InvalidConfig, load
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.storage.log_config import LogConfig
+from tests.cases import each_case
 
 HOUR_MS = 3_600_000
 
@@ -38,7 +39,7 @@ def test_two_ids_that_differ_are_refused():
         load("node.id=1\nbroker.id=2")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("key", "warning"),
     [
         ("log.retention.mss", "did you mean log.retention.ms?"),
@@ -61,7 +62,7 @@ def test_a_key_that_does_nothing_is_ignored_with_a_warning_that_helps(key, warni
     assert "secret" not in told
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("key", "value"),
     [
         ("num.partitions", "0"),
@@ -121,7 +122,7 @@ def test_a_known_key_with_a_bad_value_stops_the_start_and_is_told(key, value):
     assert refusal.value.allowed in str(refusal.value)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("key", "value"),
     [
         ("log.cleanup.policy", ""),
@@ -148,7 +149,7 @@ def test_two_listeners_may_share_a_port_only_on_both_internet_protocols():
         load(None, {"listeners": "A://h:9,B://i:9", "listener.security.protocol.map": protocols})
 
 
-@pytest.mark.parametrize(
+@each_case(
     "quorum",
     [
         "controller.quorum.bootstrap.servers=localhost:9093",
@@ -156,7 +157,7 @@ def test_two_listeners_may_share_a_port_only_on_both_internet_protocols():
         "controller.quorum.voters=1@kafka:29093\nnode.id=1",
     ],
 )
-@pytest.mark.parametrize("roles", ["broker,controller", "controller, broker"])
+@each_case("roles", ["broker,controller", "controller, broker"])
 def test_a_node_that_is_broker_and_controller_of_its_own_cluster_starts(quorum, roles):
     load(
         f"process.roles={roles}\ncontroller.listener.names=CONTROLLER\nlisteners=PLAINTEXT://:9092,CONTROLLER://:9093\n"
@@ -173,7 +174,7 @@ def test_a_broker_of_another_quorum_is_taken(quorum):
     load(None, settings | {quorum: "1@h:9093" if quorum.endswith("voters") else "h:9093"})
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("key", "value", "named"),
     [
         ("controller.quorum.voters", "", "controller.quorum.voters"),
@@ -208,7 +209,7 @@ def test_a_controller_without_a_broker_listens_for_brokers():
     assert config["listeners"] == ()
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("key", "value", "named"),
     [
         ("controller.listener.names", "", "controller.listener.names"),
@@ -235,7 +236,7 @@ def test_a_brokers_clients_do_not_come_by_the_controllers_listeners():
     assert config.controller_endpoints == [("CONTROLLER", "", 9093)]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "retention_ms"),
     [
         ("", 168 * HOUR_MS),
@@ -273,7 +274,7 @@ def test_the_defaults_of_the_table_and_of_the_log_are_the_same():
     assert load().log_config({}) == LogConfig()
 
 
-@pytest.mark.parametrize(
+@each_case(
     "overrides",
     [
         {"retention.mss": "1"},

@@ -9,13 +9,14 @@ from hypothesis import strategies as st
 
 from odradek.broker.config.definitions import ConfigDefinition, ConfigType, InvalidConfig, parse, to_text
 from odradek.broker.config.validators import AtLeast, Between, Entries, OneOf, ThrottledReplicas
+from tests.cases import each_case
 
 
 def config(kind, valid=None):
     return ConfigDefinition("a.config", kind, None, "", valid)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("kind", "text", "value"),
     [
         (ConfigType.INT, " +5 ", 5),
@@ -38,7 +39,7 @@ def test_text_is_read_by_its_type(kind, text, value):
     assert parse(config(kind), text) == value
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("kind", "text"),
     [
         (ConfigType.INT, ""),
@@ -63,7 +64,7 @@ def test_text_of_another_type_is_refused_and_named(kind, text):
     assert refusal.value.allowed
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("valid", "fine", "wrong"),
     [
         (AtLeast(-1), -1, -2),
@@ -92,7 +93,7 @@ def test_a_refusal_names_the_entry_of_a_list_that_is_wrong():
     assert str(refusal.value) == "Invalid value foo for configuration a.config: must be a list of compact, delete"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("value", "text"),
     [
         (0.5, "0.5"),

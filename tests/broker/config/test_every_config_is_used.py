@@ -17,6 +17,7 @@ from odradek.broker.config.definitions import complain
 from odradek.broker.config.table import BROKER_CONFIGS, TOPIC_CONFIGS
 from odradek.broker.config.table_group import CLIENT_METRICS_DEFINITIONS, GROUP_DEFINITIONS
 from odradek.storage.log_config import LogConfig
+from tests.cases import each_case
 
 # Together: each process would read the whole product.
 pytestmark = pytest.mark.xdist_group("configs")
@@ -57,17 +58,17 @@ def is_broker_config_read(name):
     return name in names or any(row.server_default == name and is_topic_config_read(row.name) for row in TOPIC_CONFIGS.values())
 
 
-@pytest.mark.parametrize("row", BROKER_CONFIGS.values(), ids=lambda row: row.name)
+@each_case("row", BROKER_CONFIGS.values(), ids=lambda row: row.name)
 def test_a_broker_config_is_read_or_says_why_it_has_no_use(row):
     assert is_broker_config_read(row.name) is not bool(row.no_use)
 
 
-@pytest.mark.parametrize("row", TOPIC_CONFIGS.values(), ids=lambda row: row.name)
+@each_case("row", TOPIC_CONFIGS.values(), ids=lambda row: row.name)
 def test_a_topic_config_is_read_or_says_why_it_has_no_use(row):
     assert is_topic_config_read(row.name) is not bool(row.no_use)
 
 
-@pytest.mark.parametrize("row", GROUP_DEFINITIONS, ids=lambda row: row.name)
+@each_case("row", GROUP_DEFINITIONS, ids=lambda row: row.name)
 def test_a_config_of_groups_is_read_or_says_why_it_has_no_use(row):
     names, _ = read_by_the_product()
     assert (row.name in names) is not bool(row.no_use)

@@ -6,9 +6,10 @@ from hypothesis import strategies as st
 
 from odradek.broker.config.definitions import InvalidConfig
 from odradek.broker.config.properties import parse_properties
+from tests.cases import each_case
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "properties"),
     [
         ("a=b", {"a": "b"}),
@@ -28,7 +29,7 @@ def test_a_key_and_its_value_are_parted_by_the_first_separator(text, properties)
     assert parse_properties(text) == properties
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "properties"),
     [
         ("#c\n!d\n  # e\nk=v", {"k": "v"}),
@@ -42,7 +43,7 @@ def test_a_comment_is_a_line_that_starts_with_a_mark(text, properties):
     assert parse_properties(text) == properties
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "properties"),
     [
         ("a=b\\\n   c", {"a": "bc"}),
@@ -58,7 +59,7 @@ def test_a_line_goes_on_after_an_odd_backslash_at_its_end(text, properties):
     assert parse_properties(text) == properties
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "properties"),
     [
         ("a\\=b=c", {"a=b": "c"}),

@@ -1,26 +1,25 @@
 """The table agrees with itself. That it agrees with Kafka was checked row by row against Kafka 4.3.1's own definitions."""
 
-import pytest
-
 from odradek.broker.config.definitions import complain, parse, to_text
 from odradek.broker.config.ignored import IGNORED
 from odradek.broker.config.table import BROKER_CONFIGS, SECTIONS, TOPIC_CONFIGS, synonyms, update_mode
 from odradek.broker.config.table_topic import TOPIC_DEFINITIONS
+from tests.cases import each_case
 
 ROWS = [*BROKER_CONFIGS.values(), *TOPIC_CONFIGS.values()]
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+@each_case("row", ROWS, ids=lambda row: row.name)
 def test_a_default_is_a_value_the_config_may_have(row):
     complain(row, row.default)
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if row.default is not None], ids=lambda row: row.name)
+@each_case("row", [row for row in ROWS if row.default is not None], ids=lambda row: row.name)
 def test_a_default_that_is_told_reads_back_the_same(row):
     assert parse(row, to_text(row.default)) == row.default
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if row.server_default], ids=lambda row: row.name)
+@each_case("row", [row for row in ROWS if row.server_default], ids=lambda row: row.name)
 def test_a_topic_config_falls_back_to_a_broker_config_of_its_type_and_default(row):
     fallback = BROKER_CONFIGS[row.server_default]
     assert fallback.type is row.type
@@ -42,7 +41,7 @@ def test_a_config_in_several_units_is_decided_by_the_finest():
     assert synonyms("num.partitions") == ("num.partitions",)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "mode"),
     [
         ("num.partitions", "read-only"),

@@ -11,6 +11,7 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.metadata_records.partition_changes import PartitionChangeRecord
 from tests.broker.controller.clusters import Cluster, directory
 from tests.broker.metadata.doubles import done
+from tests.cases import each_case
 
 NINE = [PlacedBroker(number, "abc"[number % 3], False) for number in range(9)]
 
@@ -20,14 +21,14 @@ def create(cluster, name="t", partitions=-1, factor=-1, assignments=()):
     return result.error.code if result.error is not None else (result.partition_count, result.replication_factor)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each_case("seed", range(20))
 def test_each_partition_is_on_different_brokers_of_all_racks(seed):
     for replicas in StripedPlacer(NINE, Random(seed)).place(50, 3):
         assert len(set(replicas)) == 3
         assert {number % 3 for number in replicas} == {0, 1, 2}
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each_case("seed", range(20))
 def test_leaders_and_replicas_are_spread_evenly(seed):
     without_racks = [broker._replace(rack=None) for broker in NINE]
     placed = StripedPlacer(without_racks, Random(seed)).place(9, 3)
@@ -35,7 +36,7 @@ def test_leaders_and_replicas_are_spread_evenly(seed):
     assert set(Counter(broker for replicas in placed for broker in replicas).values()) == {3}
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each_case("seed", range(20))
 def test_a_fenced_broker_leads_nothing_and_comes_last(seed):
     brokers = [PlacedBroker(1, None, False), PlacedBroker(2, None, False), PlacedBroker(3, None, True)]
     for replicas in StripedPlacer(brokers, Random(seed)).place(20, 3):
@@ -44,7 +45,7 @@ def test_a_fenced_broker_leads_nothing_and_comes_last(seed):
         assert set(replicas) == {1, 2}
 
 
-@pytest.mark.parametrize("seed", range(10))
+@each_case("seed", range(10))
 def test_every_number_of_replicas_that_there_are_brokers_for_can_be_placed(seed):
     random = Random(seed)
     brokers = [PlacedBroker(number, random.choice("abc"), random.random() < 0.4) for number in range(random.randrange(1, 12))] + [
@@ -56,7 +57,7 @@ def test_every_number_of_replicas_that_there_are_brokers_for_can_be_placed(seed)
             assert not next(each.is_fenced for each in brokers if each.broker_id == replicas[0])
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("brokers", "factor"),
     [([], 1), ([PlacedBroker(1, None, True)], 1), ([PlacedBroker(1, None, False)], 2), ([PlacedBroker(1, None, False)], 0)],
 )
@@ -97,7 +98,7 @@ def test_a_topic_without_enough_brokers_is_refused():
     assert create(cluster) == (1, 1)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "assignments", [[(1, 9)], [(1, 1)], [()], [(1, 2), (1,)], [(3,)]], ids=["unknown", "twice", "nobody", "uneven", "fenced"]
 )
 def test_an_assignment_that_cannot_be_is_refused(assignments):

@@ -29,6 +29,7 @@ from odradek.protocol.message_types.fetch import FetchRequest
 from odradek.protocol.request_encoder import request_encoder
 from odradek.protocol.response_decoder import response_decoder
 from tests.broker.controller.nodes import NODE_ID, NodeBed
+from tests.cases import each_case
 from tests.project.documents import DOCS
 
 PRINCIPAL = serialized_principal("User:someone")
@@ -65,7 +66,7 @@ def ask_in_envelope(bed, frame, principal=PRINCIPAL, host=HOST):
     return bed.ask(ApiKey.ENVELOPE, EnvelopeRequest(frame, principal, host))
 
 
-@pytest.mark.parametrize("api_key", SERVED)
+@each_case("api_key", SERVED)
 def test_every_api_has_its_file(api_key):
     assert callable(import_module(module_of(api_key)).handle)
 

@@ -1,15 +1,14 @@
-import pytest
-
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages import messages
+from tests.cases import each_case
 
 from .bed import ask, create, make_broker
 
 M = messages(ApiKey.ALTER_PARTITION_REASSIGNMENTS)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("topic", "partition", "replicas", "code"),
     [
         ("t", 0, (1,), ErrorCode.NONE),

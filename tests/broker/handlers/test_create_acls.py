@@ -1,5 +1,3 @@
-import pytest
-
 from odradek.broker.authorizer.acls import AclOperation, AclPermission, AclResourceType, PatternType
 from odradek.broker.context import CLOSE_CONNECTION
 from odradek.protocol.api_keys import ApiKey
@@ -8,6 +6,7 @@ from odradek.testing import SocketlessBroker
 from odradek.timing.clock import VirtualClock
 from tests.broker.handlers.acl_requests import create, creation, described, secured_broker
 from tests.broker.handlers.bed import ask, make_broker
+from tests.cases import each_case
 
 GOOD = creation("allow User:a READ TOPIC t")
 
@@ -31,7 +30,7 @@ def test_one_that_is_there_is_created_again_without_a_record():
     assert broker.controller.log_end_offset == end_offset + 1
 
 
-@pytest.mark.parametrize(
+@each_case(
     "bad",
     [
         GOOD._replace(resource_type=AclResourceType.ANY),

@@ -3,6 +3,7 @@ import pytest
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.describe_configs import DescribeConfigsResource
+from tests.cases import each_case
 
 from .bed import ask, make_broker
 
@@ -95,7 +96,7 @@ def test_a_broker_has_no_loggers():
     assert (result.error_code, list(result.configs)) == (ErrorCode.NONE, [])
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("resource", "code"),
     [
         ((2, "nowhere"), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),

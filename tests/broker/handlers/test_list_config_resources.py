@@ -2,6 +2,7 @@ import pytest
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
+from tests.cases import each_case
 
 from .bed import ask, make_broker
 
@@ -11,7 +12,7 @@ def listed(*types):
     return response.error_code, [(each.resource_type, each.resource_name) for each in response.config_resources]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("types", "resources"),
     [
         ((), [(2, "a"), (2, "b"), (4, "1"), (8, "1")]),

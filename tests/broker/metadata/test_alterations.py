@@ -16,6 +16,7 @@ from odradek.broker.metadata.alterations import (
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.timing.reply import Reply
 from tests.broker.config.doubles import make_view
+from tests.cases import each_case
 
 TOPIC = ResourceType.TOPIC
 BROKER = ResourceType.BROKER
@@ -47,7 +48,7 @@ def test_what_is_so_already_needs_no_record(operation):
     assert alter(view, TOPIC, "events", operation) == []
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("stored", "operation", "value"),
     [
         ({}, ("cleanup.policy", APPEND, "compact"), "delete,compact"),
@@ -68,7 +69,7 @@ def test_replacing_overrides_removes_those_that_are_not_named():
     assert changes == [(2, "events", "retention.ms", "7"), (2, "events", "flush.ms", None)]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("operation", "code"),
     [
         (("retention.ms", SET, "abc"), ErrorCode.INVALID_CONFIG),
@@ -90,7 +91,7 @@ def test_a_topic_refuses_what_it_cannot_be(operation, code):
     assert refusal_of(make_view(), TOPIC, "events", operation).code is code
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("topic", "value", "code"),
     [
         ("nowhere", "1", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
@@ -113,8 +114,8 @@ def test_two_configs_that_do_not_go_together_are_refused_even_one_after_the_othe
     assert refusal_of(view, TOPIC, "events", ("min.compaction.lag.ms", SET, "100")).code is ErrorCode.INVALID_CONFIG
 
 
-@pytest.mark.parametrize("broker", ["1", ""])
-@pytest.mark.parametrize(
+@each_case("broker", ["1", ""])
+@each_case(
     "operation",
     [
         ("log.retention.ms", SET, "5"),
@@ -130,8 +131,8 @@ def test_a_dynamic_config_is_set_on_this_broker_and_on_the_cluster(broker, opera
     assert change[:3] == (4, broker, operation[0])
 
 
-@pytest.mark.parametrize("broker", ["1", ""])
-@pytest.mark.parametrize(
+@each_case("broker", ["1", ""])
+@each_case(
     ("operation", "code"),
     [
         (("num.partitions", SET, "5"), ErrorCode.INVALID_REQUEST),
@@ -181,7 +182,7 @@ def test_another_broker_cannot_be_altered(broker):
     assert refusal_of(make_view(), BROKER, broker, ("log.retention.ms", SET, "5")).code is ErrorCode.INVALID_REQUEST
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("broker", "operation", "code"),
     [
         ("1", ("root", SET, "INFO"), ErrorCode.INVALID_CONFIG),
@@ -212,7 +213,7 @@ def test_nothing_is_appended_to_the_configs_of_client_metrics_as_in_kafka(operat
     assert refusal.code is ErrorCode.INVALID_CONFIG
 
 
-@pytest.mark.parametrize("resource_type", [0, 1, 3, 64, 99])
+@each_case("resource_type", [0, 1, 3, 64, 99])
 def test_other_resources_have_no_configs(resource_type):
     assert refusal_of(make_view(), resource_type, "x", ("interval.ms", SET, "5")).code is ErrorCode.INVALID_REQUEST
 
@@ -266,7 +267,7 @@ def test_a_log_that_fails_is_the_answer_to_all_that_would_have_been_done():
 CLUSTER_MIN_ISR = {(4, ""): {"min.insync.replicas": "1", "max.connections": "5"}}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("broker", "operation", "replaces"),
     [
         ("", ("min.insync.replicas", DELETE, None), False),

@@ -4,11 +4,12 @@ import pytest
 
 from odradek.broker.metadata.client_metrics_configs import check_subscription, parse_match
 from odradek.protocol.errors import ErrorCode, KafkaError
+from tests.cases import each_case
 
 REQUEST, CONFIG = ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_CONFIG
 
 
-@pytest.mark.parametrize(
+@each_case(
     "configs",
     [
         {},
@@ -24,7 +25,7 @@ def test_a_subscription_may_be(configs):
     check_subscription("s", configs)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("configs", "code", "reason"),
     [
         ({"no.such": "1"}, REQUEST, "Unknown client metrics configuration: no.such"),

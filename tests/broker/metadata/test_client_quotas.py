@@ -3,8 +3,6 @@
 import itertools
 from collections.abc import Mapping
 
-import pytest
-
 from odradek.broker.metadata.client_quotas import (
     CLIENT_ID,
     CONNECTION_CREATION_RATE,
@@ -18,6 +16,7 @@ from odradek.broker.metadata.client_quotas import (
 )
 from odradek.broker.metadata.difference import difference
 from odradek.broker.metadata.image import MetadataImage
+from tests.cases import each_case
 
 KEY, OTHER_KEY = PRODUCER_BYTE_RATE, "consumer_byte_rate"
 # Each level's entity, for the client (u, c), and whose sensor its quota bounds: first the one that comes before all others.
@@ -53,7 +52,7 @@ def test_the_most_specific_entity_holds_whatever_others_there_are():
         assert quotas.limit(OTHER_KEY, "u", "c") is None
 
 
-@pytest.mark.parametrize("level", range(len(LEVELS)))
+@each_case("level", range(len(LEVELS)))
 def test_a_quota_that_is_removed_holds_no_more(level: int):
     quotas = quotas_of((LEVELS[level][0], 1.0))
     assert not quotas.is_empty(KEY)
@@ -63,7 +62,7 @@ def test_a_quota_that_is_removed_holds_no_more(level: int):
     assert not list(quotas)
 
 
-@pytest.mark.parametrize("names", [{USER: "v"}, {CLIENT_ID: "d"}, {USER: "u", CLIENT_ID: "d"}, {USER: "v", CLIENT_ID: None}])
+@each_case("names", [{USER: "v"}, {CLIENT_ID: "d"}, {USER: "u", CLIENT_ID: "d"}, {USER: "v", CLIENT_ID: None}])
 def test_others_quotas_do_not_hold(names: dict[str, str | None]):
     assert quotas_of((names, 1.0)).limit(KEY, "u", "c") is None
 

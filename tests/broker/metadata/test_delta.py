@@ -31,6 +31,7 @@ from odradek.protocol.metadata_records.security import (
     QuotaEntity,
     RemoveAccessControlEntryRecord,
 )
+from tests.cases import each_case
 
 from .doubles import Witness, done
 
@@ -118,7 +119,7 @@ def test_a_partition_without_eligible_leaders_has_none_rather_than_an_empty_list
     assert image.topics["t"].partitions[0] == partition(0, partition_epoch=5)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("change", "expected"),
     [
         (FenceBrokerRecord(id=2, epoch=7), {"fenced": True}),
@@ -192,7 +193,7 @@ def test_quotas_that_come_and_go_are_told():
     assert not image.replay([right(2)]).quotas
 
 
-@pytest.mark.parametrize(
+@each_case(
     "record",
     [
         PartitionChangeRecord(topic_id=TOPIC_ID, partition_id=9),

@@ -3,8 +3,6 @@
 from dataclasses import fields
 from uuid import UUID
 
-import pytest
-
 from odradek.broker.metadata.client_quotas import ClientQuotas
 from odradek.broker.metadata.image import BROKER_RESOURCE, CLIENT_METRICS_RESOURCE, TOPIC_RESOURCE, MetadataImage
 from odradek.broker.metadata.image_records import records_of
@@ -27,6 +25,7 @@ from odradek.protocol.metadata_records.security import (
     QuotaEntity,
     UserScramCredentialRecord,
 )
+from tests.cases import each_case
 
 RATE = "connection_creation_rate"
 TOPIC = TopicRecord(name="a.b", topic_id=UUID(int=3))
@@ -106,7 +105,7 @@ def is_full(value: object) -> bool:
             return bool(value)
 
 
-@pytest.mark.parametrize("name", vars(MetadataImage()).keys() - BEGINS_ANEW)
+@each_case("name", vars(MetadataImage()).keys() - BEGINS_ANEW)
 def test_a_field_of_the_image_survives_a_snapshot(name: str):
     assert name in CASES, "a new field of the image needs a line in records_of, and a case here"
     image, again = MetadataImage(), MetadataImage()

@@ -2,8 +2,6 @@
 
 from uuid import UUID
 
-import pytest
-
 from odradek.broker.metadata.parts import parts
 from odradek.protocol.metadata_records import ConfigRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
 from odradek.protocol.metadata_records.security import (
@@ -12,6 +10,7 @@ from odradek.protocol.metadata_records.security import (
     RemoveAccessControlEntryRecord,
     RemoveUserScramCredentialRecord,
 )
+from tests.cases import each_case
 
 
 def topic(number, partitions=2, configs=2):
@@ -44,8 +43,8 @@ def quotas(user, count):
     return [ClientQuotaRecord(entity=entity, key=f"k{number}", value=1.0, remove=False) for number in range(count)]
 
 
-@pytest.mark.parametrize("least", [1, 3, 5, 6, 100])
-@pytest.mark.parametrize(
+@each_case("least", [1, 3, 5, 6, 100])
+@each_case(
     "whole",
     [
         [topic(number) for number in range(1, 20)],

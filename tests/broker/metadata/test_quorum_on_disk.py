@@ -5,6 +5,7 @@ import pytest
 from odradek.broker.metadata.quorum_on_disk import has_voters
 from odradek.protocol.records import Record, build_batch
 from odradek.storage.memory_filesystem import MemoryFileSystem
+from tests.cases import each_case
 
 LOG = f"/data/__cluster_metadata-0/{0:020}.log"
 SNAPSHOT = "/data/__cluster_metadata-0/{:020}-0000000001.checkpoint"
@@ -29,8 +30,6 @@ def test_voters_are_found_in_the_log_and_in_its_newest_snapshot(files):
     assert found(**files)
 
 
-@pytest.mark.parametrize(
-    "files", [{}, {"log": LEADER + DATA}, {"log": DATA, "older": VOTERS, "newer": LEADER}, {"log": bytes(200)}]
-)
+@each_case("files", [{}, {"log": LEADER + DATA}, {"log": DATA, "older": VOTERS, "newer": LEADER}, {"log": bytes(200)}])
 def test_no_other_record_is_taken_for_them(files):
     assert not found(**files)

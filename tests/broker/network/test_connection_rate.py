@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from odradek.broker.metadata.client_quotas import CONNECTION_CREATION_RATE, IP, ClientQuotas, QuotaEntity, quota_record
 from odradek.broker.network.connection_rate import ConnectionRate
 from odradek.broker.network.ip_connection_rates import IpConnectionRates
+from tests.cases import each_case
 
 NO_LIMIT = 2**31 - 1
 WINDOW_MS = 10_000
@@ -97,9 +98,7 @@ def test_a_change_holds_from_the_next_connection_on():
     assert addresses.come(20, "10.0.0.1") == 20
 
 
-@pytest.mark.parametrize(
-    ("name", "ip"), [("::1", "::1"), ("0:0:0:0:0:0:0:1", "::1"), ("[::1]", "::1"), ("10.0.0.1", "::ffff:10.0.0.1")]
-)
+@each_case(("name", "ip"), [("::1", "::1"), ("0:0:0:0:0:0:0:1", "::1"), ("[::1]", "::1"), ("10.0.0.1", "::ffff:10.0.0.1")])
 def test_an_address_is_the_same_however_it_is_written(name, ip):
     assert Addresses(**{name: 1.0}).come(20, ip) == 10
 

@@ -5,12 +5,11 @@ Produce is the exception: its records stay a view, and its handler takes what it
 
 import random
 
-import pytest
-
 from odradek.broker.handlers import SERVED
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.requests import request_decoder
 from odradek.protocol.schemas import load
+from tests.cases import each_case
 from tests.protocol.random_messages import random_message
 from tests.protocol.test_requests import encode
 
@@ -25,7 +24,7 @@ def parts(value):
     return type(value), value
 
 
-@pytest.mark.parametrize("api_key", [api_key for api_key in SERVED if api_key != ApiKey.PRODUCE])
+@each_case("api_key", [api_key for api_key in SERVED if api_key != ApiKey.PRODUCE])
 def test_a_request_outlives_its_frame(api_key):
     rng = random.Random(f"kept-{api_key}")
     for version in range(SERVED[api_key].min_version, SERVED[api_key].max_version + 1):

@@ -1,11 +1,11 @@
 """The responses of one connection: in the order of the requests, whoever is answered first."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek.broker.network.response_queue import ResponseQueue
 from odradek.timing.reply import Reply
+from tests.cases import each_case
 
 
 def frame(body):
@@ -53,7 +53,7 @@ def test_what_stands_behind_a_response_that_is_not_there_is_not_ready():
     assert queue.take() == [frame(b"2"), frame(b"3")]
 
 
-@pytest.mark.parametrize(("depth", "may_begin"), [(1, False), (2, False), (3, True), (128, True)])
+@each_case(("depth", "may_begin"), [(1, False), (2, False), (3, True), (128, True)])
 def test_a_request_begins_behind_as_many_as_its_depth_says(depth, may_begin):
     queue = ResponseQueue()
     for _ in range(2):
@@ -103,7 +103,7 @@ def test_a_response_that_cannot_be_told_breaks_the_queue_behind_those_before_it(
     assert not queue.may_begin(128)
 
 
-@pytest.mark.parametrize(("size", "count", "full"), [(10, 512, False), (10, 513, True), (600_000, 1, False), (600_000, 2, True)])
+@each_case(("size", "count", "full"), [(10, 512, False), (10, 513, True), (600_000, 1, False), (600_000, 2, True)])
 def test_enough_is_ready_when_there_are_many_chunks_or_bytes(size, count, full):
     queue = ResponseQueue()
     body = frame(bytes(size))

@@ -12,6 +12,7 @@ from odradek.protocol.message_types.describe_producers import (
     ProducerState,
     TopicResponse,
 )
+from tests.cases import each_case
 
 pytestmark = pytest.mark.interpreted
 
@@ -33,7 +34,7 @@ def counted(response):
     return size
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("response", "expected"),
     [
         (ConsumerGroupDescribeResponse(groups=[]), True),

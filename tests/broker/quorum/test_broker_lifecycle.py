@@ -16,6 +16,7 @@ from odradek.protocol.message_types.broker_heartbeat import BrokerHeartbeatRespo
 from odradek.protocol.message_types.broker_registration import BrokerRegistrationResponse, Listener
 from odradek.timing.clock import VirtualClock
 from odradek.timing.timer import Timer
+from tests.cases import each_case
 from tests.client.net import settle
 
 REGISTRATION = Registration(
@@ -252,8 +253,8 @@ async def test_a_broker_registers_again_when_what_it_told_has_changed(life):
     assert life.state == BrokerState.RUNNING
 
 
-@pytest.mark.parametrize("old", BrokerState)
-@pytest.mark.parametrize("new", BrokerState)
+@each_case("old", BrokerState)
+@each_case("new", BrokerState)
 def test_only_the_transitions_of_the_table_are_permitted(old, new):
     if new in TRANSITIONS[old]:
         ensure_transition(old, new)

@@ -19,6 +19,7 @@ from odradek.protocol.message_types.create_topics import CreatableTopic, CreateT
 from odradek.protocol.message_types.envelope import EnvelopeResponse
 from odradek.protocol.messages import messages
 from odradek.protocol.responses import response_encoder
+from tests.cases import each_case
 from tests.client.net import settle
 
 ITEMS = {
@@ -69,8 +70,8 @@ async def answer(outcome, api_key=ApiKey.CREATE_TOPICS):
     return gate.release(None, reply.response)
 
 
-@pytest.mark.parametrize("api_key", sorted(FORWARDED))
-@pytest.mark.parametrize(
+@each_case("api_key", sorted(FORWARDED))
+@each_case(
     ("outcome", "code"),
     [
         (ControllerUnavailable("nobody"), ErrorCode.REQUEST_TIMED_OUT),

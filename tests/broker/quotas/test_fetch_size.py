@@ -2,8 +2,6 @@
 
 from uuid import UUID
 
-import pytest
-
 from odradek.broker.quotas.fetch_size import fetch_response_bytes
 from odradek.broker.replica.fetch_partitions import FetchPartition
 from odradek.protocol.api_keys import ApiKey
@@ -17,6 +15,7 @@ from odradek.protocol.message_types.fetch import (
     FetchPartition as Asked,
 )
 from odradek.protocol.responses import response_encoder
+from tests.cases import each_case
 
 TOPIC_ID = UUID(int=7)
 PARTITIONS = (
@@ -26,8 +25,8 @@ PARTITIONS = (
 )
 
 
-@pytest.mark.parametrize("version", range(4, 19))
-@pytest.mark.parametrize("partitions", [PARTITIONS, PARTITIONS[:1], ()])
+@each_case("version", range(4, 19))
+@each_case("partitions", [PARTITIONS, PARTITIONS[:1], ()])
 def test_the_size_is_that_of_the_body_and_four_bytes(version, partitions):
     key = TOPIC_ID if version >= 13 else "a topic"
     results = [(FetchPartition(key, Asked(partition=data.partition_index)), data) for data in partitions]

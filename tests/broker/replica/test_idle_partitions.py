@@ -5,6 +5,7 @@ import pytest
 from odradek.broker.replica.delayed_fetch import FetchRead
 from odradek.broker.replica.follower_fetch import FollowerFetchRead
 from odradek.protocol.errors import ErrorCode, KafkaError
+from tests.cases import each_case
 
 from .many_partitions import EPOCH, FOLLOWERS, LeadingBroker, Reader
 from .replication_bed import FIRST, LEADER, MAX_LAG_MS, SECOND
@@ -219,7 +220,7 @@ def delete(broker):
     broker.partitions.remove(broker.all[1]).delete()
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("happen", "error"),
     [
         (become_follower, ErrorCode.NOT_LEADER_OR_FOLLOWER),
@@ -228,7 +229,7 @@ def delete(broker):
         (lambda broker: broker.all[1].take_offline("its disk failed"), ErrorCode.KAFKA_STORAGE_ERROR),
     ],
 )
-@pytest.mark.parametrize("node_id", [FIRST, -1])
+@each_case("node_id", [FIRST, -1])
 def test_an_error_of_an_idle_partition_is_told_at_once_and_in_each_fetch(happen, error, node_id):
     broker = LeadingBroker(3)
     [reader] = settled(Reader(broker, node_id))

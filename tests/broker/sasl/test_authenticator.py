@@ -13,6 +13,7 @@ from odradek.broker.sasl.plain import PlainServer
 from odradek.broker.sasl.states import SaslState
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
+from tests.cases import each_case
 from tests.raw_client import decode_response, encode_request
 
 USERS = {"alice": b"alice-secret", "bob": b"bob-secret"}
@@ -171,7 +172,7 @@ def test_a_version_that_is_not_served_ends_it(client):
 # Sessions with an end (KIP-368).
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("max_reauth_ms", "server", "lifetime_ms"),
     [(0, PlainServer, 0), (5_000, PlainServer, 5_000), (0, Expiring, 9_000), (20_000, Expiring, 9_000), (5_000, Expiring, 5_000)],
 )

@@ -1,11 +1,12 @@
 import pytest
 
 from odradek.broker.sasl.jaas import JaasError, parse_jaas
+from tests.cases import each_case
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("line", "options"),
     [
         (f"{PLAIN} required;", {}),
@@ -25,7 +26,7 @@ def test_a_line_is_read_as_kafka_reads_it(line, options):
     assert parse_jaas(line) == (PLAIN, options)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("line", "complaint"),
     [
         ("", "empty"),

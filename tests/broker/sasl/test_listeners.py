@@ -6,6 +6,7 @@ from odradek.broker.config.sasl_config import SaslConfig, is_sasl_key
 from odradek.broker.sasl.listeners import SaslListener, SaslServices
 from odradek.timing.background import InlineBackground
 from odradek.timing.clock import VirtualClock
+from tests.cases import each_case
 
 PLAIN_LINE = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="alice-secret";'
 SCRAM_LINE = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
@@ -43,7 +44,7 @@ def test_the_defaults_are_kafkas():
     assert (mine.failed_delay_ms, mine.max_receive_bytes) == (100, 524_288)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("texts", "complaint"),
     [
         ({}, r"GSSAPI for configuration .*sasl.enabled.mechanisms: must be a list of PLAIN, .*: there is no GSSAPI"),
@@ -67,7 +68,7 @@ def test_what_cannot_be_had_is_told_with_key_value_and_what_is_allowed(texts, co
     assert "secret" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("key", "is_one"),
     [
         (PLAIN_KEY, True),

@@ -8,6 +8,7 @@ from odradek.broker.sasl.bearer_tokens import UnsecuredTokens
 from odradek.broker.sasl.peer_tokens import peer_token
 from odradek.broker.sasl.tokens import Rules, take_apart
 from odradek.timing.clock import VirtualClock
+from tests.cases import each_case
 
 from .jwts import signed
 
@@ -73,7 +74,7 @@ def test_the_claim_of_the_name_may_be_another_one(file):
     assert shown(HANDLER=FROM_URL, URL=file(token), **{"sasl.oauthbearer.sub.claim.name": "azp"}).user == "brokers"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("options", "configs", "mentions"),
     [
         ({}, {}, [f"{PREFIX}sasl.jaas.config", "unsecuredLoginStringClaim_sub", "there is no sub"]),

@@ -2,6 +2,7 @@ import pytest
 
 from odradek.broker.sasl.mechanism import AuthenticationFailed
 from odradek.broker.sasl.plain import PlainServer, plain_users
+from tests.cases import each_case
 
 USERS = plain_users({"user_alice": "alice-secret", "user_ö": "ü", "username": "admin", "password": "admin-secret", "user_": "x"})
 
@@ -26,7 +27,7 @@ def test_names_and_passwords_are_utf_8():
     assert authenticate("\0ö\0ü".encode()) == "ö"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("token", "told"),
     [
         (b"\0alice\0wrong", "Authentication failed: Invalid username or password"),

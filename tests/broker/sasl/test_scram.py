@@ -14,6 +14,7 @@ from odradek.protocol.scram import (
     server_signature,
     stored_key,
 )
+from tests.cases import each_case
 
 SHA_256, SHA_512 = ScramMechanism
 
@@ -127,14 +128,14 @@ def test_who_shows_a_token_is_its_owner_until_it_expires():
     assert (mine.is_complete, mine.user, mine.expires_ms, mine.by_token) == (True, "bob", 12_345, True)
 
 
-@pytest.mark.parametrize("extension", ["tokenauth=true", "tokenauth=TRUE", "e=1,tokenauth=true", "tokenauth=true,e=1"])
+@each_case("extension", ["tokenauth=true", "tokenauth=TRUE", "e=1,tokenauth=true", "tokenauth=true,e=1"])
 def test_a_token_is_asked_for_in_any_case(extension):
     mine = by_token()
     mine.evaluate(f"n,,n=id,r=mine,{extension}".encode())
     assert mine.by_token
 
 
-@pytest.mark.parametrize("extension", ["", ",tokenauth=false", ",tokenauth=yes", ",e=tokenauth=true", ",tokenauths=true"])
+@each_case("extension", ["", ",tokenauth=false", ",tokenauth=yes", ",e=tokenauth=true", ",tokenauths=true"])
 def test_who_does_not_ask_for_a_token_is_a_user(extension):
     mine = by_token()
     assert "no user" in refused(mine, f"n,,n=id,r=mine{extension}".encode()).cause
@@ -160,7 +161,7 @@ def test_the_owner_is_no_authorization_id():
     assert refused(by_token(), b"n,a=bob,n=id,r=mine,tokenauth=true").told == told
 
 
-@pytest.mark.parametrize(
+@each_case(
     "message",
     [b"", b"n", b"y,,n=alice,r=mine", b"p=tls-unique,,n=alice,r=m", b"n,,n=alice", b"n,,n=a,b,r=m", b"n,,n=,r=m", b"\xff\xfe"],
 )
@@ -168,7 +169,7 @@ def test_what_is_no_first_message_is_refused(message):
     assert refused(server(), message).user is None
 
 
-@pytest.mark.parametrize("message", [b"", b"c=biws,r=minebroker", b"c=biws,r=minebroker,p=%", b"n,,n=alice,r=mine"])
+@each_case("message", [b"", b"c=biws,r=minebroker", b"c=biws,r=minebroker,p=%", b"n,,n=alice,r=mine"])
 def test_what_is_no_final_message_is_refused(message):
     assert "final" in refused(server(), b"n,,n=alice,r=mine", message).cause
 

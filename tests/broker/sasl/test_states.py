@@ -2,6 +2,7 @@ import pytest
 
 from odradek.broker.sasl.states import EXPECTED, TRANSITIONS, IllegalTransition, SaslState, step
 from odradek.protocol.api_keys import ApiKey
+from tests.cases import each_case
 
 
 def test_every_state_is_in_the_table():
@@ -24,7 +25,7 @@ def test_every_state_can_be_reached():
     assert reached == set(SaslState)
 
 
-@pytest.mark.parametrize("state", SaslState)
+@each_case("state", SaslState)
 def test_a_session_follows_tokens_and_nothing_else(state):
     if state is SaslState.AUTHENTICATE:
         assert step(state, SaslState.COMPLETE) is SaslState.COMPLETE

@@ -1,6 +1,7 @@
 import pytest
 
 from odradek.broker.sasl.tokens import InvalidToken, Parts, Rules, Token, check_signed, check_unsecured, take_apart
+from tests.cases import each_case
 
 from .jwts import unsecured
 
@@ -14,7 +15,7 @@ def test_a_signed_token_lets_its_subject_in_until_it_expires():
     assert check_signed(CLAIMS, RULES, NOW_MS) == Token("alice", NOW_MS + 60_000)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("claims", "rules"),
     [
         ({"exp": NOW_S - 29}, RULES),
@@ -33,7 +34,7 @@ def test_a_signed_token_may_be(claims, rules):
     assert check_signed(CLAIMS | claims, rules, NOW_MS).user == "alice"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("claims", "rules", "cause"),
     [
         ({"exp": NOW_S - 30}, RULES, "expired"),
@@ -74,7 +75,7 @@ def test_an_unsecured_token_lets_its_subject_in():
     assert check_unsecured(parts({"sub": "alice", "exp": NOW_S + 1}), Rules(), NOW_MS).user == "alice"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("found", "cause"),
     [
         (parts(is_signed=True), "signed"),
@@ -107,9 +108,7 @@ def test_a_token_is_taken_apart():
     assert take_apart(unsecured(CLAIMS, signature="x")).is_signed
 
 
-@pytest.mark.parametrize(
-    "token", ["", "a.b", "a.b.c.d", "....", "e30.W10.", "e30.!.", "e30." + "W" * 3 + ".", "AAAA.AAAA.", "é.é."]
-)
+@each_case("token", ["", "a.b", "a.b.c.d", "....", "e30.W10.", "e30.!.", "e30." + "W" * 3 + ".", "AAAA.AAAA.", "é.é."])
 def test_what_is_no_token_is_refused(token):
     with pytest.raises(InvalidToken, match="no JWT"):
         take_apart(token)

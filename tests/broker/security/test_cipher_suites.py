@@ -2,12 +2,11 @@
 
 import ssl
 
-import pytest
-
 from odradek.broker.security.cipher_suites import TLS_1_3_SUITES, openssl_name
+from tests.cases import each_case
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("suite", "name"),
     [
         ("TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "ECDHE-RSA-AES128-GCM-SHA256"),

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek.broker.security.distinguished_name import subject_of
+from tests.cases import each_case
 
 KEY = ec.generate_private_key(ec.SECP256R1())
 BEGINS, ENDS = datetime(2024, 1, 1), datetime(2044, 1, 1)  # noqa: DTZ001  cryptography takes these for UTC
@@ -34,7 +35,7 @@ def certificate(*relative_names):
     return builder.sign(KEY, SHA256()).public_bytes(Encoding.DER)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("relative_names", "written"),
     [
         ([], ""),

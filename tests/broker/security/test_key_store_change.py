@@ -23,6 +23,7 @@ from odradek.broker.security.tls_client import TlsClient
 from odradek.broker.security.tls_listeners import TlsListeners
 from odradek.testing.certificates import CertificateAuthority
 from tests.broker.security.test_stores import broken_file, meets
+from tests.cases import each_case
 from tests.tls import HOSTS
 
 KEY = ec.generate_private_key(ec.SECP256R1())
@@ -84,7 +85,7 @@ def refusal_of(before, after, **allowed):
     return None
 
 
-@pytest.mark.parametrize("change", CHANGES)
+@each_case("change", CHANGES)
 def test_another_subject_is_refused_unless_that_is_allowed(change):
     before, after, key = CHANGES[change]
     told = refusal_of(certificate(before), certificate(after), san=True)
@@ -92,7 +93,7 @@ def test_another_subject_is_refused_unless_that_is_allowed(change):
     assert refusal_of(certificate(before), certificate(after), dn=True) is None
 
 
-@pytest.mark.parametrize("change", CHANGES_OF_NAMES)
+@each_case("change", CHANGES_OF_NAMES)
 def test_a_certificate_without_a_name_of_the_former_one_is_refused_unless_that_is_allowed(change):
     before, after, lacking = CHANGES_OF_NAMES[change]
     before, after = certificate([(CN, "a")], *before), certificate([(CN, "a")], *after)

@@ -3,12 +3,13 @@
 import pytest
 
 from odradek.broker.security.principal_mapping import NoMatchingRule, PrincipalMapper
+from tests.cases import each_case
 
 DUKE = "CN=Duke,OU=ServiceUsers,O=Org,C=US"
 ADMIN = "CN=Admin@Sub,OU=Admins,O=Org"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("rules", "name", "mapped"),
     [
         ("DEFAULT", DUKE, DUKE),
@@ -42,7 +43,7 @@ def test_a_name_without_a_rule_has_no_principal(rules):
         PrincipalMapper(rules).name(DUKE)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "rules",
     [
         "default",

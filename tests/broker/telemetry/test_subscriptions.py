@@ -2,9 +2,8 @@
 
 from uuid import UUID
 
-import pytest
-
 from odradek.broker.telemetry.subscriptions import asked_of, id_text, in_hash_order, subscription_id, subscription_of
+from tests.cases import each_case
 
 ID = UUID(int=0x7140_0000_0000_0001)
 CLIENT = {
@@ -38,7 +37,7 @@ def test_all_metrics_make_the_other_prefixes_superfluous():
     assert asked({"metrics": "a,b"}, {"metrics": "*"}).metrics == ("*",)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("match", "is_asked"),
     [
         ("", True),
@@ -70,7 +69,7 @@ KAFKAS_IDS = {
 }
 
 
-@pytest.mark.parametrize(("metrics", "interval_ms"), KAFKAS_IDS)
+@each_case(("metrics", "interval_ms"), KAFKAS_IDS)
 def test_the_id_is_kafkas(metrics, interval_ms):
     told = asked_of([subscription_of({"metrics": metrics, "interval.ms": str(interval_ms)})], {}, UUID(int=ID.int + 2))
     assert told.subscription_id == KAFKAS_IDS[metrics, interval_ms]

@@ -4,6 +4,7 @@ import pytest
 
 from odradek.coordinator.group.classic.group import MAX_GENERATION, ClassicGroup
 from odradek.coordinator.group.classic.states import PERMITTED, GroupState, IllegalTransition, can_rebalance, check_transition
+from tests.cases import each_case
 
 _ALLOWED = {
     ("Empty", "PreparingRebalance"),
@@ -19,7 +20,7 @@ _ALLOWED = {
 }
 
 
-@pytest.mark.parametrize(("current", "target"), list(product(GroupState, GroupState)))
+@each_case(("current", "target"), list(product(GroupState, GroupState)))
 def test_every_transition_is_in_the_table_or_raises(current, target):
     if (current.value, target.value) in _ALLOWED:
         check_transition("g", current, target)

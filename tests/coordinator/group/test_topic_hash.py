@@ -1,8 +1,7 @@
 """The hashes are those of hash4j 0.22, which Apache Kafka 4.3.1 takes them from."""
 
-import pytest
-
 from odradek.coordinator.group.consumer.topics import java_hash
+from tests.cases import each_case
 
 HASHES = {
     0: 3244421341483603138,
@@ -30,6 +29,6 @@ HASHES = {
 }
 
 
-@pytest.mark.parametrize("length", HASHES)
+@each_case("length", HASHES)
 def test_a_hash_is_java_s(length):
     assert java_hash(bytes((each * 7 + 3) & 0xFF for each in range(length))) == HASHES[length]

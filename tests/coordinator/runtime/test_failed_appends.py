@@ -1,16 +1,15 @@
 """Where an append fails: state goes back to what the log has, and everybody who relied on it is told, in order."""
 
-import pytest
-
 from odradek.coordinator.runtime.record import encode_record
 from odradek.coordinator.runtime.states import ShardState
 from odradek.protocol.errors import ErrorCode, KafkaError
+from tests.cases import each_case
 from tests.coordinator.runtime.bed import Bed, put, write
 
 NOT_ENOUGH_REPLICAS = KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("error", "expected"),
     [
         (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.COORDINATOR_NOT_AVAILABLE),

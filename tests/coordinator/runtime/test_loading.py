@@ -11,6 +11,7 @@ from odradek.protocol.plain_batches import build_batch
 from odradek.protocol.record_batch import HEADER, HEADER_SIZE, LOG_OVERHEAD, batch_crc
 from odradek.protocol.records import Record
 from odradek.protocol.records import build_batch as build_any_batch
+from tests.cases import each_case
 from tests.coordinator.runtime.bed import Bed, Shard, put
 
 
@@ -224,7 +225,7 @@ UNREADABLE = {
 }
 
 
-@pytest.mark.parametrize("batch", UNREADABLE.values(), ids=UNREADABLE)
+@each_case("batch", UNREADABLE.values(), ids=UNREADABLE)
 def test_records_that_cannot_be_read_are_skipped_and_told_of_in_one_line(batch):
     made = []
 

@@ -18,14 +18,13 @@ The rows without a change under way are what Kafka 4.3.1 answered when it was as
 ones (``2``) have tables of their own where it matters.
 """
 
-import pytest
-
 from odradek.coordinator.runtime.timeline import COMMITTED
 from odradek.coordinator.transaction.config import ProducerIdentity
 from odradek.coordinator.transaction.end_txn import NOBODY
 from odradek.coordinator.transaction.markers import RETRY_BACKOFF_MS
 from odradek.coordinator.transaction.states import TransactionState
 from odradek.protocol.errors import ErrorCode
+from tests.cases import each_case
 
 from .bed import A0, A1, ID, Bed
 from .bed import NOBODY as ANYBODY
@@ -316,7 +315,7 @@ def told(outcome, there):
     return {0: "=", 1: "+1"}[epoch - there.producer_epoch]
 
 
-@pytest.mark.parametrize(("api", "state", "who", "answer"), list(cells()))
+@each_case(("api", "state", "who", "answer"), list(cells()))
 def test_the_answer_is_the_one_that_kafka_gives(api, state, who, answer):
     bed = bring(state)
     value = bed.shard.transactions.by_id.get_at(ID, COMMITTED)
@@ -327,7 +326,7 @@ def test_the_answer_is_the_one_that_kafka_gives(api, state, who, answer):
     assert outcome + "!" * (bed.log.log_end_offset > written) == answer
 
 
-@pytest.mark.parametrize("state", sorted({state for _, state, _, _ in cells()}))
+@each_case("state", sorted({state for _, state, _, _ in cells()}))
 def test_the_rows_are_what_they_are_called(state):
     bed = bring(state)
     name = state.rstrip("02")

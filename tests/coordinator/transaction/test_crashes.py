@@ -6,12 +6,13 @@ from hypothesis import strategies as st
 
 from odradek.coordinator.transaction.states import TransactionState
 from odradek.protocol.errors import ErrorCode
+from tests.cases import each_case
 
 from .bed import A0, A1, B0, Bed
 
 
-@pytest.mark.parametrize("turns", range(5))
-@pytest.mark.parametrize("commit", [True, False])
+@each_case("turns", range(5))
+@each_case("commit", [True, False])
 def test_a_crash_in_the_middle_of_an_end_leaves_all_of_it_or_nothing(turns, commit):
     bed = Bed()
     producer = bed.init()

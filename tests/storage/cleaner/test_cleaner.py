@@ -9,6 +9,7 @@ from odradek.storage.cleaner.cleaner import CleanerLimits
 from odradek.storage.cleaner.plan import CleaningAborted
 from odradek.storage.errors import LogCorrupt
 from odradek.storage.memory_filesystem import MemoryFileSystem
+from tests.cases import each_case
 
 from ..support import DIRECTORY, NOW_MS, Warnings, append, names, open_log
 from ..transactional import end
@@ -65,7 +66,7 @@ def test_what_is_dirty_supersedes_what_was_cleaned():
     assert pairs_of(log) == [(1, b"b", b"1"), (2, b"a", b"2")]
 
 
-@pytest.mark.parametrize("codec", [NONE, GZIP, SNAPPY, LZ4, ZSTD])
+@each_case("codec", [NONE, GZIP, SNAPPY, LZ4, ZSTD])
 def test_a_batch_of_which_a_part_stays_keeps_its_codec_its_offsets_and_its_producer(codec):
     _, log = new_log(segment_bytes=1 << 20)
     producer = {"producer_id": 5, "producer_epoch": 2, "base_sequence": 0}
@@ -124,10 +125,8 @@ def test_a_tombstone_lives_delete_retention_ms_from_the_first_clean_on():
     assert records_of(log)[0].timestamp == NOW_MS - 17
 
 
-@pytest.mark.parametrize(
-    "config", ["delete_retention_ms", "min_compaction_lag_ms", "max_compaction_lag_ms", "segment_ms", "retention_ms"]
-)
-@pytest.mark.parametrize("time_ms", [LONGEST_MS, LONGEST_MS - NOW_MS, LONGEST_MS - NOW_MS - 1, 2**62])
+@each_case("config", ["delete_retention_ms", "min_compaction_lag_ms", "max_compaction_lag_ms", "segment_ms", "retention_ms"])
+@each_case("time_ms", [LONGEST_MS, LONGEST_MS - NOW_MS, LONGEST_MS - NOW_MS - 1, 2**62])
 def test_a_time_as_long_as_can_be_does_not_stop_the_cleaner(config, time_ms):
     _, log = new_log(**{config: time_ms}, segment_bytes=1 << 20)
     put(log, (b"a", b"1"), timestamp=1)

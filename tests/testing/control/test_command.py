@@ -16,6 +16,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
 from tests.broker_process import command_environment
+from tests.cases import each_case
 from tests.project.documents import DOCS, code_blocks
 from tests.secure import part_of, printed_by, python_of
 
@@ -153,7 +154,7 @@ async def test_a_secure_broker_is_steered_by_what_it_prints(tmp_path):
     assert (data / "secure-ca.pem").exists()
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("arguments", "mentions"),
     [
         (["--in-memory"], "--control-port"),

@@ -8,6 +8,7 @@ from kafka import errors
 from odradek.testing import Broker
 from odradek.testing.faults.vocabulary import BadRule, checked
 from odradek.testing.listening import ListeningBroker
+from tests.cases import each_case
 from tests.testing.faults.librdkafka import Librdkafka
 
 WITHIN_S = 10
@@ -152,7 +153,7 @@ def test_a_kill_in_a_directory_leaves_what_was_written(tmp_path):
         assert values(broker) == [b"paid"]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("words", "message"),
     [
         ({"point": "Prepared"}, "point: 'Prepared' is not allowed; allowed are Empty, Ongoing"),

@@ -4,9 +4,10 @@ import pytest
 
 from odradek.testing import Broker
 from odradek.testing.faults.vocabulary import BadRule, checked
+from tests.cases import each_case
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("words", "message"),
     [
         ({"apis": "Produce"}, "apis: there is no such key; did you mean api? allowed are api, client_id"),
@@ -48,7 +49,7 @@ def test_a_bad_rule_is_told_by_its_key_its_value_and_what_is_allowed(words, mess
     assert str(raised.value).startswith(message)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "words",
     [
         {"api": "FindCoordinator", "group": "g"},

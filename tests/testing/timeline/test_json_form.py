@@ -22,6 +22,7 @@ from odradek.protocol.messages import messages
 from odradek.testing.timeline.json_form import from_json, to_json
 from odradek.testing.timeline.messages import Omitted, request_class
 from odradek.testing.timeline.text import short
+from tests.cases import each_case
 
 
 def filled(hint):
@@ -36,7 +37,7 @@ def filled(hint):
     return {int: 7, str: "text", bool: True, float: 0.5, UUID: UUID(int=7)}.get(hint, b"\0\xff")
 
 
-@pytest.mark.parametrize("api", ApiKey, ids=lambda api: api.name)
+@each_case("api", ApiKey, ids=lambda api: api.name)
 def test_a_message_is_the_same_after_json(api):
     for message_class in (request_class(api), messages(api).response):
         for message in (filled(message_class), message_class()):
@@ -76,7 +77,7 @@ def test_records_that_were_left_out_stay_so():
     assert from_json(produce, json.loads(json.dumps(to_json(request)))) == request
 
 
-@pytest.mark.parametrize("value", [{"unknown": 1}, {"topic_data": 5}, {"topic_data": [{"topic_id": "not an id"}]}, [], None])
+@each_case("value", [{"unknown": 1}, {"topic_data": 5}, {"topic_data": [{"topic_id": "not an id"}]}, [], None])
 def test_what_is_no_message_is_refused(value):
     with pytest.raises(ValueError):
         from_json(request_class(ApiKey.PRODUCE), value)

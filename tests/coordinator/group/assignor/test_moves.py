@@ -5,6 +5,7 @@ from hypothesis import given
 
 from odradek.coordinator.group.assignor.builtin import ASSIGNORS
 from odradek.coordinator.group.assignor.moves import Move, MoveReason, moves
+from tests.cases import each_case
 from tests.coordinator.group.assignor.assignments import kept, owners
 from tests.coordinator.group.assignor.groups import T, U, V, group_of, groups, with_targets
 
@@ -13,7 +14,7 @@ def moved(previous, topics, members, new, *, successors=None, exist=(T, U)):
     return moves(previous, group_of(topics, members), new, successors or {}, set(exist))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("previous", "members", "new", "expected"),
     [
         ({}, {"a": {T}}, {"a": {T: {0}}}, Move(T, 0, None, "a", MoveReason.NEW_TOPIC)),

@@ -5,6 +5,7 @@ from types import MappingProxyType
 import pytest
 
 from odradek.coordinator.group.assignor.third_party import InvalidAssignment, checked
+from tests.cases import each_case
 from tests.coordinator.group.assignor.groups import T, U, group_of
 
 GROUP = group_of({U: 1, T: 2}, {"n": {T}, "m": ({T, U}, {T: {0}}, None)})
@@ -14,7 +15,7 @@ def given(assignment):
     return checked(lambda _: assignment)(GROUP)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "assignment",
     [{}, {"m": {}}, {"m": {T: {0}, U: {0}}, "n": {T: {1}}}, {"n": {T: [0, 1]}}, MappingProxyType({"n": {T: range(2)}})],
     ids=["nothing", "an-empty-member", "everything", "a-list", "a-range"],
@@ -23,7 +24,7 @@ def test_an_assignment_that_fits_is_taken(assignment):
     assert given(assignment) == assignment
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("assignment", "reason"),
     [
         (None, "a NoneType is no assignment by member id"),
