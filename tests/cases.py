@@ -16,6 +16,8 @@ import pytest
 
 _FAILED = (Exception, pytest.fail.Exception)
 _LONGEST_NAME = 300
+# (a case's given name, its arguments, why it failed)
+_Failures = list[tuple[str | None, dict[str, Any], BaseException]]
 
 
 @contextmanager
@@ -28,27 +30,6 @@ def case(name: object) -> Iterator[None]:
         raise
 
 
-class _Failures:
-    """The cases that failed, in order."""
-
-    def __init__(self) -> None:
-        self._failures: list[tuple[str, BaseException]] = []
-
-    @contextmanager
-    def of(self, case: str) -> Iterator[None]:
-        try:
-            yield
-        except _FAILED as error:
-            self._failures.append((case, error))
-
-    def show(self) -> None:
-        """Raise the first failure, with the names of all."""
-        if self._failures:
-            (case, error), *others = self._failures
-            error.add_note("\nalso failed: ".join([f"case: {case}", *(other for other, _ in others)]))
-            raise error
-
-
 def each_case(
     names: str | Sequence[str], cases: Iterable[Any], *, ids: Callable[[Any], str] | Sequence[str] | None = None
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -57,32 +38,32 @@ def each_case(
     The cases share the test's fixtures.
     """
     names = [name.strip() for name in names.split(",")] if isinstance(names, str) else names
-    tell = ids if callable(ids) else _told
-    rows = [_row(names, each, tell) for each in cases]
+    rows = [_row(names, each) for each in cases]
     assert rows, "a test of no cases"
     if ids is not None and not callable(ids):
-        rows = [(name, values) for name, (_, values) in zip(ids, rows, strict=True)]
+        rows = [(name, arguments) for name, (_, arguments) in zip(ids, rows, strict=True)]
+    tell = ids if callable(ids) else _told
 
     def decorate(test: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(test)
         def run(*args: Any, **fixtures: Any) -> None:
             __tracebackhide__ = True
-            failures = _Failures()
-            for name, values in rows:
-                with failures.of(name):
-                    test(*args, **fixtures, **values)
-            failures.show()
+            failures: _Failures = []
+            for name, arguments in rows:
+                with _kept(failures, name, arguments):
+                    test(*args, **fixtures, **arguments)
+            _show(failures, tell)
 
         @wraps(test)
         async def run_async(*args: Any, **fixtures: Any) -> None:
             __tracebackhide__ = True
-            failures = _Failures()
-            for name, values in rows:
-                with failures.of(name):
-                    await test(*args, **fixtures, **values)
-            failures.show()
+            failures: _Failures = []
+            for name, arguments in rows:
+                with _kept(failures, name, arguments):
+                    await test(*args, **fixtures, **arguments)
+            _show(failures, tell)
 
-        folded = run_async if inspect.iscoroutinefunction(test) else run
+        folded: Callable[..., Any] = run_async if inspect.iscoroutinefunction(test) else run
         signature = inspect.signature(test)
         fixtures = [parameter for name, parameter in signature.parameters.items() if name not in names]
         folded.__signature__ = signature.replace(parameters=fixtures)  # type: ignore[attr-defined]
@@ -91,16 +72,30 @@ def each_case(
     return decorate
 
 
-def _row(names: Sequence[str], case: Any, tell: Callable[[Any], str]) -> tuple[str, dict[str, Any]]:
-    """The name and the arguments of a case."""
-    given = None
-    if isinstance(case, type(pytest.param())):
-        given, values = case.id, case.values
-    else:
-        values = (case,) if len(names) == 1 else case
-    arguments = dict(zip(names, values, strict=True))
-    return str(given or ", ".join(f"{name}={tell(value)}" for name, value in arguments.items()))[:_LONGEST_NAME], arguments
+def _row(names: Sequence[str], case: Any) -> tuple[str | None, dict[str, Any]]:
+    """The given name and the arguments of a case."""
+    is_named = isinstance(case, type(pytest.param()))
+    values = case.values if is_named else (case,) if len(names) == 1 else case
+    return case.id if is_named else None, dict(zip(names, values, strict=True))
 
 
 def _told(value: Any) -> str:
     return value.name if isinstance(value, Enum) else repr(value)
+
+
+@contextmanager
+def _kept(failures: _Failures, name: str | None, arguments: dict[str, Any]) -> Iterator[None]:
+    try:
+        yield
+    except _FAILED as error:
+        failures.append((name, arguments, error))
+
+
+def _show(failures: _Failures, tell: Callable[[Any], str]) -> None:
+    """Raise the first failure, with the names of all."""
+    __tracebackhide__ = True
+    if failures:
+        told = [name or ", ".join(f"{key}={tell(value)}" for key, value in of.items()) for name, of, _ in failures]
+        error = failures[0][-1]
+        error.add_note("case: " + "\nalso failed: ".join(each[:_LONGEST_NAME] for each in told))
+        raise error

@@ -10,6 +10,7 @@ import pytest
 from tests.broker_process import REPOSITORY
 from tests.campaigns.__main__ import ALL_SHORT, main
 from tests.campaigns.table import CAMPAIGNS, SHORT_TESTS
+from tests.cases import each_case
 from tests.project.documents import table
 
 HERE = REPOSITORY / "tests" / "campaigns"
@@ -40,7 +41,7 @@ def test_a_campaign_is_a_program_that_says_what_its_arguments_are(name, monkeypa
     assert capsys.readouterr().out.startswith("usage: ")
 
 
-@pytest.mark.parametrize("name", CAMPAIGNS.keys() - MEASURES_ONLY)
+@each_case("name", CAMPAIGNS.keys() - MEASURES_ONLY)
 def test_a_campaign_has_a_short_form(name):
     short = CAMPAIGNS[name].short
     assert short

@@ -10,6 +10,7 @@ from kafka.record.memory_records import MemoryRecords as KafkaPythonMemoryRecord
 
 from odradek.protocol.record_batch import iter_batches, read_header, stamped_head, validate
 from odradek.protocol.records import Record, build_batch, read_records
+from tests.cases import each_case
 
 CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 PEERS = {
@@ -29,9 +30,9 @@ CASES = {
     "1 MB": [Record(0, 7, b"k", random.Random(3).randbytes(500_000) + bytes(500_000)), Record(1, 8, b"k", bytes(1_000_000))],
 }
 
-every_codec = pytest.mark.parametrize("codec", CODECS.values(), ids=CODECS)
+every_codec = each_case("codec", CODECS.values(), ids=list(CODECS))
 every_peer = pytest.mark.parametrize("peer", PEERS)
-every_case = pytest.mark.parametrize("case", CASES)
+every_case = each_case("case", CASES)
 
 
 def built_by(peer, records, codec, producer=(-1, -1, -1), *, transactional=False):
@@ -67,8 +68,8 @@ def read_by(peer, batch):
     return records, found
 
 
-@every_codec
 @every_peer
+@every_codec
 @every_case
 def test_we_read_what_a_peer_builds(peer, codec, case):
     batch = built_by(peer, CASES[case], codec, (9, 3, 40), transactional=True)
@@ -80,8 +81,8 @@ def test_we_read_what_a_peer_builds(peer, codec, case):
     assert header.max_timestamp == max(record.timestamp for record in CASES[case])
 
 
-@every_codec
 @every_peer
+@every_codec
 @every_case
 def test_a_peer_reads_what_we_build(peer, codec, case):
     batch = build_batch(CASES[case], compression=codec, producer_id=9, producer_epoch=3, base_sequence=40, transactional=True)
@@ -94,8 +95,8 @@ def test_a_peer_reads_what_we_build(peer, codec, case):
     assert found.compression_type == codec
 
 
-@every_codec
 @every_peer
+@every_codec
 @every_case
 def test_a_peer_reads_what_it_built_once_we_have_stamped_it(peer, codec, case):
     batch = built_by(peer, CASES[case], codec)

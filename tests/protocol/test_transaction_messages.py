@@ -28,7 +28,7 @@ def as_told(message):
     return {name: as_told(getattr(message, name)) for name in names} if names else message
 
 
-@pytest.mark.parametrize(("api_key", "version"), _MESSAGES)
+@each_case(("api_key", "version"), _MESSAGES)
 def test_what_kio_writes_is_read(api_key, version):
     rng = random.Random(f"{api_key}-{version}")
     entity = load(api_key, version, "request")

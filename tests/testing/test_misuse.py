@@ -26,7 +26,7 @@ def broker():
 ROWS = r"rows is a list, and each row of it is a record: produce\(topic, \[.*\]\)"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("misuse", "error", "says"),
     [
         (lambda broker: broker.produce("orders", "abc"), TypeError, ROWS + ", not 'abc'"),

@@ -5,6 +5,7 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from tests.broker.handlers.acl_requests import ANY, create, described, secured_broker
 from tests.broker.handlers.bed import ask, make_broker
+from tests.cases import each_case
 
 TEXTS = (
     "allow User:a READ TOPIC t",
@@ -21,7 +22,7 @@ def broker():
     return made
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("filters", "selected"),
     [
         ({}, (0, 1, 2, 3)),

@@ -117,17 +117,22 @@ def test_a_mechanism_that_is_not_enabled_is_refused_with_those_that_are(client):
     assert list(outcome.chunks.mechanisms) == ["PLAIN", "OTHER"]
 
 
-@pytest.mark.parametrize("api_key", [key for key in ApiKey if key not in (ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE)])
-def test_nothing_else_is_answered_at_first(client, api_key):
-    outcome = client.send_frame(encode_request(ApiKey.SASL_HANDSHAKE, 0)[4:].replace(b"\0\x11", int(api_key).to_bytes(2), 1))
+def frame_of(api_key):
+    """A frame that begins as a request of that API."""
+    return encode_request(ApiKey.SASL_HANDSHAKE, 0)[4:].replace(b"\0\x11", int(api_key).to_bytes(2), 1)
+
+
+@each_case("api_key", [key for key in ApiKey if key not in (ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE)])
+def test_nothing_else_is_answered_at_first(api_key):
+    outcome = Client(authenticator()).send_frame(frame_of(api_key))
     assert outcome == Break(f"{api_key.name} came before the client had authenticated")
 
 
-@pytest.mark.parametrize("api_key", [key for key in ApiKey if key is not ApiKey.SASL_AUTHENTICATE])
-def test_only_tokens_follow_a_handshake(client, api_key):
+@each_case("api_key", [key for key in ApiKey if key is not ApiKey.SASL_AUTHENTICATE])
+def test_only_tokens_follow_a_handshake(api_key):
+    client = Client(authenticator())
     client.handshake()
-    frame = encode_request(ApiKey.SASL_HANDSHAKE, 0)[4:].replace(b"\0\x11", int(api_key).to_bytes(2), 1)
-    outcome = client.send_frame(frame)
+    outcome = client.send_frame(frame_of(api_key))
     assert isinstance(outcome, Refuse)
     assert outcome.cause == f"{api_key.name} came before the client had authenticated"
 
@@ -155,9 +160,10 @@ def test_what_is_no_request_is_taken_for_kerberos_at_first_and_ends_it_later(cli
     assert isinstance(later.send_frame(token), Break)
 
 
-@pytest.mark.parametrize("frame", [b"", b"\0", b"\0\x11\0\x01", b"\xff" * 40, encode_request(ApiKey.SASL_HANDSHAKE, 1)[4:-1]])
-@pytest.mark.parametrize("is_shaken", [False, True])
-def test_no_frame_is_a_fault_of_the_brokers(client, frame, is_shaken):
+@each_case("frame", [b"", b"\0", b"\0\x11\0\x01", b"\xff" * 40, encode_request(ApiKey.SASL_HANDSHAKE, 1)[4:-1]])
+@each_case("is_shaken", [False, True])
+def test_no_frame_is_a_fault_of_the_brokers(frame, is_shaken):
+    client = Client(authenticator())
     if is_shaken:
         client.handshake()
     assert isinstance(client.send_frame(frame), Refuse | Break)

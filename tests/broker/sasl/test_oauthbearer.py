@@ -13,6 +13,7 @@ from odradek.broker.sasl.signing_keys import SigningKeys
 from odradek.broker.sasl.tokens import Rules
 from odradek.timing.background import InlineBackground
 from odradek.timing.clock import VirtualClock
+from tests.cases import each_case
 
 from .jwts import EC_KEY, OTHER_KEY, RSA_KEY, jwks, message, signed, unsecured
 
@@ -98,7 +99,7 @@ def refusal(server, token):
     return caught.value
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("make", "cause"),
     [
         (lambda claims: signed(claims, OTHER_KEY), "its signature is wrong"),
@@ -163,7 +164,7 @@ def test_extensions_are_taken(clock, claims):
     assert server.is_complete
 
 
-@pytest.mark.parametrize(
+@each_case(
     "data",
     [
         b"",
@@ -226,9 +227,7 @@ def test_a_document_that_cannot_be_fetched_leaves_the_keys_and_is_tried_again(cl
     assert [line[2]["reason"] for line in lines] == ["no route", "it has no public key for signatures", "no route"]
 
 
-@pytest.mark.parametrize(
-    "document", ["", "[]", "{}", '{"keys": []}', '{"keys": [{"kty": "oct", "k": "AAAA"}]}', '{"keys": [{}]}']
-)
+@each_case("document", ["", "[]", "{}", '{"keys": []}', '{"keys": [{"kty": "oct", "k": "AAAA"}]}', '{"keys": [{}]}'])
 def test_what_is_no_document_of_public_keys_is_refused(clock, document):
     with pytest.raises(ValueError, match=r"."):
         keys(clock, Documents(document))

@@ -12,6 +12,7 @@ from odradek.broker.config.definitions import InvalidConfig
 from odradek.broker.security.key_stores import load_key_store, load_server_key_store
 from odradek.broker.security.pem import pem_blocks
 from odradek.broker.security.tls_context import client_context, server_context
+from tests.cases import each_case
 from tests.java_key_stores import java_key_store, key_entry
 from tests.tls import HOSTS, PASSWORD
 
@@ -171,7 +172,7 @@ def broken_file(certificates, name, content):
     return str(path)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("change", "key", "allowed"),
     [
         ({"keystore_location": None}, "keystore.location", "needs a certificate"),

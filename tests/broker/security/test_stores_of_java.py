@@ -9,6 +9,7 @@ from odradek.broker.config.definitions import InvalidConfig
 from odradek.broker.security.key_stores import load_key_store
 from odradek.broker.security.tls_context import client_context
 from tests.broker.security.test_stores import broken_file, meets, server
+from tests.cases import each_case
 from tests.java_key_stores import PROTECTION, Key, java_key_store, key_entry, trusted_entry
 from tests.tls import PASSWORD
 
@@ -80,7 +81,7 @@ def test_a_certificate_that_has_its_key_in_the_trust_store_is_trusted(stores, fo
     assert meets(context, stores.client_context("stranger")) == ["stranger", "broker"]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("change", "key", "allowed"),
     [
         ({"keystore_password": SECRET}, "keystore.password", "the password of "),

@@ -8,6 +8,7 @@ from tests.campaigns.crash.points.broker import DyingBroker
 from tests.campaigns.crash.points.places import FILE_APPEND, Moment
 from tests.campaigns.crash.points.points import BY_NAME, POINTS
 from tests.campaigns.crash.points.run import make_templates, run_point
+from tests.cases import each_case
 
 SOME = (
     "first: topic half there",
@@ -77,7 +78,7 @@ def test_every_point_has_a_name_of_its_own():
     assert len(BY_NAME) == len(POINTS)
 
 
-@pytest.mark.parametrize("target", sorted({place.target for point in POINTS for place in point.places}))
+@each_case("target", sorted({place.target for point in POINTS for place in point.places}))
 def test_every_place_is_one_that_can_be_wrapped(target):
     module, _, path = target.partition(":")
     owner = import_module(module)

@@ -18,6 +18,7 @@ from tests.campaigns.wire_differential.driver import Driver
 from tests.campaigns.wire_differential.faulty import FAULTS, FaultyBroker
 from tests.campaigns.wire_differential.script import Script
 from tests.campaigns.wire_differential.settings import SETTINGS
+from tests.cases import each_case
 
 pytestmark = [pytest.mark.xdist_group("wire-differential"), pytest.mark.timeout(240)]
 
@@ -111,7 +112,7 @@ def test_every_api_and_version_is_sent_in_every_slice_of_requests():
         assert served <= {script.name.partition("/")[2] for script in every([of_slice], ())}
 
 
-@pytest.mark.parametrize("api_key", BASES)
+@each_case("api_key", BASES)
 def test_a_base_request_names_fields_that_there_are(api_key):
     known = {path for key, version in versions() if key is api_key for path, _ in fields_of(key, version)}
     assert set(_paths(BASES[api_key].fields, ())) <= known | {("resources", "configs", "config_operation")}
