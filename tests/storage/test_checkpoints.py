@@ -3,16 +3,8 @@ from uuid import UUID
 import pytest
 
 from odradek.storage import checkpoints
-from odradek.storage.memory_filesystem import MemoryFileSystem
 
 TOPIC_ID = UUID("e72c2047-1c92-4b75-8631-c9da2f59a383")
-
-
-@pytest.fixture
-def disk():
-    file_system = MemoryFileSystem()
-    file_system.make_dirs("/d")
-    return file_system
 
 
 def test_an_offset_checkpoint_reads_as_kafkas(disk):

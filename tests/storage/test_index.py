@@ -3,16 +3,8 @@ import struct
 import pytest
 
 from odradek.storage.index import OffsetIndex, TimeIndex
-from odradek.storage.memory_filesystem import MemoryFileSystem
 
 BASE = 1000
-
-
-@pytest.fixture
-def disk():
-    file_system = MemoryFileSystem()
-    file_system.make_dirs("/d")
-    return file_system
 
 
 def offset_index(disk, max_bytes=10_000_000):

@@ -5,13 +5,6 @@ from odradek.storage.memory_filesystem import MemoryFileSystem
 
 
 @pytest.fixture
-def disk():
-    file_system = MemoryFileSystem()
-    file_system.make_dirs("/d")
-    return file_system
-
-
-@pytest.fixture
 def epochs(disk):
     found = LeaderEpochs(disk, "/d")
     for epoch, start in ((1, 0), (3, 10), (4, 25)):

@@ -18,6 +18,13 @@ SETTINGS = {
 DEADLINE_S = 60
 
 
+class Quorum:
+    """What brokers are told of their controller."""
+
+    def __init__(self, port):
+        self.voters = f"1@127.0.0.1:{port}"
+
+
 class Clients:
     """Of brokers at ``ports``, by node id."""
 

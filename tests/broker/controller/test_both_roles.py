@@ -6,7 +6,7 @@ The directory was a lone broker's before, and is one's again in the end.
 import pytest
 
 from benchmarks.peers import free_ports
-from tests.broker.controller.own_clusters import SETTINGS, Clients, values_of
+from tests.broker.controller.own_clusters import SETTINGS, Clients, Quorum, values_of
 from tests.broker_process import BrokerProcess
 from tests.campaigns.kafka_tools.odradek_brokers import OdradekBrokers
 
@@ -14,13 +14,6 @@ pytestmark = pytest.mark.timeout(120)
 
 FIRST, SECOND = 11, 12
 ALONE = {"node.id": "1", "offsets.topic.num.partitions": "3"}
-
-
-class Quorum:
-    """What brokers are told of their controller."""
-
-    def __init__(self, port):
-        self.voters = f"1@127.0.0.1:{port}"
 
 
 def test_a_lone_brokers_directory_becomes_the_first_of_a_cluster_and_is_alone_again(tmp_path):

@@ -15,7 +15,7 @@ from odradek.protocol.message_types.incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from tests.broker.controller.own_clusters import SETTINGS
+from tests.broker.controller.own_clusters import SETTINGS, Quorum
 from tests.broker_process import BrokerProcess
 from tests.campaigns.kafka_tools.kafka_broker import until
 from tests.campaigns.kafka_tools.odradek_brokers import OdradekBrokers
@@ -26,13 +26,6 @@ OTHER = 11
 
 
 SUBSCRIPTIONS = Api(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS)
-
-
-class Quorum:
-    """What brokers are told of their controller."""
-
-    def __init__(self, port):
-        self.voters = f"1@127.0.0.1:{port}"
 
 
 def call(port, api_key, request):

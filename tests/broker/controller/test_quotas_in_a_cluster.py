@@ -9,7 +9,7 @@ from odradek.broker.metadata.client_quotas import CLIENT_ID, CONTROLLER_MUTATION
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records import Record, build_batch
-from tests.broker.controller.own_clusters import SETTINGS
+from tests.broker.controller.own_clusters import SETTINGS, Quorum
 from tests.broker_process import BrokerProcess
 from tests.campaigns.kafka_tools.kafka_broker import until
 from tests.campaigns.kafka_tools.odradek_brokers import OdradekBrokers
@@ -20,13 +20,6 @@ from ..quotas.bed import told_ms
 pytestmark = pytest.mark.timeout(120)
 
 OTHER = 11
-
-
-class Quorum:
-    """What brokers are told of their controller."""
-
-    def __init__(self, port):
-        self.voters = f"1@127.0.0.1:{port}"
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from odradek.protocol.message_types.create_acls import CreateAclsRequest
 from odradek.protocol.message_types.describe_acls import DescribeAclsRequest
 from odradek.protocol.message_types.describe_client_quotas import DescribeClientQuotasRequest
 from odradek.protocol.message_types.metadata import MetadataRequest, MetadataRequestTopic
-from tests.broker.controller.own_clusters import SETTINGS
+from tests.broker.controller.own_clusters import SETTINGS, Quorum
 from tests.broker.handlers.acl_requests import creation
 from tests.broker_process import BrokerProcess
 from tests.campaigns.kafka_tools.kafka_broker import until
@@ -36,13 +36,6 @@ def quotas(port):
     finally:
         client.close()
     return {entry.entity[0].entity_name: [tuple(value) for value in entry.values] for entry in answer.entries}
-
-
-class Quorum:
-    """What brokers are told of their controller."""
-
-    def __init__(self, port):
-        self.voters = f"1@127.0.0.1:{port}"
 
 
 def described(port):

@@ -5,12 +5,7 @@ import pytest
 from odradek.coordinator.transaction.states import TransactionState
 from odradek.protocol.errors import ErrorCode
 
-from .bed import A0, A1, B0, ID, Bed
-
-
-@pytest.fixture
-def bed():
-    return Bed()
+from .bed import A0, A1, B0, ID
 
 
 def test_the_first_partitions_begin_a_transaction(bed):

@@ -9,16 +9,11 @@ from odradek.coordinator.transaction.transitions import LAST_EPOCH
 from odradek.protocol.coordinator_records import TransactionLogKey
 from odradek.protocol.errors import ErrorCode
 
-from .bed import A0, A1, B0, ID, Bed
+from .bed import A0, A1, B0, ID
 
 INVALID = ErrorCode.INVALID_TXN_STATE
 FENCED = ErrorCode.PRODUCER_FENCED
 CONCURRENT = ErrorCode.CONCURRENT_TRANSACTIONS
-
-
-@pytest.fixture
-def bed():
-    return Bed()
 
 
 @pytest.mark.parametrize(("commit", "result"), [(True, "COMMIT"), (False, "ABORT")])

@@ -1,7 +1,5 @@
 """InitProducerId: who becomes the producer, and who is not any more."""
 
-import pytest
-
 from odradek.coordinator.runtime.record import CoordinatorRecord
 from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.coordinator.transaction.states import TransactionState
@@ -9,12 +7,7 @@ from odradek.coordinator.transaction.transitions import LAST_EPOCH
 from odradek.protocol.coordinator_records import TransactionLogKey, TransactionLogValue
 from odradek.protocol.errors import ErrorCode
 
-from .bed import A0, ID, TIMEOUT_MS, Bed
-
-
-@pytest.fixture
-def bed():
-    return Bed()
+from .bed import A0, ID, TIMEOUT_MS
 
 
 def put(bed, **changes):

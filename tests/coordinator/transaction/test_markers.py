@@ -6,12 +6,7 @@ from odradek.coordinator.transaction.markers import RETRY_BACKOFF_MS
 from odradek.coordinator.transaction.states import TransactionState
 from odradek.protocol.errors import ErrorCode, KafkaError
 
-from .bed import A0, A1, B0, ID, Bed
-
-
-@pytest.fixture
-def bed():
-    return Bed()
+from .bed import A0, A1, B0, ID
 
 
 def test_a_partition_that_cannot_be_written_to_is_tried_until_it_can(bed):

@@ -1,19 +1,12 @@
 """A request that finds a change of its transactional id under way is decided when that has ended, or when its time is over."""
 
-import pytest
-
 from odradek.coordinator.transaction.config import ProducerIdentity
 from odradek.coordinator.transaction.states import TransactionState
 from odradek.protocol.errors import ErrorCode, KafkaError
 
-from .bed import A0, A1, B0, ID, Bed
+from .bed import A0, A1, B0, ID
 
 MAX_WAIT_MS = 100
-
-
-@pytest.fixture
-def bed():
-    return Bed()
 
 
 class Waiting:

@@ -1,21 +1,14 @@
 """What time ends: open transactions, and transactional ids."""
 
-import pytest
-
 from odradek.coordinator.transaction.config import NO_TIMEOUT_MS
 from odradek.coordinator.transaction.states import TransactionState
 from odradek.protocol.errors import ErrorCode
 
-from .bed import A0, TIMEOUT_MS, Bed
+from .bed import A0, TIMEOUT_MS
 
 INTERVAL_MS = 10_000
 DAY_MS = 24 * 60 * 60 * 1000
 EXPIRATION_MS = 7 * DAY_MS
-
-
-@pytest.fixture
-def bed():
-    return Bed()
 
 
 def test_a_transaction_past_its_timeout_is_aborted_and_its_producer_fenced(bed):
