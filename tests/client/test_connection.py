@@ -22,7 +22,6 @@ from odradek.client.states import TRANSITIONS, ConnectionState, IllegalTransitio
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.messages import messages
 from odradek.protocol.produce_request import ProduceRequest
-from tests.cases import each_case
 from tests.client.peer import EVERY_VERSION, Peer, encoded
 
 FETCH = Api(ApiKey.FETCH)
@@ -280,7 +279,7 @@ def test_a_response_out_of_order_ends_the_connection():
     ends_with(UnexpectedResponse, connection, heartbeat(second))
 
 
-@each_case("size", [-1, 0, 3, 1001, 2**31 - 1])
+@pytest.mark.parametrize("size", [-1, 0, 3, 1001, 2**31 - 1])
 def test_a_frame_that_is_too_large_or_too_small_ends_the_connection(size):
     # Room for the versions is left: a limit under which nothing could be negotiated tests nothing.
     connection, _ = in_flight(max_response_bytes=1000)

@@ -3,7 +3,6 @@
 import pytest
 
 from odradek.pipeline.tables.consumer_story import CONVERTED, GroupStory, Record
-from tests.cases import each_case
 from tests.pipeline.consumer_records import (
     NAMES,
     ConsumerRecord,
@@ -222,7 +221,7 @@ def test_a_topic_whose_name_is_not_known_is_told_as_unknown(records, topic):
     assert told.rows["group_generations"][0]["assignment"] == [{"member_id": "a", "topic": topic, "partitions": [0]}]
 
 
-@each_case(
+@pytest.mark.parametrize(
     ("wanted", "assignor"),
     [((None, None), None), (("range", None), "range"), (("range", "uniform"), None), (("uniform", "uniform"), "uniform")],
 )

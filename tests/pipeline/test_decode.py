@@ -20,7 +20,6 @@ from odradek.protocol.coordinator_records import (
     encode_key,
     encode_value,
 )
-from tests.cases import each_case
 from tests.pipeline.decoded import ASSIGNMENT, AT, OFFSETS, SUBSCRIPTION, TRANSACTIONS, batch_of, rows_of
 from tests.protocol import test_newer_groups
 
@@ -145,7 +144,7 @@ def test_the_newer_groups_records_are_told_apart_with_their_fields_as_json():
     assert row["fields"] == '{"group_id":"gs","member_id":"s"}'
 
 
-@each_case(
+@pytest.mark.parametrize(
     ("key", "value", "topic", "reason"),
     [
         (None, b"x", OFFSETS, "a record without a key"),

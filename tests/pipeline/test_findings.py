@@ -15,7 +15,6 @@ from odradek.pipeline.findings import detect
 from odradek.pipeline.findings.offsets import stuck_partitions
 from odradek.pipeline.findings.rows import FINDING
 from odradek.pipeline.findings.thresholds import Thresholds
-from tests.cases import each_case
 from tests.pipeline.table_rows import NOW_S, at, change, end, generation, move, opened, owning, reader, sample, transaction
 from tests.project.documents import DOCS, table
 
@@ -478,7 +477,7 @@ def test_the_share_that_an_application_aborts_is_of_all_its_instances(found, app
     assert row["evidence"]["transactional_ids"] == (2 if application == "app" else 1)
 
 
-@each_case("settings", [{"no_such": "1"}, {"stuck_s": "long"}, {"stuck_s": "0"}, {"stuck_s": "nan"}])
+@pytest.mark.parametrize("settings", [{"no_such": "1"}, {"stuck_s": "long"}, {"stuck_s": "0"}, {"stuck_s": "nan"}])
 def test_a_threshold_that_is_none_is_refused(settings):
     with pytest.raises(PipelineError, match="threshold"):
         THRESHOLDS.with_settings(settings)

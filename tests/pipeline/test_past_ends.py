@@ -7,11 +7,10 @@ from odradek.pipeline.cluster import Cluster
 from odradek.pipeline.ingest import ingest
 from odradek.pipeline.past_ends import past_ends, times_between
 from odradek.pipeline.schema import read_end_offsets
-from tests.cases import each_case
 from tests.spark.kafka import Kafka, Record
 
 
-@each_case(
+@pytest.mark.parametrize(
     ("last_ms", "times"),
     [
         (1000, []),

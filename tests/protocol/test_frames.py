@@ -4,7 +4,6 @@ from hypothesis import strategies as st
 
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.frames import MIN_FRAME_BYTES, FrameReader
-from tests.cases import each_case
 
 _bodies = st.lists(st.binary(min_size=MIN_FRAME_BYTES, max_size=300), max_size=12)
 
@@ -36,7 +35,7 @@ def test_an_incomplete_frame_stays_inside(tail):
     assert reader.buffered_bytes == 4 + len(tail)
 
 
-@each_case("length", [-1, -(2**31), 0, MIN_FRAME_BYTES - 1, 1025, 2**31 - 1])
+@pytest.mark.parametrize("length", [-1, -(2**31), 0, MIN_FRAME_BYTES - 1, 1025, 2**31 - 1])
 def test_a_length_outside_the_limits_is_malformed(length):
     with pytest.raises(MalformedMessage, match=r"socket\.request\.max\.bytes"):
         FrameReader(1024).feed(length.to_bytes(4, "big", signed=True))

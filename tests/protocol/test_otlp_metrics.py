@@ -9,7 +9,6 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
 
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.otlp_metrics import Buckets, MetricKind, TooManyPoints, decode
-from tests.cases import each_case
 
 MOST = 1_000
 KINDS = {
@@ -148,7 +147,7 @@ def test_more_data_points_than_the_limit_are_too_many():
         decode(data.SerializeToString(), 2)
 
 
-@each_case(
+@pytest.mark.parametrize(
     ("data", "reason"),
     [
         (b"\x0a", "ends within a varint"),

@@ -15,7 +15,6 @@ from odradek.storage.memory_filesystem import MemoryFileSystem
 from tests.campaigns.power_loss import states
 from tests.campaigns.power_loss.disk import RecordingDisk
 from tests.campaigns.power_loss.model import DiskModel
-from tests.cases import each_case
 
 from .support import DIRECTORY, NOW_MS, Warnings, append, batch, names, open_log, read
 from .transactional import SMALL_SEGMENTS, end, send, state_of, with_history
@@ -42,7 +41,7 @@ def offsets(log):
     return [header.base_offset for _, header in iter_batches(data)]
 
 
-@each_case("left", [0, 1, len(LARGE), len(LARGE) + 1, 2 * len(LARGE) - 1])
+@pytest.mark.parametrize("left", [0, 1, len(LARGE), len(LARGE) + 1, 2 * len(LARGE) - 1])
 def test_a_segment_that_lost_its_end_ends_the_log_there_and_the_segments_behind_it_go(left):
     file_system = filled(SEGMENTS)
     log_file(file_system, 2).truncate(left)

@@ -5,7 +5,6 @@ import pytest
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.storage.log_config import LogConfig
 from odradek.storage.memory_filesystem import MemoryFileSystem
-from tests.cases import each_case
 
 from .support import NOW_MS, append, batch, open_log
 
@@ -46,7 +45,7 @@ def test_a_batch_older_than_the_last_five_is_out_of_order():
     assert code_of(log, 0) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
-@each_case(("sequence", "count"), [(3, 1), (1, 1), (0, 1), (0, 3)])
+@pytest.mark.parametrize(("sequence", "count"), [(3, 1), (1, 1), (0, 1), (0, 3)])
 def test_a_gap_or_an_overlap_is_out_of_order(sequence, count):
     log = open_log()
     send(log, 0, count=2)

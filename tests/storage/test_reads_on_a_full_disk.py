@@ -7,7 +7,6 @@ import pytest
 from odradek.storage.log_config import LogConfig
 from odradek.storage.memory_filesystem import MemoryFile, MemoryFileSystem
 from odradek.storage.transaction_index import AbortedTransaction, TransactionIndex
-from tests.cases import each_case
 
 from .support import NOW_MS, append, batch, open_log, read
 from .transactional import end, send, state_of, with_history
@@ -145,7 +144,7 @@ def test_a_start_on_a_full_disk_serves_aborts_whose_entries_are_lost(damage):
     assert bytes(file_system.files[path].data) == whole
 
 
-@each_case("offset", [0, 2, 3, 5, 6, 100])
+@pytest.mark.parametrize("offset", [0, 2, 3, 5, 6, 100])
 def test_entries_are_cut_from_memory_and_from_the_file(offset):
     def entry(first):
         return AbortedTransaction(7, first, first + 1, first + 2)

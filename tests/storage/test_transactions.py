@@ -8,7 +8,6 @@ from odradek.protocol.record_batch import read_header
 from odradek.protocol.records import read_records
 from odradek.storage.log_config import LogConfig
 from odradek.storage.memory_filesystem import MemoryFileSystem
-from tests.cases import each_case
 
 from .support import DIRECTORY, NOW_MS, append, batch, open_log, read
 from .transactional import SMALL_SEGMENTS, end, send, state_of, transactional_batch, with_history
@@ -309,8 +308,8 @@ def test_recompression_keeps_a_batch_transactional():
     assert log.first_unstable_offset == 0
 
 
-@each_case("config", [None, SMALL_SEGMENTS])
-@each_case("clean", [True, False])
+@pytest.mark.parametrize("config", [None, SMALL_SEGMENTS])
+@pytest.mark.parametrize("clean", [True, False])
 def test_a_restart_knows_all_that_the_log_knew(config, clean):
     file_system, log = with_history(config)
     log.close(clean=clean, now_ms=NOW_MS)

@@ -3,7 +3,6 @@
 import pytest
 
 from odradek.broker.config.dynamic import apply_broker_overrides, base_name, is_dynamic, is_for_one_broker_only
-from tests.cases import each_case
 
 from .doubles import make_view
 
@@ -59,7 +58,7 @@ def test_a_config_for_one_listener_is_known_by_the_config_it_sets(name, base):
     assert base_name(name) == base
 
 
-@each_case(
+@pytest.mark.parametrize(
     ("name", "dynamic", "for_one_broker_only"),
     [
         ("max.connections", True, False),

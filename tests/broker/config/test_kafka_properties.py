@@ -5,7 +5,6 @@ import pytest
 from odradek.broker.config.broker_config import InvalidConfig, load
 from odradek.broker.config.kafka_properties import kafka_properties
 from odradek.properties import parse_properties, property_line
-from tests.cases import each_case
 
 HERE = {"log.dirs": "/data", "listeners": "PLAINTEXT://127.0.0.1:9092"}
 
@@ -110,7 +109,7 @@ def test_the_older_name_of_the_node_id_is_not_said_as_well():
     assert (found["node.id"], "broker.id" in found) == ("7", False)
 
 
-@each_case("text", ["plain", " a blank in front", "\\back\\", "täglich 💡", "two\nlines\t", "#=:!"])
+@pytest.mark.parametrize("text", ["plain", " a blank in front", "\\back\\", "täglich 💡", "two\nlines\t", "#=:!"])
 def test_a_line_says_what_it_was_given_in_ascii(text):
     assert property_line(text, text).isascii()
     assert parse_properties(property_line(text, text)) == {text: text}

@@ -4,7 +4,6 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages import messages
 from tests.broker.slow_broker import slow_broker
-from tests.cases import each_case
 
 from .bed import ask, create, make_broker
 
@@ -19,7 +18,7 @@ def delete(broker, topic, offset, partition=0):
     return result.low_watermark, result.error_code
 
 
-@each_case(("offset", "low_watermark"), [(0, 0), (2, 2), (3, 3), (-1, 3)])
+@pytest.mark.parametrize(("offset", "low_watermark"), [(0, 0), (2, 2), (3, 3), (-1, 3)])
 def test_records_before_an_offset_are_deleted(offset, low_watermark):
     broker = make_broker()
     create(broker, "t", records=3)

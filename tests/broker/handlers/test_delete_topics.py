@@ -5,7 +5,6 @@ import pytest
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages import messages
-from tests.cases import each_case
 
 from .bed import ask, create, make_broker
 
@@ -43,7 +42,7 @@ def test_an_internal_topic_may_be_deleted():
     assert delete(broker, ("__transaction_state", None)) == [(topic.name, topic.topic_id, ErrorCode.NONE)]
 
 
-@each_case(
+@pytest.mark.parametrize(
     ("states", "expected"),
     [
         ([("nope", None)], ("nope", None, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)),

@@ -2,7 +2,6 @@ import pytest
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
-from tests.cases import each_case
 
 from . import transaction_requests
 from .bed import ask, make_broker
@@ -34,7 +33,7 @@ def test_a_transaction_timeout_out_of_bounds_is_refused(timeout_ms):
     assert answer == (ErrorCode.INVALID_TRANSACTION_TIMEOUT, -1, -1)
 
 
-@each_case(
+@pytest.mark.parametrize(
     ("asked", "code"),
     [
         ({"enable2_pc": True}, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),

@@ -2,7 +2,6 @@ import pytest
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
-from tests.cases import each_case
 
 from .bed import ask, make_broker
 
@@ -12,7 +11,7 @@ def listed(*types):
     return response.error_code, [(each.resource_type, each.resource_name) for each in response.config_resources]
 
 
-@each_case(
+@pytest.mark.parametrize(
     ("types", "resources"),
     [
         ((), [(2, "a"), (2, "b"), (4, "1"), (8, "1")]),

@@ -15,7 +15,6 @@ from odradek.protocol.metadata_records import (
 )
 from odradek.protocol.metadata_records.log_control import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
 from odradek.protocol.metadata_records.partition_changes import PartitionChangeRecord
-from tests.cases import each_case
 
 from .doubles import DIRECTORY_ID, NODE_ID, RecordedLog, make_controller
 
@@ -48,7 +47,7 @@ def test_a_transaction_that_the_log_ends_in_is_aborted_before_anything_else_is_a
     assert make_controller(log).image.next_producer_id == controller.image.next_producer_id
 
 
-@each_case(
+@pytest.mark.parametrize(
     "batch",
     [
         [BeginTransactionRecord(), BeginTransactionRecord()],

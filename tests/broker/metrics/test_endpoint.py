@@ -14,7 +14,6 @@ from odradek.broker.metrics import endpoint as endpoint_module
 from odradek.broker.metrics.endpoint import MetricsEndpoint
 from odradek.cli.certificate_file import CertificateFile
 from tests.broker.metrics.bed import on_a_broker
-from tests.cases import each_case
 
 
 async def ask(request, token=None, context=None, **client):
@@ -220,7 +219,7 @@ async def test_head_gets_the_headers_alone():
     assert int(headers["Content-Length"]) > 0
 
 
-@each_case(
+@pytest.mark.parametrize(
     ("request_", "status"),
     [
         (b"GET / HTTP/1.1\r\n\r\n", "404 Not Found"),

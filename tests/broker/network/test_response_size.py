@@ -12,7 +12,6 @@ from odradek.protocol.message_types.describe_producers import (
     ProducerState,
     TopicResponse,
 )
-from tests.cases import each_case
 
 pytestmark = pytest.mark.interpreted
 
@@ -34,7 +33,7 @@ def counted(response):
     return size
 
 
-@each_case(
+@pytest.mark.parametrize(
     ("response", "expected"),
     [
         (ConsumerGroupDescribeResponse(groups=[]), True),

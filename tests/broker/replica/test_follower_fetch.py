@@ -8,7 +8,6 @@ from odradek.broker.replica.partition import Partition
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types import fetch
 from odradek.storage.memory_filesystem import MemoryFileSystem
-from tests.cases import each_case
 
 from .replication_bed import FIRST, LEADER, LEADER_EPOCH, SECOND, TOPIC_ID, ReplicationBed
 
@@ -77,7 +76,7 @@ def test_only_the_first_read_of_a_fetch_tells_what_the_follower_has():
     assert bed.followers.follower(FIRST).log_end_offset == 0
 
 
-@each_case(
+@pytest.mark.parametrize(
     ("fields", "error"),
     [
         ({"epoch": LEADER_EPOCH - 1}, ErrorCode.FENCED_LEADER_EPOCH),

@@ -10,7 +10,6 @@ from odradek.broker.replica.follower_state import NO_EPOCH
 from odradek.broker.replica.in_sync_replicas import CommittedIsr
 from odradek.coordinator.runtime.marker import EndTxnMarker
 from odradek.protocol.errors import ErrorCode, KafkaError
-from tests.cases import each_case
 from tests.storage.support import NOW_MS
 from tests.storage.transactional import transactional_batch
 
@@ -181,7 +180,7 @@ def test_a_proposal_that_was_not_applied_is_forgotten(code):
     assert bed.isr == {LEADER}
 
 
-@each_case(
+@pytest.mark.parametrize(
     "code",
     [ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.INVALID_UPDATE_VERSION, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.NEW_LEADER_ELECTED],
 )

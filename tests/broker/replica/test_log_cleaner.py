@@ -19,7 +19,6 @@ from odradek.timing.clock import VirtualClock
 from odradek.timing.system_clock import SystemClock
 from odradek.timing.threaded_background import ThreadedBackground
 from odradek.timing.timer import Timer
-from tests.cases import each_case
 
 _BACKOFF_MS = 15_000
 _COMPACTED = LogConfig(cleanup_policy=("compact",), segment_bytes=1000)
@@ -227,7 +226,7 @@ async def test_appends_and_reads_go_on_while_a_log_is_cleaned():
     )
 
 
-@each_case(("worked_ms", "rest_ms"), [(0.4, None), (1, 4), (5, 20), (90, 100)])
+@pytest.mark.parametrize(("worked_ms", "rest_ms"), [(0.4, None), (1, 4), (5, 20), (90, 100)])
 def test_it_rests_four_times_as_long_as_it_worked_but_not_for_the_time_it_waited_for_the_interpreter(worked_ms, rest_ms):
     clock, rests = VirtualClock(), []
     beside = SimpleNamespace(is_cancelled=False, checkpoint=lambda: None, rest=rests.append)

@@ -17,7 +17,6 @@ from odradek.protocol.records import Record, build_batch
 from odradek.storage.log import Log
 from odradek.storage.log_config import LogConfig
 from odradek.storage.memory_filesystem import MemoryFileSystem
-from tests.cases import each_case
 
 TOPIC_ID = UUID(int=7)
 
@@ -84,7 +83,7 @@ def appends(bed: Bed) -> list[Callable[[], object]]:
     ]
 
 
-@each_case("number", range(4), ids=["append", "internal", "marker", "read"])
+@pytest.mark.parametrize("number", range(4), ids=["append", "internal", "marker", "read"])
 def test_a_follower_serves_nobody(number: int):
     bed = Bed()
     bed.partition.become_follower(2, 4)

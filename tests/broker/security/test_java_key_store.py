@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from odradek.broker.security.java_key_store import JavaKeyStoreError, WrongPassword, read_java_key_store
-from tests.cases import each_case
 from tests.java_key_stores import PROTECTION, Key, Trusted, java_key_store, key_entry, trusted_entry
 
 PASSWORD = "changeit"
@@ -96,7 +95,7 @@ def test_a_wrong_password_is_told_from_a_store_that_is_none():
         entry.key(OTHER)
 
 
-@each_case(
+@pytest.mark.parametrize(
     ("data", "told"),
     [
         (java_key_store([], PASSWORD, magic=0xCECECECE), "does not begin as one"),

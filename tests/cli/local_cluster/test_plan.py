@@ -6,7 +6,6 @@ import pytest
 
 from odradek.broker.config.broker_config import load
 from odradek.cli.local_cluster.plan import plan_cluster
-from tests.cases import each_case
 
 PLACE = Path("/place")
 FACTORS = ("default.replication.factor", "offsets.topic.replication.factor", "transaction.state.log.replication.factor")
@@ -31,7 +30,7 @@ def test_brokers_have_valid_configurations_without_warnings():
         assert (config["num.partitions"], len(config["controller.quorum.voters"])) == (7, 1)
 
 
-@each_case(("brokers", "replicas", "min_isr"), [(1, 1, 1), (2, 2, 2), (3, 3, 2), (5, 3, 2)])
+@pytest.mark.parametrize(("brokers", "replicas", "min_isr"), [(1, 1, 1), (2, 2, 2), (3, 3, 2), (5, 3, 2)])
 def test_there_are_three_replicas_where_there_are_three_brokers(brokers, replicas, min_isr):
     settings = plan_cluster(PLACE, 9000, tuple(range(9001, 9001 + brokers)), {}, cores=8)[-1].settings
     assert [settings[name] for name in FACTORS] == [str(replicas)] * 3

@@ -6,7 +6,6 @@ from odradek.coordinator.group.classic.group import MAX_GENERATION
 from odradek.coordinator.runtime.record import CoordinatorRecord
 from odradek.protocol.coordinator_records import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from odradek.protocol.errors import ErrorCode
-from tests.cases import each_case
 
 from .bed import HOST, JOIN, SYNC, Bed
 
@@ -125,7 +124,7 @@ def test_before_version_9_a_returning_static_leader_is_told_of_its_former_id():
     )
 
 
-@each_case(
+@pytest.mark.parametrize(
     ("options", "error"),
     [
         ({"group_id": ""}, ErrorCode.INVALID_GROUP_ID),

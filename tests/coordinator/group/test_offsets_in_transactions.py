@@ -18,7 +18,6 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages import messages
 from odradek.timing.clock import VirtualClock
 from odradek.timing.timer import Timer
-from tests.cases import each_case
 from tests.coordinator.memory_logs import MemoryLogs
 from tests.coordinator.stored_log import StoredLog
 
@@ -244,8 +243,8 @@ def test_the_log_tells_it_all_again(bed):
     assert [bed.offset(partition) for partition in range(3)] == [8, 9, -1]
 
 
-@each_case("is_commit", [True, False])
-@each_case("next_offset", [None, 6])
+@pytest.mark.parametrize("is_commit", [True, False])
+@pytest.mark.parametrize("next_offset", [None, 6])
 def test_offsets_whose_marker_is_lost_are_aborted_by_the_next_transaction_however_it_ends(next_offset, is_commit):
     bed = Bed(log=StoredLog())
     bed.commit_in((7, 4), 5)

@@ -4,7 +4,6 @@ import pytest
 
 from odradek.coordinator.runtime import runtime
 from odradek.coordinator.runtime.hashing import java_string_hash, partition_for
-from tests.cases import each_case
 from tests.coordinator.memory_logs import MemoryLog
 from tests.coordinator.runtime.bed import Bed
 
@@ -19,7 +18,7 @@ AS_JAVA_HASHES = [
 ]
 
 
-@each_case(("text", "expected", "partition"), AS_JAVA_HASHES)
+@pytest.mark.parametrize(("text", "expected", "partition"), AS_JAVA_HASHES)
 def test_an_id_hashes_and_is_routed_as_in_java(text, expected, partition):
     assert java_string_hash(text) == expected
     assert partition_for(text, 50) == partition

@@ -15,7 +15,7 @@ An answer is an error, ``ok``, ``in`` for a partition that is in the transaction
 
 The rows without a change under way are what Kafka 4.3.1 answered when it was asked over the wire; the others are read from its
 ``TransactionCoordinator``. Requests of older clients (``0``: EndTxn up to version 4, AddPartitionsToTxn up to 3) and of newer
-ones (``2``) have tables of their own where it matters.
+ones (``2``) have tables of their own where it matters. A state that either brought about has one row if the answers are alike.
 """
 
 from odradek.coordinator.runtime.timeline import COMMITTED
@@ -30,6 +30,7 @@ from .bed import A0, A1, ID, Bed
 from .bed import NOBODY as ANYBODY
 
 EXPIRATION_MS = 1000
+ALIKE = {"Ongoing", "Committed", "Aborted", "Preparing", "Committing", "Completing"}
 
 TABLES = {
     "init": """
@@ -37,21 +38,17 @@ TABLES = {
         Unknown       new!   new!   new!    new!     new!   new!
         Empty         PF     PF     PF      +1!      PF     +1!
         EmptyAgain    PF     PF     =!      +1!      PF     +1!
-        Ongoing0      PF     CT!    CT!     CT!      CT!    CT!
-        Ongoing2      PF     CT!    CT!     CT!      CT!    CT!
+        Ongoing       PF     CT!    CT!     CT!      CT!    CT!
         Committed0    PF     PF     PF      +1!      PF     +1!
         Committed2    PF     PF     =!      +1!      PF     +1!
         Aborted0      PF     PF     PF      +1!      PF     +1!
         Aborted2      PF     PF     =!      +1!      PF     +1!
         Initializing  CT     CT     CT      CT       CT     CT
         Adding        CT     CT     CT      CT       CT     CT
-        Preparing0    CT     CT     CT      CT       CT     CT
-        Preparing2    CT     CT     CT      CT       CT     CT
+        Preparing     CT     CT     CT      CT       CT     CT
         Fencing       CT     CT     CT      CT       CT     CT
-        Committing0   CT     CT     CT      CT       CT     CT
-        Committing2   CT     CT     CT      CT       CT     CT
-        Completing0   CT     CT     CT      CT       CT     CT
-        Completing2   CT     CT     CT      CT       CT     CT
+        Committing    CT     CT     CT      CT       CT     CT
+        Completing    CT     CT     CT      CT       CT     CT
         Expiring      CT     CT     CT      CT       CT     CT
     """,
     "add": """
@@ -59,28 +56,21 @@ TABLES = {
         Unknown       IM     IM     IM      IM       IM
         Empty         IM     PF     PF      ok!      PF
         EmptyAgain    IM     PF     PF      ok!      PF
-        Ongoing0      IM     PF     PF      ok!      PF
-        Ongoing2      IM     PF     PF      ok!      PF
-        Committed0    IM     PF     PF      ok!      PF
-        Committed2    IM     PF     PF      ok!      PF
-        Aborted0      IM     PF     PF      ok!      PF
-        Aborted2      IM     PF     PF      ok!      PF
+        Ongoing       IM     PF     PF      ok!      PF
+        Committed     IM     PF     PF      ok!      PF
+        Aborted       IM     PF     PF      ok!      PF
         Initializing  CT     CT     CT      CT       CT
         Adding        CT     CT     CT      CT       CT
-        Preparing0    CT     CT     CT      CT       CT
-        Preparing2    CT     CT     CT      CT       CT
+        Preparing     CT     CT     CT      CT       CT
         Fencing       CT     CT     CT      CT       CT
-        Committing0   CT     CT     CT      CT       CT
-        Committing2   CT     CT     CT      CT       CT
-        Completing0   CT     CT     CT      CT       CT
-        Completing2   CT     CT     CT      CT       CT
+        Committing    CT     CT     CT      CT       CT
+        Completing    CT     CT     CT      CT       CT
         Expiring      CT     CT     CT      CT       CT
     """,
     "add again": """
                       other  older  before  current  after
         Empty         IM     PF     PF      ok!      PF
-        Ongoing0      IM     PF     PF      ok       PF
-        Ongoing2      IM     PF     PF      ok       PF
+        Ongoing       IM     PF     PF      ok       PF
         Committed2    IM     PF     PF      ok!      PF
         Adding        CT     CT     CT      CT       CT
     """,
@@ -89,21 +79,15 @@ TABLES = {
         Unknown       IM     IM     IM      IM       IM
         Empty         IM     PF     PF      TA       PF
         EmptyAgain    IM     PF     PF      TA       PF
-        Ongoing0      IM     PF     PF      in       PF
-        Ongoing2      IM     PF     PF      in       PF
-        Committed0    IM     PF     PF      TA       PF
-        Committed2    IM     PF     PF      TA       PF
-        Aborted0      IM     PF     PF      TA       PF
-        Aborted2      IM     PF     PF      TA       PF
+        Ongoing       IM     PF     PF      in       PF
+        Committed     IM     PF     PF      TA       PF
+        Aborted       IM     PF     PF      TA       PF
         Initializing  IM     PF     PF      TA       PF
         Adding        IM     PF     PF      TA       PF
-        Preparing0    IM     PF     PF      in       PF
-        Preparing2    IM     PF     PF      in       PF
+        Preparing     IM     PF     PF      in       PF
         Fencing       IM     PF     PF      in       PF
-        Committing0   IM     PF     PF      CT       PF
-        Committing2   IM     PF     PF      CT       PF
-        Completing0   IM     PF     PF      CT       PF
-        Completing2   IM     PF     PF      CT       PF
+        Committing    IM     PF     PF      CT       PF
+        Completing    IM     PF     PF      CT       PF
         Expiring      IM     PF     PF      TA       PF
     """,
     "commit 0": """
@@ -111,21 +95,15 @@ TABLES = {
         Unknown       IM     IM     IM      IM       IM
         Empty         IM     PF     PF      IS       PF
         EmptyAgain    IM     PF     PF      IS       PF
-        Ongoing0      IM     PF     PF      ok!      PF
-        Ongoing2      IM     PF     PF      ok!      PF
-        Committed0    IM     PF     PF      ok       PF
-        Committed2    IM     PF     PF      ok       PF
-        Aborted0      IM     PF     PF      IS       PF
-        Aborted2      IM     PF     PF      IS       PF
+        Ongoing       IM     PF     PF      ok!      PF
+        Committed     IM     PF     PF      ok       PF
+        Aborted       IM     PF     PF      IS       PF
         Initializing  IM     PF     PF      CT       PF
         Adding        IM     PF     PF      CT       PF
-        Preparing0    IM     PF     PF      CT       PF
-        Preparing2    IM     PF     PF      CT       PF
+        Preparing     IM     PF     PF      CT       PF
         Fencing       IM     PF     PF      CT       PF
-        Committing0   IM     PF     PF      CT       PF
-        Committing2   IM     PF     PF      CT       PF
-        Completing0   IM     PF     PF      CT       PF
-        Completing2   IM     PF     PF      CT       PF
+        Committing    IM     PF     PF      CT       PF
+        Completing    IM     PF     PF      CT       PF
         Expiring      IM     PF     PF      CT       PF
     """,
     "abort 0": """
@@ -133,21 +111,15 @@ TABLES = {
         Unknown       IM     IM     IM      IM       IM
         Empty         IM     PF     PF      IS       PF
         EmptyAgain    IM     PF     PF      IS       PF
-        Ongoing0      IM     PF     PF      ok!      PF
-        Ongoing2      IM     PF     PF      ok!      PF
-        Committed0    IM     PF     PF      IS       PF
-        Committed2    IM     PF     PF      IS       PF
-        Aborted0      IM     PF     PF      ok       PF
-        Aborted2      IM     PF     PF      ok       PF
+        Ongoing       IM     PF     PF      ok!      PF
+        Committed     IM     PF     PF      IS       PF
+        Aborted       IM     PF     PF      ok       PF
         Initializing  IM     PF     PF      CT       PF
         Adding        IM     PF     PF      CT       PF
-        Preparing0    IM     PF     PF      CT       PF
-        Preparing2    IM     PF     PF      CT       PF
+        Preparing     IM     PF     PF      CT       PF
         Fencing       IM     PF     PF      CT       PF
-        Committing0   IM     PF     PF      CT       PF
-        Committing2   IM     PF     PF      CT       PF
-        Completing0   IM     PF     PF      CT       PF
-        Completing2   IM     PF     PF      CT       PF
+        Committing    IM     PF     PF      CT       PF
+        Completing    IM     PF     PF      CT       PF
         Expiring      IM     PF     PF      CT       PF
     """,
     "commit 2": """
@@ -155,21 +127,15 @@ TABLES = {
         Unknown       IM     IM     IM      IM       IM
         Empty         IM     PF     PF      IS       PF
         EmptyAgain    IM     PF     PF      IS       PF
-        Ongoing0      IM     PF     PF      +1!      PF
-        Ongoing2      IM     PF     PF      +1!      PF
-        Committed0    IM     PF     =       IS       PF
-        Committed2    IM     PF     =       IS       PF
-        Aborted0      IM     PF     IS      IS       PF
-        Aborted2      IM     PF     IS      IS       PF
+        Ongoing       IM     PF     PF      +1!      PF
+        Committed     IM     PF     =       IS       PF
+        Aborted       IM     PF     IS      IS       PF
         Initializing  CT     CT     CT      CT       CT
         Adding        CT     CT     CT      CT       CT
-        Preparing0    CT     CT     CT      CT       CT
-        Preparing2    CT     CT     CT      CT       CT
+        Preparing     CT     CT     CT      CT       CT
         Fencing       CT     CT     CT      CT       CT
-        Committing0   CT     CT     CT      CT       CT
-        Committing2   CT     CT     CT      CT       CT
-        Completing0   CT     CT     CT      CT       CT
-        Completing2   CT     CT     CT      CT       CT
+        Committing    CT     CT     CT      CT       CT
+        Completing    CT     CT     CT      CT       CT
         Expiring      CT     CT     CT      CT       CT
     """,
     "abort 2": """
@@ -177,21 +143,15 @@ TABLES = {
         Unknown       IM     IM     IM      IM       IM
         Empty         IM     PF     PF      +1!      PF
         EmptyAgain    IM     PF     PF      +1!      PF
-        Ongoing0      IM     PF     PF      +1!      PF
-        Ongoing2      IM     PF     PF      +1!      PF
-        Committed0    IM     PF     IS      +1!      PF
-        Committed2    IM     PF     IS      +1!      PF
-        Aborted0      IM     PF     =       +1!      PF
-        Aborted2      IM     PF     =       +1!      PF
+        Ongoing       IM     PF     PF      +1!      PF
+        Committed     IM     PF     IS      +1!      PF
+        Aborted       IM     PF     =       +1!      PF
         Initializing  CT     CT     CT      CT       CT
         Adding        CT     CT     CT      CT       CT
-        Preparing0    CT     CT     CT      CT       CT
-        Preparing2    CT     CT     CT      CT       CT
+        Preparing     CT     CT     CT      CT       CT
         Fencing       CT     CT     CT      CT       CT
-        Committing0   CT     CT     CT      CT       CT
-        Committing2   CT     CT     CT      CT       CT
-        Completing0   CT     CT     CT      CT       CT
-        Completing2   CT     CT     CT      CT       CT
+        Committing    CT     CT     CT      CT       CT
+        Completing    CT     CT     CT      CT       CT
         Expiring      CT     CT     CT      CT       CT
     """,
 }
@@ -244,9 +204,9 @@ def cells():
     """(API, state, who asks, the answer)."""
     for api, text in TABLES.items():
         titles, *rows = (line.split() for line in text.splitlines() if line.strip())
-        for state, *answers in rows:
-            for who, answer in zip(titles, answers, strict=True):
-                yield api, state, who, answer
+        for name, *answers in rows:
+            for state in (f"{name}0", f"{name}2") if name in ALIKE else (name,):
+                yield from ((api, state, who, answer) for who, answer in zip(titles, answers, strict=True))
 
 
 def bring(state):

@@ -16,7 +16,6 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
 from tests.broker_process import command_environment
-from tests.cases import each_case
 from tests.project.documents import DOCS, code_blocks
 from tests.secure import part_of, printed_by, python_of
 
@@ -154,7 +153,7 @@ async def test_a_secure_broker_is_steered_by_what_it_prints(tmp_path):
     assert (data / "secure-ca.pem").exists()
 
 
-@each_case(
+@pytest.mark.parametrize(
     ("arguments", "mentions"),
     [
         (["--in-memory"], "--control-port"),
