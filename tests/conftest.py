@@ -14,6 +14,7 @@ from hypothesis import settings
 from odradek.build import is_compiled
 from tests.broker_process import REPOSITORY, BrokerProcess
 from tests.campaigns.table import SHORT_TESTS
+from tests.raw_client import RawClient
 from tests.tls import Certificates
 
 # How long an example takes is the machine's affair, which has other things to do.
@@ -59,6 +60,13 @@ def broker(module_broker: BrokerProcess, request: pytest.FixtureRequest) -> Brok
     """The module's broker, which its tests share."""
     request.node.stash.setdefault(BROKERS, []).append(module_broker)
     return module_broker
+
+
+@pytest.fixture
+def client(broker: BrokerProcess) -> Iterator[RawClient]:
+    """A raw client of the module's broker."""
+    with RawClient(broker.host, broker.port) as client:
+        yield client
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,6 @@ import sys
 import pytest
 
 from odradek.cli.main import main
-from tests.raw_client import RawClient
 
 
 @pytest.fixture
@@ -39,12 +38,6 @@ def ask_json(ask):
         return json.loads(out)
 
     return run
-
-
-@pytest.fixture
-def client(broker):
-    with RawClient(broker.host, broker.port) as client:
-        yield client
 
 
 @pytest.fixture

@@ -7,13 +7,8 @@ from tests.cases import case, each_case
 
 def test_each_case_is_run_with_its_arguments_and_the_fixtures_of_all():
     seen = []
-
-    @each_case("first, second", [(1, 2), pytest.param(3, 4, id="named")])
-    def run(fixture, first, second):
-        seen.append((fixture, first, second))
-
-    run(fixture="f")
-    assert seen == [("f", 1, 2), ("f", 3, 4)]
+    each_case("first, second", [(1, 2), pytest.param(3, 4, id="named")])(lambda **arguments: seen.append(arguments))(fixture="f")
+    assert seen == [{"fixture": "f", "first": 1, "second": 2}, {"fixture": "f", "first": 3, "second": 4}]
 
 
 async def test_a_coroutine_is_awaited_for_each_case():
@@ -45,9 +40,5 @@ def test_an_error_names_the_case_of_a_loop():
 
 
 def test_a_skip_is_a_skip():
-    @each_case("number", [1])
-    def run(number):
-        pytest.skip("not here")
-
     with pytest.raises(pytest.skip.Exception):
-        run()
+        each_case("reason", ["not here"])(pytest.skip)()

@@ -16,11 +16,6 @@ ELR = "eligible.leader.replicas.version"
 MIN_ISR = "min.insync.replicas"
 
 
-@pytest.fixture
-def cluster():
-    return Cluster()
-
-
 def test_a_new_cluster_has_eligible_leader_replicas_and_one_min_isr():
     cluster = Cluster({MIN_ISR: "2"})
     assert cluster.log.last_records == [

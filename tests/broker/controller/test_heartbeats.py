@@ -1,18 +1,11 @@
 """Heartbeats: when a broker is caught up, unfenced, fenced, or may stop; and what happens when they do not come."""
 
-import pytest
-
 from odradek.broker.metadata.decisions import NewTopic
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.broker_heartbeat import BrokerHeartbeatResponse
 from odradek.protocol.metadata_records.nodes import BrokerRegistrationChangeRecord
 from odradek.protocol.metadata_records.partition_changes import PartitionChangeRecord
 from tests.broker.controller.clusters import SESSION_MS, Cluster, directory
-
-
-@pytest.fixture
-def cluster():
-    return Cluster()
 
 
 def is_fenced(cluster, broker_id):

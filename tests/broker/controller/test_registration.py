@@ -14,15 +14,10 @@ from odradek.protocol.metadata_records.nodes import (
     UnregisterBrokerRecord,
 )
 from odradek.protocol.metadata_records.partition_changes import PartitionChangeRecord
-from tests.broker.controller.clusters import FEATURES, SESSION_MS, Cluster, directory
+from tests.broker.controller.clusters import FEATURES, SESSION_MS, directory
 from tests.broker.metadata.doubles import done
 
 INCARNATION = UUID(int=77)
-
-
-@pytest.fixture
-def cluster():
-    return Cluster()
 
 
 def unregister(cluster, broker_id):

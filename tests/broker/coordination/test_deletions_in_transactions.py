@@ -116,12 +116,6 @@ def groups(client):
     return [group.group_id for group in accepted(client, ApiKey.LIST_GROUPS, 4, states_filter=[]).groups]
 
 
-@pytest.fixture
-def client(broker):
-    with RawClient(broker.host, broker.port) as client:
-        yield client
-
-
 @pytest.fixture(params=[True, False], ids=["older", "newer"])
 def is_older(request):
     return request.param

@@ -1,17 +1,10 @@
-"""A raw client of the module's broker, and a topic to use it on; or a broker in this process."""
+"""A topic of the module's broker to use a raw client on; or a broker in this process."""
 
 import pytest
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from tests.broker.handlers.in_process import Node, new_broker
-from tests.raw_client import RawClient
-
-
-@pytest.fixture
-def client(broker):
-    with RawClient(broker.host, broker.port) as client:
-        yield client
 
 
 @pytest.fixture

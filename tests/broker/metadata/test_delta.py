@@ -147,7 +147,7 @@ def quota(value: float, *, remove: bool = False) -> ClientQuotaRecord:
     return ClientQuotaRecord(entity=(QuotaEntity(entity_type="user", entity_name="u"),), key="k", value=value, remove=remove)
 
 
-def right(number: int) -> AccessControlEntryRecord:
+def right(number: int, operation: int = 3) -> AccessControlEntryRecord:
     return AccessControlEntryRecord(
         id=UUID(int=number),
         resource_type=2,
@@ -155,7 +155,7 @@ def right(number: int) -> AccessControlEntryRecord:
         pattern_type=3,
         principal="User:u",
         host="*",
-        operation=3,
+        operation=operation,
         permission_type=3,
     )
 

@@ -21,8 +21,9 @@ from odradek.protocol.metadata_records import (
 )
 from odradek.protocol.metadata_records.nodes import RegisterBrokerRecord, UnregisterBrokerRecord
 from odradek.protocol.metadata_records.partition_changes import PartitionChangeRecord
-from odradek.protocol.metadata_records.security import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+from odradek.protocol.metadata_records.security import RemoveAccessControlEntryRecord
 
+from .test_delta import right
 from .test_snapshots import state
 
 # (kind, which, how)
@@ -80,19 +81,6 @@ def records(  # noqa: PLR0911  one for each kind
         case "ids":
             return [ProducerIdsRecord(broker_id=1, next_producer_id=1000 * (how + 1))]
     return []
-
-
-def right(number: int, operation: int) -> AccessControlEntryRecord:
-    return AccessControlEntryRecord(
-        id=UUID(int=number),
-        resource_type=2,
-        resource_name="t",
-        pattern_type=3,
-        principal="User:u",
-        host="*",
-        operation=operation,
-        permission_type=3,
-    )
 
 
 def made(changes: list[tuple[str, int, int]]) -> MetadataImage:

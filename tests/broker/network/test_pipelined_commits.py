@@ -19,12 +19,6 @@ def topic(broker, new_name):
     return name
 
 
-@pytest.fixture
-def client(broker):
-    with RawClient(broker.host, broker.port) as client:
-        yield client
-
-
 def commit(topic, number, group_id="g", partition=0):
     partitions = [{"partition_index": partition, "committed_offset": number}]
     return encode_request(ApiKey.OFFSET_COMMIT, 8, number, group_id=group_id, topics=[{"name": topic, "partitions": partitions}])

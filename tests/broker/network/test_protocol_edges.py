@@ -23,12 +23,6 @@ LOG_TIMEOUT_S = 10.0
 
 
 @pytest.fixture
-def client(broker):
-    with RawClient(broker.host, broker.port) as connection:
-        yield connection
-
-
-@pytest.fixture
 def other(broker):
     """A well-behaved client's connection."""
     with RawClient(broker.host, broker.port) as connection:

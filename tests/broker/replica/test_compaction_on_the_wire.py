@@ -26,12 +26,6 @@ def module_broker(tmp_path_factory):
         yield broker
 
 
-@pytest.fixture
-def client(broker):
-    with RawClient(broker.host, broker.port) as client:
-        yield client
-
-
 class Topic:
     """A compacted topic of one partition; ``last`` is what was acknowledged last of each key."""
 

@@ -22,12 +22,6 @@ def versions(api_key):
 
 
 @pytest.fixture
-def client(broker):
-    with RawClient(broker.host, broker.port) as connection:
-        yield connection
-
-
-@pytest.fixture
 def other(broker):
     with RawClient(broker.host, broker.port) as connection:
         yield connection

@@ -9,6 +9,7 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.record_batch import iter_batches
 from odradek.protocol.records import Record, build_batch, read_records
+from tests.broker.replica.test_compaction_on_the_wire import await_value
 from tests.raw_client import RawClient, fetch_fields
 
 SETTINGS = {
@@ -18,8 +19,6 @@ SETTINGS = {
 }
 VALUE = b"v" * 100
 SEGMENT_BYTES = 400
-TIMEOUT_S = 15
-CHECK_S = 0.02
 EARLIEST, LATEST = -2, -1
 TOPIC = 2
 SET = 0
@@ -73,20 +72,6 @@ class Topic:
         names = [path.name for path in (broker.data_dir / f"{self.name}-0").iterdir()]
         assert not [name for name in names if ".cleaned" in name]
         return sorted(int(name[:20]) for name in names if name.endswith(".log"))
-
-
-def await_value(ask, is_right):
-    deadline = time.monotonic() + TIMEOUT_S
-    while not is_right(value := ask()):
-        assert time.monotonic() < deadline, f"still {value}"
-        time.sleep(CHECK_S)
-    return value
-
-
-@pytest.fixture
-def client(broker):
-    with RawClient(broker.host, broker.port) as client:
-        yield client
 
 
 def test_retention_ms_that_is_set_while_the_broker_runs_takes_old_records_and_leaves_the_log_usable(broker, client, new_name):

@@ -13,11 +13,6 @@ from odradek.timing.reply import Reply
 from tests.coordinator.group.offsets_bed import TOPIC_ID, OffsetsBed
 
 
-@pytest.fixture
-def bed():
-    return OffsetsBed()
-
-
 def test_a_commit_is_answered_and_written_partition_by_partition(bed):
     now_ms = bed.clock.now_ms()
 

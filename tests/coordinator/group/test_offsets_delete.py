@@ -1,16 +1,9 @@
 """Offsets that are deleted: by OffsetDelete, with their group, with their topic."""
 
-import pytest
-
 from odradek.coordinator.runtime.record import CoordinatorRecord
 from odradek.protocol.coordinator_records import GroupMetadataKey, OffsetCommitKey
 from odradek.protocol.errors import ErrorCode
-from tests.coordinator.group.offsets_bed import OTHER_TOPIC_ID, TOPIC_ID, OffsetsBed
-
-
-@pytest.fixture
-def bed():
-    return OffsetsBed()
+from tests.coordinator.group.offsets_bed import OTHER_TOPIC_ID, TOPIC_ID
 
 
 def tombstone(partition, topic="t", group_id="g"):

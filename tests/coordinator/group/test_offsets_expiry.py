@@ -5,16 +5,11 @@ import pytest
 from odradek.coordinator.runtime.record import CoordinatorRecord
 from odradek.protocol.coordinator_records import GroupMetadataKey, OffsetCommitKey
 from odradek.protocol.errors import ErrorCode
-from tests.coordinator.group.offsets_bed import DAY_MS, OffsetsBed, subscription
+from tests.coordinator.group.offsets_bed import DAY_MS, subscription
 
 RETENTION_MS = 7 * DAY_MS
 INTERVAL_MS = 600_000
 PROTOCOLS = (("range", subscription("t")),)
-
-
-@pytest.fixture
-def bed():
-    return OffsetsBed()
 
 
 def stay(bed, member_ids, duration_ms, generation=1):

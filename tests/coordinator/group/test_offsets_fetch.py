@@ -2,13 +2,8 @@
 
 import pytest
 
-from tests.coordinator.group.offsets_bed import FETCH, OTHER_TOPIC_ID, TOPIC_ID, OffsetsBed
+from tests.coordinator.group.offsets_bed import FETCH, OTHER_TOPIC_ID, TOPIC_ID
 from tests.coordinator.long_work import finished
-
-
-@pytest.fixture
-def bed():
-    return OffsetsBed()
 
 
 def test_what_was_committed_last_is_fetched_with_its_epoch_and_metadata(bed):

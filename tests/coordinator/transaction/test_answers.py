@@ -15,7 +15,8 @@ An answer is an error, ``ok``, ``in`` for a partition that is in the transaction
 
 The rows without a change under way are what Kafka 4.3.1 answered when it was asked over the wire; the others are read from its
 ``TransactionCoordinator``. Requests of older clients (``0``: EndTxn up to version 4, AddPartitionsToTxn up to 3) and of newer
-ones (``2``) have tables of their own where it matters. A state that either brought about has one row if the answers are alike.
+ones (``2``) have tables of their own where it matters. States whose answers are alike have one row:
+those that either brought about, or all with a change under way (``UnderWay``).
 """
 
 from odradek.coordinator.runtime.timeline import COMMITTED
@@ -30,7 +31,20 @@ from .bed import A0, A1, ID, Bed
 from .bed import NOBODY as ANYBODY
 
 EXPIRATION_MS = 1000
-ALIKE = {"Ongoing", "Committed", "Aborted", "Preparing", "Committing", "Completing"}
+# Rows that stand for several states.
+ALIKE = {name: (f"{name}0", f"{name}2") for name in ("Ongoing", "Committed", "Aborted", "Preparing", "Committing", "Completing")}
+ALIKE["UnderWay"] = [
+    "Initializing",
+    "Adding",
+    "Preparing0",
+    "Preparing2",
+    "Fencing",
+    "Committing0",
+    "Committing2",
+    "Completing0",
+    "Completing2",
+    "Expiring",
+]
 
 TABLES = {
     "init": """
@@ -43,13 +57,7 @@ TABLES = {
         Committed2    PF     PF     =!      +1!      PF     +1!
         Aborted0      PF     PF     PF      +1!      PF     +1!
         Aborted2      PF     PF     =!      +1!      PF     +1!
-        Initializing  CT     CT     CT      CT       CT     CT
-        Adding        CT     CT     CT      CT       CT     CT
-        Preparing     CT     CT     CT      CT       CT     CT
-        Fencing       CT     CT     CT      CT       CT     CT
-        Committing    CT     CT     CT      CT       CT     CT
-        Completing    CT     CT     CT      CT       CT     CT
-        Expiring      CT     CT     CT      CT       CT     CT
+        UnderWay      CT     CT     CT      CT       CT     CT
     """,
     "add": """
                       other  older  before  current  after
@@ -59,13 +67,7 @@ TABLES = {
         Ongoing       IM     PF     PF      ok!      PF
         Committed     IM     PF     PF      ok!      PF
         Aborted       IM     PF     PF      ok!      PF
-        Initializing  CT     CT     CT      CT       CT
-        Adding        CT     CT     CT      CT       CT
-        Preparing     CT     CT     CT      CT       CT
-        Fencing       CT     CT     CT      CT       CT
-        Committing    CT     CT     CT      CT       CT
-        Completing    CT     CT     CT      CT       CT
-        Expiring      CT     CT     CT      CT       CT
+        UnderWay      CT     CT     CT      CT       CT
     """,
     "add again": """
                       other  older  before  current  after
@@ -98,13 +100,7 @@ TABLES = {
         Ongoing       IM     PF     PF      ok!      PF
         Committed     IM     PF     PF      ok       PF
         Aborted       IM     PF     PF      IS       PF
-        Initializing  IM     PF     PF      CT       PF
-        Adding        IM     PF     PF      CT       PF
-        Preparing     IM     PF     PF      CT       PF
-        Fencing       IM     PF     PF      CT       PF
-        Committing    IM     PF     PF      CT       PF
-        Completing    IM     PF     PF      CT       PF
-        Expiring      IM     PF     PF      CT       PF
+        UnderWay      IM     PF     PF      CT       PF
     """,
     "abort 0": """
                       other  older  before  current  after
@@ -114,13 +110,7 @@ TABLES = {
         Ongoing       IM     PF     PF      ok!      PF
         Committed     IM     PF     PF      IS       PF
         Aborted       IM     PF     PF      ok       PF
-        Initializing  IM     PF     PF      CT       PF
-        Adding        IM     PF     PF      CT       PF
-        Preparing     IM     PF     PF      CT       PF
-        Fencing       IM     PF     PF      CT       PF
-        Committing    IM     PF     PF      CT       PF
-        Completing    IM     PF     PF      CT       PF
-        Expiring      IM     PF     PF      CT       PF
+        UnderWay      IM     PF     PF      CT       PF
     """,
     "commit 2": """
                       other  older  before  current  after
@@ -130,13 +120,7 @@ TABLES = {
         Ongoing       IM     PF     PF      +1!      PF
         Committed     IM     PF     =       IS       PF
         Aborted       IM     PF     IS      IS       PF
-        Initializing  CT     CT     CT      CT       CT
-        Adding        CT     CT     CT      CT       CT
-        Preparing     CT     CT     CT      CT       CT
-        Fencing       CT     CT     CT      CT       CT
-        Committing    CT     CT     CT      CT       CT
-        Completing    CT     CT     CT      CT       CT
-        Expiring      CT     CT     CT      CT       CT
+        UnderWay      CT     CT     CT      CT       CT
     """,
     "abort 2": """
                       other  older  before  current  after
@@ -146,13 +130,7 @@ TABLES = {
         Ongoing       IM     PF     PF      +1!      PF
         Committed     IM     PF     IS      +1!      PF
         Aborted       IM     PF     =       +1!      PF
-        Initializing  CT     CT     CT      CT       CT
-        Adding        CT     CT     CT      CT       CT
-        Preparing     CT     CT     CT      CT       CT
-        Fencing       CT     CT     CT      CT       CT
-        Committing    CT     CT     CT      CT       CT
-        Completing    CT     CT     CT      CT       CT
-        Expiring      CT     CT     CT      CT       CT
+        UnderWay      CT     CT     CT      CT       CT
     """,
 }
 
@@ -205,7 +183,7 @@ def cells():
     for api, text in TABLES.items():
         titles, *rows = (line.split() for line in text.splitlines() if line.strip())
         for name, *answers in rows:
-            for state in (f"{name}0", f"{name}2") if name in ALIKE else (name,):
+            for state in ALIKE.get(name, (name,)):
                 yield from ((api, state, who, answer) for who, answer in zip(titles, answers, strict=True))
 
 

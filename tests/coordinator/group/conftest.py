@@ -1,0 +1,10 @@
+"""The bed of the tests of offsets; those of members have their own."""
+
+import pytest
+
+from .offsets_bed import OffsetsBed
+
+
+@pytest.fixture
+def bed():
+    return OffsetsBed()
