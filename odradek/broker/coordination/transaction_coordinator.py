@@ -89,27 +89,23 @@ class TransactionCoordinator(CoordinatorHost["TransactionShard"]):
     def write(
         self, transactional_id: str, operation: Callable[[TransactionShard], CoordinatorResult[T]]
     ) -> Reply[T | KafkaError]:
-        """Have ``operation`` decide, as ``CoordinatorRuntime.write`` does, once no change of the transactional id is under way.
+        """Have ``operation`` decide, as ``CoordinatorRuntime.write`` does: again later if a change of the id is under way.
 
         A transaction that has ended a moment ago is still being completed when the producer begins the next one. Kafka answers
         CONCURRENT_TRANSACTIONS, and the producer comes again after a backoff. Here it waits, for
         ``add.partitions.to.txn.retry.backoff.max.ms`` at the longest.
         """
         runtime = self.runtime
-        try:
-            transactions = runtime.read(transactional_id, _transactions)
-        except KafkaError:
-            # The decision tells why.
-            return runtime.write(transactional_id, operation)
-        if transactions.is_settled(transactional_id):
-            return runtime.write(transactional_id, operation)
-        reply: Reply[T | KafkaError] = Reply()
-        transactions.decide_when_settled(
+        reply = runtime.write(transactional_id, operation)
+        if not reply.done or not isinstance(reply.response, KafkaError) or not _is_unsettled(reply.response):
+            return reply
+        settled: Reply[T | KafkaError] = Reply()
+        runtime.read(transactional_id, _transactions).decide_when_settled(
             transactional_id,
-            lambda: runtime.write(transactional_id, operation).when_done(reply.complete),
+            lambda: runtime.write(transactional_id, operation).when_done(settled.complete),
             self._max_settling_ms,
         )
-        return reply
+        return settled
 
     def settle(self, transactional_id: str) -> None:
         """Write the markers of a transaction that was answered in this turn of the event loop, and complete it."""
@@ -228,6 +224,13 @@ class TransactionCoordinator(CoordinatorHost["TransactionShard"]):
             marker_writer=self,
             reports=log,
         )
+
+
+def _is_unsettled(error: KafkaError) -> bool:
+    """Return True if the operation that raised ``error`` may decide once more when no change of its id is under way."""
+    from odradek.coordinator.transaction.transactions import Unsettled
+
+    return isinstance(error, Unsettled)
 
 
 def _transactions(shard: TransactionShard, _committed_offset: int) -> Transactions:

@@ -10,7 +10,7 @@ from typing import Final
 from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.coordinator.transaction.config import ProducerIdentity
 from odradek.coordinator.transaction.states import PREPARED, TransactionState
-from odradek.coordinator.transaction.transactions import Transactions, concurrent
+from odradek.coordinator.transaction.transactions import Transactions, Unsettled
 from odradek.coordinator.transaction.transitions import with_partitions
 from odradek.protocol.coordinator_records import TransactionLogValue
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -37,7 +37,7 @@ def add_partitions(
     check_producer(transactional_id, current, producer)
     state = current.status
     if state in PREPARED:
-        raise concurrent(TransactionState(state))
+        raise Unsettled(state)
     if state == _ONGOING and partitions <= current.partitions:
         return CoordinatorResult((), None)
     value = with_partitions(current, partitions, client_version, transactions.clock.now_ms())
@@ -60,7 +60,7 @@ def verify_partitions(
         raise unknown_mapping(transactional_id)
     check_producer(transactional_id, current, producer)
     if current.status in PREPARED:
-        raise concurrent(TransactionState(current.status))
+        raise Unsettled(current.status)
     return {
         partition: ErrorCode.NONE if partition in current.partitions else ErrorCode.TRANSACTION_ABORTABLE
         for partition in partitions

@@ -17,7 +17,7 @@ from odradek.coordinator.transaction.config import ProducerIdentity
 from odradek.coordinator.transaction.end_txn import fence
 from odradek.coordinator.transaction.markers import Markers
 from odradek.coordinator.transaction.states import PREPARED, TransactionState
-from odradek.coordinator.transaction.transactions import Transactions, concurrent
+from odradek.coordinator.transaction.transactions import Transactions, Unsettled
 from odradek.coordinator.transaction.transitions import NO_EPOCH, NO_PRODUCER_ID, created, initialized, is_exhausted
 from odradek.protocol.coordinator_records import TransactionLogValue
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -42,9 +42,11 @@ def init_producer_id(
         raise _fenced(transactional_id, current)
     state = TransactionState(current.status)
     if state in PREPARED:
-        raise concurrent(state)
+        raise Unsettled(state)
     if state is TransactionState.ONGOING:
-        return fence(transactions, markers, transactional_id, current, concurrent(state))
+        # The caller comes again, and is not kept waiting: what it knows of its transaction has changed.
+        error = KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS, "the open transaction is aborted first")
+        return fence(transactions, markers, transactional_id, current, error)
     value = _next(transactions, transactional_id, current, timeout_ms, expected, now_ms)
     return transactions.move(transactional_id, value, ProducerIdentity(value.producer_id, value.producer_epoch))
 

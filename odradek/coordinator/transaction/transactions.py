@@ -29,6 +29,16 @@ T = TypeVar("T")
 _new_tuple: Final = tuple.__new__
 
 
+class Unsettled(KafkaError):
+    """CONCURRENT_TRANSACTIONS for a request that has changed nothing, since a change to or from ``state`` is under way."""
+
+    def __init__(self, state: int) -> None:
+        super().__init__(
+            ErrorCode.CONCURRENT_TRANSACTIONS,
+            f"a change of the transactional id is under way ({STATE_NAMES[TransactionState(state)]})",
+        )
+
+
 class DelayedDecision(DelayedOperation):
     """A request that waits until no change of its transactional id is under way, and is then decided."""
 
@@ -97,12 +107,12 @@ class Transactions:
         self.settling.try_complete_else_watch(delayed, (transactional_id,))
 
     def require_settled(self, transactional_id: str) -> None:
-        """KafkaError(CONCURRENT_TRANSACTIONS) while a change is pending, or a load has found one that is not committed."""
+        """Raise Unsettled while a change is pending, or a load has found one that is not committed."""
         if transactional_id in self.pending:
-            raise concurrent(self.pending[transactional_id])
+            raise Unsettled(self.pending[transactional_id])
         value = self.by_id.get(transactional_id)
         if self.by_id.get_at(transactional_id, COMMITTED) is not value:
-            raise concurrent(TransactionState.DEAD if value is None else value.status)
+            raise Unsettled(TransactionState.DEAD if value is None else value.status)
 
     def move(
         self,
@@ -140,11 +150,3 @@ def record_of(transactional_id: str, value: TransactionLogValue | None) -> Coord
     """The record of ``value``; None is a tombstone."""
     # The quick way to make one: each transaction has five.
     return _new_tuple(CoordinatorRecord, (_new_tuple(TransactionLogKey, (transactional_id,)), value))
-
-
-def concurrent(state: int) -> KafkaError:
-    """The error of a request that arrives during a change to or from ``state``."""
-    return KafkaError(
-        ErrorCode.CONCURRENT_TRANSACTIONS,
-        f"a change of the transactional id is under way ({STATE_NAMES[TransactionState(state)]})",
-    )
