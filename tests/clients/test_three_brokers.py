@@ -15,7 +15,7 @@ from benchmarks.load_tool import MissingTool
 from tests.campaigns.kafka_tools import java_program
 from tests.cli.local_cluster.cluster_process import ClusterProcess
 from tests.clients.conftest import CLIENT_TIMEOUT_S
-from tests.clients.transformer_process import TransformerProcess, python_command
+from tests.clients.transformer_process import TransformerProcess, python_program
 from tests.languages import go_program
 
 pytestmark = [pytest.mark.xdist_group("three brokers"), pytest.mark.timeout(180)]
@@ -26,17 +26,16 @@ KILLED = 1
 CLIENTS = ("librdkafka", "kafka-python", "aiokafka", "java", "franz-go")
 
 
-def command(client, address, scratch):
-    """The command line of a client's transformer. Skips the test where it cannot be had."""
-    told = client, address, f"from-{client}", f"to-{client}"
+def program(client, scratch):
+    """The first words of the command line of a client's transformer. Skips the test where it cannot be had."""
     if client == "java":
         try:
-            return [*java_program.compiled(PROGRAMS / "Transformer.java", scratch), *told]
+            return java_program.compiled(PROGRAMS / "Transformer.java", scratch)
         except MissingTool as missing:
             pytest.skip(str(missing))
     if client == "franz-go":
-        return [*go_program.built(PROGRAMS / "transformer.go", scratch), *told]
-    return python_command(client, *told, "again")
+        return go_program.built(PROGRAMS / "transformer.go", scratch)
+    return python_program(client)
 
 
 def create_topics(address):
@@ -59,15 +58,20 @@ def story(tmp_path_factory):
     """(address, how each client ended, why others are left out), when a broker has died and come back."""
     scratch = tmp_path_factory.mktemp("three-brokers")
     settings = [word for key, value in SETTINGS.items() for word in ("--set", f"{key}={value}")]
+    programs, left_out = {}, {}
+    # Before any client begins: to build them may take longer than a transaction may.
+    for client in CLIENTS:
+        try:
+            programs[client] = program(client, scratch)
+        except pytest.skip.Exception as reason:
+            left_out[client] = reason
     with closing(ClusterProcess(scratch, "--brokers", 3, *settings, data_dir=scratch / "data")) as cluster, ExitStack() as stack:
         address = ",".join(cluster.wait_ready().addresses)
         create_topics(address)
-        left_out, processes = {}, {}
-        for client in CLIENTS:
-            try:
-                processes[client] = TransformerProcess(stack, command(client, address, scratch))
-            except pytest.skip.Exception as reason:
-                left_out[client] = reason
+        processes = {
+            client: TransformerProcess(stack, [*words, client, address, f"from-{client}", f"to-{client}", "again"])
+            for client, words in programs.items()
+        }
         for process in processes.values():
             process.wait_for_its_step()
         cluster.ask("kill", KILLED)

@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.clients.conftest import CLIENT_TIMEOUT_S
-from tests.clients.transformer_process import TransformerProcess, python_command
+from tests.clients.transformer_process import TransformerProcess, python_program
 
 SETTINGS = {
     "group.min.session.timeout.ms": 500,
@@ -70,7 +70,7 @@ def read_target(new_consumer):
 
 
 def transformer(stack, broker, make, name, step):
-    return TransformerProcess(stack, python_command(make, name, broker.address, SOURCE, TARGET, step))
+    return TransformerProcess(stack, [*python_program(make), name, broker.address, SOURCE, TARGET, step])
 
 
 @pytest.mark.parametrize(

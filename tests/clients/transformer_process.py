@@ -10,9 +10,9 @@ from tests.broker_process import command_environment
 END_TIMEOUT_S = 30.0
 
 
-def python_command(make: str, name: str, address: str, source: str, target: str, step: str) -> list[str]:
-    """The command line of ``transformer``."""
-    return [sys.executable, "-m", "tests.clients.transformer", make, name, address, source, target, step]
+def python_program(make: str) -> list[str]:
+    """The command line of ``transformer`` up to its name."""
+    return [sys.executable, "-m", "tests.clients.transformer", make]
 
 
 class TransformerProcess:
