@@ -20,13 +20,14 @@ def stand_in(*, data_dir, settings, **_others):
     if node_id in settings.get("stand.in.fails", "").split(","):
         print("odradek: the disk is on fire", file=sys.stderr)
         return 2
-    told = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: told.set())
+    # A handler that set an event might interrupt the wait for it where that holds the event's lock, and wait for ever.
+    told, tells = os.pipe()
+    signal.signal(signal.SIGTERM, lambda *_: os.write(tells, b"."))
     hangs = node_id in settings.get("stand.in.hangs", "").split(",") and f"{node_id} starts" in diary().read_text()
     note(f"{node_id} starts")
     if not hangs:
         print("odradek ready on somewhere", flush=True)
-    told.wait()
+    os.read(told, 1)
     if node_id in settings.get("stand.in.stays", "").split(","):
         threading.Event().wait()
     note(f"{node_id} ends")
