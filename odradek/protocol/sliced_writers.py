@@ -92,10 +92,11 @@ class _SlicedCompiler(WriterCompiler):
                 "        left -= room.left",
                 "    else:",
                 "        left = 0",
-                "        yield",
                 "    room.take(sum(map(len, part)) - left)",
                 "    for chunk in part:",
                 "        append(chunk)",
+                # Those of an item may be empty, and then it has not yielded.
+                "    yield",
             ]
         else:
             self._scope[f"write_{spec.name}"] = compile_writer(spec.entity, self._canonical)

@@ -104,6 +104,14 @@ def test_a_long_response_can_be_left_after_every_block():
     assert points == 10
 
 
+def test_a_response_can_be_left_after_every_item_whose_array_is_empty():
+    m = messages(ApiKey.DESCRIBE_GROUPS)
+    response = m.DescribeGroupsResponse(groups=[m.DescribedGroup(group_id=f"g{number}") for number in range(100)])
+    (frame,), points = run(sliced_encoder(ApiKey.DESCRIBE_GROUPS, 5)(7, response, Room(1 << 20)))
+    assert [frame] == response_encoder(ApiKey.DESCRIBE_GROUPS, 5)(7, response)
+    assert points >= 100
+
+
 def test_arrays_of_too_many_items_are_refused_before_any_is_made():
     work = sliced_decoder(ApiKey.FIND_COORDINATOR, 4)(*find_coordinator(1001), 1000)
     with pytest.raises(MalformedMessage, match="more than 1000 items"):

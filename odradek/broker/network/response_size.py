@@ -54,6 +54,8 @@ class ResponseSize:
         if known is None:
             before = self.items
             self.object_bytes += _STRUCT_BYTES
+            # Its arrays may be empty.
+            self._uninterrupted += 1
             yield from self.count(struct)
             self._by_struct[id(struct)] = self.items - before
             return

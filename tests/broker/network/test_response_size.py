@@ -65,3 +65,8 @@ def test_items_count_each_time_and_objects_once():
 def test_counting_can_be_left():
     assert len(list(ResponseSize().count(ConsumerGroupDescribeResponse(groups=[group(1, members=20_000)])))) >= 1
     assert len(list(ResponseSize().count(ConsumerGroupDescribeResponse(groups=[group(50)] * 20_000)))) >= 100
+
+
+def test_counting_can_be_left_among_items_whose_arrays_are_empty():
+    groups = [ClassicGroup(group_id=f"g{number}") for number in range(20_000)]
+    assert len(list(ResponseSize().count(DescribeGroupsResponse(groups=groups)))) >= 20
