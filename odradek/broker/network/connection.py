@@ -63,6 +63,7 @@ class Connection(asyncio.BufferedProtocol):
         "_transport",
         "_unmuting",
         "_writer",
+        "asks_little",
         "last_active_ms",
         "received_bytes",
         "served_ms",
@@ -88,6 +89,7 @@ class Connection(asyncio.BufferedProtocol):
         self._is_processing = False
         # For ``request_turns``.
         self.served_ms = 0.0
+        self.asks_little = False
         self.waits_for_turn = False
         # Why nothing will be begun behind what has arrived; the connection closes when all of that has been answered.
         self._ending: Exception | None = None

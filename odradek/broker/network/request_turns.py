@@ -20,14 +20,15 @@ TURN_MS: Final = 10.0
 # The most that one of them takes while others wait, and the length of one round through all that wait.
 SLICE_MS: Final = 2.5
 ROUND_MS: Final = 20.0
-# A connection that took at most this share of its slice goes before all others.
+# A connection that took at most this share of a slice, and left nothing, goes before all others; a new one does not yet.
 _LIGHT: Final = 0.25
 
 
 class TurnTaker(Protocol):
-    """A connection, as far as its requests' turns go. The two attributes are for ``RequestTurns`` alone."""
+    """A connection, as far as its requests' turns go. The attributes are for ``RequestTurns`` alone."""
 
     served_ms: float
+    asks_little: bool
     waits_for_turn: bool
 
     def take_turn(self, until_ms: float) -> bool:
@@ -42,7 +43,7 @@ class RequestTurns:
     def __init__(self, monotonic_ms: Callable[[], float], call_soon: Callable[[Callable[[], None]], object]) -> None:
         self._monotonic_ms = monotonic_ms
         self._call_soon = call_soon
-        # (how much it has been served, whether it had much of that lately, a number in the order of coming, the connection)
+        # (how much it has been served, whether it may ask for much, a number in the order of coming, the connection)
         self._waiting: list[tuple[float, bool, int, TurnTaker]] = []
         self._count = 0
         # How much those that wait have been served: with that a connection begins that was idle.
@@ -76,8 +77,8 @@ class RequestTurns:
         # More than one slice would be a wait of several rounds, for one large request or a moment without a processor.
         debt_ms = max(0.0, min(taker.served_ms - self._virtual_ms, slice_ms))
         taker.served_ms = self._virtual_ms + debt_ms
-        is_light = debt_ms < _LIGHT * slice_ms
-        heappush(self._waiting, (self._virtual_ms if is_light else taker.served_ms, not is_light, self._count, taker))
+        due_ms = self._virtual_ms if taker.asks_little else taker.served_ms
+        heappush(self._waiting, (due_ms, not taker.asks_little, self._count, taker))
         self._count += 1
         if not self._is_due:
             self._arm(0.0)
@@ -113,6 +114,7 @@ class RequestTurns:
             self._is_serving = False
         ended_ms = self._monotonic_ms()
         taker.served_ms = max(taker.served_ms, self._virtual_ms) + ended_ms - now_ms
+        taker.asks_little = not has_more and ended_ms - now_ms <= _LIGHT * SLICE_MS
         if has_more:
             self.wait(taker)
         return ended_ms

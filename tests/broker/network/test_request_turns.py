@@ -36,6 +36,7 @@ class Client:
         self.request_ms = request_ms
         self.during = None
         self.served_ms = 0.0
+        self.asks_little = False
         self.waits_for_turn = False
 
     def send(self, requests):
@@ -102,15 +103,27 @@ def test_a_round_takes_no_longer_for_hundreds(loop):
 
 
 def test_who_was_idle_is_behind_nobodys_backlog(loop):
+    idle = Client(loop, "idle", request_ms=0.01)
+    idle.send(1)
     flooders = [Client(loop, name) for name in range(50)]
     for client in flooders:
         client.send(3_000)
-    idle = Client(loop, "idle", request_ms=0.01)
     while any(client.requests == 3_000 for client in flooders):
         loop.turn()
     for _ in range(20):
         assert not idle.send(1)
         assert loop.turn()[0] == "idle"
+
+
+def test_who_asks_for_little_is_behind_no_crowd_of_new_connections(loop):
+    light = Client(loop, "light", request_ms=0.01)
+    light.send(1)
+    crowd = [Client(loop, name, request_ms=TURN_MS) for name in range(100)]
+    for client in crowd:
+        client.send(1)
+    loop.turn()
+    assert not light.send(1)
+    assert loop.turn()[0] == "light"
 
 
 def test_who_takes_long_for_each_request_goes_behind_the_others(loop):
