@@ -165,7 +165,7 @@ class Broker:
 
     @cached_property
     def response_memory(self) -> ResponseMemory:
-        """What bounds the memory of large responses."""
+        """The memory of large responses."""
         limit_bytes = self.config["queued.max.response.bytes"]
         return ResponseMemory(limit_bytes, self.timer, self.clock.monotonic_ms, self.call_soon, self._much_freed)
 

@@ -267,9 +267,7 @@ def validate(header: BatchHeader, buffer: Buffer, position: int = 0) -> None:
     """
     _, length, _, magic, crc, attributes, last_offset_delta, _, _, producer_id, _, base_sequence, count = header
     size = length + LOG_OVERHEAD
-    # As in ``batch_crc``, without the call.
-    covered = buffer if type(buffer) is bytes and size <= _COPIED_BYTES else memoryview(buffer)
-    if magic == MAGIC and position + size <= len(buffer) and crc32c(covered[position + _CRC_START : position + size], 0) == crc:
+    if magic == MAGIC and position + size <= len(buffer) and batch_crc(buffer, position, size) == crc:
         if (
             last_offset_delta + 1 == count > 0
             and not attributes & CONTROL_MASK
@@ -283,7 +281,7 @@ def validate(header: BatchHeader, buffer: Buffer, position: int = 0) -> None:
 
 
 def _fault(header: BatchHeader) -> str:
-    """What is wrong with a batch that is intact, or a message of format v0 or v1."""
+    """The reason to refuse an intact batch, or a message of format v0 or v1."""
     if header.magic != MAGIC:
         return f"message format v{header.magic}: a producer has to send v2"
     if header.last_offset_delta + 1 != header.record_count or header.record_count < 1:

@@ -95,7 +95,7 @@ class _SlicedCompiler(WriterCompiler):
                 "    room.take(sum(map(len, part)) - left)",
                 "    for chunk in part:",
                 "        append(chunk)",
-                # Those of an item may be empty, and then it has not yielded.
+                # An item whose arrays are empty has not yielded.
                 "    yield",
             ]
         else:

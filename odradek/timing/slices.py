@@ -67,7 +67,7 @@ class Slices:
 
     @property
     def is_busy(self) -> bool:
-        """Whether there is work that has not ended."""
+        """True while some work has not ended."""
         return self._under_way > 0
 
     def run(self, work: Generator[Reply[Any] | None, Any, T], weight: int = 0) -> Reply[T]:

@@ -38,7 +38,7 @@ class Told:
         return f"transformers of {self.source}"
 
     def wait_before(self, step: str) -> bool:
-        """Whether it is the step, for which a line has come."""
+        """Wait for a line if this is the step; return True if it is."""
         if step == self.step:
             print("waits", flush=True)
             sys.stdin.readline()

@@ -42,6 +42,6 @@ class TransformerProcess:
         self._process.stdin.flush()
 
     def run_to_its_end(self) -> str:
-        """How it ended."""
+        """Let it do its step, and return the last word it said."""
         said, _ = self._process.communicate("go on\n", END_TIMEOUT_S)
         return said.split()[-1]

@@ -51,9 +51,9 @@ Rule: TypeAlias = Callable[[Asked], Any]
 
 
 def then(outcome: Any, convert: Callable[[Any], Any], *, converts_signals: bool = False) -> Any:
-    """What ``convert`` makes of a response, now or as a Reply. What is no response stays as it is, but for signals if asked.
+    """Return ``convert(response)``, now or as a Reply; ``convert`` may return a Reply itself.
 
-    ``convert`` may return a Reply itself.
+    An exception stays as it is, and so does a signal unless ``converts_signals``.
     """
     if not isinstance(outcome, Reply):
         is_kept = isinstance(outcome, Exception) or (isinstance(outcome, Signal) and not converts_signals)

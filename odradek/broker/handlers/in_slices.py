@@ -68,7 +68,7 @@ def _while_wanted(
 
 
 def with_pauses(items: Iterable[T], make: Callable[[T], R], together: int = TOGETHER) -> Generator[None, None, list[R]]:
-    """What ``make`` makes of each of ``items``, which are not to change meanwhile: so many without an interruption."""
+    """Return ``make(item)`` for each item; pause after ``together`` of them. ``items`` must not change meanwhile."""
     made: list[R] = []
     items = iter(items)
     while part := [make(item) for item in islice(items, together)]:

@@ -94,7 +94,7 @@ class _GroupFetch:
         return self._finished(answer)
 
     def read_stable(self) -> Reply[OffsetFetchResponseGroup | KafkaError]:
-        """What ``told`` takes, once all that it says is committed."""
+        """The argument of ``told``, once all offsets in it are committed."""
         group = self._group
         return self._services.groups.runtime.write(
             group.group_id, lambda shard: CoordinatorResult((), fetch_offsets(shard.offsets, group, LATEST))

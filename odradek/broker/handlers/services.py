@@ -53,7 +53,7 @@ class SlicedServices(Protocol):
 
     @property
     def response_memory(self) -> ResponseMemory | None:
-        """What bounds the memory of large responses; None where that has no limit."""
+        """The memory of large responses; None if it has no limit."""
 
 
 class SlicedGroupServices(GroupServices, SlicedServices, Protocol):

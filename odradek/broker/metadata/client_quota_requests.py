@@ -93,7 +93,7 @@ def host_names(entries: Sequence[altering.RequestEntryData]) -> set[str]:
 
 
 class QuotaFilter:
-    """What a request to describe quotas selects. INVALID_REQUEST or UNSUPPORTED_VERSION where it cannot be."""
+    """The filter of a DescribeClientQuotas. Raises KafkaError: INVALID_REQUEST, UNSUPPORTED_VERSION."""
 
     def __init__(self, request: describing.DescribeClientQuotasRequest) -> None:
         self._exact, self._typed = _filter(request.components)

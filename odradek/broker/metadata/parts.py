@@ -37,7 +37,7 @@ def parts(records: Sequence[MetadataRecord], least: int) -> Iterator[Sequence[Me
 
 
 def _begins(previous: MetadataRecord, record: MetadataRecord) -> bool:
-    """Whether ``record`` is the first of a topic, the only one of its entry, or the first of another resource or entity."""
+    """Return True for the first record of a topic, the only one of an entry, or the first of another resource or entity."""
     if isinstance(record, _FIRST):
         return True
     if isinstance(record, ClientQuotaRecord):

@@ -19,7 +19,7 @@ DEADLINE_S = 60
 
 
 class Quorum:
-    """What brokers are told of their controller."""
+    """The controller, as brokers are given it."""
 
     def __init__(self, port):
         self.voters = f"1@127.0.0.1:{port}"

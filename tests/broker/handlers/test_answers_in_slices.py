@@ -116,7 +116,7 @@ async def test_a_large_answer_to_a_small_request_is_made_in_slices(large, asked)
 
 
 class Services:
-    """What work in slices needs, where each look at the clock takes as long as a slice."""
+    """The services of work in slices. Each look at the clock takes as long as a slice."""
 
     def __init__(self, limit_bytes=100):
         self.soon = deque()

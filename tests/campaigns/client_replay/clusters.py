@@ -58,7 +58,7 @@ def _placed_topics(request: Any) -> Any:
 
 
 def between(client: str, kafka: Replay, odradek: Replay) -> list[Difference]:
-    """What the two clusters have answered differently to a session."""
+    """Return the differences between the two clusters' answers to a session."""
     there, here = _told(kafka), _told(odradek)
     found = []
     for begun, path in sorted(there.keys() | here.keys()):

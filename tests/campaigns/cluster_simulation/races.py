@@ -190,7 +190,7 @@ class Races:
     # ---------------------------------------------------------------------------------------------------------------------- few
 
     def _has_coordinators(self) -> bool:
-        """Whether all brokers have replicas of the transactions' topic."""
+        """Return True if all brokers have replicas of the transactions' topic."""
         return all(
             machine.core is not None and machine.core.partitions.get(TRANSACTION_STATE_TOPIC, 0)
             for machine in self._world.brokers

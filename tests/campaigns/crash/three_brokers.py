@@ -27,7 +27,7 @@ class ThreeBrokers:
 
     @property
     def stderr(self) -> str:
-        """What the brokers have logged up to now, in the order of time."""
+        """The log lines of all brokers, in the order of time."""
         logs = [path.read_text(errors="replace") for path in sorted(self._data_dir.glob("broker-*.log"))]
         lines = [line for log in logs for line in log.splitlines() if line.startswith("{") and line.endswith("}")]
         return "\n".join(sorted(lines, key=lambda line: str(json.loads(line)["timestamp"])))

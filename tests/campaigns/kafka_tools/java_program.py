@@ -34,7 +34,7 @@ def compiled(source: Path, scratch: Path) -> list[str]:
 
 
 def answered_lines(source: Path, lines: Iterable[str], scratch: Path) -> list[str]:
-    """What the program of a source file prints when it is given these lines. See ``compiled``."""
+    """Return the lines that the program of a source file prints for these lines. See ``compiled``."""
     given = "".join(f"{line}\n" for line in lines)
     command = compiled(source, scratch)
     ran = subprocess.run(command, input=given, capture_output=True, check=True, timeout=_TIMEOUT_S, encoding="utf-8")

@@ -132,7 +132,7 @@ class OffsetsBed(Bed):
         }
 
     def fetching_all(self, request: Any) -> Any:
-        """What tells all that is committed of the group that ``request`` asks for, in slices."""
+        """The generator that tells all committed offsets of the group in ``request``."""
         return self.runtime.read(0, lambda shard, committed: fetch_all_offsets(shard.offsets, request, committed))
 
     def fetch_latest(self, *indexes: int, **options: Any) -> list[int]:
