@@ -1,8 +1,7 @@
 """The broker's own log: one event a line on stderr, for people on a terminal, as JSON elsewhere.
 
-structlog takes some 60 ms to import and 7 MB to keep, so it comes in with the first line that is logged, which in a quiet broker
-is none. Nothing here belongs on the hot path. A log that cannot be written (stderr closed, its disk full) never fails the
-broker: the line is lost.
+Nothing here belongs on the hot path. A log that cannot be written (stderr closed, its disk full) never fails the broker: the line
+is lost.
 
 A broker in its user's process may have its lines to itself: whatever runs within ``lines_to``, and whatever that sets going on
 the loop, on a timer or in the background, tells them to a function instead.
@@ -11,14 +10,19 @@ the loop, on a timer or in the background, tells them to a function instead.
 """
 
 import contextlib
+import json
 import os
 import sys
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
-from typing import Any
+from datetime import UTC, datetime
+from typing import Final
 
 # Is told of a line: its level ("info", "warning" or "error"), event and fields.
 LineSink = Callable[[str, str, Mapping[str, object]], None]
+_COLORS: Final = {"info": "\x1b[32m", "warning": "\x1b[33m", "error": "\x1b[31m"}
+_PLAIN: Final = "\x1b[0m"
 _sink: ContextVar[LineSink | None] = ContextVar("sink", default=None)
 
 
@@ -35,9 +39,6 @@ def lines_to(sink: LineSink | None) -> Iterator[None]:
 class BrokerLogger:
     """Events with their fields; each method takes a short phrase, and what it is about as keywords."""
 
-    def __init__(self) -> None:
-        self._logger: Any = None
-
     def info(self, event: str, **fields: object) -> None:
         """Something an operator may want to know."""
         self.tell("info", event, fields)
@@ -49,7 +50,7 @@ class BrokerLogger:
     def error(self, event: str, exception: BaseException | None = None, **fields: object) -> None:
         """A fault of the broker or of its machine; with an exception, its traceback follows."""
         if exception is not None:
-            fields["exc_info"] = exception
+            fields["exception"] = "".join(traceback.format_exception(exception)).rstrip()
         self.tell("error", event, fields)
 
     def tell(self, level: str, event: str, fields: Mapping[str, object]) -> None:
@@ -58,20 +59,11 @@ class BrokerLogger:
         if sink is not None:
             sink(level, event, fields)
             return
-        if self._logger is None:
-            self._logger = _structlog_logger()
-        getattr(self._logger, level)(event, **fields)
-
-
-class _StandardError:
-    """Where structlog hands its finished lines: whatever ``sys.stderr`` is at that moment."""
-
-    def msg(self, line: str) -> None:
+        timestamp = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+        render = _for_people if _on_a_terminal() else _as_json
         with contextlib.suppress(OSError, ValueError, AttributeError):
-            sys.stderr.write(line + "\n")
+            sys.stderr.write(render(timestamp, level, event, fields) + "\n")
             sys.stderr.flush()
-
-    info = warning = error = msg
 
 
 def _on_a_terminal() -> bool:
@@ -81,18 +73,23 @@ def _on_a_terminal() -> bool:
         return False
 
 
-def _structlog_logger() -> Any:
-    import structlog
+def _as_json(timestamp: str, level: str, event: str, fields: Mapping[str, object]) -> str:
+    return json.dumps({**fields, "event": event, "level": level, "timestamp": timestamp}, default=repr)
 
-    processors: list[Any] = [structlog.processors.add_log_level, structlog.processors.TimeStamper(fmt="iso", utc=True)]
-    if _on_a_terminal():
-        # https://no-color.org
-        colors = not os.environ.get("NO_COLOR")
-        processors.append(structlog.dev.ConsoleRenderer(colors=colors, exception_formatter=structlog.dev.plain_traceback))
-    else:
-        processors += [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
-    # Nothing of structlog's global configuration is touched: a test suite that runs a broker inside itself has its own.
-    return structlog.wrap_logger(_StandardError(), processors=processors, wrapper_class=structlog.BoundLogger)
+
+def _for_people(timestamp: str, level: str, event: str, fields: Mapping[str, object]) -> str:
+    told = dict(fields)
+    exception = told.pop("exception", None)
+    # https://no-color.org
+    begin, end = ("", "") if os.environ.get("NO_COLOR") else (_COLORS[level], _PLAIN)
+    words = [timestamp, f"{begin}[{level}]{end}", event, *(f"{name}={_word(value)}" for name, value in told.items())]
+    return " ".join(words) + ("" if exception is None else f"\n{exception}")
+
+
+def _word(value: object) -> str:
+    """A value as it is where that is one printable word."""
+    text = str(value)
+    return text if text.isprintable() and " " not in text and text else repr(text)
 
 
 log = BrokerLogger()

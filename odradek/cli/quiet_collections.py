@@ -5,7 +5,7 @@ hardly ever. Each look stops the event loop, for some milliseconds for every 100
 objects, and a cluster of thousands of partitions has as many. So the second kind of look comes early, while it is cheap, and the
 third is no business of the interpreter's: it is taken here, when no long work is under way. What is left by then stays mostly,
 and is set aside. It is looked at again when a quarter as much has come to it, since what is deleted may be among it. For 10,000
-partitions that takes 0.2 s, so it waits for a second without a request, until there is four times as much.
+partitions that takes 0.2 s, so it waits for a second without a request, until there is sixteen times as much.
 """
 
 import gc
@@ -21,7 +21,7 @@ _LOOK_S: Final = 1.0
 # How much more than at the last look has to be set aside before all of it is looked at: this part of it, and so many objects.
 _GROWTH: Final = 1.25
 _GROWTH_AT_LEAST: Final = 100_000
-_GROWTH_AT_MOST: Final = 4
+_GROWTH_AT_MOST: Final = 16
 # A broker that never rests is looked at nevertheless, after so many looks that found it at work.
 _PATIENCE: Final = 60
 

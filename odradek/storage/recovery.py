@@ -43,7 +43,7 @@ _TELLING_FIRST_ZEROS = 8
 
 
 class Warn(Protocol):
-    """Takes warnings as structlog does: an event and its fields."""
+    """Takes warnings as the broker's log does: an event and its fields."""
 
     def __call__(self, event: str, **fields: object) -> object:
         """Say that ``event`` happened."""

@@ -1,11 +1,10 @@
-"""The log on stderr: a JSON object a line, no global configuration touched, never the broker's undoing."""
+"""The log on stderr: a JSON object a line, never the broker's undoing."""
 
 import io
 import json
 import sys
 
 import pytest
-import structlog
 
 from odradek.broker.logging import BrokerLogger
 
@@ -68,6 +67,16 @@ def test_a_log_that_cannot_be_written_is_lost_without_an_error(monkeypatch):
         log.info("into nothing")
 
 
-def test_structlogs_global_configuration_is_left_alone(capsys):
-    BrokerLogger().info("hello")
-    assert not structlog.is_configured()
+def test_a_value_that_could_draw_on_a_terminal_is_quoted(monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    BrokerLogger().warn("closing a connection", peer="127.0.0.1:9", client="a\x1b[2J\n[error] b")
+    (line,) = terminal.getvalue().splitlines()
+    assert "peer=127.0.0.1:9" in line
+    assert "\x1b[2J" not in line
+
+
+def test_a_value_without_json_is_told_as_it_is_written_in_python(capsys):
+    BrokerLogger().info("data", raw=b"\x00", names={"one"})
+    line = json.loads(capsys.readouterr().err)
+    assert (line["raw"], line["names"]) == (repr(b"\x00"), "{'one'}")

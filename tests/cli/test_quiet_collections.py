@@ -83,7 +83,7 @@ def test_what_was_set_aside_is_looked_at_again_when_it_has_grown_by_a_quarter(pr
     assert collector.called == ["collect", "freeze"] * 2 + ["unfreeze", "collect", "freeze"]
 
 
-def test_while_clients_ask_that_waits_until_it_has_grown_fourfold(process, collector):
+def test_while_clients_ask_that_waits_until_it_has_grown_sixteenfold(process, collector):
     def look():
         process.requests += 1
         process.look()
@@ -92,7 +92,7 @@ def test_while_clients_ask_that_waits_until_it_has_grown_fourfold(process, colle
     collector.frozen = 100_001
     process.look()
     collector.called = []
-    collector.frozen = 500_004
+    collector.frozen = 1_700_016
     look()
     assert collector.called == ["collect", "freeze"]
     collector.count = (0, 0, 0)
@@ -101,7 +101,7 @@ def test_while_clients_ask_that_waits_until_it_has_grown_fourfold(process, colle
     process.look()
     assert collector.called == ["collect", "freeze", "unfreeze", "collect", "freeze"]
     collector.count = (0, 0, 4)
-    collector.frozen = 4 * 500_004 + 100_001
+    collector.frozen = 16 * 1_700_016 + 100_001
     look()
     assert collector.called == ["collect", "freeze", "unfreeze", "collect", "freeze"] * 2
 

@@ -258,7 +258,7 @@ def test_start_up_does_not_import_what_only_later_or_nobody_needs(tmp_path):
         imported = {line.rpartition("|")[2].strip() for line in (tmp_path / "stderr").read_text().splitlines()}
         process.terminate()
     assert "odradek.broker.server" in imported
-    assert imported.isdisjoint({"cramjam", "http", "hypothesis", "platformdirs", "prometheus_client", "structlog"})
+    assert imported.isdisjoint({"cramjam", "http", "hypothesis", "platformdirs", "prometheus_client"})
 
 
 def test_metrics_are_served_on_a_free_port_that_is_logged(tmp_path):

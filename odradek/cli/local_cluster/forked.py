@@ -26,7 +26,7 @@ from odradek.protocol.responses import response_encoder
 
 _FAILED = 1
 # What a node imports when it first needs it, which a node of a cluster does in its first second.
-_SOON_NEEDED = ("encodings.idna", "odradek.broker.cluster_start", "odradek.cli.serve_controller", "structlog", "uvloop")
+_SOON_NEEDED = ("encodings.idna", "odradek.broker.cluster_start", "odradek.cli.serve_controller", "uvloop")
 # What nodes ask the controller and each other in that second, and what the first client asks a broker.
 _OF_CONTROLLERS = (
     *(ApiKey.API_VERSIONS, ApiKey.DESCRIBE_CLUSTER, ApiKey.BROKER_REGISTRATION, ApiKey.BROKER_HEARTBEAT, ApiKey.FETCH),
@@ -37,8 +37,6 @@ _OF_BROKERS = (ApiKey.API_VERSIONS, ApiKey.METADATA, ApiKey.CREATE_TOPICS, ApiKe
 
 def import_all() -> None:
     """Import what nodes need, and keep the garbage collector from writing to what they share."""
-    # structlog would import it for terminals, where it is there. A node's log is a file.
-    sys.modules.setdefault("rich", None)  # type: ignore[arg-type]
     for name in _SOON_NEEDED:
         import_module(name)
     for api_key in _OF_CONTROLLERS:
