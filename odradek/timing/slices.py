@@ -4,9 +4,10 @@ Work is a generator. It yields None where it may be interrupted, which should be
 waits for, whose response is sent back in. A slice goes on over such points until ``SLICE_MS`` have passed. Work that is done by
 then never leaves the turn of the loop in which it began. Under a clock that stands still, all work is.
 
-If there is more work than one, new work has a short slice before all else: most is done by then. Of the rest, that of the least
-weight goes first, and of equal weights the one that began first: a large request delays no smaller one, and few are under way at
-once, with what they have made. Every fourth slice is for the work that began first, so that all of it ends.
+If there is more work than one, new work has a short slice before all else: most is done by then. Of the rest, work that has had
+few slices goes before work that has had more, since most of it is done soon, too. Then that of the least weight goes first, and
+of equal weights the one that began first: a large request delays no smaller one, and few are under way for long at once, with
+what they have made. Every fourth slice is for the work that began first, so that all of it ends.
 
 Left out: work that computes for long without yielding, and work in threads (``background``).
 """
@@ -27,14 +28,37 @@ T = TypeVar("T")
 SLICE_MS: Final = 5.0
 # Of new work, while there is other work.
 _FIRST_SLICE_MS: Final = 1.0
+# Work that has had so many is long. An answer that takes the loop 10 ms is then not behind those that take it seconds, and most
+# of these wait with no more than 10 ms have made.
+_FEW_SLICES: Final = 3
 _OLDEST_EVERY: Final = 4
 # The weight of work that may take minutes: all requests go first. And of the end of work: it goes before the middle of any other.
 HEAVIEST: Final = 1 << 62
 LIGHTEST: Final = -1
 
 
-# (whether it has had a slice, weight, when it began as a number in order; the work, what to send in, its reply)
-_Ready = tuple[bool, int, int, "Generator[Reply[Any] | None, Any, Any]", Any, Reply[Any]]
+class _Work:
+    """A generator that is run in slices, and how it stands."""
+
+    __slots__ = ("begun", "generator", "reply", "slices", "weight")
+
+    def __init__(self, weight: int, begun: int, generator: Generator[Reply[Any] | None, Any, Any], reply: Reply[Any]) -> None:
+        self.weight = weight
+        # Which one it is, in the order of beginning.
+        self.begun = begun
+        self.generator = generator
+        self.reply = reply
+        # How many it has had.
+        self.slices = 0
+
+    @property
+    def rank(self) -> int:
+        """0 for new work, up to that of long work. The end of work is neither new nor long."""
+        return 1 if self.weight == LIGHTEST else min(self.slices, _FEW_SLICES)
+
+
+# (rank, weight, when it began; the work, what to send in)
+_Ready = tuple[int, int, int, _Work, Any]
 
 
 class Slices:
@@ -76,9 +100,9 @@ class Slices:
         is_alone = not self._ready and not self._is_running
         self._count += 1
         self._under_way += 1
-        is_end = weight == LIGHTEST
-        # The end of work is older than any other work, and not new.
-        self._put(is_end, weight, self._count - HEAVIEST if is_end else self._count, work, None, reply)
+        # The end of work is older than any other work.
+        begun = self._count - HEAVIEST if weight == LIGHTEST else self._count
+        self._put(_Work(weight, begun, work, reply), None)
         if is_alone:
             self._run_slice()
         else:
@@ -89,16 +113,8 @@ class Slices:
         """Run no further slice. Replies are left as they are."""
         self._is_closed = True
 
-    def _put(
-        self,
-        is_begun: bool,
-        weight: int,
-        begun: int,
-        work: Generator[Reply[Any] | None, Any, Any],
-        value: object,
-        reply: Reply[Any],
-    ) -> None:
-        heappush(self._ready, (is_begun, weight, begun, work, value, reply))
+    def _put(self, work: _Work, value: object) -> None:
+        heappush(self._ready, (work.rank, work.weight, work.begun, work, value))
 
     def _arm(self) -> None:
         if self._ready and not self._is_due and not self._is_running and not self._is_closed:
@@ -112,27 +128,28 @@ class Slices:
 
     def _run_slice(self) -> None:
         self.slices += 1
-        is_begun, weight, begun, work, value, reply = self._next()
+        rank, _, _, work, value = self._next()
+        work.slices += 1
         self._is_running = True
-        until_ms = self._monotonic_ms() + (SLICE_MS if is_begun or not self._ready else _FIRST_SLICE_MS)
+        until_ms = self._monotonic_ms() + (SLICE_MS if rank or not self._ready else _FIRST_SLICE_MS)
         try:
             while True:
-                waits_for = work.send(value)
+                waits_for = work.generator.send(value)
                 value = None
                 if waits_for is not None:
                     if not waits_for.done:
-                        waits_for.when_done(lambda response: self._resume(weight, begun, work, response, reply))
+                        waits_for.when_done(lambda response: self._resume(work, response))
                         break
                     value = waits_for.response
                 if self._monotonic_ms() >= until_ms:
-                    self._put(True, weight, begun, work, value, reply)
+                    self._put(work, value)
                     break
         except StopIteration as end:
             self._under_way -= 1
-            reply.complete(end.value)
+            work.reply.complete(end.value)
         except Exception as error:  # noqa: BLE001  it is whose who waits for the reply
             self._under_way -= 1
-            reply.complete(error)
+            work.reply.complete(error)
         finally:
             self._is_running = False
             self._arm()
@@ -149,8 +166,6 @@ class Slices:
             heapify(ready)
         return chosen
 
-    def _resume(
-        self, weight: int, begun: int, work: Generator[Reply[Any] | None, Any, Any], response: object, reply: Reply[Any]
-    ) -> None:
-        self._put(True, weight, begun, work, response, reply)
+    def _resume(self, work: _Work, response: object) -> None:
+        self._put(work, response)
         self._arm()

@@ -67,15 +67,19 @@ def test_the_smallest_goes_first():
     assert notes == ["large0", "small0", "small1", "large1", "large2", "large3"]
 
 
-def test_of_equal_work_the_first_is_done_first():
+def test_of_equal_long_work_the_first_is_done_first():
     loop = Loop(SLICE_MS)
     notes = []
-    for name in ("first", "second", "third"):
-        loop.slices.run(steps(4, notes, name))
+    names = ("first", "second", "third")
+    for name in names:
+        loop.slices.run(steps(9, notes, name))
     loop.turns()
     # New work has had a slice before that.
     assert notes[:3] == ["first0", "second0", "third0"]
-    assert notes[3:] == [f"{name}{step}" for name in ("first", "second", "third") for step in (1, 2, 3)]
+    # Nor is it long in its next two slices.
+    assert notes.index("third2") < notes.index("second3")
+    assert notes.index("first8") < notes.index("second3")
+    assert notes.index("second8") < notes.index("third3")
 
 
 def test_new_work_is_done_before_long_work_goes_on_and_has_no_whole_slice_at_first():
@@ -91,6 +95,20 @@ def test_new_work_is_done_before_long_work_goes_on_and_has_no_whole_slice_at_fir
     assert not other.done
     assert [note for note in notes[begun:] if note.startswith("long")] == []
     assert 1 < sum(note.startswith("other") for note in notes) < begun
+
+
+def test_work_of_some_slices_is_not_behind_all_the_long_work_that_began_before():
+    loop = Loop(SLICE_MS / 4)
+    long = [loop.slices.run(steps(4_000)) for _ in range(100)]
+    # By now each of them has had all that work may have that is not long.
+    for _ in range(600):
+        loop.turn()
+    medium = loop.slices.run(steps(8))
+    for _ in range(5):
+        loop.turn()
+    assert medium.response == "done"
+    loop.turns()
+    assert all(reply.response == "done" for reply in long)
 
 
 def test_the_end_of_work_goes_before_the_middle_of_other_work():
