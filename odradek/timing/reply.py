@@ -17,7 +17,8 @@ class Reply(Generic[T]):
     ``is_decided``: the request's effects precede those of any request that begins now, and only the response waits.
     ``response`` is None until the reply is ``done``.
 
-    A reply that may fail is one of ``T | KafkaError``; its owner turns the error into a response (``then``).
+    A reply that may fail is one of ``T | KafkaError``; its owner turns the error into a response (``then``). Where that raises an
+    exception, the exception is the response.
     """
 
     __slots__ = ("_convert", "_when_done", "done", "is_decided", "response")
@@ -40,7 +41,10 @@ class Reply(Generic[T]):
             self.response = response
         else:
             self._convert = None
-            self.response = convert(response)
+            try:
+                self.response = convert(response)
+            except Exception as error:  # noqa: BLE001  whoever completes this reply has no part in it, and its owner waits
+                self.response = error
         when_done = self._when_done
         if when_done is not None:
             self._when_done = None
@@ -57,8 +61,10 @@ class Reply(Generic[T]):
         return cast("Reply[R]", self)
 
     def when_done(self, callback: Callable[[T], None]) -> None:
-        """Call back with the response, immediately if the reply is done."""
+        """Call back with the response, immediately if the reply is done. May be called once."""
         if self.done:
             callback(self.response)
+        elif self._when_done is not None:
+            raise RuntimeError("this reply has an owner already")
         else:
             self._when_done = callback

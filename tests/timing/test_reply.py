@@ -46,3 +46,18 @@ def test_a_response_is_converted_by_one_owner():
     reply.then(str)
     with pytest.raises(RuntimeError):
         reply.then(int)
+
+
+def test_what_a_conversion_raises_is_the_owners_and_not_who_completes_the_reply():
+    reply, got = Reply(), []
+    reply.then(int).when_done(got.append)
+    reply.complete("no number")
+    assert [type(outcome) for outcome in got] == [ValueError]
+    assert reply.done
+
+
+def test_a_reply_has_one_owner():
+    reply = Reply()
+    reply.when_done(print)
+    with pytest.raises(RuntimeError):
+        reply.when_done(print)

@@ -187,13 +187,7 @@ class Dispatcher:
                 route.note_waited(now_ms - arrived_ms, now_ms - waits_from_ms)
                 large.encode(route, context, response, _server_error).when_done(encoded.complete)
                 return
-            chunks: list[Any] | None = None
-            try:
-                chunks = _encode(context, route, response)
-            except CloseConnection:
-                pass
-            except Exception as error:  # noqa: BLE001  a fault of ours
-                _log_failure(context, response if isinstance(response, Exception) else error)
+            chunks = _encode_late(context, route, response)
             route.note_waited(now_ms - arrived_ms, now_ms - waits_from_ms)
             encoded.complete(chunks)
 
@@ -252,6 +246,19 @@ def _encode(context: RequestContext, route: Route, response: Any) -> list[Any]:
             return [frame]
     route.scan_errors(response, route)
     return route.encode(context.correlation_id, response)
+
+
+def _encode_late(context: RequestContext, route: Route, response: Any) -> list[Any] | None:
+    """The same for a response that had to be waited for; None where it cannot be told, which is logged."""
+    try:
+        return _encode(context, route, response)
+    except CloseConnection:
+        return None
+    except Exception as error:  # noqa: BLE001  a fault of ours
+        if not isinstance(response, Exception):
+            _log_failure(context, error)
+            return None
+    return _encode_late(context, route, _server_error(context, response))
 
 
 def _server_error(context: RequestContext, error: Exception) -> Any:

@@ -310,3 +310,11 @@ def test_a_request_that_one_gate_held_back_may_be_held_back_by_the_next_when_its
     first.verdict.complete(None)
     second.verdict.complete(None)
     assert seen == [records]
+
+
+def test_a_fault_in_an_answer_that_comes_later_is_told_as_one_that_comes_at_once(setup, capsys):
+    setup.answer = later = Reply().then(lambda _: 1 / 0)
+    answer = setup.ask()
+    later.complete(None)
+    assert told(answer.response) == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert capsys.readouterr().err.count("ZeroDivisionError") == 1
