@@ -16,8 +16,9 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
-from datetime import UTC, datetime
 from typing import Final
+
+from odradek.timing.system_clock import machine_time
 
 # Is told of a line: its level ("info", "warning" or "error"), event and fields.
 LineSink = Callable[[str, str, Mapping[str, object]], None]
@@ -59,10 +60,9 @@ class BrokerLogger:
         if sink is not None:
             sink(level, event, fields)
             return
-        timestamp = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
         render = _for_people if _on_a_terminal() else _as_json
         with contextlib.suppress(OSError, ValueError, AttributeError):
-            sys.stderr.write(render(timestamp, level, event, fields) + "\n")
+            sys.stderr.write(render(machine_time(), level, event, fields) + "\n")
             sys.stderr.flush()
 
 

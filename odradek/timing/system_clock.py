@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -11,6 +12,11 @@ if TYPE_CHECKING:
 # A call takes 39 ns where compiled, against 48 ns through the module.
 _monotonic: Final = time.monotonic
 _time_ns: Final = time.time_ns
+
+
+def machine_time() -> str:
+    """Return the wall time for a line of a log, such as ``2026-11-27T09:30:00.123456Z``."""
+    return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 class SystemClock:
