@@ -1,8 +1,8 @@
 # make run      serve on 127.0.0.1:9092, in an environment of its own (.venv)
 # make run-compiled  the same as C extensions (three minutes to make)
-# make test     every test but Spark's and the pipeline's, set-up included
-# make test-spark  Spark's and the pipeline's, which need Java 17
-# make test-compiled  the same tests against odradek as C extensions (three minutes to make), less those of what is not compiled
+# make test     all that a change needs, set-up included
+# make test-all  the same, and what a further judge needs: beside Apache Kafka, the campaigns' short forms, planted faults, the rest of
+#               Spark, other languages, and all of it that is compiled again on odradek as C extensions
 # make check    style, types, import contracts, no circle of imports, lengths, no clock outside timing/
 # make bench    side by side with Apache Kafka, odradek compiled, on the system's Python; with COMPILED=no, odradek as it is
 # make bench-cluster  the same for clusters of three brokers
@@ -31,7 +31,7 @@ COMPILES := import ensurepip, os, sys, sysconfig, venv; \
 	sys.exit(sys.version_info < (3, 11) or not os.path.exists(sysconfig.get_path("include") + "/Python.h"))
 SYSTEM_PYTHON = $(if $(PYTHON),,$(shell /usr/bin/python3 -c '$(COMPILES)' 2>/dev/null && echo /usr/bin/python3))
 
-.PHONY: run run-compiled wheels test-wheel kafka-jars test test-spark test-languages test-compiled check bench bench-cluster bench-fixtures bench-here example campaign campaign-compiled clean \
+.PHONY: run run-compiled wheels test-wheel kafka-jars test test-all test-interpreted test-spark test-compiled check bench bench-cluster bench-fixtures bench-here example campaign campaign-compiled clean \
 	demo demo-test
 
 run: $(INSTALLED)-run
@@ -48,23 +48,28 @@ IN_GROUPS := --dist loadgroup --max-worker-restart=0
 IN_PARALLEL := -n 4 $(IN_GROUPS)
 
 # What one process has compiled is there for the others: hundreds are started, and each has all the tests.
-test test-spark test-compiled: export PYTHONDONTWRITEBYTECODE :=
+test test-interpreted test-spark test-compiled: export PYTHONDONTWRITEBYTECODE :=
 
 test: $(INSTALLED)-test kafka-jars
+	$(BIN)/python -m pytest $(IN_PARALLEL) -m "not further" $(ARGS)
+
+# All of them, whichever fails. The build takes what the tests before it leave of the processors.
+test-all: $(INSTALLED)-test kafka-jars
+	@mkdir -p build; nice -n 19 $(MAKE) $(BUILD)/.built >build/compiled.log 2>&1 & build=$$!; trap 'kill $$build 2>/dev/null' EXIT; \
+	status=0; for tests in interpreted spark; do $(MAKE) --no-print-directory test-$$tests || status=1; done; \
+	if wait $$build; then $(MAKE) --no-print-directory test-compiled || status=1; else cat build/compiled.log; status=1; fi; exit $$status
+
+test-interpreted: $(INSTALLED)-test kafka-jars
 	$(BIN)/python -m pytest $(IN_PARALLEL) -m "not spark" $(ARGS)
 
-# Spark's stay together in one process, the pipeline's in another: a session each. They are a third of all the time.
+# Spark's stay together in one process, the pipeline's in another: a session each, which takes a processor by itself.
 test-spark: $(INSTALLED)-test
 	$(BIN)/python -m pytest -n 2 $(IN_GROUPS) -m spark $(ARGS)
 
 test-compiled: $(INSTALLED)-test kafka-jars $(BUILD)/.built
 	$(RUN_BUILD) $(BIN)/pytest --import-mode=append $(IN_PARALLEL) --compiled-only $(ARGS)
 
-# In Go, Java and TypeScript, with their own tools, where these are there; members in Java and Go in one group.
-test-languages: $(INSTALLED)-test kafka-jars
-	$(BIN)/python -m pytest -n 2 tests/languages/whole_examples.py tests/languages/consumer_protocol.py $(ARGS)
-
-# Their download takes longer than most tests may. Without a network only those beside Apache Kafka fail.
+# Their download takes longer than most tests may. Without a network those beside Apache Kafka are skipped.
 kafka-jars: $(INSTALLED)-test
 	-@$(BIN)/python -m benchmarks.kafka_jars >/dev/null
 
@@ -153,7 +158,7 @@ $(INSTALLED)-check: pyproject.toml tools/bootstrap.sh
 	touch $@ $(INSTALLED)-run
 
 $(INSTALLED)-test: pyproject.toml tools/bootstrap.sh
-	tools/bootstrap.sh $(VENV) pipeline,test,dev --java --optional --install-missing
+	tools/bootstrap.sh $(VENV) pipeline,test,dev --optional --install-missing
 	touch $@ $(INSTALLED)-check $(INSTALLED)-run
 
 $(INSTALLED)-release: pyproject.toml tools/bootstrap.sh

@@ -1,12 +1,11 @@
 """Headless Chromium, for pages that are files: what it made of them, what it complained of, what it looks like."""
 
 import re
-import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
+from tests.needed import needed
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 _TIMEOUT_S = 50
@@ -27,11 +26,8 @@ class Chromium:
     """A browser that reaches no network, with a profile of its own in ``home``."""
 
     def __init__(self, home: Path) -> None:
-        found = next(filter(None, map(shutil.which, _NAMES)), None)
-        if found is None:
-            pytest.skip(f"needs a browser, and there is none of {', '.join(_NAMES)}: apt-get install chromium")
         self._command = [
-            found,
+            needed(*_NAMES),
             "--headless",
             "--no-sandbox",
             "--disable-gpu",

@@ -1,4 +1,4 @@
-"""What all tests share: a real broker on demand, its log beside a failure, and the longest group of tests first."""
+"""What all tests share: a real broker on demand, its log beside a failure, the choice of tests, and the longest group first."""
 
 import asyncio
 import gc
@@ -11,6 +11,7 @@ import pytest
 import uvloop
 from hypothesis import settings
 
+from benchmarks.load_tool import MissingTool
 from odradek.build import is_compiled
 from tests.broker_process import REPOSITORY, BrokerProcess
 from tests.campaigns.table import SHORT_TESTS
@@ -23,6 +24,9 @@ settings.load_profile("no deadline")
 
 # All of a group's tests are in one process, which others wait for at the end: these take minutes.
 _LONG_GROUPS = frozenset({"spark", "pipeline", "kafka-tools", "image"})
+# These are marked ``further``, which ``make test`` leaves out: comparisons with Apache Kafka, and all of a directory or a file.
+_FURTHER_GROUPS = frozenset({"kafka-tools", "wire-differential", "image"})
+_FURTHER = ("tests/languages/", *SHORT_TESTS)
 # Of these the compiled run has the campaigns' short forms only.
 _NEVER_COMPILED = tuple(f"tests/{room}/" for room in ("benchmarks", "demo", "pipeline", "project", "spark"))
 BROKERS = pytest.StashKey[list[BrokerProcess]]()
@@ -84,6 +88,7 @@ def new_name() -> Callable[[], str]:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Options of the project's own."""
     parser.addoption("--compiled-only", action="store_true", help="leave out tests of what is never compiled")
+    parser.addoption("--no-missing-tools", action="store_true", help="fail, and do not skip, where a program is missing")
     parser.addoption("--rewrite", action="store_true", help="write scenario files anew instead of comparing them")
 
 
@@ -95,15 +100,22 @@ def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[]
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Keep the tests that share a module's broker in one process: each would start its own."""
-    if "module_broker" in getattr(item, "fixturenames", ()) and item.get_closest_marker("xdist_group") is None:
-        item.add_marker(pytest.mark.xdist_group(item.path.relative_to(REPOSITORY / "tests").as_posix()))
+    """Mark the further tests, and keep those that share a module's broker in one process: each would start its own."""
+    path = item.path.relative_to(REPOSITORY).as_posix()
+    if path.startswith(_FURTHER) or _group(item) in _FURTHER_GROUPS:
+        item.add_marker(pytest.mark.further)
+    if "module_broker" in getattr(item, "fixturenames", ()) and not _group(item):
+        item.add_marker(pytest.mark.xdist_group(path.removeprefix("tests/")))
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Show the logs of a failed test's brokers."""
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Skip a test whose program is missing, on one line for all of them. Show the logs of a failed test's brokers."""
     report = yield
+    if call.excinfo is not None and call.excinfo.errisinstance(MissingTool) and not item.config.getoption("--no-missing-tools"):
+        report.outcome, report.longrepr = "skipped", (str(REPOSITORY / "tests"), None, f"Skipped: {call.excinfo.value}")
     if report.failed:
         report.sections += [
             (f"log of the broker on {broker.address}", broker.stderr) for broker in item.stash.get(BROKERS, []) if broker.stderr
@@ -116,9 +128,9 @@ def _is_never_compiled(item: pytest.Item) -> bool:
     return path.startswith(_NEVER_COMPILED) and path not in SHORT_TESTS
 
 
-def _is_of_a_long_group(item: pytest.Item) -> bool:
-    group = item.get_closest_marker("xdist_group")
-    return group is not None and group.args[0] in _LONG_GROUPS
+def _group(item: pytest.Item) -> str:
+    mark = item.get_closest_marker("xdist_group")
+    return mark.args[0] if mark is not None else ""
 
 
 @pytest.hookimpl(trylast=True)
@@ -128,7 +140,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out = [item for item in items if _is_never_compiled(item)]
         items[:] = [item for item in items if not _is_never_compiled(item)]
         config.hook.pytest_deselected(items=left_out)
-    items.sort(key=lambda item: not _is_of_a_long_group(item))
+    items.sort(key=lambda item: _group(item) not in _LONG_GROUPS)
     if is_compiled():
         for item in items:
             if item.get_closest_marker("interpreted") is not None:

@@ -1,24 +1,21 @@
 #!/usr/bin/env bash
 # Makes the virtual environment and installs odradek into it, with the extras named.
 #
-#   tools/bootstrap.sh VENV [EXTRAS] [--java] [--optional] [--install-missing]
+#   tools/bootstrap.sh VENV [EXTRAS] [--optional] [--install-missing]
 #
-# EXTRAS is a comma-separated list of extras of pyproject.toml. With --java, Java 17 or newer must be there too (Spark runs on it).
-# A prerequisite that is missing is named with the command that installs it. With --install-missing, and where the user is root
-# on a Debian-like system, that command is run instead. With --optional Chromium and debootstrap are installed there too: the
-# tests that open the pipeline's report, or run the Dockerfile's steps, are skipped without them.
+# EXTRAS is a comma-separated list of extras of pyproject.toml. Python with its venv module that is missing is named with the command
+# that installs it. With --install-missing, and where the user is root on a Debian-like system, that command is run instead. With
+# --optional a JDK, Chromium and debootstrap are installed there, too; elsewhere the tests that need them are skipped, and say so.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 venv=$1
 shift
 extras=""
-java=no
 optional=no
 install_missing=no
 for argument in "$@"; do
     case "$argument" in
-        --java) java=yes ;;
         --optional) optional=yes ;;
         --install-missing) install_missing=yes ;;
         *) extras=$argument ;;
@@ -75,12 +72,11 @@ java_new_enough() {
     major=$("$java_command" -version 2>&1 | sed -n 's/.* version "\([0-9]*\).*/\1/p' | head -n 1)
     [ "${major:-0}" -ge 17 ]
 }
-if [ "$java" = yes ] && ! java_new_enough; then
-    provide "Java 17 or newer (the Spark tests run on it)" default-jre-headless
-    java_new_enough || { echo "error: the java on the path, or in JAVA_HOME, is older than 17." >&2; exit 1; }
-fi
+jdk() { java_new_enough && command -v "${JAVA_HOME:+$JAVA_HOME/bin/}javac" >/dev/null; }
 
 if [ "$optional$install_missing" = yesyes ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    jdk || provide "A JDK, 17 or newer," default-jdk-headless \
+        || echo "There is no JDK to be had: the tests of Spark, of the pipeline and beside Apache Kafka will be skipped." >&2
     command -v chromium chromium-browser google-chrome >/dev/null || provide "Chromium" chromium \
         || echo "There is no Chromium to be had: the tests that open the report will be skipped." >&2
     command -v debootstrap >/dev/null || provide "debootstrap" debootstrap \

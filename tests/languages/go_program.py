@@ -4,21 +4,20 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import pytest
-
-from tests.languages.whole_examples import EXAMPLES
+from benchmarks.load_tool import MissingTool
+from tests.broker_process import REPOSITORY
+from tests.needed import needed
 
 
 def built(source: Path, scratch: Path) -> list[str]:
-    """The command that runs the program of a source file, which is built in ``scratch``. Skips the test where it cannot be."""
-    if shutil.which("go") is None:
-        pytest.skip("there is no go")
+    """The command that runs the program of a source file, built in ``scratch``. Raises MissingTool where it cannot be."""
     for name in ("go.mod", "go.sum"):
-        shutil.copy(EXAMPLES / "go" / name, scratch)
+        shutil.copy(REPOSITORY / "examples" / "go" / name, scratch)
     shutil.copy(source, scratch)
     # As benchmarks/load is built, so that the library is compiled once.
-    command = ["go", "build", "-trimpath", "-buildvcs=false", "-o", source.stem, source.name]
+    command = [needed("go"), "build", "-trimpath", "-buildvcs=false", "-o", source.stem, source.name]
     done = subprocess.run(command, cwd=scratch, capture_output=True, text=True, check=False)
     if done.returncode:
-        pytest.skip(f"franz-go cannot be had: {done.stderr[-500:]}")
+        reason = f"franz-go cannot be had: {done.stderr[-500:]}"
+        raise MissingTool(reason)
     return [str(scratch / source.stem)]

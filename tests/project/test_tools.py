@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from tests.broker_process import REPOSITORY
+from tests.cases import each_case
 
 
 def tool(name):
@@ -130,31 +131,23 @@ def test_a_missing_venv_module_is_named_with_the_command_that_installs_it(machin
     assert f"python{sys.version_info.major}.{sys.version_info.minor}-venv" in stderr
 
 
-@pytest.mark.parametrize("version", [None, "1.8.0_392", "11.0.21"])
-def test_a_missing_or_old_java_is_named_with_the_command_that_installs_it(machine, version):
-    machine.has("python3", WHOLE_PYTHON)
-    if version:
-        machine.has("java", java(version))
-    status, stderr = machine.bootstrap("pipeline,test", "--java")
-    assert status != 0
-    assert "Java 17 or newer" in stderr
-    assert "default-jre-headless" in stderr
-
-
-@pytest.mark.parametrize("version", ["17.0.15", "21", "24.0.1"])
-def test_a_java_that_is_new_enough_will_do(machine, version):
+@each_case("version", ["1.8.0_392", "11.0.21", "17.0.15", "21", "24.0.1"])
+def test_a_jdk_is_installed_where_java_is_older_than_17(machine, version):
+    machine.has("id", "echo 0")
+    machine.has("apt-get", 'case "$*" in *install*default-jdk-headless*) echo called >&2 ;; esac')
     machine.has("python3", WHOLE_PYTHON)
     machine.has("java", java(version))
-    assert machine.bootstrap("pipeline,test", "--java") == (0, "")
+    machine.has("javac", "")
+    status, stderr = machine.bootstrap("test", "--optional", "--install-missing")
+    assert (status, "called" in stderr) == (0, version in {"1.8.0_392", "11.0.21"})
 
 
-def test_for_root_on_debian_it_is_installed_when_asked_to(machine):
-    installed = machine.venv.with_name("bin") / "java"
-    machine.has("java.packaged", java("17.0.15"))
+def test_for_root_on_debian_python_is_installed_when_asked_to(machine):
+    installed = machine.venv.with_name("bin") / "python3"
+    machine.has("python3.packaged", WHOLE_PYTHON)
     machine.has("id", "echo 0")
-    machine.has("apt-get", f'case "$*" in *install*default-jre-headless*) cp {installed}.packaged {installed} ;; esac')
-    machine.has("python3", WHOLE_PYTHON)
-    status, stderr = machine.bootstrap("test", "--java", "--install-missing")
+    machine.has("apt-get", f'case "$*" in *install*python3-venv*) cp {installed}.packaged {installed} ;; esac')
+    status, stderr = machine.bootstrap("test", "--install-missing")
     assert status == 0
     assert "installing it" in stderr
 
@@ -162,13 +155,12 @@ def test_for_root_on_debian_it_is_installed_when_asked_to(machine):
 def test_nothing_is_installed_for_root_unasked(machine):
     machine.has("id", "echo 0")
     machine.has("apt-get", "echo called >&2")
-    machine.has("python3", WHOLE_PYTHON)
-    status, stderr = machine.bootstrap("test", "--java")
+    status, stderr = machine.bootstrap("test", "--optional")
     assert status != 0
     assert "called" not in stderr
 
 
-@pytest.mark.parametrize("package", ["chromium", "debootstrap"])
+@pytest.mark.parametrize("package", ["chromium", "debootstrap", "default-jdk-headless"])
 @pytest.mark.parametrize(("uid", "calls"), [(0, True), (1000, False)])
 def test_what_few_tests_need_is_installed_where_that_can_be_and_done_without_where_it_cannot(machine, uid, calls, package):
     machine.has("id", f"echo {uid}")

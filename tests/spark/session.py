@@ -14,28 +14,22 @@ import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
+from benchmarks.load_tool import MissingTool
 from odradek.pipeline.ivy_cache import ivy_cache
+from tests.needed import missing, needed
 
 OLDEST_JAVA = 17
 CONNECTOR = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
-INSTALL_JAVA = "sudo apt-get install -y --no-install-recommends default-jre-headless"
 
 
 def require_java() -> None:
-    """Fail, with the command that mends it, where there is no Java that Spark runs on."""
-    home = os.environ.get("JAVA_HOME")
-    command = str(Path(home, "bin", "java")) if home else "java"
-    try:
-        printed = subprocess.run([command, "-version"], capture_output=True, text=True, timeout=30, check=False).stderr
-    except OSError:
-        printed = ""
+    """Raise MissingTool where there is no Java that Spark runs on."""
+    java = needed("java")
+    printed = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=False).stderr
     version = re.search(r' version "(\d+)', printed)
     if version is None or int(version[1]) < OLDEST_JAVA:
-        found = f"{command} is Java {version[1]}" if version else f"{command} does not run"
-        pytest.fail(
-            f"Spark needs Java {OLDEST_JAVA} or newer, and {found}. On Debian or Ubuntu install it with: {INSTALL_JAVA}",
-            pytrace=False,
-        )
+        found = f"is Java {version[1]}" if version else "does not run"
+        raise MissingTool(missing("java", f"Spark needs Java {OLDEST_JAVA} or newer, and {java} {found}"))
 
 
 def start_session(warehouse: Path) -> SparkSession:

@@ -1,6 +1,5 @@
 """JKS, read: what a writer of our own and Java's keytool have written, and whatever such a file may become."""
 
-import shutil
 import subprocess
 
 import pytest
@@ -11,6 +10,7 @@ from hypothesis import strategies as st
 
 from odradek.broker.security.java_key_store import JavaKeyStoreError, WrongPassword, read_java_key_store
 from tests.java_key_stores import PROTECTION, Key, Trusted, java_key_store, key_entry, trusted_entry
+from tests.needed import needed
 
 PASSWORD = "changeit"
 OTHER = "an-other-password"
@@ -123,14 +123,10 @@ def test_no_key_is_told():
 
 
 def keytool(*arguments):
-    command = ["keytool", "-J-Xshare:auto", "-J-XX:TieredStopAtLevel=1", *map(str, arguments)]
+    command = [needed("keytool"), "-J-Xshare:auto", "-J-XX:TieredStopAtLevel=1", *map(str, arguments)]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
-needs_java = pytest.mark.skipif(shutil.which("keytool") is None, reason="there is no Java")
-
-
-@needs_java
 def test_a_store_of_keytools_is_read(certificates, tmp_path):
     path = tmp_path / "store.jks"
     for algorithm, name in (("EC", "first"), ("RSA", "second")):
@@ -155,7 +151,6 @@ def test_a_store_of_keytools_is_read(certificates, tmp_path):
     assert names == {"CN=first", "CN=second"}
 
 
-@needs_java
 @pytest.mark.parametrize("version", [1, 2])
 def test_keytool_reads_what_the_writer_of_these_tests_writes(certificates, tmp_path, version):
     """Which makes the other tests' stores Java's."""

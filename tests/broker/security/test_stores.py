@@ -1,6 +1,5 @@
 """Stores in every form, and a start that is refused with the key to mend, what is allowed, and no secret."""
 
-import shutil
 import ssl
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from odradek.broker.security.pem import pem_blocks
 from odradek.broker.security.tls_context import client_context, server_context
 from tests.cases import each_case
 from tests.java_key_stores import java_key_store, key_entry
+from tests.needed import needed
 from tests.tls import HOSTS, PASSWORD
 
 SECRET = "a-secret-password"
@@ -91,11 +91,10 @@ def test_a_store_of_every_form_serves_and_trusts(certificates, form):
     assert meets(context, certificates.client_context("orders")) == ["orders", "broker"]
 
 
-@pytest.mark.skipif(shutil.which("keytool") is None, reason="there is no Java")
 @pytest.mark.parametrize("kind", ["PKCS12", "JKS"])
 def test_stores_of_keytool_are_read(certificates, tmp_path, kind):
     def keytool(*arguments):
-        command = ["keytool", *map(str, arguments), "-storepass", PASSWORD, "-storetype", kind]
+        command = [needed("keytool"), *map(str, arguments), "-storepass", PASSWORD, "-storetype", kind]
         subprocess.run([*command, *own_password], check=True, capture_output=True)
 
     # As keytool of old had it, the key of a JKS store has a password of its own.

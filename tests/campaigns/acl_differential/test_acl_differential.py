@@ -9,14 +9,12 @@ from odradek.broker.authorizer import acl_index, standard_authorizer
 from tests.campaigns.acl_differential.brokers import compare_brokers
 from tests.campaigns.acl_differential.core import QUESTIONS, differences, kafkas_answers, story
 from tests.campaigns.acl_differential.requests import MADE
-from tests.campaigns.kafka_tools.java_program import compiler
 
 SEEDS = range(1, 301)
 
 pytestmark = [
     pytest.mark.xdist_group("kafka-tools"),
     pytest.mark.timeout(300),
-    pytest.mark.skipif(compiler() is None, reason="a JDK compiles what calls Kafka's authorizer"),
 ]
 
 

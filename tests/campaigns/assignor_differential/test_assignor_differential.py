@@ -4,14 +4,12 @@ import pytest
 
 from tests.campaigns.assignor_differential.comparison import compare, differences
 from tests.campaigns.assignor_differential.faults import FAULTS, planted
-from tests.campaigns.kafka_tools.java_program import compiler
 
 SEEDS = range(1, 151)
 
 pytestmark = [
     pytest.mark.xdist_group("kafka-tools"),
     pytest.mark.timeout(300),
-    pytest.mark.skipif(compiler() is None, reason="a JDK compiles what calls Kafka's assignors"),
 ]
 
 

@@ -1,33 +1,23 @@
 """A small Java program that asks Apache Kafka's own classes, compiled and run."""
 
 import os
-import shutil
 import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
-import pytest
-
 from benchmarks import kafka_jars
+from tests.needed import needed
 
 _TIMEOUT_S = 600.0
 _JVM_FLAGS = ("-XX:+UseSerialGC", "-Xshare:auto", "-Xmx256m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error")
 
 
-def compiler() -> str | None:
-    """The path of ``javac``; None without a JDK."""
-    home = os.environ.get("JAVA_HOME")
-    return shutil.which(str(Path(home, "bin", "javac")) if home else "javac")
-
-
 def compiled(source: Path, scratch: Path) -> list[str]:
     """The command that runs the program of a source file, compiled into ``scratch``. Its class has the file's name.
 
-    Skips the test without a JDK. Raises CalledProcessError.
+    Raises MissingTool without a JDK, and CalledProcessError.
     """
-    javac = compiler()
-    if javac is None:
-        pytest.skip("there is no JDK")
+    javac = needed("javac")
     classpath = f"{kafka_jars.libraries()}/*"
     subprocess.run([javac, "-proc:none", "-cp", classpath, "-d", str(scratch), str(source)], check=True, timeout=_TIMEOUT_S)
     return [kafka_jars.java(), *_JVM_FLAGS, "-cp", f"{scratch}{os.pathsep}{classpath}", source.stem]

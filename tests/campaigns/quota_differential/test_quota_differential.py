@@ -10,7 +10,6 @@ from odradek.broker.quotas.client_quota_manager import ClientQuotaManager
 from odradek.broker.quotas.fetch_quota import FetchQuota
 from odradek.broker.quotas.sampled import Samples
 from odradek.testing import Broker
-from tests.campaigns.kafka_tools.java_program import compiler
 from tests.campaigns.quota_differential.brokers import BYTES_PER_S, Load, measure, problems
 from tests.campaigns.quota_differential.core import differences, kafkas_answers, story
 
@@ -30,7 +29,6 @@ def compared(tmp_path_factory):
 
 needs_kafka = [
     pytest.mark.xdist_group("kafka-tools"),
-    pytest.mark.skipif(compiler() is None, reason="a JDK compiles what calls Kafka's quota managers"),
 ]
 
 

@@ -2,13 +2,11 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 
-import pytest
-
 from tests.broker_process import command_environment
+from tests.needed import needed
 from tests.project.documents import DOCS, code_blocks
 
 _ENDS = """
@@ -16,8 +14,8 @@ trap 'kill $!' EXIT
 """
 
 
-@pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
 def test_the_examples_of_the_control_page_run(unused_tcp_port_factory):
+    needed("curl")
     examples = code_blocks(DOCS / "control.md", "bash")
     script = _ENDS.join([examples[0], "\n".join(examples[1:])])
     for port in ("9092", "8082"):

@@ -1,15 +1,16 @@
-"""The examples in other languages, each with its own tools, where these are there: ``make test-languages``."""
+"""The examples in other languages, each with its own tools."""
 
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-from tests.broker_process import command_environment
+from benchmarks.load_tool import MissingTool
+from tests.broker_process import REPOSITORY, command_environment
+from tests.needed import needed
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = REPOSITORY / "examples"
 # How each gets what it needs, and how it is run.
 FETCHES = {
     "go": ["go", "mod", "download"],
@@ -28,8 +29,7 @@ RAN = {"go": "ok  \todradek/examples/go", "typescript": "# pass 2\n", "java": "T
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("language", RUNS)
 def test_an_example_passes(language, tmp_path):
-    if shutil.which(RUNS[language][0]) is None:
-        pytest.skip(f"there is no {RUNS[language][0]}")
+    needed(RUNS[language][0])
     project = tmp_path / language
     shutil.copytree(EXAMPLES / language, project)
     environment = command_environment() | {"ODRADEK": f"{sys.executable} -m odradek"}
@@ -39,7 +39,8 @@ def test_an_example_passes(language, tmp_path):
 
     fetched = run(FETCHES[language])
     if fetched.returncode:
-        pytest.skip(f"its packages cannot be had: {fetched.stderr[-500:]}")
+        reason = f"the example's packages cannot be had: {fetched.stderr[-500:]}"
+        raise MissingTool(reason)
     done = run(RUNS[language])
     assert done.returncode == 0, done.stdout + done.stderr
     assert RAN[language] in done.stdout

@@ -1,4 +1,4 @@
-"""Members of the consumer protocol (KIP-848) in Java and Go, and a classic one, in one group: ``make test-languages``."""
+"""Members of the consumer protocol (KIP-848) in Java and Go, and a classic one, in one group."""
 
 import subprocess
 import threading
