@@ -5,7 +5,6 @@ import contextlib
 import gc
 import json
 import socket
-import subprocess
 import time
 import warnings
 
@@ -26,7 +25,6 @@ from kafka import KafkaAdminClient
 from kafka.errors import KafkaError as KafkaPythonError
 from kafka.net.sasl import oauth as kafka_oauth
 
-from benchmarks import kafka_jars
 from odradek.broker.config.properties import parse_properties
 from odradek.cli.main import command
 from odradek.cli.refusals import Refused, Unreachable
@@ -36,6 +34,7 @@ from odradek.protocol.scram import encode_base64
 from odradek.testing import Broker
 from tests.broker.sasl.jwts import EC_KEY, jwks, signed
 from tests.broker_process import BrokerProcess
+from tests.campaigns.kafka_tools.kafka_tool import list_topics
 from tests.clients.conftest import CLIENT_TIMEOUT_S
 from tests.project.documents import DOCS, code_blocks
 from tests.raw_client import RawClient
@@ -305,10 +304,7 @@ def test_the_java_client_of_the_page_is_let_in_with_its_password(broker, tmp_pat
     properties = code_blocks(PAGE, "properties")[-1]
     assert "carol-secret" in properties
     (tmp_path / "client.properties").write_text(properties.replace("carol-secret", password))
-    classpath = f"{kafka_jars.libraries()}/*"
-    command = [kafka_jars.java(), "-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", classpath, "org.apache.kafka.tools.TopicCommand"]
-    arguments = ["--bootstrap-server", broker.address, "--list", "--command-config", str(tmp_path / "client.properties")]
-    done = subprocess.run([*command, *arguments], capture_output=True, text=True, check=False)
+    done = list_topics(broker.address, tmp_path / "client.properties")
     assert (done.returncode == 0) is (password == "carol-secret")
     assert ("SaslAuthenticationException: Authentication failed during authentication" in done.stdout + done.stderr) is (
         password == WRONG
@@ -343,10 +339,7 @@ def token_file(broker, tmp_path):
 @pytest.mark.timeout(120)
 def test_the_java_client_of_the_page_is_let_in_by_a_token(broker, token_file):
     file, _ = token_file
-    classpath = f"{kafka_jars.libraries()}/*"
-    java = [kafka_jars.java(), "-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", classpath, "org.apache.kafka.tools.TopicCommand"]
-    arguments = ["--bootstrap-server", broker.address, "--list", "--command-config", str(file)]
-    done = subprocess.run([*java, *arguments], capture_output=True, text=True, check=False)
+    done = list_topics(broker.address, file)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -2,7 +2,6 @@
 
 import re
 import stat
-import subprocess
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -18,8 +17,8 @@ from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 from kafka import KafkaConsumer, KafkaProducer
 from kafka import TopicPartition as KafkaPythonPartition
 
-from benchmarks import kafka_jars
 from odradek.cli.main import command
+from tests.campaigns.kafka_tools.kafka_tool import run_tool
 from tests.clients.conftest import CLIENT_TIMEOUT_S
 from tests.project.documents import DOCS, code_blocks, table
 from tests.secure import PARTS, SecureBroker, logged_url
@@ -81,16 +80,13 @@ def test_librdkafka_comes_in(broker, new_name):
 
 @pytest.mark.timeout(120)
 def test_the_java_client_comes_in(broker, new_name):
-    libraries = f"{kafka_jars.libraries()}/*"
-    java = [kafka_jars.java(), "-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", libraries]
     arguments = ["--bootstrap-server", broker.properties["bootstrap.servers"], "--topic", new_name()]
     arguments += ["--command-config", broker.properties_path]
 
-    def tool(name, *more, **options):
-        line = [*java, f"org.apache.kafka.tools.{name}", *arguments, *more]
-        return subprocess.run(line, capture_output=True, text=True, check=False, **options)
+    def tool(name, *more, **given):
+        return run_tool(f"org.apache.kafka.tools.{name}", *arguments, *more, **given)
 
-    produced = tool("ConsoleProducer", input=SAID.decode())
+    produced = tool("ConsoleProducer", given=SAID.decode())
     assert produced.returncode == 0, produced.stderr
     consumed = tool("consumer.ConsoleConsumer", "--from-beginning", "--max-messages", "1")
     assert consumed.stdout == f"{SAID.decode()}\n", consumed.stderr

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from benchmarks import kafka_jars
 from tests.broker_process import command_environment
+from tests.campaigns.kafka_tools.kafka_tool import list_topics
 from tests.clients.let_in import CLIENTS
 
 # (what the client trusts, what it shows).
@@ -70,10 +70,6 @@ def test_the_java_client_is_told_that_its_authentication_failed(broker, certific
     if shown:
         lines += ["ssl.keystore.type=PEM", f"ssl.keystore.location={certificates.path(shown + '.pem')}"]
     (tmp_path / "client.properties").write_text("\n".join(lines))
-    classpath = f"{kafka_jars.libraries()}/*"
-    command = [kafka_jars.java(), "-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", classpath]
-    command += ["org.apache.kafka.tools.TopicCommand", "--bootstrap-server", broker.address, "--list"]
-    command += ["--command-config", str(tmp_path / "client.properties")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = list_topics(broker.address, tmp_path / "client.properties")
     assert done.returncode != 0
     assert "SslAuthenticationException" in done.stdout + done.stderr

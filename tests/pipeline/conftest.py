@@ -21,11 +21,20 @@ from tests.spark.conftest import keep_together
 from tests.spark.session import require_java, start_session
 
 TIMEOUT_S = 20.0
+# Whose tests are further ones: those of commands that live through much, or of tables made of all that there is to tell.
+_LONG = frozenset(
+    f"test_{name}"
+    for name in (
+        *("checkpoint", "differential", "findings", "findings_commands", "findings_sink", "ingest", "kill_ingest", "report"),
+        *("session", "tables_passes"),
+    )
+)
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Keep these tests in one process, and not in that of Spark's own: a whole run would wait for it."""
-    keep_together(item, "pipeline")
+    uses = getattr(item, "fixturenames", ())
+    keep_together(item, "pipeline", is_short=item.path.stem not in _LONG and "story_warehouse" not in uses)
 
 
 @pytest.fixture(scope="session")

@@ -41,6 +41,7 @@ def test_the_readmes_example_prints_what_the_readme_says_and_twice_that_the_seco
 
 @pytest.mark.timeout(240)
 @pytest.mark.spark
+@pytest.mark.further
 @pytest.mark.xdist_group("spark")
 def test_the_spark_example_prints_the_records_there_are(broker_process):
     broker = broker_process()

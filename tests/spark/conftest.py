@@ -17,18 +17,21 @@ from tests.spark.spark_client import SparkClient, Table
 TIMEOUT_S = 240
 # PySpark leaves the socket that a result came by to the garbage collector.
 UNCLOSED_SOCKETS = "ignore:unclosed <socket:ResourceWarning"
+# The short run of the source, the sink and the page on Spark that ``make test`` has.
+_SHORT_RUN = frozenset({"test_batch_read", "test_batch_write", "test_docs", "test_session"})
 
 _numbers = count()
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Keep these tests in one process."""
-    keep_together(item, "spark")
+    keep_together(item, "spark", is_short=item.path.stem in _SHORT_RUN)
 
 
-def keep_together(item: pytest.Item, group: str) -> None:
+def keep_together(item: pytest.Item, group: str, *, is_short: bool) -> None:
     """Mark a test that needs a session. At collection, since xdist looks at the groups before other hooks may add to them."""
     for mark in (
+        *(() if is_short else (pytest.mark.further,)),
         pytest.mark.spark,
         pytest.mark.xdist_group(group),
         pytest.mark.timeout(TIMEOUT_S),

@@ -96,7 +96,8 @@ def test_no_lag_is_told_of_a_group_that_has_not_begun():
         broker.produce("orders", ["v"])
         consumer = confluent_kafka.Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "g"})
         consumer.subscribe(["orders"])
-        consumer.consume(1, CLIENT_S)
+        while not consumer.assignment():
+            assert consumer.poll(0.05) is None
         consumer.close()
         broker.wait_for(group="g", members=0)
         with pytest.raises(AssertionError, match="no lag can be told of group 'g': it is Empty, and has neither subscribed"):

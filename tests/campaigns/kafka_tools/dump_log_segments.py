@@ -17,17 +17,12 @@ in between. So every line must have one of the shapes below; any other line is a
 
 import json
 import re
-import subprocess
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks import kafka_jars
-
-_TIMEOUT_S = 60
-# Flags for a fast start: the tool ends before an optimising compiler would pay off.
-_JVM_FLAGS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
+from tests.campaigns.kafka_tools.kafka_tool import run_tool
 
 _DUMPING = "Dumping "
 _ALL_IS_WELL = re.compile(
@@ -89,11 +84,7 @@ def dump(files: Iterable[Path], *options: str) -> dict[Path, DumpedFile]:
     """Dump these files; fails if the tool complains."""
     names = [str(file) for file in files]
     assert names, "nothing to dump"
-    classpath = f"{kafka_jars.libraries()}/*"
-    command = [kafka_jars.java(), *_JVM_FLAGS, "-cp", classpath, "org.apache.kafka.tools.DumpLogSegments"]
-    done = subprocess.run(
-        [*command, "--files", ",".join(names), *options], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
-    )
+    done = run_tool("org.apache.kafka.tools.DumpLogSegments", "--files", ",".join(names), *options)
     assert (done.returncode, _BEGINS_LATER.sub("", done.stderr)) == (0, ""), done.stdout + done.stderr
     dumped = parse(done.stdout)
     assert [str(path) for path in dumped] == names

@@ -9,10 +9,10 @@ from benchmarks import kafka_jars
 from tests.needed import needed
 
 _TIMEOUT_S = 600.0
-_JVM_FLAGS = ("-XX:+UseSerialGC", "-Xshare:auto", "-Xmx256m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error")
+_JVM_FLAGS = ("-XX:+UseSerialGC", "-Xshare:auto", "-Xmx256m")
 
 
-def compiled(source: Path, scratch: Path) -> list[str]:
+def compiled(source: Path, scratch: Path, log_level: str = "error") -> list[str]:
     """The command that runs the program of a source file, compiled into ``scratch``. Its class has the file's name.
 
     Raises MissingTool without a JDK, and CalledProcessError.
@@ -20,7 +20,8 @@ def compiled(source: Path, scratch: Path) -> list[str]:
     javac = needed("javac")
     classpath = f"{kafka_jars.libraries()}/*"
     subprocess.run([javac, "-proc:none", "-cp", classpath, "-d", str(scratch), str(source)], check=True, timeout=_TIMEOUT_S)
-    return [kafka_jars.java(), *_JVM_FLAGS, "-cp", f"{scratch}{os.pathsep}{classpath}", source.stem]
+    flags = [*_JVM_FLAGS, f"-Dorg.slf4j.simpleLogger.defaultLogLevel={log_level}"]
+    return [kafka_jars.java(), *flags, "-cp", f"{scratch}{os.pathsep}{classpath}", source.stem]
 
 
 def answered_lines(source: Path, lines: Iterable[str], scratch: Path) -> list[str]:

@@ -7,9 +7,9 @@ would take a JVM: ``meta.properties`` is all that a controller with configured v
 import shutil
 import signal
 import socket
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from benchmarks import kafka_jars
@@ -17,6 +17,10 @@ from benchmarks.peers import free_ports, spawn, tail
 from odradek.protocol.record_batch import iter_batches
 from odradek.storage.checkpoints import new_uuid_text
 from tests.campaigns.kafka_tools.kafka_broker import TIMEOUT_S, until
+from tests.campaigns.kafka_tools.kafka_tool import run_tool
+
+if TYPE_CHECKING:
+    import subprocess
 
 # Flags for a fast start: a controller of a test has little to do.
 JVM_FLAGS = (
@@ -122,9 +126,8 @@ class KafkaControllers:
 
     def _format_standalone(self, node_id: int) -> None:
         properties = self._scratch / f"controller-{node_id}" / "server.properties"
-        tool = [kafka_jars.java(), *JVM_FLAGS, "-cp", f"{kafka_jars.libraries()}/*", "kafka.tools.StorageTool"]
         arguments = ["format", "--standalone", "--cluster-id", self.cluster_id, "--config", str(properties)]
-        done = subprocess.run([*tool, *arguments], capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+        done = run_tool("kafka.tools.StorageTool", *arguments)
         assert done.returncode == 0, done.stderr
 
     def _accepts(self, node_id: int) -> bool:

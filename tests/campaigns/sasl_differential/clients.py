@@ -23,8 +23,8 @@ from kafka import KafkaAdminClient
 from kafka.errors import KafkaError as KafkaPythonError
 from kafka.net.sasl import oauth as kafka_oauth
 
-from benchmarks import kafka_jars
 from tests.broker.sasl.jwts import unsecured
+from tests.campaigns.kafka_tools.kafka_tool import list_topics
 from tests.campaigns.sasl_differential.attempts import Gate
 from tests.campaigns.sasl_differential.brokers import PASSWORD, WRONG, Listeners
 from tests.campaigns.sasl_differential.dialogues import claims
@@ -174,17 +174,7 @@ def java(address: str, mechanism: str, is_right: bool) -> str:
     with tempfile.TemporaryDirectory() as directory:
         file = Path(directory) / "client.properties"
         file.write_text("\n".join(lines))
-        classpath = f"{kafka_jars.libraries()}/*"
-        command = [
-            kafka_jars.java(),
-            "-Xmx128m",
-            "-XX:TieredStopAtLevel=1",
-            "-cp",
-            classpath,
-            "org.apache.kafka.tools.TopicCommand",
-        ]
-        arguments = ["--bootstrap-server", address, "--list", "--command-config", str(file)]
-        done = subprocess.run([*command, *arguments], capture_output=True, text=True, check=False, timeout=60)
+        done = list_topics(address, file)
     if done.returncode == 0:
         return LET_IN
     said = done.stdout + done.stderr
