@@ -36,7 +36,7 @@ def java() -> str:
     home = os.environ.get("JAVA_HOME")
     found = shutil.which(str(Path(home, "bin", "java")) if home else "java")
     if found is None:
-        reason = "Apache Kafka needs Java 17 or later: apt-get install openjdk-17-jre-headless"
+        reason = "there is no Java, 17 or newer: sudo apt-get install -y --no-install-recommends default-jdk-headless"
         raise MissingTool(reason)
     return found
 

@@ -6,17 +6,8 @@ from pathlib import Path
 
 from benchmarks.load_tool import MissingTool
 
-# Debian's package of each.
-_PACKAGES = {
-    "chromium": "chromium",
-    "curl": "curl",
-    "go": "golang",
-    "java": "default-jdk-headless",
-    "javac": "default-jdk-headless",
-    "keytool": "default-jdk-headless",
-    "mvn": "maven",
-    "npm": "npm",
-}
+# What Debian calls them otherwise.
+_PACKAGES = {"go": "golang", "mvn": "maven", "java": "default-jdk-headless"}
 _JAVAS = ("java", "javac", "keytool")
 
 
@@ -26,10 +17,11 @@ def needed(program: str, *other_names: str) -> str:
     names = [str(Path(home, "bin", program))] if home and program in _JAVAS else [program, *other_names]
     found = next(filter(None, map(shutil.which, names)), None)
     if found is None:
-        raise MissingTool(missing(program))
+        raise MissingTool(missing("java", "there is no Java, 17 or newer") if program in _JAVAS else missing(program))
     return found
 
 
 def missing(program: str, what: str = "") -> str:
     """The line that says what is missing, or what else is wrong with a program, and the command that mends it."""
-    return f"{what or f'there is no {program}'}: sudo apt-get install -y --no-install-recommends {_PACKAGES[program]}"
+    package = _PACKAGES.get(program, program)
+    return f"{what or f'there is no {program}'}: sudo apt-get install -y --no-install-recommends {package}"

@@ -14,6 +14,7 @@ from odradek.pipeline.errors import PipelineError
 from odradek.pipeline.session import CONNECTOR, spark_session
 from tests.broker_process import command_environment
 from tests.campaigns.kafka_tools.kafka_broker import until
+from tests.spark.session import require_java
 
 
 @pytest.fixture
@@ -46,6 +47,7 @@ def test_where_java_is_too_old_the_line_says_how_old(no_jvm, monkeypatch, tmp_pa
 
 
 def test_a_session_leaves_nothing_in_the_current_directory(tmp_path):
+    require_java()
     program = "from odradek.pipeline.session import spark_session; spark_session('local[1]').range(1).collect()"
     command = [sys.executable, "-c", program]
     subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, timeout=300, env=command_environment())
@@ -89,6 +91,7 @@ def test_a_collector_chosen_by_sparks_defaults_stays(no_java_options, tmp_path):
 @pytest.fixture
 def settings_of_the_jvm(no_jvm, no_java_options, monkeypatch, tmp_path):
     """Start a session: the settings its JVM would have, and whether another process could fill the cache meanwhile."""
+    require_java()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
     def start(**config):

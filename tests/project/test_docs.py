@@ -18,6 +18,7 @@ from odradek.testing import Broker
 from tests.broker_process import REPOSITORY
 from tests.cases import each_case
 from tests.project.documents import DOCS, README, code_blocks, table
+from tests.spark.session import require_java
 
 PYPROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
 DOCUMENTS = [README, *sorted(DOCS.glob("*.md"))]
@@ -44,6 +45,7 @@ def test_the_readmes_example_prints_what_the_readme_says_and_twice_that_the_seco
 @pytest.mark.further
 @pytest.mark.xdist_group("spark")
 def test_the_spark_example_prints_the_records_there_are(broker_process):
+    require_java()
     broker = broker_process()
     [example] = code_blocks(README, "python")
     run_python(example.replace("127.0.0.1:9092", broker.address))

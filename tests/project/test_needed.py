@@ -22,7 +22,7 @@ def test_they_are_skipped_on_one_line(tmp_path):
     status, told = run_without_java(tmp_path)
     assert status == 0
     assert re.findall("^SKIPPED.*", told, re.MULTILINE) == [
-        "SKIPPED [3] tests: there is no keytool: sudo apt-get install -y --no-install-recommends default-jdk-headless"
+        "SKIPPED [3] tests: there is no Java, 17 or newer: sudo apt-get install -y --no-install-recommends default-jdk-headless"
     ]
 
 

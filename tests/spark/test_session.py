@@ -9,7 +9,7 @@ from tests.spark.session import require_java
 def test_where_java_is_missing_the_line_names_the_command_that_installs_it(monkeypatch, tmp_path):
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(MissingTool, match=r"there is no java: .*apt-get install .*default-jdk-headless"):
+    with pytest.raises(MissingTool, match=r"there is no Java, 17 or newer: .*apt-get install .*default-jdk-headless"):
         require_java()
 
 
