@@ -4,6 +4,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from odradek.testing import Broker
 from tests.clients.conftest import CLIENT_TIMEOUT_S
 
 
@@ -11,9 +12,9 @@ from tests.clients.conftest import CLIENT_TIMEOUT_S
 def new_producer(broker, new_name):
     """Makes producers that have their transactions initialized."""
 
-    def make(transactional_id=None, **config):
+    def make(transactional_id=None, address=broker.address):
         name = transactional_id or f"id-{new_name()}"
-        producer = Producer({"bootstrap.servers": broker.address, "linger.ms": 0, "transactional.id": name, **config})
+        producer = Producer({"bootstrap.servers": address, "linger.ms": 0, "transactional.id": name})
         producer.init_transactions(CLIENT_TIMEOUT_S)
         return producer
 
@@ -25,10 +26,10 @@ def new_consumer(broker, new_name):
     """Makes consumers of a topic's partition 0, closed at the end."""
     consumers = []
 
-    def make(topic, isolation="read_committed", group=None):
+    def make(topic, isolation="read_committed", group=None, address=broker.address):
         consumer = Consumer(
             {
-                "bootstrap.servers": broker.address,
+                "bootstrap.servers": address,
                 "group.id": group or new_name(),
                 "isolation.level": isolation,
                 "auto.offset.reset": "earliest",
@@ -124,64 +125,33 @@ def test_offsets_are_committed_with_their_transaction_or_not_at_all(new_producer
     assert found.offset == (7 if is_commit else -1001)
 
 
-def test_a_transaction_past_its_timeout_is_aborted(broker_process, new_name):
-    settings = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": 50}
-    broker = broker_process(settings=settings)
-    name = new_name()
-    producer = Producer(
-        {"bootstrap.servers": broker.address, "transactional.id": name, "transaction.timeout.ms": 1000, "linger.ms": 0}
-    )
-    producer.init_transactions(CLIENT_TIMEOUT_S)
-    producer.begin_transaction()
-    write(producer, name, b"late")
-    producer.flush(CLIENT_TIMEOUT_S)
-    consumer = Consumer(
-        {
-            "bootstrap.servers": broker.address,
-            "group.id": name,
-            "isolation.level": "read_committed",
-            "enable.partition.eof": True,
-        }
-    )
-    try:
-        consumer.assign([TopicPartition(name, 0, 0)])
-        # The end of what can be read, which is before the open transaction and, once it is aborted, behind it.
-        while (message := consumer.poll(CLIENT_TIMEOUT_S)) is not None and consumer.position([TopicPartition(name, 0)])[
-            0
-        ].offset < 2:
-            assert message.error() is not None, message.value()
-    finally:
-        consumer.close()
-    with pytest.raises(KafkaException):
-        producer.commit_transaction(CLIENT_TIMEOUT_S)
+def test_a_transaction_past_its_timeout_is_aborted(new_producer, new_consumer):
+    with Broker(topics={"late": 1}) as other:
+        producer = new_producer(address=other.bootstrap_servers)
+        producer.begin_transaction()
+        write(producer, "late", b"late")
+        producer.flush(CLIENT_TIMEOUT_S)
+        consumer = new_consumer("late", address=other.bootstrap_servers)
+        assert read_to_end(consumer) == []
+        # librdkafka's own timeout, and the interval at which the broker looks.
+        other.clock.advance(seconds=70)
+        # The end of what can be read is behind the marker now.
+        assert read_to_end(consumer) == []
+        assert consumer.position([TopicPartition("late", 0)])[0].offset == 2
+        with pytest.raises(KafkaException):
+            producer.commit_transaction(CLIENT_TIMEOUT_S)
 
 
-def test_transactions_outlive_a_restart(broker_process, new_name, tmp_path):
+def test_transactions_outlive_a_restart(broker_process, new_producer, new_consumer, new_name):
     name = new_name()
-    data_dir = tmp_path / "data"
-    first = broker_process(data_dir)
-    producer = Producer({"bootstrap.servers": first.address, "transactional.id": name, "linger.ms": 0})
-    producer.init_transactions(CLIENT_TIMEOUT_S)
+    mortal = broker_process()
+    producer = new_producer(name, mortal.address)
     producer.begin_transaction()
     write(producer, name, b"open")
     producer.flush(CLIENT_TIMEOUT_S)
-    first.stop()
-    second = broker_process(data_dir)
-    successor = Producer({"bootstrap.servers": second.address, "transactional.id": name, "linger.ms": 0})
-    successor.init_transactions(CLIENT_TIMEOUT_S)
+    mortal.restart()
+    successor = new_producer(name, mortal.address)
     successor.begin_transaction()
     write(successor, name, b"second")
     successor.commit_transaction(CLIENT_TIMEOUT_S)
-    consumer = Consumer(
-        {
-            "bootstrap.servers": second.address,
-            "group.id": name,
-            "isolation.level": "read_committed",
-            "enable.partition.eof": True,
-        }
-    )
-    try:
-        consumer.assign([TopicPartition(name, 0, 0)])
-        assert read_to_end(consumer) == [b"second"]
-    finally:
-        consumer.close()
+    assert read_to_end(new_consumer(name, address=mortal.address)) == [b"second"]
