@@ -28,7 +28,7 @@ _LONG_GROUPS = frozenset({"spark", "pipeline", "kafka-tools", "image"})
 _FURTHER_GROUPS = frozenset({"kafka-tools", "wire-differential", "image"})
 _FURTHER = ("tests/languages/", *SHORT_TESTS)
 # Of these the compiled run has the campaigns' short forms only.
-_NEVER_COMPILED = tuple(f"tests/{room}/" for room in ("benchmarks", "demo", "pipeline", "project", "spark"))
+_NEVER_COMPILED = tuple(f"tests/{room}/" for room in ("benchmarks", "demo", "languages", "pipeline", "project", "spark"))
 BROKERS = pytest.StashKey[list[BrokerProcess]]()
 _topic_numbers = count()
 

@@ -87,6 +87,7 @@ def compiled(tmp_path_factory):
     return run
 
 
+@pytest.mark.further
 @pytest.mark.timeout(240)
 def test_a_module_compiled_does_what_its_source_does(compiled):
     ran = compiled("from odradek.timing.sums import *; print(sum_up([1, 2])); sum_up(3)")
@@ -94,6 +95,7 @@ def test_a_module_compiled_does_what_its_source_does(compiled):
     assert "TypeError: list object expected; got int" in ran.stderr
 
 
+@pytest.mark.further
 @pytest.mark.timeout(240)
 def test_a_generator_that_begins_while_another_is_freed_keeps_its_variables(compiled):
     ran = compiled(BEGUN_BY_ONE_THAT_IS_FREED)

@@ -136,6 +136,7 @@ def copied(tmp_path):
 
 
 @pytest.mark.timeout(240)
+@pytest.mark.further
 def test_what_the_build_stage_copies_is_all_that_the_compiled_build_needs(copied, tmp_path):
     source = copied("build")
     compile_little(source)

@@ -71,7 +71,7 @@ def until(condition: Callable[[], bool], timeout_s: float = TIMEOUT_S) -> None:
     while not condition():
         if time.monotonic() > deadline_s:
             raise TimeoutError(condition)
-        time.sleep(0.1)
+        time.sleep(0.03)
 
 
 def end_process(process: "subprocess.Popen[str]", number: int | None) -> int:
