@@ -1,0 +1,354 @@
+"""kafka-python, aiokafka and librdkafka behind one face, so that ``behaviour.py`` says once what each of them does.
+
+Options of producers and consumers have names of their own here, which ``options`` of a library translates.
+"""
+
+import asyncio
+import inspect
+import time
+from contextlib import ExitStack
+from typing import Any, ClassVar, NamedTuple
+
+import aiokafka
+import confluent_kafka
+import kafka
+from aiokafka.errors import KafkaError as AiokafkaError
+from kafka.errors import KafkaError as KafkaPythonError
+
+from tests.clients.conftest import CLIENT_TIMEOUT_S
+
+BROKERS_TIME = 1
+_IN_PYTHON = {
+    "acks": ("acks",),
+    "check_crcs": ("check_crcs",),
+    "codec": ("compression_type",),
+    "fetch_bytes": ("max_partition_fetch_bytes", "fetch_max_bytes"),
+    "is_idempotent": ("enable_idempotence",),
+    "isolation": ("isolation_level",),
+    "linger_ms": ("linger_ms",),
+    "metadata_ms": ("metadata_max_age_ms",),
+    "request_bytes": ("max_request_size",),
+    "wait_ms": ("fetch_max_wait_ms",),
+}
+
+
+class Record(NamedTuple):
+    """A record as a consumer has it."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: list[tuple[str, bytes | None]]
+    partition: int
+    offset: int
+    timestamp_ms: int
+    has_brokers_time: bool
+
+
+class Told(NamedTuple):
+    """What a producer is told of a record."""
+
+    partition: int
+    offset: int
+    timestamp_ms: int
+
+
+class Refused(Exception):
+    """The broker does not take a record; the library's name of the error."""
+
+
+class Library:
+    """A library's clients of one broker, which end with ``stack``."""
+
+    options: ClassVar[dict[str, tuple[str, ...]]]
+    too_large, invalid = "MessageSizeTooLargeError", "InvalidRecordError"
+    # Records that only some libraries can write: key, value, headers.
+    odd_records: ClassVar[list[tuple[Any, ...]]] = []
+    # Whether a consumer tells where it is after a seek to the end, and the time of an offset.
+    tells_its_place = True
+
+    def __init__(self, address: str, stack: ExitStack) -> None:
+        self.address = address
+        self.stack = stack
+
+    def named(self, options: dict[str, Any]) -> dict[str, Any]:
+        """The options under the library's names."""
+        given = {key: None if (key, value) == ("codec", "none") else value for key, value in options.items()}
+        return {name: value for key, value in given.items() for name in self.options.get(key, (key,))}
+
+
+class Producer:
+    """A producer: ``send`` gives something to ``wait`` for."""
+
+    def produce(self, topic, *values, **fields) -> list[Told]:
+        """Produce and wait."""
+        return self.wait([self.send(topic, value, **fields) for value in values])
+
+
+class _InPython(Library):
+    """The two libraries in Python, which are alike: what one's functions return, the other's are to be waited for."""
+
+    errors: ClassVar[type[Exception]]
+    new_place: ClassVar[Any]
+
+    def call(self, function, *arguments):
+        return function(*arguments)
+
+    def consumer(self, topic, partitions=(0,), **options):
+        defaults = {"auto_offset_reset": "earliest", "fetch_max_wait_ms": 100}
+        consumer = self.started(self.new_consumer, **defaults | self.named(options))
+        self.call(consumer.assign, [self.new_place(topic, partition) for partition in partitions])
+        return _PythonConsumer(self, consumer, topic)
+
+    def producer(self, **options):
+        return _PythonProducer(self, self.started(self.new_producer, **self.named(options)))
+
+
+class KafkaPython(_InPython):
+    """kafka-python."""
+
+    options: ClassVar = _IN_PYTHON | {"batch_bytes": ("batch_size",)}
+    errors, new_place = KafkaPythonError, kafka.TopicPartition
+    new_consumer, new_producer = kafka.KafkaConsumer, kafka.KafkaProducer
+
+    def started(self, make, **options):
+        client = make(bootstrap_servers=self.address, **options)
+        self.stack.callback(client.close)
+        return client
+
+    def sent(self, future):
+        return future
+
+    def told(self, sent):
+        return [future.get(CLIENT_TIMEOUT_S) for future in sent]
+
+    def taken(self, consumer, count):
+        records = []
+        deadline_s = time.monotonic() + CLIENT_TIMEOUT_S
+        while len(records) < count:
+            assert time.monotonic() < deadline_s, f"{len(records)} of {count} records"
+            for batch in consumer.poll(500, max_records=count - len(records)).values():
+                records += batch
+        return records
+
+    def polled(self, consumer, within_ms):
+        return consumer.poll(within_ms)
+
+
+class Aiokafka(_InPython):
+    """aiokafka, on a loop that runs while something is asked of it."""
+
+    options: ClassVar = _IN_PYTHON | {"batch_bytes": ("max_batch_size",)}
+    # INVALID_RECORD came after it.
+    invalid = "UnknownError"
+    errors, new_place = AiokafkaError, aiokafka.TopicPartition
+    new_consumer, new_producer = aiokafka.AIOKafkaConsumer, aiokafka.AIOKafkaProducer
+
+    def __init__(self, address, stack):
+        super().__init__(address, stack)
+        self._runner = stack.enter_context(asyncio.Runner())
+
+    def run(self, answer):
+        """Wait for it; TimeoutError."""
+
+        async def within():
+            async with asyncio.timeout(CLIENT_TIMEOUT_S):
+                return await answer
+
+        return self._runner.run(within())
+
+    def call(self, function, *arguments):
+        async def call():
+            answer = function(*arguments)
+            return await answer if inspect.isawaitable(answer) else answer
+
+        return self.run(call())
+
+    def started(self, make, **options):
+        async def start():
+            client = make(bootstrap_servers=self.address, **options)
+            await client.start()
+            return client
+
+        client = self.run(start())
+        self.stack.callback(lambda: self.run((client.close if hasattr(client, "close") else client.stop)()))
+        return client
+
+    def sent(self, future):
+        return self.run(future)
+
+    def told(self, sent):
+        async def wait():
+            return [await future for future in sent]
+
+        return self.run(wait())
+
+    def taken(self, consumer, count):
+        async def take():
+            return [await consumer.getone() for _ in range(count)]
+
+        return self.run(take())
+
+    def polled(self, consumer, within_ms):
+        return self.run(consumer.getmany(timeout_ms=within_ms))
+
+
+class _PythonProducer(Producer):
+    def __init__(self, library, of):
+        self._library = library
+        self.of = of
+
+    def send(self, topic, value, key=None, headers=(), **fields):
+        return self._library.sent(self.of.send(topic, value, key, headers=list(headers), **fields))
+
+    def wait(self, sent):
+        try:
+            told = self._library.told(sent)
+        except self._library.errors as error:
+            raise Refused(type(error).__name__) from error
+        # With acks=0 there is nothing to tell.
+        return [Told(each.partition, each.offset, each.timestamp) for each in told if each is not None]
+
+
+class _PythonConsumer:
+    def __init__(self, library, of, topic):
+        self._library = library
+        self.of = of
+        self._topic = topic
+
+    def take(self, count):
+        return [
+            Record(
+                *(each.key, each.value, list(each.headers), each.partition, each.offset, each.timestamp),
+                has_brokers_time=each.timestamp_type == BROKERS_TIME,
+            )
+            for each in self._library.taken(self.of, count)
+        ]
+
+    def has_nothing(self, within_ms):
+        return self._library.polled(self.of, within_ms) == {}
+
+    def seek(self, offset):
+        self._library.call(self.of.seek, self._place(0), offset)
+
+    def seek_to_beginning(self):
+        self._library.call(self.of.seek_to_beginning, self._place(0))
+
+    def end_of_a_seek(self):
+        self._library.call(self.of.seek_to_end, self._place(0))
+        return self._library.call(self.of.position, self._place(0))
+
+    def ends(self):
+        place = self._place(0)
+        return tuple(self._library.call(ask, [place])[place] for ask in (self.of.beginning_offsets, self.of.end_offsets))
+
+    def found_at(self, partition, timestamp_ms):
+        place = self._place(partition)
+        found = self._library.call(self.of.offsets_for_times, {place: timestamp_ms})[place]
+        return found and (found.offset, found.timestamp)
+
+    def _place(self, partition):
+        return self._library.new_place(self._topic, partition)
+
+
+class Librdkafka(Library):
+    """librdkafka, by way of confluent-kafka."""
+
+    options: ClassVar = {
+        "acks": ("acks",),
+        "batch_bytes": ("batch.size",),
+        "check_crcs": ("check.crcs",),
+        "codec": ("compression.type",),
+        "fetch_bytes": ("fetch.message.max.bytes", "fetch.max.bytes", "message.max.bytes"),
+        "is_idempotent": ("enable.idempotence",),
+        "isolation": ("isolation.level",),
+        "linger_ms": ("linger.ms",),
+        "metadata_ms": ("topic.metadata.refresh.interval.ms",),
+        "request_bytes": ("message.max.bytes",),
+        "wait_ms": ("fetch.wait.max.ms",),
+    }
+    too_large, invalid = "MSG_SIZE_TOO_LARGE", "INVALID_RECORD"
+    odd_records: ClassVar = [(b"null", b"", [("null", None)]), (None, None, [])]
+    tells_its_place = False
+
+    def named(self, options: dict[str, Any]) -> dict[str, Any]:
+        return {name: value for key, value in options.items() for name in self.options.get(key, (key,))}
+
+    def producer(self, **options):
+        config = {"bootstrap.servers": self.address, "linger.ms": 0}
+        return LibrdkafkaProducer(confluent_kafka.Producer(config | self.named(options)))
+
+    def consumer(self, topic, partitions=(0,), **options):
+        # A group id must be named, and is not used.
+        defaults = {
+            "group.id": "not-used",
+            "enable.auto.commit": False,
+            "fetch.wait.max.ms": 100,
+            "auto.offset.reset": "earliest",
+        }
+        consumer = confluent_kafka.Consumer({"bootstrap.servers": self.address, **defaults, **self.named(options)})
+        self.stack.callback(consumer.close)
+        consumer.assign([confluent_kafka.TopicPartition(topic, partition, 0) for partition in partitions])
+        return LibrdkafkaConsumer(consumer, topic)
+
+
+class LibrdkafkaProducer(Producer):
+    def __init__(self, of):
+        self.of = of
+
+    def send(self, topic, value, key=None, headers=(), timestamp_ms=0, **fields):
+        delivered = []
+        heard = lambda error, message: delivered.append((error, message))  # noqa: E731
+        self.of.produce(topic, value, key, headers=list(headers), timestamp=timestamp_ms, on_delivery=heard, **fields)
+        return delivered
+
+    def wait(self, sent):
+        assert self.of.flush(CLIENT_TIMEOUT_S) == 0
+        delivered = [each for [each] in sent]
+        for error, _ in delivered:
+            if error:
+                raise Refused(error.name())
+        return [Told(message.partition(), message.offset(), message.timestamp()[1]) for _, message in delivered]
+
+
+class LibrdkafkaConsumer:
+    def __init__(self, of, topic):
+        self.of = of
+        self._topic = topic
+
+    def take(self, count):
+        records = []
+        deadline_s = time.monotonic() + CLIENT_TIMEOUT_S
+        while len(records) < count:
+            assert time.monotonic() < deadline_s, f"{len(records)} of {count} records"
+            message = self.of.poll(0.5)
+            if message is not None:
+                assert message.error() is None, message.error()
+                kind, timestamp_ms = message.timestamp()
+                # An empty list of headers is None.
+                content = message.key(), message.value(), message.headers() or []
+                is_stamped = kind == confluent_kafka.TIMESTAMP_LOG_APPEND_TIME
+                records.append(Record(*content, message.partition(), message.offset(), timestamp_ms, is_stamped))
+        return records
+
+    def has_nothing(self, within_ms):
+        return self.of.poll(within_ms / 1000) is None
+
+    def seek(self, offset):
+        # A consumer that has fetched nothing yet can be assigned anew only.
+        move = self.of.seek if self.of.position([self._place(0)])[0].offset >= 0 else lambda place: self.of.assign([place])
+        move(self._place(0, offset))
+
+    def seek_to_beginning(self):
+        self.of.seek(self._place(0, confluent_kafka.OFFSET_BEGINNING))
+
+    def ends(self):
+        return self.of.get_watermark_offsets(self._place(0), CLIENT_TIMEOUT_S)
+
+    def found_at(self, partition, timestamp_ms):
+        [found] = self.of.offsets_for_times([self._place(partition, timestamp_ms)], CLIENT_TIMEOUT_S)
+        assert found.error is None
+        # It does not tell the time. OFFSET_END is its answer where there is no such record.
+        return None if found.offset == confluent_kafka.OFFSET_END else (found.offset, None)
+
+    def _place(self, partition, offset=confluent_kafka.OFFSET_INVALID):
+        return confluent_kafka.TopicPartition(self._topic, partition, offset)
