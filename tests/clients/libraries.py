@@ -14,6 +14,7 @@ import confluent_kafka
 import kafka
 from aiokafka.errors import KafkaError as AiokafkaError
 from kafka.errors import KafkaError as KafkaPythonError
+from kafka.structs import OffsetAndMetadata
 
 from tests.clients.conftest import CLIENT_TIMEOUT_S
 
@@ -53,14 +54,14 @@ class Told(NamedTuple):
 
 
 class Refused(Exception):
-    """The broker does not take a record; the library's name of the error."""
+    """The broker does not take a record, or does not commit; the library's name of the error."""
 
 
 class Library:
     """A library's clients of one broker, which end with ``stack``."""
 
     options: ClassVar[dict[str, tuple[str, ...]]]
-    too_large, invalid = "MessageSizeTooLargeError", "InvalidRecordError"
+    too_large, invalid, fenced = "MessageSizeTooLargeError", "InvalidRecordError", "ProducerFencedError"
     # Records that only some libraries can write: key, value, headers.
     odd_records: ClassVar[list[tuple[Any, ...]]] = []
     # Whether a consumer tells where it is after a seek to the end, and the time of an offset.
@@ -102,6 +103,15 @@ class _InPython(Library):
     def producer(self, **options):
         return _PythonProducer(self, self.started(self.new_producer, **self.named(options)))
 
+    def transactional(self, name):
+        """A producer that may begin a transaction."""
+        return self.producer(transactional_id=name)
+
+    def committed(self, group, topic):
+        """The group's offset of partition 0, or None."""
+        consumer = self.started(self.new_consumer, group_id=group, enable_auto_commit=False)
+        return self.call(consumer.committed, self.new_place(topic, 0))
+
 
 class KafkaPython(_InPython):
     """kafka-python."""
@@ -114,6 +124,14 @@ class KafkaPython(_InPython):
         client = make(bootstrap_servers=self.address, **options)
         self.stack.callback(client.close)
         return client
+
+    def transactional(self, name):
+        producer = super().transactional(name)
+        producer.client.init_transactions()
+        return producer
+
+    def place(self, offset):
+        return OffsetAndMetadata(offset, "", -1)
 
     def sent(self, future):
         return future
@@ -139,7 +157,7 @@ class Aiokafka(_InPython):
 
     options: ClassVar = _IN_PYTHON | {"batch_bytes": ("max_batch_size",)}
     # INVALID_RECORD came after it.
-    invalid = "UnknownError"
+    invalid, fenced = "UnknownError", "ProducerFenced"
     errors, new_place = AiokafkaError, aiokafka.TopicPartition
     new_consumer, new_producer = aiokafka.AIOKafkaConsumer, aiokafka.AIOKafkaProducer
 
@@ -173,6 +191,9 @@ class Aiokafka(_InPython):
         self.stack.callback(lambda: self.run((client.close if hasattr(client, "close") else client.stop)()))
         return client
 
+    def place(self, offset):
+        return offset
+
     def sent(self, future):
         return self.run(future)
 
@@ -193,12 +214,12 @@ class Aiokafka(_InPython):
 
 
 class _PythonProducer(Producer):
-    def __init__(self, library, of):
+    def __init__(self, library, client):
         self._library = library
-        self.of = of
+        self.client = client
 
     def send(self, topic, value, key=None, headers=(), **fields):
-        return self._library.sent(self.of.send(topic, value, key, headers=list(headers), **fields))
+        return self._library.sent(self.client.send(topic, value, key, headers=list(headers), **fields))
 
     def wait(self, sent):
         try:
@@ -208,11 +229,27 @@ class _PythonProducer(Producer):
         # With acks=0 there is nothing to tell.
         return [Told(each.partition, each.offset, each.timestamp) for each in told if each is not None]
 
+    def begin(self):
+        self._library.call(self.client.begin_transaction)
+
+    def send_offset(self, group, topic, offset):
+        offsets = {self._library.new_place(topic, 0): self._library.place(offset)}
+        self._library.call(self.client.send_offsets_to_transaction, offsets, group)
+
+    def commit(self):
+        try:
+            self._library.call(self.client.commit_transaction)
+        except self._library.errors as error:
+            raise Refused(type(error).__name__) from error
+
+    def abort(self):
+        self._library.call(self.client.abort_transaction)
+
 
 class _PythonConsumer:
-    def __init__(self, library, of, topic):
+    def __init__(self, library, client, topic):
         self._library = library
-        self.of = of
+        self.client = client
         self._topic = topic
 
     def take(self, count):
@@ -221,29 +258,29 @@ class _PythonConsumer:
                 *(each.key, each.value, list(each.headers), each.partition, each.offset, each.timestamp),
                 has_brokers_time=each.timestamp_type == BROKERS_TIME,
             )
-            for each in self._library.taken(self.of, count)
+            for each in self._library.taken(self.client, count)
         ]
 
     def has_nothing(self, within_ms):
-        return self._library.polled(self.of, within_ms) == {}
+        return self._library.polled(self.client, within_ms) == {}
 
     def seek(self, offset):
-        self._library.call(self.of.seek, self._place(0), offset)
+        self._library.call(self.client.seek, self._place(0), offset)
 
     def seek_to_beginning(self):
-        self._library.call(self.of.seek_to_beginning, self._place(0))
+        self._library.call(self.client.seek_to_beginning, self._place(0))
 
     def end_of_a_seek(self):
-        self._library.call(self.of.seek_to_end, self._place(0))
-        return self._library.call(self.of.position, self._place(0))
+        self._library.call(self.client.seek_to_end, self._place(0))
+        return self._library.call(self.client.position, self._place(0))
 
     def ends(self):
         place = self._place(0)
-        return tuple(self._library.call(ask, [place])[place] for ask in (self.of.beginning_offsets, self.of.end_offsets))
+        return tuple(self._library.call(ask, [place])[place] for ask in (self.client.beginning_offsets, self.client.end_offsets))
 
     def found_at(self, partition, timestamp_ms):
         place = self._place(partition)
-        found = self._library.call(self.of.offsets_for_times, {place: timestamp_ms})[place]
+        found = self._library.call(self.client.offsets_for_times, {place: timestamp_ms})[place]
         return found and (found.offset, found.timestamp)
 
     def _place(self, partition):
@@ -266,7 +303,7 @@ class Librdkafka(Library):
         "request_bytes": ("message.max.bytes",),
         "wait_ms": ("fetch.wait.max.ms",),
     }
-    too_large, invalid = "MSG_SIZE_TOO_LARGE", "INVALID_RECORD"
+    too_large, invalid, fenced = "MSG_SIZE_TOO_LARGE", "INVALID_RECORD", "_FENCED, fatal"
     odd_records: ClassVar = [(b"null", b"", [("null", None)]), (None, None, [])]
     tells_its_place = False
 
@@ -275,7 +312,19 @@ class Librdkafka(Library):
 
     def producer(self, **options):
         config = {"bootstrap.servers": self.address, "linger.ms": 0}
-        return LibrdkafkaProducer(confluent_kafka.Producer(config | self.named(options)))
+        return LibrdkafkaProducer(confluent_kafka.Producer(config | self.named(options)), self.address)
+
+    def transactional(self, name):
+        """A producer that may begin a transaction."""
+        producer = self.producer(**{"transactional.id": name})
+        producer.client.init_transactions(CLIENT_TIMEOUT_S)
+        return producer
+
+    def committed(self, group, topic):
+        """The group's offset of partition 0, or None."""
+        consumer = self.consumer(topic, **{"group.id": group}).client
+        [place] = consumer.committed([confluent_kafka.TopicPartition(topic, 0)], CLIENT_TIMEOUT_S)
+        return None if place.offset == confluent_kafka.OFFSET_INVALID else place.offset
 
     def consumer(self, topic, partitions=(0,), **options):
         # A group id must be named, and is not used.
@@ -292,27 +341,47 @@ class Librdkafka(Library):
 
 
 class LibrdkafkaProducer(Producer):
-    def __init__(self, of):
-        self.of = of
+    def __init__(self, client, address):
+        self.client = client
+        self._address = address
 
     def send(self, topic, value, key=None, headers=(), timestamp_ms=0, **fields):
         delivered = []
         heard = lambda error, message: delivered.append((error, message))  # noqa: E731
-        self.of.produce(topic, value, key, headers=list(headers), timestamp=timestamp_ms, on_delivery=heard, **fields)
+        self.client.produce(topic, value, key, headers=list(headers), timestamp=timestamp_ms, on_delivery=heard, **fields)
         return delivered
 
     def wait(self, sent):
-        assert self.of.flush(CLIENT_TIMEOUT_S) == 0
+        assert self.client.flush(CLIENT_TIMEOUT_S) == 0
         delivered = [each for [each] in sent]
         for error, _ in delivered:
             if error:
                 raise Refused(error.name())
         return [Told(message.partition(), message.offset(), message.timestamp()[1]) for _, message in delivered]
 
+    def begin(self):
+        self.client.begin_transaction()
+
+    def send_offset(self, group, topic, offset):
+        consumer = confluent_kafka.Consumer({"bootstrap.servers": self._address, "group.id": group})
+        metadata = consumer.consumer_group_metadata()
+        self.client.send_offsets_to_transaction([confluent_kafka.TopicPartition(topic, 0, offset)], metadata, CLIENT_TIMEOUT_S)
+        consumer.close()
+
+    def commit(self):
+        try:
+            self.client.commit_transaction(CLIENT_TIMEOUT_S)
+        except confluent_kafka.KafkaException as failed:
+            error = failed.args[0]
+            raise Refused(f"{error.name()}{', fatal' * error.fatal()}") from failed
+
+    def abort(self):
+        self.client.abort_transaction(CLIENT_TIMEOUT_S)
+
 
 class LibrdkafkaConsumer:
-    def __init__(self, of, topic):
-        self.of = of
+    def __init__(self, client, topic):
+        self.client = client
         self._topic = topic
 
     def take(self, count):
@@ -320,7 +389,7 @@ class LibrdkafkaConsumer:
         deadline_s = time.monotonic() + CLIENT_TIMEOUT_S
         while len(records) < count:
             assert time.monotonic() < deadline_s, f"{len(records)} of {count} records"
-            message = self.of.poll(0.5)
+            message = self.client.poll(0.5)
             if message is not None:
                 assert message.error() is None, message.error()
                 kind, timestamp_ms = message.timestamp()
@@ -331,21 +400,24 @@ class LibrdkafkaConsumer:
         return records
 
     def has_nothing(self, within_ms):
-        return self.of.poll(within_ms / 1000) is None
+        return self.client.poll(within_ms / 1000) is None
 
     def seek(self, offset):
         # A consumer that has fetched nothing yet can be assigned anew only.
-        move = self.of.seek if self.of.position([self._place(0)])[0].offset >= 0 else lambda place: self.of.assign([place])
-        move(self._place(0, offset))
+        has_fetched = self.client.position([self._place(0)])[0].offset >= 0
+        if has_fetched:
+            self.client.seek(self._place(0, offset))
+        else:
+            self.client.assign([self._place(0, offset)])
 
     def seek_to_beginning(self):
-        self.of.seek(self._place(0, confluent_kafka.OFFSET_BEGINNING))
+        self.client.seek(self._place(0, confluent_kafka.OFFSET_BEGINNING))
 
     def ends(self):
-        return self.of.get_watermark_offsets(self._place(0), CLIENT_TIMEOUT_S)
+        return self.client.get_watermark_offsets(self._place(0), CLIENT_TIMEOUT_S)
 
     def found_at(self, partition, timestamp_ms):
-        [found] = self.of.offsets_for_times([self._place(partition, timestamp_ms)], CLIENT_TIMEOUT_S)
+        [found] = self.client.offsets_for_times([self._place(partition, timestamp_ms)], CLIENT_TIMEOUT_S)
         assert found.error is None
         # It does not tell the time. OFFSET_END is its answer where there is no such record.
         return None if found.offset == confluent_kafka.OFFSET_END else (found.offset, None)

@@ -22,9 +22,9 @@ class TestAiokafka(ClientBehaviour):
     def test_a_producer_finds_partitions_that_another_client_adds(self, library, admin, new_topic):
         topic = new_topic(1)
         producer = library.producer()
-        assert library.run(producer.of.partitions_for(topic)) == {0}
+        assert library.run(producer.client.partitions_for(topic)) == {0}
         library.run(admin.create_partitions({topic: NewPartitions(3)}))
-        library.run(producer.of.client.force_metadata_update())
+        library.run(producer.client.client.force_metadata_update())
         (told,) = producer.produce(topic, b"x", partition=2)
         assert told.partition == 2
 

@@ -15,7 +15,7 @@ from tests.clients.libraries import Librdkafka, Refused
 def next_value(consumer):
     """The next message's; errors that a client lives through, such as a broker that is away, are passed over."""
     deadline_s = time.monotonic() + CLIENT_TIMEOUT_S
-    while (message := consumer.of.poll(0.5)) is None or message.error():
+    while (message := consumer.client.poll(0.5)) is None or message.error():
         assert time.monotonic() < deadline_s
     return message.value()
 
@@ -43,7 +43,7 @@ class TestLibrdkafka(ClientBehaviour):
         library.producer().produce(topic, b"x")
         consumer = library.consumer(topic, **{"enable.partition.eof": True})
         assert [record.value for record in consumer.take(1)] == [b"x"]
-        end = consumer.of.poll(CLIENT_TIMEOUT_S)
+        end = consumer.client.poll(CLIENT_TIMEOUT_S)
         assert (end.error().code(), end.offset()) == (KafkaError._PARTITION_EOF, 1)
 
     def test_a_consumer_of_an_empty_topic_waits_without_spinning(self, library, new_topic):
@@ -56,7 +56,7 @@ class TestLibrdkafka(ClientBehaviour):
     def test_a_consumer_finds_a_topic_that_is_created_after_it_asked(self, library, new_name):
         topic = new_name()
         consumer = library.consumer(topic, metadata_ms=100)
-        told = consumer.of.list_topics(topic, CLIENT_TIMEOUT_S).topics[topic]
+        told = consumer.client.list_topics(topic, CLIENT_TIMEOUT_S).topics[topic]
         assert told.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART
         library.producer().produce(topic, b"x")
         assert next_value(consumer) == b"x"

@@ -15,7 +15,7 @@ class TestKafkaPython(ClientBehaviour):
     def test_a_consumer_of_an_empty_topic_waits_without_spinning(self, library, new_topic):
         consumer = library.consumer(new_topic(), wait_ms=250)
         assert consumer.has_nothing(within_ms=1000)
-        assert consumer.of.metrics()["consumer-fetch-manager-metrics"]["fetch-latency-avg"] > 200
+        assert consumer.client.metrics()["consumer-fetch-manager-metrics"]["fetch-latency-avg"] > 200
 
     def test_a_consumer_finds_a_topic_that_is_created_after_it_asked(self, library, new_name):
         topic = new_name()
@@ -27,9 +27,9 @@ class TestKafkaPython(ClientBehaviour):
     def test_a_producer_finds_partitions_that_another_client_adds(self, library, new_topic):
         topic = new_topic(1)
         producer = library.producer(metadata_ms=100)
-        assert producer.of.partitions_for(topic) == {0}
+        assert producer.client.partitions_for(topic) == {0}
         library.started(KafkaAdminClient).create_partitions({topic: 3})
         deadline_s = time.monotonic() + CLIENT_TIMEOUT_S
-        while producer.of.partitions_for(topic) != {0, 1, 2}:
+        while producer.client.partitions_for(topic) != {0, 1, 2}:
             assert time.monotonic() < deadline_s
         assert producer.produce(topic, b"x", partition=2)[0].partition == 2
