@@ -9,7 +9,8 @@ from confluent_kafka import KafkaError
 
 from tests.clients.behaviour import ClientBehaviour
 from tests.clients.conftest import CLIENT_TIMEOUT_S
-from tests.clients.libraries import Librdkafka, Refused
+from tests.clients.libraries import Refused
+from tests.clients.librdkafka import Librdkafka
 
 
 def next_value(consumer):

@@ -7,7 +7,8 @@ from confluent_kafka import TopicPartition
 
 from odradek.testing import Broker
 from tests.clients.conftest import CLIENT_TIMEOUT_S
-from tests.clients.libraries import Aiokafka, KafkaPython, Librdkafka, Refused
+from tests.clients.libraries import Aiokafka, KafkaPython, Refused
+from tests.clients.librdkafka import Librdkafka
 
 END = b"end"
 
