@@ -18,6 +18,6 @@ def built(source: Path, scratch: Path) -> list[str]:
     command = [needed("go"), "build", "-trimpath", "-buildvcs=false", "-o", source.stem, source.name]
     done = subprocess.run(command, cwd=scratch, capture_output=True, text=True, check=False)
     if done.returncode:
-        reason = f"franz-go cannot be had: {done.stderr[-500:]}"
+        reason = f"franz-go cannot be had: {' '.join(done.stderr.split())[-500:]}"
         raise MissingTool(reason)
     return [str(scratch / source.stem)]

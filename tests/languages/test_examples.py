@@ -39,7 +39,7 @@ def test_an_example_passes(language, tmp_path):
 
     fetched = run(FETCHES[language])
     if fetched.returncode:
-        reason = f"the example's packages cannot be had: {fetched.stderr[-500:]}"
+        reason = f"the example's packages cannot be had: {' '.join(fetched.stderr.split())[-500:]}"
         raise MissingTool(reason)
     done = run(RUNS[language])
     assert done.returncode == 0, done.stdout + done.stderr
