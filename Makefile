@@ -62,7 +62,7 @@ test-all: $(INSTALLED)-test kafka-jars
 test-interpreted: $(INSTALLED)-test kafka-jars
 	$(BIN)/python -m pytest $(IN_PARALLEL) -m "not spark" $(ARGS)
 
-# Spark's stay together in one process, the pipeline's in another: a session each, which takes a processor by itself.
+# Spark's stay together in one process, the pipeline's further ones in another: a session each, which takes a processor by itself.
 test-spark: $(INSTALLED)-test
 	$(BIN)/python -m pytest -n 2 $(IN_GROUPS) -m spark $(ARGS)
 

@@ -32,9 +32,9 @@ _LONG = frozenset(
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Keep these tests in one process, and not in that of Spark's own: a whole run would wait for it."""
-    uses = getattr(item, "fixturenames", ())
-    keep_together(item, "pipeline", is_short=item.path.stem not in _LONG and "story_warehouse" not in uses)
+    """Keep these tests in one process: the short ones in that of Spark's own, where there is a session, the others elsewhere."""
+    is_short = item.path.stem not in _LONG and "story_warehouse" not in getattr(item, "fixturenames", ())
+    keep_together(item, "spark" if is_short else "pipeline", is_short=is_short)
 
 
 @pytest.fixture(scope="session")
