@@ -1,19 +1,8 @@
 """Authorization as Kafka's documentation words it: every binding is looked at, one after the other."""
 
-from odradek.broker.authorizer.acls import (
-    ANYONE,
-    WILDCARD,
-    AclBinding,
-    AclOperation,
-    AclPermission,
-    AclResourceType,
-    PatternType,
-)
+from odradek.broker.authorizer.acls import ANYONE, WILDCARD, AclBinding, AclOperation, AclPermission, AclResourceType, PatternType
 
-IMPLIED = {
-    AclOperation.DESCRIBE: "READ WRITE DELETE ALTER",
-    AclOperation.DESCRIBE_CONFIGS: "ALTER_CONFIGS",
-}
+IMPLIED = {AclOperation.DESCRIBE: "READ WRITE DELETE ALTER", AclOperation.DESCRIBE_CONFIGS: "ALTER_CONFIGS"}
 
 
 def names(binding, resource_type, name):

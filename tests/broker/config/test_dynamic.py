@@ -10,10 +10,7 @@ from .doubles import make_view
 def test_this_brokers_override_wins_over_the_clusters_and_both_over_the_file():
     view = make_view(
         "max.connections=1\nmax.connection.creation.rate=1\nmessage.max.bytes=1",
-        overrides={
-            (4, ""): {"max.connections": "2", "max.connection.creation.rate": "2"},
-            (4, "1"): {"max.connections": "3"},
-        },
+        overrides={(4, ""): {"max.connections": "2", "max.connection.creation.rate": "2"}, (4, "1"): {"max.connections": "3"}},
     )
     assert apply_broker_overrides(view) == []
     assert [view.config[name] for name in ("max.connections", "max.connection.creation.rate", "message.max.bytes")] == [3, 2, 1]

@@ -94,11 +94,7 @@ class Cluster:
         return -1 if broker is None else broker.broker_epoch
 
     def heartbeat(self, broker_id, **what):
-        asked = {
-            "broker_id": broker_id,
-            "broker_epoch": self.epoch(broker_id),
-            "current_metadata_offset": self.end_offset,
-        }
+        asked = {"broker_id": broker_id, "broker_epoch": self.epoch(broker_id), "current_metadata_offset": self.end_offset}
         return done(self.controller.heartbeat(BrokerHeartbeatRequest(**asked | what)))
 
     def unfence(self, *broker_ids):

@@ -88,10 +88,7 @@ def test_partitions_that_are_not_there_are_told_by_themselves(cluster):
     ]
     response = done(cluster.controller.alter_partition(AlterPartitionRequest(1, cluster.epoch(1), topics), 3))
     told = [(each.topic_id, [one.error_code for one in each.partitions]) for each in response.topics]
-    assert told == [
-        (unknown, [ErrorCode.UNKNOWN_TOPIC_ID]),
-        (known, [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NONE]),
-    ]
+    assert told == [(unknown, [ErrorCode.UNKNOWN_TOPIC_ID]), (known, [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NONE])]
 
 
 def test_a_broker_at_another_epoch_is_refused_as_a_whole(cluster):

@@ -114,12 +114,7 @@ def test_a_reassignment_is_completed_when_all_that_stay_are_in_sync():
     moving = partition(replicas=(4, 2, 1), isr=(1, 2), removing_replicas=(1,), adding_replicas=(4,))
     assert change(moving, isr=(1,)) == record(isr=(1,))
     assert change(moving, isr=(1, 2, 4)) == record(
-        isr=(2, 4),
-        leader=4,
-        replicas=(4, 2),
-        removing_replicas=(),
-        adding_replicas=(),
-        directories=(PLACES[4], PLACES[2]),
+        isr=(2, 4), leader=4, replicas=(4, 2), removing_replicas=(), adding_replicas=(), directories=(PLACES[4], PLACES[2])
     )
 
 

@@ -7,12 +7,7 @@ import pytest
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.broker_registration import Feature
 from odradek.protocol.message_types.unregister_broker import UnregisterBrokerRequest
-from odradek.protocol.metadata_records.nodes import (
-    NodeEndpoint,
-    NodeFeature,
-    RegisterBrokerRecord,
-    UnregisterBrokerRecord,
-)
+from odradek.protocol.metadata_records.nodes import NodeEndpoint, NodeFeature, RegisterBrokerRecord, UnregisterBrokerRecord
 from odradek.protocol.metadata_records.partition_changes import PartitionChangeRecord
 from tests.broker.controller.clusters import FEATURES, SESSION_MS, directory
 from tests.broker.metadata.doubles import done

@@ -20,9 +20,7 @@ def alter(broker, *resources, validate_only=False):
     request = AlterConfigsRequest(
         resources=[
             AlterConfigsResource(
-                resource_type=kind,
-                resource_name=name,
-                configs=[AlterableConfig(name=key, value=value) for key, value in configs],
+                resource_type=kind, resource_name=name, configs=[AlterableConfig(name=key, value=value) for key, value in configs]
             )
             for kind, name, *configs in resources
         ],

@@ -2,10 +2,7 @@ import pytest
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.message_types.describe_delegation_token import (
-    DescribedDelegationTokenRenewer,
-    DescribeDelegationTokenOwner,
-)
+from odradek.protocol.message_types.describe_delegation_token import DescribedDelegationTokenRenewer, DescribeDelegationTokenOwner
 
 from .token_requests import BOB, ask, token_broker, token_of
 

@@ -25,8 +25,7 @@ async def test_a_stable_group_is_described_with_its_members(node):
 
 
 @pytest.mark.parametrize(
-    ("version", "error", "message"),
-    [(5, ErrorCode.NONE, None), (6, ErrorCode.GROUP_ID_NOT_FOUND, "Group nowhere not found.")],
+    ("version", "error", "message"), [(5, ErrorCode.NONE, None), (6, ErrorCode.GROUP_ID_NOT_FOUND, "Group nowhere not found.")]
 )
 async def test_since_version_6_a_group_that_is_not_there_is_an_error(node, version, error, message):
     await node.stable_member()

@@ -32,10 +32,7 @@ def test_all_partitions_are_told_with_their_sizes():
 def test_of_partitions_asked_for_those_are_told_that_are_there():
     broker = make_broker()
     create(broker, "t", 2)
-    asked = [
-        M.DescribableLogDirTopic(topic="t", partitions=(1, 9)),
-        M.DescribableLogDirTopic(topic="nope", partitions=(0,)),
-    ]
+    asked = [M.DescribableLogDirTopic(topic="t", partitions=(1, 9)), M.DescribableLogDirTopic(topic="nope", partitions=(0,))]
     assert set(describe(broker, asked)) == {("t", 1)}
 
 

@@ -32,10 +32,7 @@ def test_no_partition_needs_an_election(election_type):
 def test_a_partition_that_is_not_there_is_unknown(topic, partition):
     broker = make_broker()
     create(broker, "t")
-    assert elect(broker, topic, (partition,)) == (
-        ErrorCode.NONE,
-        [(topic, [(partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)])],
-    )
+    assert elect(broker, topic, (partition,)) == (ErrorCode.NONE, [(topic, [(partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)])])
 
 
 def test_an_unknown_election_is_invalid_for_all():

@@ -117,11 +117,7 @@ async def test_operations_are_told_where_they_are_asked_for(node, version):
     assert [
         (each.topics[0].topic_authorized_operations, each.cluster_authorized_operations)
         for each in (silent, of_topics, of_cluster)
-    ] == [
-        (NO_OPERATIONS, NO_OPERATIONS),
-        (TOPIC_OPERATIONS, NO_OPERATIONS),
-        (NO_OPERATIONS, CLUSTER_OPERATIONS),
-    ]
+    ] == [(NO_OPERATIONS, NO_OPERATIONS), (TOPIC_OPERATIONS, NO_OPERATIONS), (NO_OPERATIONS, CLUSTER_OPERATIONS)]
 
 
 async def test_each_partition_is_told_with_its_leader(node):

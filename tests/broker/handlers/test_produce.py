@@ -63,10 +63,7 @@ async def test_a_refusal_tells_its_reason(node):
 
     answer = await node.produce(index=9)
 
-    assert (answer.error_code, answer.error_message) == (
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        "there is no such partition here",
-    )
+    assert (answer.error_code, answer.error_message) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "there is no such partition here")
 
 
 @pytest.mark.parametrize("acks", [2, -2])

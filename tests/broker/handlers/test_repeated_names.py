@@ -103,13 +103,7 @@ CASES = {
         lambda r: [g.group_id for g in r.groups],
         GROUPS,
     ),
-    "DeleteGroups": (
-        ApiKey.DELETE_GROUPS,
-        2,
-        {"groups_names": GROUPS},
-        lambda r: [g.group_id for g in r.results],
-        ["g", "h"],
-    ),
+    "DeleteGroups": (ApiKey.DELETE_GROUPS, 2, {"groups_names": GROUPS}, lambda r: [g.group_id for g in r.results], ["g", "h"]),
     "DescribeConfigs": (
         ApiKey.DESCRIBE_CONFIGS,
         4,

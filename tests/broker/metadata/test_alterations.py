@@ -3,16 +3,7 @@
 import pytest
 
 from odradek.broker.config.dynamic import ResourceType
-from odradek.broker.metadata.alterations import (
-    APPEND,
-    DELETE,
-    SET,
-    SUBTRACT,
-    Alteration,
-    Operation,
-    alter_resources,
-    decide,
-)
+from odradek.broker.metadata.alterations import APPEND, DELETE, SET, SUBTRACT, Alteration, Operation, alter_resources, decide
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.timing.reply import Reply
 from tests.broker.config.doubles import make_view

@@ -117,12 +117,7 @@ def test_a_field_of_the_image_survives_a_snapshot(name: str):
 
 
 def test_every_kind_of_record_that_is_kept_is_tried():
-    assert {type(record) for record in KEPT} == {
-        RegisterBrokerRecord,
-        AccessControlEntryRecord,
-        DelegationTokenRecord,
-        *_KEYS,
-    }
+    assert {type(record) for record in KEPT} == {RegisterBrokerRecord, AccessControlEntryRecord, DelegationTokenRecord, *_KEYS}
 
 
 def test_a_subscription_goes_with_its_last_config():

@@ -108,9 +108,7 @@ def test_producer_ids_of_a_killed_allocation_are_not_given_to_two():
         given: list[int] = []
         storage = Storage(file_system, DATA_DIR)
         killed = killed_after(
-            file_system,
-            operations,
-            lambda storage=storage, given=given: given.append(storage.controller.next_producer_id()),
+            file_system, operations, lambda storage=storage, given=given: given.append(storage.controller.next_producer_id())
         )
         storage.kill()
         assert Storage(file_system, DATA_DIR).controller.next_producer_id() not in given

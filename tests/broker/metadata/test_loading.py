@@ -5,14 +5,7 @@ from uuid import UUID
 import pytest
 
 from odradek.broker.metadata.metadata_log import MetadataUnreadable
-from odradek.protocol.metadata_records import (
-    FeatureLevelRecord,
-    MetadataRecord,
-    PartitionRecord,
-    TopicRecord,
-    decode,
-    encode,
-)
+from odradek.protocol.metadata_records import FeatureLevelRecord, MetadataRecord, PartitionRecord, TopicRecord, decode, encode
 from odradek.protocol.metadata_records.log_control import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
 from odradek.protocol.metadata_records.partition_changes import PartitionChangeRecord
 

@@ -57,10 +57,7 @@ def state(cluster, image, listener="PLAINTEXT", version=NEWEST):
 
 def test_clients_are_told_of_the_brokers_that_have_their_listener_and_are_not_fenced():
     cluster, _ = cluster_of(broker(2, ("PLAINTEXT", "OTHER")), broker(1), broker(3, fenced=True))
-    assert cluster.nodes("PLAINTEXT") == [
-        ClusterNode(1, "host-1", 9000, "rack-1"),
-        ClusterNode(2, "host-2", 9000, "rack-2"),
-    ]
+    assert cluster.nodes("PLAINTEXT") == [ClusterNode(1, "host-1", 9000, "rack-1"), ClusterNode(2, "host-2", 9000, "rack-2")]
     assert cluster.nodes("OTHER") == [ClusterNode(2, "host-2", 9001, "rack-2")]
     assert cluster.fenced_nodes("PLAINTEXT") == [ClusterNode(3, "host-3", 9000, "rack-3", is_fenced=True)]
 

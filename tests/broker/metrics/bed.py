@@ -13,10 +13,7 @@ from odradek.timing.clock import VirtualClock
 from tests.raw_client import decode_response, encode_request, fetch_fields, produce_fields
 
 SESSION = Session("PLAINTEXT", ("127.0.0.1", 5))
-SETTINGS = {
-    "offsets.topic.num.partitions": "3",
-    "transaction.state.log.num.partitions": "3",
-}
+SETTINGS = {"offsets.topic.num.partitions": "3", "transaction.state.log.num.partitions": "3"}
 
 
 class Bed:

@@ -48,12 +48,7 @@ class Transactions:
     async def end(self, producer, *, commit=True):
         transactional_id, producer_id, epoch = producer
         answer = await self.bed.send(
-            ApiKey.END_TXN,
-            3,
-            transactional_id=transactional_id,
-            producer_id=producer_id,
-            producer_epoch=epoch,
-            committed=commit,
+            ApiKey.END_TXN, 3, transactional_id=transactional_id, producer_id=producer_id, producer_epoch=epoch, committed=commit
         )
         assert answer.error_code == 0
         await self.bed.send(ApiKey.LIST_TRANSACTIONS, 0)

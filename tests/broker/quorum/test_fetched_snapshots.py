@@ -223,9 +223,7 @@ async def test_an_unknown_position_begins_the_snapshot_anew(leader, follow):
     following = await follow(fetch_snapshot_max_bytes=1)
     await following.until(lambda: following.observer.is_fetching_snapshot)
     answer = fetch_snapshot.PartitionSnapshot(
-        error_code=ErrorCode.POSITION_OUT_OF_RANGE,
-        current_leader=fetch_snapshot.LeaderIdAndEpoch(1, 5),
-        unaligned_records=b"",
+        error_code=ErrorCode.POSITION_OUT_OF_RANGE, current_leader=fetch_snapshot.LeaderIdAndEpoch(1, 5), unaligned_records=b""
     )
     topics = [fetch_snapshot.TopicSnapshot(name="__cluster_metadata", partitions=[answer])]
     leader.instead_of_chunks = [fetch_snapshot.FetchSnapshotResponse(topics=topics)]

@@ -18,11 +18,7 @@ from odradek.broker.metadata.metadata_log import MetadataBatch
 from odradek.broker.metadata.publishing import PublishingOrder
 from odradek.broker.metadata.snapshot_files import SnapshotId
 from odradek.protocol.metadata_records import decode
-from odradek.protocol.metadata_records.log_control import (
-    AbortTransactionRecord,
-    BeginTransactionRecord,
-    EndTransactionRecord,
-)
+from odradek.protocol.metadata_records.log_control import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
 from odradek.protocol.record_batch import iter_batches, read_header
 from odradek.protocol.records import read_records
 from odradek.testing.disk import MemoryDisk

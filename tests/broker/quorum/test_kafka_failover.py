@@ -8,11 +8,7 @@ from odradek.protocol.api_keys import ApiKey
 from tests.broker.quorum.real_quorum import RealQuorum
 from tests.campaigns.kafka_tools.kafka_controllers import KafkaControllers
 
-pytestmark = [
-    pytest.mark.asyncio(loop_scope="module"),
-    pytest.mark.xdist_group("kafka-tools"),
-    pytest.mark.timeout(240),
-]
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.xdist_group("kafka-tools"), pytest.mark.timeout(240)]
 BROKER_RESOURCE = 4
 SETTINGS = {"controller.quorum.election.timeout.ms": "500", "metadata.max.idle.interval.ms": "200"}
 CONFIG = "log.cleaner.threads"

@@ -28,11 +28,7 @@ from odradek.protocol.message_types.alter_partition_reassignments import (
 from odradek.protocol.message_types.create_acls import CreateAclsRequest
 from odradek.protocol.message_types.create_delegation_token import CreateDelegationTokenRequest
 from odradek.protocol.message_types.delete_acls import DeleteAclsRequest
-from odradek.protocol.message_types.describe_quorum import (
-    DescribeQuorumRequest,
-    RequestPartitionData,
-    RequestTopicData,
-)
+from odradek.protocol.message_types.describe_quorum import DescribeQuorumRequest, RequestPartitionData, RequestTopicData
 from odradek.protocol.message_types.elect_leaders import ElectLeadersRequest, TopicPartitions
 from odradek.protocol.message_types.expire_delegation_token import ExpireDelegationTokenRequest
 from odradek.protocol.message_types.list_partition_reassignments import ListPartitionReassignmentsRequest
@@ -43,11 +39,7 @@ from tests.broker.handlers.acl_requests import wanted
 from tests.broker.quorum.real_quorum import BROKER_ID, TIMEOUT_S, RealQuorum
 from tests.campaigns.kafka_tools.kafka_controllers import KafkaControllers
 
-pytestmark = [
-    pytest.mark.asyncio(loop_scope="module"),
-    pytest.mark.xdist_group("kafka-tools"),
-    pytest.mark.timeout(240),
-]
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.xdist_group("kafka-tools"), pytest.mark.timeout(240)]
 SETTINGS = {
     "broker.session.timeout.ms": "600000",
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",

@@ -16,11 +16,7 @@ from tests.broker.quorum.controller_changes import make_all
 from tests.broker.quorum.real_quorum import RealQuorum
 from tests.campaigns.kafka_tools.kafka_controllers import KafkaControllers
 
-pytestmark = [
-    pytest.mark.asyncio(loop_scope="module"),
-    pytest.mark.xdist_group("kafka-tools"),
-    pytest.mark.timeout(240),
-]
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.xdist_group("kafka-tools"), pytest.mark.timeout(240)]
 SETTINGS = {
     "broker.session.timeout.ms": "600000",
     "metadata.log.max.record.bytes.between.snapshots": "500",

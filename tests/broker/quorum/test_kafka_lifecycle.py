@@ -19,11 +19,7 @@ from odradek.protocol.message_types.broker_registration import Listener
 from tests.broker.quorum.real_quorum import BROKER_ID, TIMEOUT_S, RealQuorum
 from tests.campaigns.kafka_tools.kafka_controllers import KafkaControllers
 
-pytestmark = [
-    pytest.mark.asyncio(loop_scope="module"),
-    pytest.mark.xdist_group("kafka-tools"),
-    pytest.mark.timeout(240),
-]
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.xdist_group("kafka-tools"), pytest.mark.timeout(240)]
 OTHER_ID = 8
 SESSION_MS = 4_000
 SETTINGS = {

@@ -7,11 +7,7 @@ from odradek.broker.quorum.leader_discovery import Leader
 from odradek.broker.quorum.observer import ObserverFailed
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types import fetch
-from odradek.protocol.metadata_records.log_control import (
-    AbortTransactionRecord,
-    BeginTransactionRecord,
-    EndTransactionRecord,
-)
+from odradek.protocol.metadata_records.log_control import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
 from odradek.protocol.records import Record, build_batch
 from tests.broker.quorum.fake_quorum import CLUSTER_ID, LOG_DIR, METADATA_VERSION, NOW_MS, OBSERVER_ID, batch_of, topic
 from tests.client.net import settle

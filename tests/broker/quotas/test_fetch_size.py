@@ -5,15 +5,8 @@ from uuid import UUID
 from odradek.broker.quotas.fetch_size import fetch_response_bytes
 from odradek.broker.replica.fetch_partitions import FetchPartition
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.message_types.fetch import (
-    AbortedTransaction,
-    FetchableTopicResponse,
-    FetchResponse,
-    PartitionData,
-)
-from odradek.protocol.message_types.fetch import (
-    FetchPartition as Asked,
-)
+from odradek.protocol.message_types.fetch import AbortedTransaction, FetchableTopicResponse, FetchResponse, PartitionData
+from odradek.protocol.message_types.fetch import FetchPartition as Asked
 from odradek.protocol.responses import response_encoder
 from tests.cases import each_case
 

@@ -272,9 +272,7 @@ def test_a_move_is_refused_where_there_is_nothing_to_move_or_nowhere_to_go(broke
 
 
 def commit(client: RawClient, offset: int) -> int:
-    partitions = [
-        {"partition_index": 0, "committed_offset": offset, "committed_leader_epoch": -1, "committed_metadata": ""},
-    ]
+    partitions = [{"partition_index": 0, "committed_offset": offset, "committed_leader_epoch": -1, "committed_metadata": ""}]
     (topic,) = client.call(
         ApiKey.OFFSET_COMMIT,
         8,

@@ -79,8 +79,7 @@ def test_many_logs_are_flushed_some_at_a_time(monkeypatch):
         other.append(build_batch([Record(timestamp=0)]), leader_epoch=0, now_ms=setup.clock.now_ms())
     together = []
     monkeypatch.setattr(
-        "odradek.broker.replica.housekeeping._sync",
-        lambda tasks: [together.append(len(tasks)), *map(FlushTask.run, tasks)][1:],
+        "odradek.broker.replica.housekeeping._sync", lambda tasks: [together.append(len(tasks)), *map(FlushTask.run, tasks)][1:]
     )
     setup.clock.advance(_MINUTE_MS)
     assert [log.recovery_point for log in (setup.log, *others)] == [1] * 5

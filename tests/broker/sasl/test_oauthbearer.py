@@ -109,12 +109,7 @@ def refusal(server, token):
         (unsecured, "it is not signed"),
         *(
             (lambda claims, header=header: unsecured(claims, header, "c2ln"), "a key that is not in the JWKS document")
-            for header in (
-                {"alg": "RS999"},
-                {"alg": "ES256", "kid": "rsa"},
-                {"alg": "EdDSA"},
-                {"alg": "R"},
-            )
+            for header in ({"alg": "RS999"}, {"alg": "ES256", "kid": "rsa"}, {"alg": "EdDSA"}, {"alg": "R"})
         ),
         *(
             (lambda claims, header=header: unsecured(claims, header, "c2ln"), "its signature is wrong")

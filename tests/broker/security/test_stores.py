@@ -39,10 +39,7 @@ def context_of(config, listener="SSL"):
 def meets(context, client, host="localhost"):
     """Have client and server shake hands in memory; the subject's common name of either as the other sees it."""
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
-    ends = [
-        context.wrap_bio(to_server, to_client, server_side=True),
-        client.wrap_bio(to_client, to_server, server_hostname=host),
-    ]
+    ends = [context.wrap_bio(to_server, to_client, server_side=True), client.wrap_bio(to_client, to_server, server_hostname=host)]
     waiting = ends[::-1]
     for _ in range(10):
         for end in tuple(waiting):

@@ -61,12 +61,7 @@ def test_an_attribute_beyond_a_thousand_letters_matches_nothing():
 
 # As Apache Kafka 4.3.1 computed them.
 PREFIXES = "org.apache.kafka.producer.,org.apache.kafka.consumer.,a,b,aa,bB,org.apache.kafka.client.connection,z"
-KAFKAS_IDS = {
-    (PREFIXES, 250_000): 940162335,
-    ("a,b", 200_000): 19487749,
-    ("*", 150_000): 1322090239,
-    ("", 300_000): -1517855779,
-}
+KAFKAS_IDS = {(PREFIXES, 250_000): 940162335, ("a,b", 200_000): 19487749, ("*", 150_000): 1322090239, ("", 300_000): -1517855779}
 
 
 @each_case(("metrics", "interval_ms"), KAFKAS_IDS)

@@ -105,12 +105,7 @@ class OffsetsBed(Bed):
         return [ErrorCode(partition.error_code) for partition in outcome.topics[0].partitions]
 
     def fetch(
-        self,
-        *indexes: int,
-        topic: str = "t",
-        topic_id: UUID | None = None,
-        group_id: str = "g",
-        at_offset: int | None = None,
+        self, *indexes: int, topic: str = "t", topic_id: UUID | None = None, group_id: str = "g", at_offset: int | None = None
     ) -> list[int]:
         """The committed offsets of these partitions, as the log has them or at an offset of it."""
         asked = [FETCH.OffsetFetchRequestTopics(name=topic, topic_id=topic_id, partition_indexes=indexes)]

@@ -18,11 +18,7 @@ from odradek.protocol.coordinator_records.consumer_groups import (
     OwnedPartitions,
 )
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.message_types.consumer_group_heartbeat import (
-    Assignment,
-    ConsumerGroupHeartbeatResponse,
-    TopicPartitions,
-)
+from odradek.protocol.message_types.consumer_group_heartbeat import Assignment, ConsumerGroupHeartbeatResponse, TopicPartitions
 from tests.coordinator.group.consumer_bed import ConsumerBed
 
 
@@ -80,14 +76,8 @@ def test_the_first_member_gets_everything_in_one_answer(bed):
             ConsumerGroupMetadataKey("g"),
             ConsumerGroupMetadataValue(2, group_hash([("t", topic_hash(SubscribedTopic(topic_id, "t", 4)))])),
         ),
-        (
-            ConsumerGroupTargetAssignmentMemberKey("g", "m"),
-            ConsumerGroupTargetAssignmentMemberValue(((topic_id, (0, 1, 2, 3)),)),
-        ),
-        (
-            ConsumerGroupTargetAssignmentMetadataKey("g"),
-            ConsumerGroupTargetAssignmentMetadataValue(2, bed.clock.now_ms()),
-        ),
+        (ConsumerGroupTargetAssignmentMemberKey("g", "m"), ConsumerGroupTargetAssignmentMemberValue(((topic_id, (0, 1, 2, 3)),))),
+        (ConsumerGroupTargetAssignmentMetadataKey("g"), ConsumerGroupTargetAssignmentMetadataValue(2, bed.clock.now_ms())),
         (
             ConsumerGroupCurrentMemberAssignmentKey("g", "m"),
             ConsumerGroupCurrentMemberAssignmentValue(2, 0, 0, (OwnedPartitions(topic_id, (0, 1, 2, 3), (2, 2, 2, 2)),), ()),

@@ -108,10 +108,7 @@ def test_topics_and_subscriptions_that_change(bed):
     bed.accepted("a", 3)
     why, moves = told(bed)
     assert why == ["its topics have changed"]
-    assert sorted(moves) == [
-        "t-4 from nobody to a: the partition is new",
-        "t-5 from nobody to b: the partition is new",
-    ]
+    assert sorted(moves) == ["t-4 from nobody to a: the partition is new", "t-5 from nobody to b: the partition is new"]
     bed.accepted("b", 3, subscribed_topic_names=[])
     why, moves = told(bed)
     assert why == ["b subscribes to other topics"]

@@ -82,13 +82,7 @@ def test_a_group_that_becomes_empty_is_written_with_its_next_generation():
     (member_id,) = bed.stable("a")
     bed.leave((member_id, None, None))
     assert bed.records() == [
-        _record(
-            protocol_type="consumer",
-            generation=2,
-            protocol=None,
-            leader=None,
-            current_state_timestamp_ms=bed.clock.now_ms(),
-        )
+        _record(protocol_type="consumer", generation=2, protocol=None, leader=None, current_state_timestamp_ms=bed.clock.now_ms())
     ]
 
 

@@ -74,12 +74,7 @@ def test_a_deletion_is_not_seen_before_it_is_committed_in_the_log(bed):
 
 @pytest.mark.parametrize(
     ("committed_for", "asked_by", "found"),
-    [
-        (TOPIC_ID, TOPIC_ID, 10),
-        (TOPIC_ID, None, 10),
-        (None, TOPIC_ID, 10),
-        (TOPIC_ID, OTHER_TOPIC_ID, -1),
-    ],
+    [(TOPIC_ID, TOPIC_ID, 10), (TOPIC_ID, None, 10), (None, TOPIC_ID, 10), (TOPIC_ID, OTHER_TOPIC_ID, -1)],
 )
 def test_an_offset_of_a_former_topic_of_that_name_is_none(bed, committed_for, asked_by, found):
     bed.commit({0: 10}, topic_id=committed_for)

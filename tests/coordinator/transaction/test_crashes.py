@@ -141,12 +141,7 @@ def _check_fates(bed):
     """Markers are those of a decision in the log, and each decision's partitions have theirs."""
     results = {TransactionState.PREPARE_COMMIT: "commit", TransactionState.PREPARE_ABORT: "abort"}
     decided = {
-        (
-            partition,
-            value.producer_id,
-            value.producer_epoch,
-            results[value.status],
-        )
+        (partition, value.producer_id, value.producer_epoch, results[value.status])
         for _, value in bed.records()
         if value is not None and value.status in results
         for partition in value.partitions

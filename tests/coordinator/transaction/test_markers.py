@@ -33,8 +33,7 @@ def test_a_transaction_that_waits_for_a_partition_holds_up_no_other(bed):
 
 
 @pytest.mark.parametrize(
-    "code",
-    [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED],
+    "code", [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED]
 )
 def test_a_partition_that_needs_no_marker_any_more_is_passed_over(bed, code):
     producer = bed.init()

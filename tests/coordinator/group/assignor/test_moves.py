@@ -25,12 +25,7 @@ def moved(previous, topics, members, new, *, successors=None, exist=(T, U)):
         ({"b": {U: {0}}}, {"a": {T}}, {}, Move(U, 0, "b", None, MoveReason.OWNER_GONE)),
         ({"a": {T: {0}}}, {"a": {U}, "b": {T}}, {"b": {T: {0}}}, Move(T, 0, "a", "b", MoveReason.OWNER_UNSUBSCRIBED)),
         ({"a": {T: {0}}}, {"a": set()}, {}, Move(T, 0, "a", None, MoveReason.OWNER_UNSUBSCRIBED)),
-        (
-            {"a": {T: {0, 1}}},
-            {"a": {T}, "b": {T}},
-            {"a": {T: {0}}, "b": {T: {1}}},
-            Move(T, 1, "a", "b", MoveReason.BALANCE),
-        ),
+        ({"a": {T: {0, 1}}}, {"a": {T}, "b": {T}}, {"a": {T: {0}}, "b": {T: {1}}}, Move(T, 1, "a", "b", MoveReason.BALANCE)),
     ],
     ids=lambda value: value.reason.name if isinstance(value, Move) else "",
 )
