@@ -1,9 +1,29 @@
 """The sensors of one kind of quota."""
 
+from uuid import UUID
+
 import pytest
 
-from odradek.broker.metadata.client_quotas import PRODUCER_BYTE_RATE, ClientQuotas, QuotaEntity, quota_record
+from odradek.broker.metadata.client_quotas import (
+    CONTROLLER_MUTATION_RATE,
+    PRODUCER_BYTE_RATE,
+    REQUEST_PERCENTAGE,
+    ClientQuotas,
+    QuotaEntity,
+    quota_record,
+)
+from odradek.broker.metrics.quotas import QUOTA_SECTION
 from odradek.broker.quotas.client_quota_manager import IDLE_MS, ClientQuotaManager, QuotaWindow
+from odradek.broker.quotas.fetch_size import fetch_response_bytes
+from odradek.broker.replica.fetch_partitions import FetchPartition
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.message_types.fetch import AbortedTransaction, FetchableTopicResponse, FetchResponse, PartitionData
+from odradek.protocol.message_types.fetch import FetchPartition as Asked
+from odradek.protocol.records import Record, build_batch
+from odradek.protocol.responses import response_encoder
+from tests.cases import each_case
+
+from .bed import Client, broker_with, quota, told_ms
 
 BEGIN_MS = 1_000_000
 
@@ -115,3 +135,80 @@ def test_there_are_only_so_many_sensors(quotas, manager):
     assert len(owners) == 7_501
     assert owners[0] == "c2500"
     assert owners[-1] == "c10000"
+
+
+# What a Fetch response counts for is its size.
+TOPIC_ID = UUID(int=7)
+PARTITIONS = (
+    PartitionData(partition_index=0, records=bytes(5)),
+    PartitionData(partition_index=1, records=bytes(300), aborted_transactions=[AbortedTransaction(1, 2)]),
+    PartitionData(partition_index=2, records=b""),
+)
+
+
+@each_case("version", range(4, 19))
+@each_case("partitions", [PARTITIONS, PARTITIONS[:1], ()])
+def test_the_size_is_that_of_the_body_and_four_bytes(version, partitions):
+    key = TOPIC_ID if version >= 13 else "a topic"
+    results = [(FetchPartition(key, Asked(partition=data.partition_index)), data) for data in partitions]
+    named = (TOPIC_ID, "") if version >= 13 else (None, "a topic")
+    topics = [FetchableTopicResponse(topic_id=named[0], partitions=list(partitions), topic=named[1])] if partitions else []
+    encoded = response_encoder(ApiKey.FETCH, version)(1, FetchResponse(responses=topics))
+    header_bytes = 9 if version >= 12 else 8
+    assert fetch_response_bytes(version, results) == sum(map(len, encoded)) - header_bytes + 4
+
+
+# What the metrics say of quotas.
+@pytest.fixture
+def broker():
+    return broker_with("t")
+
+
+def read(broker):
+    return {metric.name: dict(samples) for metric, samples in QUOTA_SECTION.read(broker)}
+
+
+def test_nothing_is_told_without_a_quota(broker):
+    Client(broker).produce(build_batch([Record(timestamp=0, value=b"v")]))
+    assert set(map(len, read(broker).values())) == {0}
+
+
+def test_a_throttled_producer_is_told_by_the_entity_of_its_quota(broker):
+    quota(broker, PRODUCER_BYTE_RATE, 1_000, client_id="client")
+    client = Client(broker)
+    throttle_ms = told_ms(client.produce(build_batch([Record(timestamp=0, value=bytes(12_000))])))
+    told = read(broker)
+    assert told["kafka_server_produce_byte_rate"] == {("", "client"): client.sent_bytes / 10}
+    assert told["kafka_server_produce_throttle_time"] == {("", "client"): throttle_ms}
+    assert told["kafka_server_produce_queue_size"] == {(): 1}
+    assert told["kafka_server_fetch_queue_size"] == {(): 0}
+    broker.clock.advance(throttle_ms)
+    assert read(broker)["kafka_server_produce_queue_size"] == {(): 0}
+
+
+def test_tokens_are_told_as_they_are_now(broker):
+    quota(broker, CONTROLLER_MUTATION_RATE, 1, user="ANONYMOUS")
+    topic = {"name": "a", "num_partitions": 15, "replication_factor": 1}
+    Client(broker).ask(ApiKey.CREATE_TOPICS, 7, topics=[topic], timeout_ms=5_000)
+    assert read(broker)["kafka_server_controllermutation_tokens"] == {("ANONYMOUS", ""): -4}
+    broker.clock.advance(1_000)
+    told = read(broker)
+    assert told["kafka_server_controllermutation_tokens"] == {("ANONYMOUS", ""): -3}
+    assert told["kafka_server_controllermutation_mutation_rate"] == {("ANONYMOUS", ""): pytest.approx(15 / 31)}
+
+
+def test_exempt_time_is_told_apart(broker):
+    quota(broker, REQUEST_PERCENTAGE, 50, user=None)
+
+    class Busy:
+        def admit(self, context, request):
+            broker.clock.advance(60)
+
+        def release(self, context, response):
+            return response
+
+    broker.dispatcher.add_gate(Busy())
+    Client(broker).produce(build_batch([Record(timestamp=0, value=b"v")]), acks=0)
+    told = read(broker)
+    assert told["kafka_server_request_request_time"] == {}
+    assert told["kafka_server_request_exempt_request_time"] == {(): pytest.approx(0.2)}

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from random import Random
 from types import SimpleNamespace
 
 import pytest
@@ -10,11 +11,13 @@ from odradek.broker.sasl.authenticator import Authenticated, Authenticator, Brea
 from odradek.broker.sasl.listeners import EnabledMechanism
 from odradek.broker.sasl.mechanism import AuthenticationFailed
 from odradek.broker.sasl.plain import PlainServer
-from odradek.broker.sasl.states import SaslState
+from odradek.broker.sasl.states import EXPECTED, TRANSITIONS, IllegalTransition, SaslState, step
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from tests.cases import each_case
 from tests.raw_client import decode_response, encode_request
+
+from .odd_frames import enabled, talk
 
 USERS = {"alice": b"alice-secret", "bob": b"bob-secret"}
 ALICE = b"\0alice\0alice-secret"
@@ -175,9 +178,6 @@ def test_a_version_that_is_not_served_ends_it(client):
     assert client.send_frame(bytes(frame)) == Break("SASL_HANDSHAKE version 2 is not served")
 
 
-# Sessions with an end (KIP-368).
-
-
 @each_case(
     ("max_reauth_ms", "server", "lifetime_ms"),
     [(0, PlainServer, 0), (5_000, PlainServer, 5_000), (0, Expiring, 9_000), (20_000, Expiring, 9_000), (5_000, Expiring, 5_000)],
@@ -293,3 +293,38 @@ def test_what_comes_out_shows_no_token():
     client.handshake()
     frame = encode_request(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=ALICE)[4:]
     assert "secret" not in repr(client.mine.receive(frame, WALL_MS, 0.0))
+
+
+def test_every_state_is_in_the_table():
+    assert TRANSITIONS.keys() == set(SaslState)
+    assert EXPECTED.keys() == set(SaslState) - {SaslState.COMPLETE}
+
+
+def test_before_a_session_there_are_three_apis_and_no_other():
+    assert frozenset().union(*EXPECTED.values()) == {ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE}
+
+
+def test_a_failure_is_the_end():
+    assert not TRANSITIONS[SaslState.FAILED]
+
+
+def test_every_state_can_be_reached():
+    reached = {SaslState.INITIAL_REQUEST}
+    while (further := reached.union(*(TRANSITIONS[state] for state in reached))) != reached:
+        reached = further
+    assert reached == set(SaslState)
+
+
+@each_case("state", SaslState)
+def test_a_session_follows_tokens_and_nothing_else(state):
+    if state is SaslState.AUTHENTICATE:
+        assert step(state, SaslState.COMPLETE) is SaslState.COMPLETE
+    else:
+        with pytest.raises(IllegalTransition):
+            step(state, SaslState.COMPLETE)
+
+
+# Frames that no client sends, to the state machine with every mechanism: none is a fault of the broker's.
+@pytest.mark.parametrize("seed", range(4))
+def test_odd_frames_are_answered_refused_or_end_it_and_let_nobody_in(seed):
+    assert {Refuse, Break, TellVersions} < talk(enabled(), Random(seed), 1_500).keys()

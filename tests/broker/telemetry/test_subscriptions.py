@@ -2,8 +2,12 @@
 
 from uuid import UUID
 
+import pytest
+
+from odradek.broker.config.table_group import CLIENT_METRICS_DEFINITIONS
 from odradek.broker.telemetry.subscriptions import asked_of, id_text, in_hash_order, subscription_id, subscription_of
 from tests.cases import each_case
+from tests.project.documents import DOCS, code_blocks, table
 
 ID = UUID(int=0x7140_0000_0000_0001)
 CLIENT = {
@@ -89,3 +93,22 @@ def test_names_are_in_the_order_of_their_hashes():
 def test_an_id_is_written_as_kafka_writes_it():
     assert id_text(UUID(int=0)) == "A" * 22
     assert id_text(UUID(int=(1 << 128) - 1)) == "_" * 21 + "w"
+
+
+# What docs/telemetry.md shows is so.
+PAGE = DOCS / "telemetry.md"
+
+
+@pytest.mark.parametrize("source", code_blocks(PAGE, "python"))
+def test_an_example_passes(source):
+    scope = {}
+    exec(compile(source, PAGE, "exec"), scope)
+    tests = [each for name, each in scope.items() if name.startswith("test_")]
+    assert tests
+    for each in tests:
+        each()
+
+
+def test_the_configs_are_those_that_there_are():
+    told = [row["config"].strip("`") for row in table(PAGE, "config", "default", "what it says")]
+    assert told == [row.name for row in CLIENT_METRICS_DEFINITIONS]

@@ -1,6 +1,7 @@
-"""Subjects as Java 17 writes them: each expectation is what its X500Principal.getName() gave for the same certificate."""
+"""Names of certificates and cipher suites, and the principals that rules make of them."""
 
 import contextlib
+import ssl
 from datetime import datetime
 
 import pytest
@@ -13,7 +14,9 @@ from cryptography.x509.oid import NameOID
 from hypothesis import given
 from hypothesis import strategies as st
 
+from odradek.broker.security.cipher_suites import TLS_1_3_SUITES, openssl_name
 from odradek.broker.security.distinguished_name import subject_of
+from odradek.broker.security.principal_mapping import NoMatchingRule, PrincipalMapper
 from tests.cases import each_case
 
 KEY = ec.generate_private_key(ec.SECP256R1())
@@ -95,3 +98,90 @@ def test_a_certificate_that_was_changed_is_read_or_refused(data):
     changed[data.draw(st.integers(0, len(changed) - 1))] = data.draw(st.integers(0, 255))
     with contextlib.suppress(ValueError):
         assert isinstance(subject_of(bytes(changed)), str)
+
+
+# ``ssl.principal.mapping.rules``, with the examples of Kafka's documentation (KIP-371) among them.
+DUKE = "CN=Duke,OU=ServiceUsers,O=Org,C=US"
+ADMIN = "CN=Admin@Sub,OU=Admins,O=Org"
+
+
+@each_case(
+    ("rules", "name", "mapped"),
+    [
+        ("DEFAULT", DUKE, DUKE),
+        (" DEFAULT ,", DUKE, DUKE),
+        ("RULE:^CN=(.*?),OU=ServiceUsers.*$/$1/", DUKE, "Duke"),
+        ("RULE:^CN=(.*?),OU=ServiceUsers.*$/$1/L", DUKE, "duke"),
+        ("RULE:^CN=(.*?),OU=(.*?),O=(.*?),C=(.*?)$/$1@$2/U", DUKE, "DUKE@SERVICEUSERS"),
+        ("RULE:^cn=none$/x/,RULE:^CN=(.*?),OU=(.*?),O=(.*?)$/$1/,DEFAULT", ADMIN, "Admin@Sub"),
+        ("RULE:^(OU)=no.*$/$1x/, DEFAULT", DUKE, DUKE),
+        # A comma within a rule, and slashes in both halves.
+        (r"RULE:CN=(\w+),OU=a\/b/$1\/x/", "CN=u,OU=a/b", "u/x"),
+        # Named groups as Java has them, a group that does not take part, and a literal dollar.
+        (r"RULE:CN=(?<who>\w+)(,OU=x)?.*/${who}$2/L", DUKE, "duke"),
+        (r"RULE:CN=(\w+).*/\$1/", DUKE, "$1"),
+        # Of a number too large, the digits that make a group's; and a number without a group as it is.
+        ("RULE:CN=(.)(.*)/$12/", "CN=ab", "a2"),
+        ("RULE:CN=(.*)/$1@$4/", "CN=ab", "ab@$4"),
+        ("RULE:CN=(.*)/$0/", "CN=ab", "CN=ab"),
+        # The whole of a name has to match, and all that matches is replaced, as by Java's replaceAll.
+        ("RULE:CN=/x/,DEFAULT", DUKE, DUKE),
+        ("RULE:.*/x/", DUKE, "xx"),
+    ],
+)
+def test_the_first_rule_that_matches_gives_the_name(rules, name, mapped):
+    assert PrincipalMapper(rules).name(name) == mapped
+
+
+@pytest.mark.parametrize("rules", ["", " , ", "RULE:^CN=none$/x/"])
+def test_a_name_without_a_rule_has_no_principal(rules):
+    with pytest.raises(NoMatchingRule, match="Duke"):
+        PrincipalMapper(rules).name(DUKE)
+
+
+@each_case(
+    "rules",
+    [
+        "default",
+        "DEFAULTS",
+        "DEFAULT DEFAULT",
+        "RULE:",
+        "RULE:a",
+        "RULE:a/b",
+        "RULE:a/b/X",
+        "RULE:a/b/LL",
+        "RULE:(/b/",
+        "RULE:a/$1/",
+        "RULE:(a)/${who}/",
+    ],
+)
+def test_rules_that_cannot_be_read_are_refused(rules):
+    with pytest.raises(ValueError):
+        PrincipalMapper(rules)
+
+
+# The names of cipher suites in the standard and in OpenSSL.
+@each_case(
+    ("suite", "name"),
+    [
+        ("TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "ECDHE-RSA-AES128-GCM-SHA256"),
+        ("TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384", "ECDHE-ECDSA-AES256-GCM-SHA384"),
+        ("TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256", "ECDHE-RSA-CHACHA20-POLY1305"),
+        ("TLS_DHE_RSA_WITH_AES_256_CBC_SHA256", "DHE-RSA-AES256-SHA256"),
+        ("TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA", "ECDHE-RSA-AES128-SHA"),
+        ("TLS_RSA_WITH_AES_256_CBC_SHA", "AES256-SHA"),
+        ("TLS_RSA_WITH_AES_128_GCM_SHA256", "AES128-GCM-SHA256"),
+        ("TLS_ECDHE_ECDSA_WITH_AES_128_CCM_8", "ECDHE-ECDSA-AES128-CCM8"),
+        ("ECDHE-RSA-AES128-GCM-SHA256", "ECDHE-RSA-AES128-GCM-SHA256"),
+    ],
+)
+def test_openssl_has_every_suite_by_the_name_that_is_made_for_it(suite, name):
+    assert openssl_name(suite) == name
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.set_ciphers("ALL:@SECLEVEL=0")
+    assert name in {each["name"] for each in context.get_ciphers()}
+
+
+def test_the_suites_of_tls_1_3_are_those_that_openssl_has():
+    ciphers = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).get_ciphers()
+    assert {each["name"] for each in ciphers if each["protocol"] == "TLSv1.3"} == TLS_1_3_SUITES
