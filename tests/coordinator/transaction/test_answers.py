@@ -1,7 +1,7 @@
 """What each request is answered in each state, whoever asks: Kafka 4.3's answers, one table an API.
 
 A row is the state of the transactional id: settled, or with a change under way, which is not there for good yet (``Adding``) or
-waits for markers (``Committing``). A column is who asks, by the producer that is there for good:
+waits for markers (``Committing``, ``Aborting``). A column is who asks, by the producer that is there for good:
 
     other      has another producer id
     older, before, current, after     has the epoch two before it, the one before it, its own, the next
@@ -32,7 +32,10 @@ from .bed import NOBODY as ANYBODY
 
 EXPIRATION_MS = 1000
 # Rows that stand for several states.
-ALIKE = {name: (f"{name}0", f"{name}2") for name in ("Ongoing", "Committed", "Aborted", "Preparing", "Committing", "Completing")}
+ALIKE = {
+    name: (f"{name}0", f"{name}2")
+    for name in ("Ongoing", "Committed", "Aborted", "Preparing", "Committing", "Aborting", "Completing")
+}
 ALIKE["UnderWay"] = [
     "Initializing",
     "Adding",
@@ -41,6 +44,8 @@ ALIKE["UnderWay"] = [
     "Fencing",
     "Committing0",
     "Committing2",
+    "Aborting0",
+    "Aborting2",
     "Completing0",
     "Completing2",
     "Expiring",
@@ -89,6 +94,7 @@ TABLES = {
         Preparing     IM     PF     PF      in       PF
         Fencing       IM     PF     PF      in       PF
         Committing    IM     PF     PF      CT       PF
+        Aborting      IM     PF     PF      CT       PF
         Completing    IM     PF     PF      CT       PF
         Expiring      IM     PF     PF      TA       PF
     """,
@@ -158,6 +164,7 @@ PENDING = {
     "Preparing": TransactionState.PREPARE_COMMIT,
     "Fencing": TransactionState.PREPARE_ABORT,
     "Committing": TransactionState.COMPLETE_COMMIT,
+    "Aborting": TransactionState.COMPLETE_ABORT,
     "Completing": TransactionState.COMPLETE_COMMIT,
     "Expiring": TransactionState.DEAD,
 }
@@ -173,6 +180,7 @@ THERE = {
     "Preparing": TransactionState.ONGOING,
     "Fencing": TransactionState.ONGOING,
     "Committing": TransactionState.PREPARE_COMMIT,
+    "Aborting": TransactionState.PREPARE_ABORT,
     "Completing": TransactionState.PREPARE_COMMIT,
     "Expiring": TransactionState.EMPTY,
 }
@@ -214,14 +222,14 @@ def bring(state):
 
 def end(bed, name, producer, version):
     """From Ongoing on."""
-    if name in {"Committing", "Completing"}:
+    if name in {"Committing", "Aborting", "Completing"}:
         bed.refusals[A0] = ErrorCode.KAFKA_STORAGE_ERROR
     if name in {"Preparing", "Fencing"}:
         bed.log.held_back = True
     if name == "Fencing":
         bed.init()
     elif name != "Ongoing":
-        bed.end(producer, name != "Aborted", version=version)
+        bed.end(producer, name not in {"Aborted", "Aborting"}, version=version)
     if name == "Completing":
         bed.log.held_back = True
         bed.refusals.clear()

@@ -30,18 +30,6 @@ def test_a_crash_in_the_middle_of_an_end_leaves_all_of_it_or_nothing(turns, comm
     assert bed.add(producer, A1) is None
 
 
-def test_a_crash_before_the_last_marker_has_them_all_written_again():
-    bed = Bed()
-    producer = bed.init()
-    bed.add(producer, A0, B0)
-    bed.refusals[B0] = ErrorCode.KAFKA_STORAGE_ERROR
-    bed.commit(producer)
-    bed.refusals.clear()
-    bed.crash()
-    assert bed.markers == [(A0, 100, 0, "commit"), (A0, 100, 0, "commit"), (B0, 100, 0, "commit")]
-    assert bed.state() is TransactionState.COMPLETE_COMMIT
-
-
 @pytest.mark.parametrize("version", [0, 2])
 def test_a_transaction_whose_beginning_a_load_found_uncommitted_is_not_ended_before_it_is_committed(version):
     bed = Bed()
@@ -55,17 +43,6 @@ def test_a_transaction_whose_beginning_a_load_found_uncommitted_is_not_ended_bef
     bed.log.release()
     assert bed.abort(producer, version=version) in [(-1, -1), (100, 1)]
     assert [name for name in bed.written_states() if name.startswith("PREPARE")] == ["PREPARE_ABORT"]
-
-
-def test_a_new_producer_id_comes_into_use_after_a_crash_between_prepare_and_complete():
-    bed = Bed()
-    bed.init()
-    bed.refusals[A0] = ErrorCode.KAFKA_STORAGE_ERROR
-    bed.add((100, 0), A0, version=2)
-    assert bed.commit((100, 0), version=2) == (100, 1)
-    bed.refusals.clear()
-    bed.crash()
-    assert bed.add((100, 1), A0, version=2) is None
 
 
 _IDS = st.sampled_from(["one", "two", "three"])

@@ -1,46 +1,10 @@
 """The second phase: every partition gets its marker, sooner or later, and nobody else waits for it."""
 
-import pytest
-
 from odradek.coordinator.transaction.markers import RETRY_BACKOFF_MS
 from odradek.coordinator.transaction.states import TransactionState
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 from .bed import A0, A1, B0, ID
-
-
-def test_a_partition_that_cannot_be_written_to_is_tried_until_it_can(bed):
-    producer = bed.init()
-    bed.add(producer, A0, B0)
-    bed.refusals[A0] = ErrorCode.KAFKA_STORAGE_ERROR
-    bed.commit(producer)
-    bed.advance(50 * RETRY_BACKOFF_MS)
-    assert (bed.state(), bed.markers) == (TransactionState.PREPARE_COMMIT, [(B0, 100, 0, "commit")])
-    bed.refusals.clear()
-    bed.advance(RETRY_BACKOFF_MS)
-    assert (bed.state(), bed.markers[1:]) == (TransactionState.COMPLETE_COMMIT, [(A0, 100, 0, "commit")])
-    assert bed.add(producer, A1) is None
-
-
-def test_a_transaction_that_waits_for_a_partition_holds_up_no_other(bed):
-    stuck, free = bed.init(), bed.init(transactional_id="free")
-    bed.add(stuck, A0)
-    bed.add(free, B0, transactional_id="free")
-    bed.refusals[A0] = ErrorCode.KAFKA_STORAGE_ERROR
-    bed.commit(stuck)
-    bed.commit(free, transactional_id="free")
-    assert (bed.state(), bed.state("free")) == (TransactionState.PREPARE_COMMIT, TransactionState.COMPLETE_COMMIT)
-
-
-@pytest.mark.parametrize(
-    "code", [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED]
-)
-def test_a_partition_that_needs_no_marker_any_more_is_passed_over(bed, code):
-    producer = bed.init()
-    bed.add(producer, A0, B0)
-    bed.refusals[A0] = code
-    bed.abort(producer)
-    assert (bed.state(), bed.markers) == (TransactionState.COMPLETE_ABORT, [(B0, 100, 0, "abort")])
 
 
 def test_a_partition_that_is_deleted_while_its_marker_waits_is_waited_for_no_more(bed):
