@@ -2,7 +2,7 @@
 
 import pytest
 
-from odradek.coordinator.group.consumer.records import assignment_record, member_tombstones
+from odradek.coordinator.group.consumer.records import member_tombstones
 from odradek.coordinator.group.consumer.topics import SubscribedTopic, group_hash, topic_hash
 from odradek.protocol.coordinator_records.consumer_groups import (
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -85,30 +85,11 @@ def test_the_first_member_gets_everything_in_one_answer(bed):
     ]
 
 
-def test_a_heartbeat_that_says_nothing_new_writes_nothing_and_tells_no_assignment(bed):
-    join(bed, "m")
-    assert bed.accepted("m", 2) == (2, None)
-    assert bed.records() == []
-
-
 def test_a_full_heartbeat_is_told_the_assignment(bed):
     join(bed, "m")
     full = {"rebalance_timeout_ms": 60_000, "subscribed_topic_names": ["t"], "owned": {"t": [0]}}
     assert bed.accepted("m", 2, **full) == (2, {"t": [0, 1, 2, 3]})
     assert bed.records() == []
-
-
-def test_a_partition_is_given_out_when_its_holder_has_released_it(bed):
-    join(bed, "a")
-    assert bed.accepted("b", 0) == (3, {})
-    assert bed.group().state == "Reconciling"
-    # The holder is told, as long as it does not say that it has given the partitions up.
-    assert bed.accepted("a", 2, owned={"t": [0, 1, 2, 3]}) == (2, {"t": [0, 1]})
-    assert bed.accepted("b", 3) == (3, None)
-    assert bed.accepted("a", 2) == (2, None)
-    assert bed.accepted("a", 2, owned={"t": [0, 1]}) == (3, None)
-    assert bed.accepted("b", 3) == (3, {"t": [2, 3]})
-    assert bed.group().state == "Stable"
 
 
 def test_a_second_assignment_waits_for_its_interval(bed):
@@ -216,18 +197,6 @@ def test_a_member_that_comes_back_while_its_removal_waits_to_be_committed_has_a_
 
 
 class TestStaticMembers:
-    def test_one_that_leaves_for_a_while_comes_back_under_a_new_id_to_what_it_had(self, bed):
-        join(bed, "a", instance_id="i")
-        assert bed.beat("a", -2, instance_id="i").member_epoch == -2
-        (left,) = bed.records()
-        assert (left.value.member_epoch, left.value.assigned_partitions[0].assignment_epochs) == (-2, (0, 0, 0, 0))
-
-        assert bed.accepted("b", 0, instance_id="i") == (2, {"t": [0, 1, 2, 3]})
-        assert epochs(bed) == (2, 2)
-        records = bed.records()
-        assert records[:3] == member_tombstones("g", "a")
-        assert records[-1] == assignment_record("g", bed.group().members["b"])
-
     def test_its_former_self_is_fenced(self, bed):
         join(bed, "a", instance_id="i")
         bed.beat("a", -2, instance_id="i")
@@ -345,15 +314,6 @@ class TestRegularExpressions:
         assert bed.refused("a", 0, subscribed_topic_regex="(") == ErrorCode.INVALID_REGULAR_EXPRESSION
         assert bed.records() == []
 
-    def test_new_topics_are_found_after_ten_seconds(self, bed):
-        bed.accepted("a", 0, subscribed_topic_regex="t.*")
-        bed.accepted("a", 1)
-        bed.topic("tea", 1)
-        assert bed.accepted("a", 2) == (2, None)
-        bed.advance(10_001)
-        bed.accepted("a", 2)
-        assert bed.accepted("a", 2) == (3, {"t": [0, 1, 2, 3], "tea": [0]})
-
     def test_it_goes_with_its_last_member(self, bed):
         bed.accepted("a", 0, subscribed_topic_regex="t.*")
         bed.accepted("b", 0, subscribed_topic_regex="t.*")
@@ -402,12 +362,6 @@ class TestPersistence:
         assert bed.beat("b", 0).code
         assert state(bed) == before
         assert bed.accepted("b", 0) == (3, {})
-
-    def test_a_failed_append_of_a_new_group_leaves_nothing(self, bed):
-        bed.log.failures.append(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR))
-        assert bed.beat("a", 0).code
-        assert (bed.group(), bed.shard.groups.groups()) == (None, [])
-        assert bed.accepted("a", 0) == (2, {"t": [0, 1, 2, 3]})
 
     def test_a_removal_that_could_not_be_appended_is_tried_again(self, bed):
         join(bed, "a")

@@ -140,16 +140,6 @@ def test_a_policy_without_downgrades_keeps_the_consumer_group(policy):
     assert set(bed.group().members) == {member_id}
 
 
-def test_classic_members_alone_in_a_consumer_group_share_out_what_another_had():
-    bed, member_id = mixed()
-    bed.set_policy("upgrade")
-    bed.beat("n", -1)
-    assert bed.heartbeat(member_id, 3) == ErrorCode.REBALANCE_IN_PROGRESS
-    assert bed.joined(member_id, owned={"t": [2, 3]}) == (member_id, 4)
-    assert bed.synced(member_id, 4) == {"t": [0, 1, 2, 3]}
-    assert bed.heartbeat(member_id, 4) == ErrorCode.NONE
-
-
 def test_classic_members_alone_in_a_consumer_group_learn_of_new_partitions():
     bed, member_id = mixed()
     bed.set_policy("upgrade")

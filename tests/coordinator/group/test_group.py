@@ -31,55 +31,15 @@ def _named(*names):
     return tuple((name, b"") for name in names)
 
 
-def test_the_first_member_leads_and_gives_the_group_its_type():
-    group = _group(_member("a"), _member("b"))
-    assert (group.leader, group.protocol_type) == ("a", "consumer")
-
-
-def test_when_the_leader_goes_the_one_here_longest_leads():
-    group = _group(_member("a"), _member("b"), _member("c"))
-    group.remove("a")
-    assert group.leader == "b"
-
-
-def test_when_a_follower_goes_the_leader_stays():
-    group = _group(_member("a"), _member("b"))
-    group.remove("b")
-    assert group.leader == "a"
-
-
 def test_the_last_one_to_go_leaves_no_leader_and_no_protocols():
     group = _group(_member("a", instance_id="i"))
     group.remove("a")
     assert (group.leader, group.supporters, group.static_members) == (None, {}, {})
 
 
-def test_a_leader_that_did_not_join_gives_way_to_the_first_who_did():
-    group = _group(_member("a"), _member("b"), _member("c"))
-    group.hold_join(group.members["c"], Reply())
-    group.hold_join(group.members["b"], Reply())
-    assert group.elect_leader()
-    assert group.leader == "b"
-
-
 def test_without_anybody_joined_there_is_no_leader_to_elect():
     assert not _group(_member("a")).elect_leader()
     assert not _group().elect_leader()
-
-
-def test_an_empty_group_takes_any_type_and_protocol_but_none():
-    group = _group()
-    assert group.supports("connect", _named("x"))
-    assert not group.supports("", _named("x"))
-    assert not group.supports("connect", ())
-
-
-def test_a_group_takes_who_has_a_protocol_that_all_members_support():
-    group = _group(_member("a", _named("range", "sticky")), _member("b", _named("sticky")))
-    group.transition_to(GroupState.PREPARING_REBALANCE, 0)
-    assert group.supports("consumer", _named("sticky", "range"))
-    assert not group.supports("consumer", _named("range"))
-    assert not group.supports("connect", _named("sticky"))
 
 
 def test_a_protocol_named_twice_does_not_speak_for_another_member():
@@ -123,16 +83,6 @@ def test_who_waits_is_counted_once():
     assert group.release_join(member) is later
     assert group.release_join(member) is None
     assert group.waiting_joins == 0
-
-
-def test_somebody_pending_is_waited_for():
-    member = _member("a")
-    group = _group(member)
-    group.hold_join(member, Reply())
-    group.pending_joins["p"] = 1_000.0
-    assert not group.has_everybody_joined
-    group.remove("p")
-    assert group.has_everybody_joined
 
 
 def test_a_static_member_keeps_its_place_under_another_id():

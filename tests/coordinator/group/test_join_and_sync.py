@@ -27,34 +27,6 @@ def test_a_new_dynamic_member_is_given_an_id_and_its_group_is_written():
     ]
 
 
-def test_a_new_static_member_is_taken_in_at_once_and_named_after_its_instance():
-    bed = Bed()
-    answer = bed.join(instance_id="rack", client_id="app")
-    bed.advance(0)
-    assert answer.response == JOIN.JoinGroupResponse(
-        generation_id=1,
-        protocol_type="consumer",
-        protocol_name="range",
-        leader="rack-1",
-        member_id="rack-1",
-        members=(JOIN.JoinGroupResponseMember(member_id="rack-1", group_instance_id="rack", metadata=b"m"),),
-    )
-
-
-def test_the_leader_is_told_of_all_members_and_a_follower_of_none():
-    bed = Bed(group_initial_rebalance_delay_ms=10)
-    leader_id, leader = bed.add_member("a", protocols=[("range", b"of a")])
-    follower_id, follower = bed.add_member("b", protocols=[("range", b"of b")])
-    bed.advance(20)
-    assert [(member.member_id, member.metadata) for member in leader.response.members] == [
-        (leader_id, b"of a"),
-        (follower_id, b"of b"),
-    ]
-    assert follower.response == JOIN.JoinGroupResponse(
-        generation_id=1, protocol_type="consumer", protocol_name="range", leader=leader_id, member_id=follower_id
-    )
-
-
 def test_the_leader_s_assignment_is_written_and_then_answered():
     bed = Bed(group_initial_rebalance_delay_ms=10)
     leader_id, _ = bed.add_member()
@@ -84,55 +56,6 @@ def test_a_group_that_becomes_empty_is_written_with_its_next_generation():
     assert bed.records() == [
         _record(protocol_type="consumer", generation=2, protocol=None, leader=None, current_state_timestamp_ms=bed.clock.now_ms())
     ]
-
-
-def test_a_static_member_s_return_is_written_with_its_assignment():
-    bed = Bed()
-    first = bed.join(instance_id="rack")
-    bed.advance(0)
-    bed.sync(first.response.member_id, 1, {"rack-1": b"x"}, instance_id="rack")
-    bed.records()
-    again = bed.join(instance_id="rack", client_id="other", protocols=[("range", b"new")])
-    assert again.response == JOIN.JoinGroupResponse(
-        generation_id=1,
-        protocol_type="consumer",
-        protocol_name="range",
-        leader="rack-2",
-        skip_assignment=True,
-        member_id="rack-2",
-        members=(JOIN.JoinGroupResponseMember(member_id="rack-2", group_instance_id="rack", metadata=b"new"),),
-    )
-    (record,) = bed.records()
-    assert record.value.members == (_member("rack-2", b"x", "rack", subscription=b"new"),)
-    assert (record.value.generation, record.value.leader) == (1, "rack-2")
-
-
-def test_before_version_9_a_returning_static_leader_is_told_of_its_former_id():
-    bed = Bed()
-    first = bed.join(instance_id="rack")
-    bed.advance(0)
-    bed.sync(first.response.member_id, 1, {}, instance_id="rack")
-    again = bed.join(instance_id="rack", version=8)
-    assert again.response == JOIN.JoinGroupResponse(
-        generation_id=1, protocol_type="consumer", protocol_name="range", leader="rack-1", member_id="rack-2"
-    )
-
-
-@pytest.mark.parametrize(
-    ("options", "error"),
-    [
-        ({"group_id": ""}, ErrorCode.INVALID_GROUP_ID),
-        ({"session_timeout_ms": 5_999}, ErrorCode.INVALID_SESSION_TIMEOUT),
-        ({"session_timeout_ms": 1_800_001}, ErrorCode.INVALID_SESSION_TIMEOUT),
-        ({"member_id": "x"}, ErrorCode.UNKNOWN_MEMBER_ID),
-    ],
-)
-def test_a_join_that_is_refused_outright_makes_no_group(options, error):
-    bed = Bed()
-    answer = bed.join(**options)
-    assert answer.response == JOIN.JoinGroupResponse(error_code=error, member_id=options.get("member_id", ""))
-    assert bed.records() == []
-    assert bed.group(options.get("group_id", "g")) is None
 
 
 @pytest.mark.parametrize("session_timeout_ms", [6_000, 1_800_000])

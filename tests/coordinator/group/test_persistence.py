@@ -8,7 +8,7 @@ from odradek.coordinator.runtime.timeline import TimelineDict
 from odradek.protocol.coordinator_records import GroupMetadataValue, MemberMetadata
 from odradek.protocol.errors import ErrorCode
 
-from .bed import Answer, Bed
+from .bed import Bed
 
 
 def _settled(group):
@@ -69,30 +69,8 @@ def test_a_member_with_more_protocols_than_were_stored_counts_as_changed():
     assert bed.join(follower, protocols=protocols).waits
 
 
-def test_a_tombstone_takes_the_group_out_of_the_log_s_memory():
-    bed = Bed()
-    (member_id,) = bed.stable("a")
-    bed.leave((member_id, None, None))
-    bed.write(lambda shard: shard.delete_group("g"), Answer().reply)
-    assert bed.group() is None
-    bed.restart()
-    assert bed.group() is None
-
-
 def test_the_stored_state_is_a_timeline():
     assert isinstance(Bed().shard.groups.stored, TimelineDict)
-
-
-def test_a_delete_that_could_not_be_written_leaves_the_group_as_it_was_stored():
-    bed = Bed()
-    (member_id,) = bed.stable("a")
-    bed.leave((member_id, None, None))
-    bed.log.failure = ErrorCode.KAFKA_STORAGE_ERROR
-    bed.write(lambda shard: shard.delete_group("g"), Answer().reply)
-    bed.log.failure = None
-    group = bed.group()
-    assert (group.state, group.generation, group.protocol_type) == ("Empty", 2, "consumer")
-    assert bed.join(client_id="b").response.error_code == ErrorCode.MEMBER_ID_REQUIRED
 
 
 _STEP = st.one_of(

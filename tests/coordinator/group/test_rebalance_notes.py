@@ -13,54 +13,6 @@ def _lines(bed, event):
     return [fields for _, line, fields in bed.reports.lines if line == event]
 
 
-def test_a_rebalance_leaves_one_line_with_why_who_and_how_long():
-    bed = Bed()
-    (a,) = bed.stable("a")
-    bed.reports.lines.clear()
-    bed.advance(1_000)
-    bed.join(client_id="b", version=3, reason="scaled up")
-    bed.advance(500)
-    bed.join(a, client_id="a")
-    bed.sync(a, 2, {})
-    assert _lines(bed, "rebalance completed") == [
-        {
-            "group": "g",
-            "generation": 2,
-            "cause": "member_added",
-            "why": "member b-2 joined without a member id while the group was Stable; its client's reason: scaled up",
-            "members": 2,
-            "joined": ["b-2"],
-            "left": [],
-            "took_ms": 500.0,
-        }
-    ]
-    assert len(bed.reports.lines) == 2  # and one of the members that were given nothing
-
-
-def test_who_left_is_named():
-    bed = Bed()
-    a, b = bed.stable("a", "b")
-    bed.reports.lines.clear()
-    bed.leave((b, None, "closed"))
-    bed.join(a)
-    bed.sync(a, bed.group().generation, {a: b""})
-    (line,) = _lines(bed, "rebalance completed")
-    assert (line["left"], line["joined"], line["why"]) == ([b], [], f"{b} left; their clients' reasons: closed")
-
-
-def test_a_static_member_that_comes_back_has_neither_come_nor_gone():
-    bed = Bed()
-    bed.join(instance_id="one")
-    bed.advance(0)
-    bed.sync("one-1", 1, {}, instance_id="one")
-    bed.join(instance_id="one")
-    bed.reports.lines.clear()
-    bed.join("one-2", instance_id="one")
-    bed.sync("one-2", 2, {"one-2": b""}, instance_id="one")
-    (line,) = _lines(bed, "rebalance completed")
-    assert (line["joined"], line["left"]) == ([], [])
-
-
 def test_a_client_s_reason_is_kept_short():
     bed = Bed()
     (a,) = bed.stable("a")

@@ -99,17 +99,6 @@ def test_a_member_whose_session_ran_out_while_it_waited_is_watched_again_when_it
     assert "b-2" not in bed.group().members
 
 
-def test_sessions_begin_anew_after_a_restart():
-    bed = Bed()
-    (member_id,) = bed.stable("a")
-    bed.advance(9_999)
-    bed.restart()
-    bed.advance(9_999)
-    assert bed.heartbeat(member_id) == ErrorCode.NONE
-    bed.advance(10_000)
-    assert bed.group().state == "Empty"
-
-
 def test_a_former_static_member_s_session_is_not_the_new_one_s():
     bed = Bed()
     bed.join(instance_id="rack")

@@ -2,7 +2,7 @@ from itertools import product
 
 import pytest
 
-from odradek.coordinator.group.classic.group import MAX_GENERATION, ClassicGroup
+from odradek.coordinator.group.classic.group import ClassicGroup
 from odradek.coordinator.group.classic.states import PERMITTED, GroupState, IllegalTransition, can_rebalance, check_transition
 from tests.cases import each_case
 
@@ -52,10 +52,3 @@ def test_a_refused_transition_changes_nothing():
     with pytest.raises(IllegalTransition):
         group.transition_to(GroupState.STABLE, 7)
     assert (group.state, group.state_since_ms) == (GroupState.EMPTY, 5)
-
-
-def test_after_the_last_generation_comes_the_first():
-    group = ClassicGroup("g", GroupState.EMPTY, MAX_GENERATION, 0)
-    group.transition_to(GroupState.PREPARING_REBALANCE, 0)
-    group.begin_generation(0)
-    assert group.generation == 1

@@ -2,23 +2,8 @@
 
 import pytest
 
-from odradek.protocol.coordinator_records import GroupMetadataKey
-from odradek.protocol.coordinator_records.consumer_groups import (
-    ClassicMemberMetadata,
-    ConsumerGroupCurrentMemberAssignmentKey,
-    ConsumerGroupCurrentMemberAssignmentValue,
-    ConsumerGroupMemberMetadataKey,
-    ConsumerGroupMemberMetadataValue,
-    ConsumerGroupMetadataKey,
-    ConsumerGroupMetadataValue,
-    ConsumerGroupTargetAssignmentMemberKey,
-    ConsumerGroupTargetAssignmentMemberValue,
-    ConsumerGroupTargetAssignmentMetadataKey,
-    ConsumerGroupTargetAssignmentMetadataValue,
-    OwnedPartitions,
-)
 from odradek.protocol.errors import ErrorCode, KafkaError
-from tests.coordinator.group.migration_bed import MigrationBed, subscription
+from tests.coordinator.group.migration_bed import MigrationBed
 
 
 @pytest.fixture
@@ -27,42 +12,6 @@ def bed():
     bed = MigrationBed()
     bed.topic("t", 4)
     return bed
-
-
-def test_the_group_becomes_a_consumer_group_whose_members_have_what_their_leader_assigned(bed):
-    topic_id = bed.topics.by_name["t"].topic_id
-    (member_id,) = bed.classic({"t": [0, 1, 2, 3]})
-    classic = ClassicMemberMetadata(10_000, (("range", subscription()),))
-
-    assert bed.accepted("n", 0) == (2, {})
-    records = [tuple(record) for record in bed.records()]
-    metadata_hash = bed.group().metadata_hash.get()
-    assert records[:6] == [
-        (GroupMetadataKey("g"), None),
-        (
-            ConsumerGroupMemberMetadataKey("g", member_id),
-            ConsumerGroupMemberMetadataValue(None, None, "c0", "/127.0.0.1", ("t",), "", 60_000, None, classic),
-        ),
-        (ConsumerGroupMetadataKey("g"), ConsumerGroupMetadataValue(1, metadata_hash)),
-        (
-            ConsumerGroupTargetAssignmentMemberKey("g", member_id),
-            ConsumerGroupTargetAssignmentMemberValue(((topic_id, (0, 1, 2, 3)),)),
-        ),
-        (ConsumerGroupTargetAssignmentMetadataKey("g"), ConsumerGroupTargetAssignmentMetadataValue(1, 0)),
-        (
-            ConsumerGroupCurrentMemberAssignmentKey("g", member_id),
-            ConsumerGroupCurrentMemberAssignmentValue(1, 1, 0, (OwnedPartitions(topic_id, (0, 1, 2, 3), (1, 1, 1, 1)),), ()),
-        ),
-    ]
-    assert [type(key).__name__ for key, _ in records[6:]] == [
-        "ConsumerGroupMemberMetadataKey",
-        "ConsumerGroupMetadataKey",
-        "ConsumerGroupTargetAssignmentMemberKey",
-        "ConsumerGroupTargetAssignmentMemberKey",
-        "ConsumerGroupTargetAssignmentMetadataKey",
-        "ConsumerGroupCurrentMemberAssignmentKey",
-    ]
-    assert (bed.kind(), bed.holders()) == ("consumer", {member_id: [0, 1, 2, 3]})
 
 
 def test_the_classic_members_are_told_to_join_again_and_give_partitions_up_before_others_get_them(bed):
@@ -88,15 +37,6 @@ def test_the_classic_members_are_told_to_join_again_and_give_partitions_up_befor
     assert set(bed.holders()) == {one, other, "n"}
     assert bed.heartbeat(one, 2) == bed.heartbeat(other, 2) == ErrorCode.NONE
     assert bed.group().state == "Stable"
-
-
-@pytest.mark.parametrize("policy", ["disabled", "downgrade"])
-def test_a_policy_without_upgrades_keeps_the_group(policy):
-    bed = MigrationBed(policy)
-    bed.topic("t", 4)
-    (member_id,) = bed.classic({"t": [0, 1, 2, 3]})
-    assert bed.refused("n", 0) == ErrorCode.GROUP_ID_NOT_FOUND
-    assert (bed.kind(), bed.records(), bed.heartbeat(member_id, 1)) == ("classic", [], ErrorCode.NONE)
 
 
 @pytest.mark.parametrize("policy", ["disabled", "downgrade"])
