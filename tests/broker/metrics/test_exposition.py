@@ -1,4 +1,4 @@
-"""Readings as text, read back by Prometheus' own parser; the page and the tables agree, and the names are what Prometheus wants."""
+"""Readings as text, read back by Prometheus' own parser; the page and the tables agree, and names are what Prometheus wants."""
 
 import re
 from collections import Counter

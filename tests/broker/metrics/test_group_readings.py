@@ -2,7 +2,6 @@
 
 from odradek.protocol.api_keys import ApiKey
 from tests.broker.metrics.bed import loaded, on_a_broker, plain
-from tests.coordinator.group.choir import Choir
 
 STATES = "kafka_coordinator_group_groupmetadatamanager_numgroups"
 COORDINATOR = "kafka_server_group_coordinator_metrics_"
@@ -148,6 +147,7 @@ async def test_heartbeats_and_sessions_that_ran_out_are_counted():
 
 async def test_members_of_the_consumer_protocol_are_counted_as_well():
     async def scenario(groups):
+        await groups.stable("classic")
         at = {"group_id": "g", "member_id": "m"}
         joining = {"member_epoch": 0, "rebalance_timeout_ms": 10_000, "subscribed_topic_names": ["a"], "topic_partitions": []}
         joined = await groups.send(ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, **at, **joining)
@@ -157,10 +157,10 @@ async def test_members_of_the_consumer_protocol_are_counted_as_well():
 
     read = {}
     after = await on_groups(scenario)
-    assert (read["odradek_group_heartbeats_total"], read["odradek_group_members"]) == ({(): 2}, {(): 1})
-    assert read[f"{COORDINATOR}group_count"] == {("classic",): 0, ("consumer",): 1}
-    assert (read[STATES], read[f"{STATES}stable"], read[f"{STATES}empty"]) == ({(): 0}, {(): 0}, {(): 0})
-    assert after["odradek_group_sessions_expired_total"] == {(): 1}
+    assert (read["odradek_group_heartbeats_total"], read["odradek_group_members"]) == ({(): 2}, {(): 2})
+    assert read[f"{COORDINATOR}group_count"] == {("classic",): 1, ("consumer",): 1}
+    assert (read[STATES], read[f"{STATES}stable"], read[f"{STATES}empty"]) == ({(): 1}, {(): 1}, {(): 0})
+    assert after["odradek_group_sessions_expired_total"] == {(): 2}
 
 
 async def test_offsets_are_counted_as_they_come_and_go():
@@ -195,16 +195,3 @@ async def test_a_deleted_group_is_counted_and_gone():
     read = await on_groups(scenario)
     assert read["odradek_groups_deleted_total"] == {(): 1}
     assert read[STATES] == {(): 0}
-
-
-async def test_groups_of_another_kind_are_counted():
-    async def scenario(groups):
-        await groups.stable("classic")
-        shard = groups.bed.broker.groups.runtime.read("choir", lambda shard, _: shard)
-        shard.groups.live["choir"] = Choir("choir", ("ada", "bo"))
-
-    read = await on_groups(scenario)
-    assert read[STATES] == {(): 1}
-    assert read[f"{COORDINATOR}group_count"] == {("classic",): 1, ("consumer",): 0, ("choir",): 1}
-    assert read[f"{STATES}stable"] == {(): 1}
-    assert read["odradek_group_members"] == {(): 3}

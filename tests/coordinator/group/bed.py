@@ -23,6 +23,7 @@ from tests.coordinator.memory_logs import MemoryLog, MemoryLogs
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from odradek.coordinator.group.consumer.groups import ConsumerGroupServices
     from odradek.coordinator.runtime.result import CoordinatorResult
 
 JOIN = messages(ApiKey.JOIN_GROUP)
@@ -70,10 +71,12 @@ class Answer:
 class Bed:
     """``turn`` ends a turn of the loop: what was decided is appended, and committed unless commits are held."""
 
-    def __init__(self, **config: int) -> None:
+    offset_config = OffsetConfig()
+
+    def __init__(self, *, logs: MemoryLogs | None = None, **config: int) -> None:
         self.config = GroupConfig(**{"group_initial_rebalance_delay_ms": 0, **config})
         self.clock = VirtualClock()
-        self.logs = MemoryLogs()
+        self.logs = logs or MemoryLogs()
         self.reports = Reports()
         self.faults: list[tuple[str, Exception]] = []
         self._ids = count(1)
@@ -105,10 +108,18 @@ class Bed:
             context,
             config=lambda: self.config,
             reports=self.reports,
-            new_id=lambda: str(next(self._ids)),
-            offset_config=OffsetConfig(),
+            new_id=self._new_id,
+            offset_config=self.offset_config,
+            consumer_services=self._services,
         )
         return self.shard
+
+    def _new_id(self) -> str:
+        return str(next(self._ids))
+
+    def _services(self) -> ConsumerGroupServices:
+        """What consumer groups need of a broker."""
+        raise NotImplementedError
 
     # ------------------------------------------------------------------------------------------------------- the loop
 

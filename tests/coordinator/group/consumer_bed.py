@@ -9,8 +9,6 @@ from uuid import UUID
 from odradek.coordinator.group.config import MemberContext
 from odradek.coordinator.group.consumer.groups import ConsumerGroupConfig, ConsumerGroupServices
 from odradek.coordinator.group.consumer.topics import SubscribedTopic
-from odradek.coordinator.group.group_shard import GroupShard
-from odradek.coordinator.group.offsets import OffsetConfig
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -49,16 +47,8 @@ class ConsumerBed(Bed):
         self.holds_back = False
         super().__init__()
 
-    def _make_shard(self, partition: int, context: Any) -> GroupShard:
-        self.shard = GroupShard(
-            context,
-            config=lambda: self.config,
-            reports=self.reports,
-            new_id=lambda: f"id-{next(self._ids)}",
-            offset_config=OffsetConfig(),
-            consumer_services=self._services,
-        )
-        return self.shard
+    def _new_id(self) -> str:
+        return f"id-{next(self._ids)}"
 
     def _services(self) -> ConsumerGroupServices:
         return ConsumerGroupServices(topics=self.topics, config_of=lambda _: self.group_config, run_beside=self._run_beside)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from odradek.coordinator.group.group_shard import GroupShard
 from odradek.coordinator.group.offset_commit import commit_offsets
 from odradek.coordinator.group.offset_delete import delete_offsets, delete_offsets_of_topics
 from odradek.coordinator.group.offset_fetch import LATEST, fetch_all_offsets, fetch_offsets
@@ -37,19 +36,9 @@ def subscription(*topics: str) -> bytes:
 
 
 class OffsetsBed(Bed):
-    def __init__(self, offset_config: OffsetConfig | None = None, **config: int) -> None:
+    def __init__(self, offset_config: OffsetConfig | None = None, **options: Any) -> None:
         self.offset_config = offset_config or OffsetConfig()
-        super().__init__(**config)
-
-    def _make_shard(self, partition: int, context: Any) -> GroupShard:
-        self.shard = GroupShard(
-            context,
-            config=lambda: self.config,
-            reports=self.reports,
-            new_id=lambda: str(next(self._ids)),
-            offset_config=self.offset_config,
-        )
-        return self.shard
+        super().__init__(**options)
 
     def sync(self, *arguments: Any, **options: Any) -> Answer:
         return super().sync(*arguments, **{"protocol_type": self.group().protocol_type, **options})

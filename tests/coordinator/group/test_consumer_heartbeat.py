@@ -404,7 +404,9 @@ class TestOtherKinds:
 
     def test_a_consumer_group_with_members_takes_no_classic_member_in(self, bed):
         join(bed, "a")
-        assert bed.join("").response.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+        for member_id in ("", "a"):
+            assert bed.join(member_id).response.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+        assert bed.sync("a").response.error_code == ErrorCode.UNKNOWN_MEMBER_ID
         assert bed.heartbeat("a") == ErrorCode.UNKNOWN_MEMBER_ID
 
 

@@ -2,82 +2,40 @@
 
 import pytest
 
-from odradek.coordinator.group.config import GroupConfig
-from odradek.coordinator.group.group_shard import GroupShard
-from odradek.coordinator.group.offset_commit import commit_offsets
 from odradek.coordinator.group.offset_delete import delete_offsets_of_topics
-from odradek.coordinator.group.offset_expiry import expire_offsets
 from odradek.coordinator.group.offset_fetch import LATEST, fetch_offsets
-from odradek.coordinator.group.offsets import OffsetConfig
 from odradek.coordinator.group.txn_offsets import commit_offsets_in_transaction, end_transaction
 from odradek.coordinator.runtime.marker import EndTxnMarker
-from odradek.coordinator.runtime.record import decode_group_record
-from odradek.coordinator.runtime.runtime import CoordinatorRuntime
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages import messages
-from odradek.timing.clock import VirtualClock
-from odradek.timing.timer import Timer
+from tests.coordinator.group.bed import Answer
+from tests.coordinator.group.offsets_bed import DAY_MS, FETCH, OffsetsBed
 from tests.coordinator.memory_logs import MemoryLogs
 from tests.coordinator.stored_log import StoredLog
 
-COMMIT = messages(ApiKey.OFFSET_COMMIT).classes["request"]
-IN_TRANSACTION = messages(ApiKey.TXN_OFFSET_COMMIT).classes["request"]
-FETCH = messages(ApiKey.OFFSET_FETCH).classes["request"]
-GROUP = "group"
+IN_TRANSACTION = messages(ApiKey.TXN_OFFSET_COMMIT)
 PRODUCER = (7, 0)
 OTHER = (8, 0)
-WEEK_MS = 7 * 24 * 60 * 60 * 1000
 UNSTABLE = (-1, ErrorCode.UNSTABLE_OFFSET_COMMIT)
 
 
-class Bed:
-    """A group shard on a log in memory."""
-
-    def __init__(self, log=None, **offset_config):
-        self.clock = VirtualClock()
-        self.logs = MemoryLogs()
-        if log is not None:
-            self.logs.logs[0] = log
-        self.log = self.logs.logs[0]
-        self.faults = []
-        self._offset_config = OffsetConfig(**offset_config)
-        self.load()
-
-    def load(self):
-        self.runtime = CoordinatorRuntime(
-            "group", self.logs, self._make_shard, decode_group_record, Timer(self.clock), on_fault=self._fault
-        )
-        self.runtime.start_loading(0, 0)
-        self.logs.run()
-
-    def _fault(self, what, error):
-        self.faults.append((what, error))
-
-    def _make_shard(self, _partition, context):
-        self.shard = GroupShard(context, config=GroupConfig, reports=None, new_id=lambda: "id", offset_config=self._offset_config)
-        return self.shard
+class Bed(OffsetsBed):
+    """Offsets of partitions of ``t``, and transactions."""
 
     def ask(self, operation):
-        answers = []
-        self.runtime.write(0, operation).when_done(answers.append)
-        self.logs.run()
-        (answer,) = answers
-        return answer.code if isinstance(answer, KafkaError) else answer
+        answer = Answer()
+        self.write(operation, answer.reply)
+        return answer.response.code if isinstance(answer.response, KafkaError) else answer.response
 
-    def commit(self, offset, partition=0):
-        asked = COMMIT["OffsetCommitRequestPartition"](partition_index=partition, committed_offset=offset)
-        topic = COMMIT["OffsetCommitRequestTopic"](name="t", partitions=[asked])
-        request = COMMIT["OffsetCommitRequest"](group_id=GROUP, topics=[topic])
-        self.ask(lambda shard: commit_offsets(shard.offsets, request, request.topics, 9))
+    def commit_one(self, offset, partition=0, **options):
+        return self.ask_to_commit({partition: offset}, topic_id=None, **options)
 
     def commit_in(self, producer, offset, partition=0, metadata="", **fields):
-        asked = IN_TRANSACTION["TxnOffsetCommitRequestPartition"](
-            partition_index=partition, committed_offset=offset, committed_metadata=metadata
-        )
-        topic = IN_TRANSACTION["TxnOffsetCommitRequestTopic"](name="t", partitions=[asked])
-        request = IN_TRANSACTION["TxnOffsetCommitRequest"](
-            group_id=GROUP, producer_id=producer[0], producer_epoch=producer[1], topics=[topic], **fields
+        asked = IN_TRANSACTION.TxnOffsetCommitRequestPartition(partition, offset, committed_metadata=metadata)
+        topic = IN_TRANSACTION.TxnOffsetCommitRequestTopic(name="t", partitions=[asked])
+        request = IN_TRANSACTION.TxnOffsetCommitRequest(
+            group_id="g", producer_id=producer[0], producer_epoch=producer[1], topics=[topic], **fields
         )
         answer = self.ask(lambda shard: commit_offsets_in_transaction(shard.offsets, request))
         if answer is None:
@@ -89,21 +47,16 @@ class Bed:
 
     def offset(self, partition=0, *, stable=False):
         """What a fetch finds; with the error where it requires stable offsets."""
-        topic = FETCH["OffsetFetchRequestTopics"](name="t", partition_indexes=[partition])
-        request = FETCH["OffsetFetchRequestGroup"](group_id=GROUP, topics=[topic])
-
-        def look(shard, committed_offset):
-            answer = fetch_offsets(shard.offsets, request, LATEST if stable else committed_offset)
-            (found,) = answer.topics[0].partitions
-            return (found.committed_offset, found.error_code) if stable else found.committed_offset
-
-        return self.runtime.read(0, look)
+        request = FETCH.OffsetFetchRequestGroup("g", topics=[FETCH.OffsetFetchRequestTopics(None, [partition], "t")])
+        answer = self.runtime.read(0, lambda shard, offset: fetch_offsets(shard.offsets, request, LATEST if stable else offset))
+        (found,) = answer.topics[0].partitions
+        return (found.committed_offset, found.error_code) if stable else found.committed_offset
 
     def state(self):
         offsets = self.shard.offsets
         return (
             {(group, topic): dict(each.items()) for group, of in offsets.by_group.items() for topic, each in of.items()},
-            sorted(offsets.pending.of_group(GROUP)),
+            sorted(offsets.pending.of_group("g")),
         )
 
 
@@ -113,7 +66,7 @@ def bed():
 
 
 def test_an_offset_is_pending_until_its_transaction_is_committed(bed):
-    bed.commit(3)
+    bed.commit_one(3)
     assert bed.commit_in(PRODUCER, 5) == ErrorCode.NONE
     assert (bed.offset(), bed.offset(stable=True)) == (3, UNSTABLE)
     assert bed.end(PRODUCER, True) is None
@@ -127,14 +80,14 @@ def test_an_offset_vanishes_with_an_aborted_transaction(bed):
 
 
 def test_partitions_that_are_not_in_the_transaction_are_stable(bed):
-    bed.commit(3, partition=1)
+    bed.commit_one(3, partition=1)
     bed.commit_in(PRODUCER, 5)
     assert bed.offset(1, stable=True) == (3, ErrorCode.NONE)
 
 
 def test_a_later_commit_stays_when_the_transaction_ends(bed):
     bed.commit_in(PRODUCER, 5)
-    bed.commit(7)
+    bed.commit_one(7)
     assert bed.offset(stable=True) == UNSTABLE
     bed.end(PRODUCER, True)
     assert bed.offset() == 7
@@ -174,18 +127,17 @@ def test_a_deleted_topic_takes_pending_offsets_with_it(bed):
 
 
 def test_a_deleted_group_takes_pending_offsets_with_it(bed):
-    bed.commit(3)
+    bed.commit_one(3)
     bed.commit_in(PRODUCER, 5, partition=1)
-    assert bed.ask(lambda shard: shard.delete_group(GROUP)).error_code == ErrorCode.NONE
+    assert bed.ask(lambda shard: shard.delete_group("g")).error_code == ErrorCode.NONE
     bed.end(PRODUCER, True)
     assert bed.state() == ({}, [])
 
 
 def test_neither_a_pending_offset_nor_its_group_expires(bed):
-    bed.commit(3)
+    bed.commit_one(3)
     bed.commit_in(PRODUCER, 5)
-    bed.clock.advance(2 * WEEK_MS)
-    bed.ask(lambda shard: expire_offsets(shard.offsets))
+    bed.advance(14 * DAY_MS)
     assert bed.offset() == 3
     bed.end(PRODUCER, True)
     assert bed.offset() == 5
@@ -201,8 +153,16 @@ def test_a_generation_of_a_group_that_is_not_there_is_illegal(bed):
 
 
 def test_a_member_that_the_group_does_not_have_cannot_commit(bed):
-    bed.commit(3)
+    bed.commit_one(3)
     assert bed.commit_in(PRODUCER, 5, generation_id=1, member_id="m") == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_a_commit_keeps_its_member_alive(bed):
+    (member_id,) = bed.consumers("c")
+    for offset in range(3):
+        bed.advance(9_000)
+        assert bed.commit_in(PRODUCER, offset, generation_id=1, member_id=member_id) == ErrorCode.NONE
+    assert bed.group().state == "Stable"
 
 
 @pytest.mark.parametrize("code", [ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED])
@@ -215,28 +175,24 @@ def test_a_refusal_of_the_log_is_told_and_leaves_nothing(bed, code):
 
 
 def test_what_waits_for_the_append_goes_before_a_transactional_batch(bed):
-    answers = []
-    asked = COMMIT["OffsetCommitRequestPartition"](partition_index=0, committed_offset=3)
-    topic = COMMIT["OffsetCommitRequestTopic"](name="t", partitions=[asked])
-    request = COMMIT["OffsetCommitRequest"](group_id=GROUP, topics=[topic])
-    bed.runtime.write(0, lambda shard: commit_offsets(shard.offsets, request, request.topics, 9)).when_done(answers.append)
+    waiting = bed.commit_one(3, turn=False)
     bed.commit_in(PRODUCER, 5)
-    assert len(answers) == 1
+    assert not waiting.waits
     bed.end(PRODUCER, True)
     assert bed.offset() == 5
 
 
 def test_the_log_tells_it_all_again(bed):
-    bed.commit(3)
+    bed.commit_one(3)
     bed.commit_in(PRODUCER, 5, partition=1)
     bed.end(PRODUCER, True)
     bed.commit_in(PRODUCER, 6)
     bed.commit_in(OTHER, 7, partition=2)
     bed.end(OTHER, False)
     bed.commit_in(OTHER, 8)
-    bed.commit(9, partition=1)
+    bed.commit_one(9, partition=1)
     before = bed.state()
-    bed.load()
+    bed.restart()
     assert bed.state() == before
     bed.end(OTHER, True)
     bed.end(PRODUCER, True)
@@ -246,7 +202,9 @@ def test_the_log_tells_it_all_again(bed):
 @pytest.mark.parametrize("is_commit", [True, False])
 @pytest.mark.parametrize("next_offset", [None, 6])
 def test_offsets_whose_marker_is_lost_are_aborted_by_the_next_transaction_however_it_ends(next_offset, is_commit):
-    bed = Bed(log=StoredLog())
+    logs = MemoryLogs()
+    logs.logs[0] = StoredLog()
+    bed = Bed(logs=logs)
     bed.commit_in((7, 4), 5)
     # A marker of epoch 5, and perhaps offsets of the next transaction, were in the log until the power was lost.
     if next_offset is not None:
@@ -256,5 +214,5 @@ def test_offsets_whose_marker_is_lost_are_aborted_by_the_next_transaction_howeve
     expected = next_offset if next_offset is not None and is_commit else -1
     assert found == [(-1, ErrorCode.NONE), (expected, ErrorCode.NONE)]
     state = bed.state()
-    bed.load()
+    bed.restart()
     assert (bed.state(), bed.faults) == (state, [])
