@@ -174,20 +174,6 @@ def test_a_group_is_described_in_every_version(client, group, version):
     assert (member.member_metadata, member.member_assignment) == (b"subscription", b"mine")
 
 
-@pytest.mark.parametrize("version", versions(ApiKey.DESCRIBE_GROUPS))
-def test_a_group_that_is_not_there_is_dead_or_an_error(client, group, version):
-    described = describe(client, group, version)
-    assert described.group_state == "Dead"
-    assert described.error_code == (ErrorCode.GROUP_ID_NOT_FOUND if version >= 6 else ErrorCode.NONE)
-
-
-def test_authorized_operations_are_told_when_asked_for(client, group):
-    make_stable(client, group)
-    bits = sum(1 << operation for operation in (3, 6, 8, 10, 11))
-    assert describe(client, group, include_authorized_operations=True).authorized_operations == bits
-    assert describe(client, group).authorized_operations == -(2**31)
-
-
 @pytest.mark.parametrize("version", versions(ApiKey.LIST_GROUPS))
 def test_a_group_is_listed_in_every_version(client, group, version):
     make_stable(client, group)
@@ -199,17 +185,6 @@ def test_a_group_is_listed_in_every_version(client, group, version):
         assert found.group_state == "Stable"
     if version >= 5:
         assert found.group_type == "classic"
-
-
-def test_groups_are_listed_by_state_and_type(client, group):
-    make_stable(client, group)
-
-    def is_listed(**filters):
-        return group in {listing.group_id for listing in client.call(ApiKey.LIST_GROUPS, 5, **filters).groups}
-
-    assert is_listed(states_filter=["stable"], types_filter=["CLASSIC"])
-    assert not is_listed(states_filter=["Empty"])
-    assert not is_listed(types_filter=["consumer"])
 
 
 @pytest.mark.parametrize("version", versions(ApiKey.DELETE_GROUPS))
@@ -225,16 +200,6 @@ def test_groups_are_deleted_in_every_version(client, group, version):
     leave(client, group, joined.member_id)
     assert delete() == {group: ErrorCode.NONE, missing: ErrorCode.GROUP_ID_NOT_FOUND}
     assert describe(client, group).error_code == ErrorCode.GROUP_ID_NOT_FOUND
-
-
-def test_no_groups_to_delete_are_no_results(client):
-    assert list(client.call(ApiKey.DELETE_GROUPS, 2, groups_names=[]).results) == []
-
-
-def test_a_group_without_a_name_is_refused(client):
-    assert join(client, "").error_code == ErrorCode.INVALID_GROUP_ID
-    assert leave(client, "", "x").error_code == ErrorCode.INVALID_GROUP_ID
-    assert client.call(ApiKey.HEARTBEAT, 4, group_id="", member_id="x").error_code == ErrorCode.INVALID_GROUP_ID
 
 
 def test_a_group_of_two_rebalances_when_one_of_them_leaves(client, connect, group):

@@ -33,11 +33,3 @@ def test_validate_only_adds_nothing():
 def test_a_topic_that_is_not_there_cannot_grow():
     result = grow(make_broker(), "t", 3)
     assert (result.error_code, result.error_message) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)
-
-
-def test_a_topic_cannot_shrink():
-    broker = make_broker()
-    create(broker, "t", 2)
-    result = grow(broker, "t", 1)
-    assert result.error_code == ErrorCode.INVALID_PARTITIONS
-    assert result.error_message

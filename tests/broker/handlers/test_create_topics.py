@@ -1,5 +1,3 @@
-import pytest
-
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages import messages
@@ -58,15 +56,3 @@ def test_what_is_wrong_with_one_topic_is_answered_for_it():
     ]
     assert answers[0].error_message
     assert (answers[0].num_partitions, answers[0].replication_factor, answers[0].topic_id) == (-1, -1, None)
-
-
-def test_assignments_are_taken():
-    broker = make_broker()
-    (created,) = ask(broker, ApiKey.CREATE_TOPICS, topics=[topic("t", assignments=[(0, (1,)), (1, (1,))])]).topics
-    assert (created.error_code, created.num_partitions) == (ErrorCode.NONE, 2)
-
-
-@pytest.mark.parametrize("value", [None, "x"])
-def test_a_config_that_may_not_be_is_an_invalid_config(value):
-    (answer,) = ask(make_broker(), ApiKey.CREATE_TOPICS, topics=[topic("t", configs=[("retention.ms", value)])]).topics
-    assert answer.error_code == ErrorCode.INVALID_CONFIG

@@ -25,7 +25,8 @@ async def test_a_stable_group_is_described_with_its_members(node):
 
 
 @pytest.mark.parametrize(
-    ("version", "error", "message"), [(5, ErrorCode.NONE, None), (6, ErrorCode.GROUP_ID_NOT_FOUND, "Group nowhere not found.")]
+    ("version", "error", "message"),
+    [*((version, ErrorCode.NONE, None) for version in range(6)), (6, ErrorCode.GROUP_ID_NOT_FOUND, "Group nowhere not found.")],
 )
 async def test_since_version_6_a_group_that_is_not_there_is_an_error(node, version, error, message):
     await node.stable_member()
@@ -42,6 +43,7 @@ async def test_operations_are_told_of_what_is_there_where_they_are_asked_for(nod
     (unasked,) = await describe(node, "g")
 
     assert [group.authorized_operations for group in asked] == [GROUP_OPERATIONS, NO_OPERATIONS]
+    assert sum(1 << operation for operation in (3, 6, 8, 10, 11)) == GROUP_OPERATIONS
     assert unasked.authorized_operations == NO_OPERATIONS
 
 

@@ -15,14 +15,6 @@ def test_a_transaction_is_described_as_it_is(client, new_id, topic):
     assert state.transaction_timeout.total_seconds() == 60
 
 
-def test_an_id_that_was_never_initialized_is_not_found(client, new_id):
-    assert described(client, new_id()).error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
-
-
-def test_a_transactional_id_without_a_name_is_invalid(client):
-    assert described(client, "").error_code == ErrorCode.INVALID_REQUEST
-
-
 async def test_each_id_is_described_by_itself(node):
     await node.producer("known")
     request = DescribeTransactionsRequest(transactional_ids=["unknown", "known", ""])

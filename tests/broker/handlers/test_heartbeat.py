@@ -1,7 +1,5 @@
 """Heartbeat: what a member is told, and what it is spared."""
 
-import pytest
-
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.heartbeat import HeartbeatRequest
@@ -13,13 +11,6 @@ async def heartbeat(node, member, version=None):
     member_id, generation_id = member
     request = HeartbeatRequest(group_id="g", member_id=member_id, generation_id=generation_id)
     return (await node.ask(ApiKey.HEARTBEAT, request, version)).error_code
-
-
-@pytest.mark.parametrize("version", range(5))
-async def test_a_member_lives_in_every_version(node, version):
-    member = await node.stable_member()
-
-    assert await heartbeat(node, member, version) == ErrorCode.NONE
 
 
 async def test_a_member_learns_that_it_is_to_join_again(node):

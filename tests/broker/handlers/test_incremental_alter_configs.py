@@ -2,8 +2,7 @@
 
 from odradek.broker.handlers.incremental_alter_configs import handle
 from odradek.broker.metadata.alterations import APPEND, SET
-from odradek.broker.metadata.metadata_log import MetadataLog
-from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -67,14 +66,3 @@ def test_one_request_is_one_batch_of_the_metadata_log():
     )
     assert len(batches(broker)) == written + 1
     assert len(batches(broker)[-1].records) == 2
-
-
-def test_a_metadata_log_that_fails_is_answered(monkeypatch):
-    def fail(*_, **__):
-        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "disk full")
-
-    broker = make_broker("events")
-    monkeypatch.setattr(MetadataLog, "append", fail)
-    (answer,) = alter(broker, (2, "events", ("retention.ms", SET, "5")))
-    assert answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR
-    assert broker.controller.image.configs(2, "events") == {}

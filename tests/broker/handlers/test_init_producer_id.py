@@ -84,7 +84,3 @@ def test_a_producer_that_is_fenced_is_told_so_in_the_words_of_its_version(client
     name = new_id()
     transaction_requests.init(client, name)
     assert transaction_requests.init(client, name, version, producer_id=10_000, producer_epoch=0) == code
-
-
-def test_a_transactional_id_without_a_name_is_invalid(client):
-    assert transaction_requests.init(client, "") == ErrorCode.INVALID_REQUEST

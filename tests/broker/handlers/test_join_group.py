@@ -30,13 +30,6 @@ async def test_a_client_without_an_id_joins_under_an_empty_one(node):
     assert joined.member_id.startswith("-")
 
 
-@pytest.mark.parametrize(("version", "protocol_name"), [(6, ""), (7, None)])
-async def test_no_protocol_is_null_since_version_7(node, version, protocol_name):
-    refused = await node.join(member_id="nobody", version=version)
-
-    assert (refused.error_code, refused.protocol_name) == (ErrorCode.UNKNOWN_MEMBER_ID, protocol_name)
-
-
 async def test_the_answer_waits_for_the_other_members(node):
     first = await node.join()
     second = node.broker.send(ApiKey.JOIN_GROUP, join_request(), 3)

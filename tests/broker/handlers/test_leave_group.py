@@ -23,17 +23,6 @@ async def test_who_is_no_member_keeps_nobody_from_leaving(node):
     ]
 
 
-@pytest.mark.parametrize("version", range(3))
-async def test_before_version_3_a_member_s_error_is_the_response_s(node, version):
-    member_id, _ = await node.stable_member()
-
-    response = await node.ask(ApiKey.LEAVE_GROUP, request("nobody"), version)
-
-    assert (response.error_code, list(response.members)) == (ErrorCode.UNKNOWN_MEMBER_ID, [])
-    assert (await node.ask(ApiKey.LEAVE_GROUP, request(member_id), version)).error_code == ErrorCode.NONE
-    assert (await node.ask(ApiKey.LEAVE_GROUP, request(member_id), version)).error_code == ErrorCode.UNKNOWN_MEMBER_ID
-
-
 async def test_a_static_member_leaves_by_its_instance_id(node):
     await node.stable_member(version=5, group_instance_id="i")
     by_instance = LeaveGroupRequest(group_id="g", members=[MemberIdentity(group_instance_id="i")])

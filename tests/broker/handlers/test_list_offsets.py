@@ -130,7 +130,11 @@ async def test_read_committed_ends_where_an_open_transaction_begins(node):
     )
     await node.produce(transactional_id="tx", topics=[("t", [(0, in_transaction)])])
 
-    for timestamp, committed, uncommitted in ((LATEST, (-1, 1), (-1, 2)), (50, (-1, -1), (50, 1))):
+    for timestamp, committed, uncommitted in (
+        (LATEST, (-1, 1), (-1, 2)),
+        (50, (-1, -1), (50, 1)),
+        (MAX_TIMESTAMP, (-1, -1), (50, 1)),
+    ):
         ((_, *read_committed, _),) = await listed(node, (0, timestamp), isolation_level=1)
         ((_, *read_uncommitted, _),) = await listed(node, (0, timestamp), isolation_level=0)
         assert (tuple(read_committed), tuple(read_uncommitted)) == (committed, uncommitted)

@@ -61,13 +61,6 @@ def test_the_default_number_of_partitions_is_the_brokers():
     assert result.partition_count == len(controller.image.topics["t"].partitions) == 4
 
 
-def test_validate_only_answers_and_does_nothing(controller: Controller, log: RecordedLog, witness: Witness):
-    before = list(log.batches)
-    (result,) = done(controller.create_topics([NewTopic(name="t", partition_count=3)], validate_only=True))
-    assert (result.error, result.partition_count) == (None, 3)
-    assert (log.batches, controller.image.topics, witness.created) == (before, {}, [])
-
-
 @pytest.mark.parametrize(
     ("topic", "code"),
     [
@@ -103,10 +96,6 @@ def test_a_topic_that_may_not_be_is_refused_and_the_others_go_on(controller: Con
 def test_an_assignment_says_how_many_partitions(controller: Controller):
     assert create(controller, NewTopic(name="t", assignments=[(1, (1,)), (0, (1,))])) == {"t": ErrorCode.NONE}
     assert list(controller.image.topics["t"].partitions) == [0, 1]
-
-
-def test_a_replication_factor_of_one_is_what_there_is(controller: Controller):
-    assert create(controller, NewTopic(name="t", replication_factor=1)) == {"t": ErrorCode.NONE}
 
 
 def test_a_topic_that_is_there_already_exists(controller: Controller):
@@ -174,13 +163,6 @@ def test_new_partitions_follow_the_old(controller: Controller, witness: Witness)
     assert grow(controller, NewPartitions(name="t", partition_count=4)) == {"t": ErrorCode.NONE}
     assert list(controller.image.topics["t"].partitions) == [0, 1, 2, 3]
     assert witness.created[-1] == ("t", [2, 3])
-
-
-def test_new_partitions_may_be_only_validated(controller: Controller, log: RecordedLog):
-    create(controller, NewTopic(name="t"))
-    before = len(log.batches)
-    assert grow(controller, NewPartitions(name="t", partition_count=4), validate_only=True) == {"t": ErrorCode.NONE}
-    assert len(log.batches) == before
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """Fetch, Produce and their kin over a raw socket: every version, sessions, limits, waits."""
 
-import time
-
 import pytest
 
 from odradek.broker.handlers import SERVED
@@ -10,8 +8,7 @@ from odradek.protocol.records import Record, build_batch, read_records
 from tests.raw_client import MAX_BYTES, RawClient, fetch_fields, produce_fields
 
 NONE, OFFSET_OUT_OF_RANGE, UNKNOWN_TOPIC_OR_PARTITION = 0, 1, 3
-FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH = 70, 71, 74, 75
-UNKNOWN_TOPIC_ID = 100
+UNKNOWN_LEADER_EPOCH = 75
 UNSUPPORTED_VERSION, INVALID_REQUEST = 35, 42
 LONG_WAIT_MS = 30_000
 VERSION = 12
@@ -124,18 +121,6 @@ def test_metadata_of_every_version_is_answered(client, broker, topic, version):
     assert (described.name, [partition.leader_id for partition in described.partitions]) == (topic, [1])
 
 
-def test_an_unknown_topic_id_is_said_to_be_one(client, new_topic):
-    _, topic_id = new_topic()
-    unknown = type(topic_id)(int=topic_id.int ^ 1)
-    fields = fetch_fields("", 0)
-    fields["topics"] = [{"topic_id": unknown, "partitions": fields["topics"][0]["partitions"]}]
-    (answered,) = client.call(ApiKey.FETCH, 13, **fields).responses
-    assert answered.partitions[0].error_code == UNKNOWN_TOPIC_ID
-    data = {"topic_id": unknown, "partition_data": [{"index": 0, "records": build_batch([Record(value=b"x")])}]}
-    (answered,) = client.call(ApiKey.PRODUCE, 13, acks=-1, timeout_ms=1000, topic_data=[data]).responses
-    assert answered.partition_responses[0].error_code == UNKNOWN_TOPIC_ID
-
-
 @pytest.mark.parametrize(
     ("offset", "fields", "error"),
     [
@@ -170,41 +155,9 @@ def test_a_fetch_does_not_wait_for_min_bytes_at_the_end_of_a_segment(client, new
     assert len(fetch(client, topic["name"], 0, max_wait_ms=LONG_WAIT_MS, min_bytes=MAX_BYTES).records) > 700_000
 
 
-def test_a_fetch_waits_for_the_first_record(client, other, topic):
-    client.send(ApiKey.FETCH, VERSION, **fetch_fields(topic, 0, max_wait_ms=LONG_WAIT_MS))
-    wait_until_fetching(client, other)
-    started = time.monotonic()
-    other.produce(topic, b"x")
-    assert len(client.receive(ApiKey.FETCH, VERSION).responses[0].partitions[0].records) > 0
-    assert time.monotonic() - started < LONG_WAIT_MS / 10_000
-
-
-def test_a_fetch_waits_for_min_bytes(client, other, topic):
-    batch = build_batch([Record(value=b"x" * 100)])
-    client.send(ApiKey.FETCH, VERSION, **fetch_fields(topic, 0, max_wait_ms=LONG_WAIT_MS, min_bytes=3 * len(batch)))
-    for _ in range(3):
-        other.produce_records(topic, batch)
-    assert len(client.receive(ApiKey.FETCH, VERSION).responses[0].partitions[0].records) == 3 * len(batch)
-
-
-def test_a_fetch_waits_no_longer_than_it_wants_to(client, topic):
-    started = time.monotonic()
-    data = fetch(client, topic, 0, max_wait_ms=200)
-    assert (data.error_code, data.records or b"") == (NONE, b"")
-    assert 0.19 < time.monotonic() - started < 5
-
-
 def test_a_fetch_that_has_something_but_not_enough_gets_it_in_the_end(client, topic):
     client.produce(topic, b"x")
     assert fetch(client, topic, 0, max_wait_ms=200, min_bytes=MAX_BYTES).records
-
-
-def test_a_fetch_that_waits_is_woken_when_its_topic_is_deleted(client, other, topic):
-    client.send(ApiKey.FETCH, VERSION, **fetch_fields(topic, 0, max_wait_ms=LONG_WAIT_MS))
-    wait_until_fetching(client, other)
-    other.call(ApiKey.DELETE_TOPICS, 6, topics=[{"name": topic}], timeout_ms=5000)
-    answered = client.receive(ApiKey.FETCH, VERSION).responses[0].partitions[0]
-    assert answered.error_code == UNKNOWN_TOPIC_OR_PARTITION
 
 
 def test_the_first_batch_is_given_whole_however_small_the_limits(client, topic):
@@ -287,63 +240,6 @@ def test_a_session_waits_and_is_woken(client, other, new_topic):
     batch = build_batch([Record(value=b"x")])
     other.produce_records(name, batch, partition=2)
     assert partitions_in(session.receive()) == {(name, 2): len(batch)}
-
-
-def test_a_session_forgets_and_takes_on_partitions(client, other, new_topic):
-    name, _ = new_topic(2)
-    session = Session(client, name, {0: 0})
-    for partition in (0, 1):
-        other.produce(name, b"x", partition=partition)
-    forgotten = [{"topic": name, "partitions": [0]}]
-    assert list(partitions_in(session.fetch({1: 0}, forgotten_topics_data=forgotten))) == [(name, 1)]
-
-
-def test_a_session_is_refused_by_a_wrong_epoch_and_unknown_by_a_wrong_id(client, topic):
-    session = Session(client, topic, {0: 0})
-    assert session.fetch({}, session_epoch=7).error_code == INVALID_FETCH_SESSION_EPOCH
-    assert session.fetch({}, session_id=session.id ^ 1).error_code == FETCH_SESSION_ID_NOT_FOUND
-    assert session.fetch({}).error_code == NONE
-    assert session.fetch({0: 0}, session_epoch=-1).error_code == NONE
-    assert session.fetch({}).error_code == FETCH_SESSION_ID_NOT_FOUND
-
-
-def test_topics_are_described_a_page_at_a_time(client, new_topic):
-    names = sorted(new_topic(3)[0] for _ in range(3))
-    pages, cursor = [], None
-    while True:
-        page = client.call(
-            ApiKey.DESCRIBE_TOPIC_PARTITIONS,
-            0,
-            topics=[{"name": name} for name in names],
-            response_partition_limit=4,
-            cursor=cursor,
-        )
-        pages.append([(topic.name, partition.partition_index) for topic in page.topics for partition in topic.partitions])
-        if page.next_cursor is None:
-            break
-        cursor = {"topic_name": page.next_cursor.topic_name, "partition_index": page.next_cursor.partition_index}
-    assert [len(page) for page in pages] == [4, 4, 1]
-    assert [partition for page in pages for partition in page] == [(name, index) for name in names for index in range(3)]
-
-
-def test_a_topic_that_is_not_there_is_described_as_unknown(client):
-    response = client.call(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, topics=[{"name": "never-created"}], response_partition_limit=10)
-    assert [topic.error_code for topic in response.topics] == [UNKNOWN_TOPIC_OR_PARTITION]
-    assert response.next_cursor is None
-
-
-def test_the_end_of_an_epoch_is_the_logs_end_or_unknown(client, topic):
-    client.produce(topic, b"x")
-
-    def asked(epoch, current=-1):
-        partition = {"partition": 0, "current_leader_epoch": current, "leader_epoch": epoch}
-        fields = {"replica_id": -1, "topics": [{"topic": topic, "partitions": [partition]}]}
-        answered = client.call(ApiKey.OFFSET_FOR_LEADER_EPOCH, 4, **fields).topics[0].partitions[0]
-        return answered.error_code, answered.leader_epoch, answered.end_offset
-
-    assert asked(0) == (NONE, 0, 1)
-    assert asked(5) == (NONE, -1, -1)
-    assert asked(0, current=9)[0] == UNKNOWN_LEADER_EPOCH
 
 
 def test_a_client_that_has_said_its_last_is_still_given_the_fetch_that_waits(client, other, topic):

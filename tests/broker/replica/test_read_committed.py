@@ -5,12 +5,10 @@ import pytest
 from odradek.broker.replica.delayed_fetch import DelayedFetch, FetchRead
 from odradek.broker.replica.fetch_partitions import FetchPartitions
 from odradek.coordinator.runtime.marker import EndTxnMarker
-from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.message_types.fetch import FetchPartition as FetchRequestPartition
 from odradek.protocol.message_types.fetch import FetchTopic
-from odradek.protocol.message_types.list_offsets import ListOffsetsPartition, ListOffsetsTopic
 from odradek.protocol.record_batch import iter_batches
-from tests.broker.handlers.bed import ask, create, make_broker
+from tests.broker.handlers.bed import create, make_broker
 from tests.storage.support import NOW_MS, batch
 from tests.storage.transactional import transactional_batch
 
@@ -47,11 +45,6 @@ class Broker:
     def fetch(self, offset=0, **options):
         ((_, data),) = self.reader(offset, **options).read()[0]
         return data
-
-    def list_offset(self, timestamp, isolation_level):
-        topic = ListOffsetsTopic(name="t", partitions=[ListOffsetsPartition(timestamp=timestamp)])
-        response = ask(self.core, ApiKey.LIST_OFFSETS, replica_id=-1, topics=[topic], isolation_level=isolation_level)
-        return response.topics[0].partitions[0].offset
 
 
 @pytest.fixture
@@ -155,21 +148,3 @@ def test_a_fetch_behind_the_high_watermark_is_told_so_at_once(broker):
     read = broker.reader(9)
     next(iter(read._wanted)).target = broker.partition
     assert read.has_enough()
-
-
-def test_the_latest_offset_is_the_last_stable_one_for_committed_readers(broker):
-    broker.partition.append(batch(), NOW_MS)
-    broker.send(count=2)
-    assert broker.list_offset(LATEST, READ_COMMITTED) == 1
-    assert broker.list_offset(LATEST, READ_UNCOMMITTED) == 3
-    broker.end(commit=True)
-    assert broker.list_offset(LATEST, READ_COMMITTED) == 4
-
-
-@pytest.mark.parametrize("timestamp", [NOW_MS + 5, MAX_TIMESTAMP])
-def test_a_timestamp_in_an_open_transaction_is_not_found_by_committed_readers(broker, timestamp):
-    broker.partition.append(batch(), NOW_MS)
-    records = transactional_batch(timestamp=NOW_MS + 5)
-    broker.partition.append(records, NOW_MS, True)
-    assert broker.list_offset(timestamp, READ_COMMITTED) == -1
-    assert broker.list_offset(timestamp, READ_UNCOMMITTED) == 1
