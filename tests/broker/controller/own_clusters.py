@@ -1,11 +1,15 @@
 """A cluster under odradek's own controller, as clients see it: topics of three replicas, produced to and read back."""
 
 import time
+from contextlib import contextmanager
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from benchmarks.peers import free_ports
 from odradek.protocol.record_batch import iter_batches
+from tests.broker_process import BrokerProcess
+from tests.campaigns.kafka_tools.odradek_brokers import OdradekBrokers
 
 SETTINGS = {
     "broker.heartbeat.interval.ms": "200",
@@ -23,6 +27,30 @@ class Quorum:
 
     def __init__(self, port):
         self.voters = f"1@127.0.0.1:{port}"
+
+
+OTHER = 11
+
+
+@contextmanager
+def two_brokers(directory, settings):
+    """A broker that has the controller in its process, and brokers of which there is one, OTHER, that forwards to it."""
+    port, controller_port = free_ports(2)
+    own = {
+        "offsets.topic.replication.factor": "1",
+        "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}",
+        "controller.listener.names": "CONTROLLER",
+        "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
+    }
+    node = BrokerProcess(directory / "one", settings=SETTINGS | settings | own)
+    node.port = port
+    brokers = OdradekBrokers(directory / "others", Quorum(controller_port), {OTHER: SETTINGS | settings})
+    try:
+        with node:
+            brokers.start()
+            yield node, brokers
+    finally:
+        brokers.close()
 
 
 class Clients:
