@@ -1,7 +1,6 @@
 """Each partition is fetched from the leader that it has, and from no other."""
 
 from random import Random
-from uuid import UUID
 
 import pytest
 
@@ -9,14 +8,11 @@ from odradek.broker.cluster.replica_fetchers import ReplicaFetchers
 from odradek.broker.replica.partition import Partition
 from odradek.broker.replica.replica_fetcher import FetcherConfig
 from odradek.protocol.message_types.fetch import FetchResponse
-from odradek.storage.log import Log
-from odradek.storage.log_config import LogConfig
-from odradek.storage.memory_filesystem import MemoryFileSystem
 from odradek.timing.clock import VirtualClock
 from odradek.timing.timer import Timer
+from tests.broker.replica.replication_bed import TOPIC_ID, memory_log
 from tests.client.net import Net, settle
 
-TOPIC_ID = UUID(int=7)
 FIRST, SECOND, AWAY = 2, 3, 4
 
 
@@ -51,10 +47,7 @@ class Bed:
         return FetchResponse() if not request.topics else None
 
     def partition(self, index, leader_id):
-        log = Log.open(
-            MemoryFileSystem(), f"/data/t-{index}", "t", index, LogConfig(), clean=True, now_ms=0, warn=lambda *_, **__: None
-        )
-        partition = Partition("t", index, TOPIC_ID, 0, log, lambda _: None)
+        partition = Partition("t", index, TOPIC_ID, 0, memory_log(index), lambda _: None)
         partition.become_follower(leader_id, 1)
         return partition
 

@@ -33,6 +33,7 @@ from odradek.timing.slices import Slices
 from odradek.timing.system_clock import SystemClock
 from odradek.timing.timer import Timer
 from tests.broker.quorum.fake_quorum import Told
+from tests.campaigns.kafka_tools.kafka_controllers import KafkaControllers
 
 BROKER_ID = 7
 METADATA_VERSION = 30
@@ -224,3 +225,16 @@ class RealQuorum:
             self.alter_config(*change),
             lambda each: not any(one.error_code for one in each.responses),
         )
+
+
+@asynccontextmanager
+async def quorum_of_kafka(directory, count, settings, **options):
+    """A quorum of ``count`` of Kafka's controllers."""
+    controllers = KafkaControllers(directory, count, settings, **options)
+    try:
+        controllers.start()
+        quorum = RealQuorum(controllers)
+        yield quorum
+        quorum.close()
+    finally:
+        controllers.close()

@@ -5,8 +5,7 @@ import json
 import pytest
 import pytest_asyncio
 
-from tests.broker.quorum.real_quorum import RealQuorum
-from tests.campaigns.kafka_tools.kafka_controllers import KafkaControllers
+from tests.broker.quorum.real_quorum import quorum_of_kafka
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.xdist_group("kafka-tools"), pytest.mark.timeout(240)]
 BROKER_RESOURCE = 4
@@ -15,14 +14,8 @@ SETTINGS = {"metadata.max.idle.interval.ms": "100"}
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def quorum(tmp_path_factory):
-    controllers = KafkaControllers(tmp_path_factory.mktemp("controllers"), 1, SETTINGS, is_dynamic=True)
-    try:
-        controllers.start()
-        made = RealQuorum(controllers)
+    async with quorum_of_kafka(tmp_path_factory.mktemp("controllers"), 1, SETTINGS, is_dynamic=True) as made:
         yield made
-        made.close()
-    finally:
-        controllers.close()
 
 
 async def test_the_leader_is_found_from_a_bootstrap_server_and_its_voters_are_carried_on(quorum, tmp_path):

@@ -5,8 +5,7 @@ import pytest_asyncio
 
 from odradek.client.errors import ClientError
 from odradek.protocol.api_keys import ApiKey
-from tests.broker.quorum.real_quorum import RealQuorum
-from tests.campaigns.kafka_tools.kafka_controllers import KafkaControllers
+from tests.broker.quorum.real_quorum import quorum_of_kafka
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.xdist_group("kafka-tools"), pytest.mark.timeout(240)]
 BROKER_RESOURCE = 4
@@ -16,14 +15,8 @@ CONFIG = "log.cleaner.threads"
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def quorum(tmp_path_factory):
-    controllers = KafkaControllers(tmp_path_factory.mktemp("controllers"), 3, SETTINGS)
-    try:
-        controllers.start()
-        made = RealQuorum(controllers)
+    async with quorum_of_kafka(tmp_path_factory.mktemp("controllers"), 3, SETTINGS) as made:
         yield made
-        made.close()
-    finally:
-        controllers.close()
 
 
 async def test_what_a_dead_leader_alone_had_is_taken_back_and_the_next_one_followed(quorum, tmp_path):

@@ -13,8 +13,7 @@ from odradek.protocol.record_batch import iter_batches
 from odradek.protocol.records import read_records
 from odradek.storage.filesystem import RealFileSystem
 from tests.broker.quorum.controller_changes import make_all
-from tests.broker.quorum.real_quorum import RealQuorum
-from tests.campaigns.kafka_tools.kafka_controllers import KafkaControllers
+from tests.broker.quorum.real_quorum import quorum_of_kafka
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.xdist_group("kafka-tools"), pytest.mark.timeout(240)]
 SETTINGS = {
@@ -35,14 +34,8 @@ NEVER_WRITTEN = {
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def quorum(tmp_path_factory):
-    controllers = KafkaControllers(tmp_path_factory.mktemp("controllers"), 1, SETTINGS)
-    try:
-        controllers.start()
-        made = RealQuorum(controllers)
+    async with quorum_of_kafka(tmp_path_factory.mktemp("controllers"), 1, SETTINGS) as made:
         yield made
-        made.close()
-    finally:
-        controllers.close()
 
 
 def snapshot_of_kafka(directory, name):

@@ -16,8 +16,7 @@ from odradek.broker.quorum.controller_channel import ControllerChannel
 from odradek.broker.quorum.leader_discovery import QuorumNode
 from odradek.client.node_client import connect_to
 from odradek.protocol.message_types.broker_registration import Listener
-from tests.broker.quorum.real_quorum import BROKER_ID, TIMEOUT_S, RealQuorum
-from tests.campaigns.kafka_tools.kafka_controllers import KafkaControllers
+from tests.broker.quorum.real_quorum import BROKER_ID, TIMEOUT_S, quorum_of_kafka
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.xdist_group("kafka-tools"), pytest.mark.timeout(240)]
 OTHER_ID = 8
@@ -92,14 +91,8 @@ class Cluster:
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def quorum(tmp_path_factory):
-    controllers = KafkaControllers(tmp_path_factory.mktemp("controllers"), 3, SETTINGS)
-    try:
-        controllers.start()
-        made = RealQuorum(controllers)
+    async with quorum_of_kafka(tmp_path_factory.mktemp("controllers"), 3, SETTINGS) as made:
         yield made
-        made.close()
-    finally:
-        controllers.close()
 
 
 @asynccontextmanager

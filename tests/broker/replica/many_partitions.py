@@ -7,21 +7,17 @@ from types import SimpleNamespace
 from odradek.broker.context import RequestContext, Session
 from odradek.broker.handlers import fetch as handler
 from odradek.broker.replica.fetch_sessions import FetchSessions
-from odradek.broker.replica.in_sync_replicas import InSyncReplicas
 from odradek.broker.replica.partition import Partition, wake_fetches
 from odradek.broker.replica.partitions import Partitions
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.message_types import fetch
 from odradek.protocol.records import Record, build_batch
-from odradek.storage.log import Log
-from odradek.storage.log_config import LogConfig
-from odradek.storage.memory_filesystem import MemoryFileSystem
 from odradek.timing.clock import VirtualClock
 from odradek.timing.purgatory import Purgatory
 from odradek.timing.reply import Reply
 from odradek.timing.timer import Timer
 
-from .replication_bed import FIRST, LEADER, SECOND, TOPIC_ID, FakeReplication
+from .replication_bed import FIRST, LEADER, SECOND, TOPIC_ID, FakeReplication, lead, memory_log
 
 EPOCH = 4
 MAX_BYTES = 1 << 20
@@ -52,28 +48,13 @@ class LeadingBroker(FakeReplication):
         callback()
 
     def _make(self, index, isr):
-        log = Log.open(
-            MemoryFileSystem(), f"/data/t-{index}", "t", index, LogConfig(), clean=True, now_ms=0, warn=lambda *_, **__: None
-        )
-        partition = Partition("t", index, TOPIC_ID, EPOCH, log, partial(wake_fetches, self.fetch_purgatory))
+        partition = Partition("t", index, TOPIC_ID, EPOCH, memory_log(index), partial(wake_fetches, self.fetch_purgatory))
         self.partitions.add(partition)
         self.lead(partition, EPOCH, isr)
         return partition
 
     def lead(self, partition, epoch, isr):
-        followers = InSyncReplicas(
-            self,
-            topic_id=TOPIC_ID,
-            partition=partition.index,
-            leader_epoch=epoch,
-            partition_epoch=1,
-            replicas=(LEADER, FIRST, SECOND),
-            isr=isr,
-            epoch_start_offset=partition.log.log_end_offset,
-            min_in_sync=lambda: self.min_in_sync,
-            on_change=partition.replication_changed,
-        )
-        partition.become_leader(epoch, followers)
+        lead(self, partition, epoch, 1, isr, lambda: self.min_in_sync)
 
     def append(self, index, count=1):
         self.all[index].append(build_batch([Record(timestamp=0, value=b"v") for _ in range(count)]), 0)

@@ -17,6 +17,38 @@ LEADER_EPOCH, PARTITION_EPOCH = 4, 9
 MAX_LAG_MS = 30_000
 
 
+def memory_log(index=0, config=None):
+    """The log of a partition of ``t`` on a disk in memory."""
+    return Log.open(
+        MemoryFileSystem(),
+        f"/data/t-{index}",
+        "t",
+        index,
+        config or LogConfig(),
+        clean=True,
+        now_ms=0,
+        warn=lambda *_, **__: None,
+    )
+
+
+def lead(replication, partition, epoch, partition_epoch, isr, min_in_sync):
+    """Let ``partition`` be led, with replicas on three brokers."""
+    followers = InSyncReplicas(
+        replication,
+        topic_id=TOPIC_ID,
+        partition=partition.index,
+        leader_epoch=epoch,
+        partition_epoch=partition_epoch,
+        replicas=(LEADER, FIRST, SECOND),
+        isr=isr,
+        epoch_start_offset=partition.log.log_end_offset,
+        min_in_sync=min_in_sync,
+        on_change=partition.replication_changed,
+    )
+    partition.become_leader(epoch, followers)
+    return followers
+
+
 class FakeReplication:
     """Part of Replication. ``epochs`` are those of the brokers that may be in sync."""
 
@@ -60,25 +92,11 @@ class ReplicationBed:
         self.replication = FakeReplication()
         self.min_in_sync = min_in_sync
         self.woken = 0
-        self.log = Log.open(
-            MemoryFileSystem(), "/data/t-0", "t", 0, config or LogConfig(), clean=True, now_ms=0, warn=lambda *_, **__: None
-        )
+        self.log = memory_log(config=config)
         self.partition = Partition("t", 0, TOPIC_ID, LEADER_EPOCH, self.log, self._wake)
         if records:
             self._append_locally(records)
-        self.followers = InSyncReplicas(
-            self.replication,
-            topic_id=TOPIC_ID,
-            partition=0,
-            leader_epoch=LEADER_EPOCH,
-            partition_epoch=PARTITION_EPOCH,
-            replicas=(LEADER, FIRST, SECOND),
-            isr=isr,
-            epoch_start_offset=self.log.log_end_offset,
-            min_in_sync=lambda: self.min_in_sync,
-            on_change=self.partition.replication_changed,
-        )
-        self.partition.become_leader(LEADER_EPOCH, self.followers)
+        self.followers = lead(self.replication, self.partition, LEADER_EPOCH, PARTITION_EPOCH, isr, lambda: self.min_in_sync)
         # Since it leads.
         self.woken = 0
 

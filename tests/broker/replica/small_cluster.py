@@ -4,12 +4,11 @@ controller are the test's."""
 import asyncio
 from contextlib import suppress
 from random import Random
-from uuid import UUID
 
 from odradek.broker.context import RequestContext, Session
 from odradek.broker.handlers import fetch, list_offsets
 from odradek.broker.replica.fetch_sessions import FetchSessions
-from odradek.broker.replica.in_sync_replicas import CommittedIsr, InSyncReplicas
+from odradek.broker.replica.in_sync_replicas import CommittedIsr
 from odradek.broker.replica.partition import Partition
 from odradek.broker.replica.partitions import Partitions
 from odradek.broker.replica.replica_fetcher import FetcherConfig, ReplicaFetcher
@@ -17,16 +16,15 @@ from odradek.client.node_client import NodeClient
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.records import Record, build_batch
-from odradek.storage.log import Log
 from odradek.storage.log_config import LogConfig
-from odradek.storage.memory_filesystem import MemoryFileSystem
 from odradek.timing.clock import VirtualClock
 from odradek.timing.purgatory import Purgatory
 from odradek.timing.reply import Reply
 from odradek.timing.timer import Timer
 from tests.client.net import Net, settle
 
-TOPIC_ID = UUID(int=7)
+from .replication_bed import TOPIC_ID, lead, memory_log
+
 NODES = (1, 2, 3)
 HANDLERS = {ApiKey.FETCH: fetch, ApiKey.LIST_OFFSETS: list_offsets}
 CONFIG = FetcherConfig(wait_max_ms=0, backoff_ms=100)
@@ -42,16 +40,7 @@ class Node:
         self.max_lag_ms = MAX_LAG_MS
         self.leader_quota = None
         self.clock = cluster.clock
-        self.log = Log.open(
-            MemoryFileSystem(),
-            "/data/t-0",
-            "t",
-            0,
-            LogConfig(segment_bytes=700),
-            clean=True,
-            now_ms=0,
-            warn=lambda *_, **__: None,
-        )
+        self.log = memory_log(config=LogConfig(segment_bytes=700))
         self.partition = Partition("t", 0, TOPIC_ID, -1, self.log, lambda _: None)
         self.partition.become_follower(-1, -1)
         self.partitions = Partitions()
@@ -87,19 +76,7 @@ class Node:
 
     def lead(self, epoch, partition_epoch, isr):
         self.stop_following()
-        followers = InSyncReplicas(
-            self,
-            topic_id=TOPIC_ID,
-            partition=0,
-            leader_epoch=epoch,
-            partition_epoch=partition_epoch,
-            replicas=NODES,
-            isr=isr,
-            epoch_start_offset=self.log.log_end_offset,
-            min_in_sync=lambda: 2,
-            on_change=self.partition.replication_changed,
-        )
-        self.partition.become_leader(epoch, followers)
+        lead(self, self.partition, epoch, partition_epoch, isr, lambda: 2)
 
     def follow(self, leader, epoch):
         self.stop_following()

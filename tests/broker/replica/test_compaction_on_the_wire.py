@@ -26,19 +26,29 @@ def module_broker(tmp_path_factory):
         yield broker
 
 
-class Topic:
-    """A compacted topic of one partition; ``last`` is what was acknowledged last of each key."""
+class TopicOfOne:
+    """A topic of one partition."""
 
     def __init__(self, client, name, **configs):
         self.client = client
         self.name = name
-        self.last = {}
-        self.turn = 0
-        configs = {"internal.segment.bytes": SEGMENT_BYTES, "cleanup.policy": "compact"} | configs
         asked = [{"name": key, "value": str(value)} for key, value in configs.items()]
         topic = {"name": name, "num_partitions": 1, "replication_factor": 1, "assignments": [], "configs": asked}
         created = client.call(ApiKey.CREATE_TOPICS, 5, topics=[topic], timeout_ms=1000).topics[0]
         assert created.error_code == ErrorCode.NONE, created.error_message
+
+    def offset(self, timestamp):
+        asked = [{"name": self.name, "partitions": [{"partition_index": 0, "timestamp": timestamp}]}]
+        return self.client.call(ApiKey.LIST_OFFSETS, 5, replica_id=-1, topics=asked).topics[0].partitions[0].offset
+
+
+class Topic(TopicOfOne):
+    """A compacted topic; ``last`` is what was acknowledged last of each key."""
+
+    def __init__(self, client, name, **configs):
+        super().__init__(client, name, **{"internal.segment.bytes": SEGMENT_BYTES, "cleanup.policy": "compact"} | configs)
+        self.last = {}
+        self.turn = 0
 
     def put(self, pairs, *, compression=0):
         now_ms = time.time_ns() // 1_000_000
@@ -54,9 +64,7 @@ class Topic:
             self.put(dict.fromkeys(names, b"%d" % self.turn * 5), compression=LZ4 if self.turn % 2 else 0)
 
     def end_offset(self):
-        partition = {"partition_index": 0, "timestamp": -1}
-        asked = [{"name": self.name, "partitions": [partition]}]
-        return self.client.call(ApiKey.LIST_OFFSETS, 5, replica_id=-1, topics=asked).topics[0].partitions[0].offset
+        return self.offset(-1)
 
     def read(self):
         """Every record, by way of Fetch."""
@@ -112,12 +120,7 @@ def test_what_is_both_compacted_and_deleted_from_loses_old_segments_too(broker_p
         topic = Topic(client, "t", **configs)
         for number in range(600):
             topic.put({b"key %d" % number: b"x" * 50})
-
-        def start():
-            asked = [{"name": "t", "partitions": [{"partition_index": 0, "timestamp": -2}]}]
-            return client.call(ApiKey.LIST_OFFSETS, 5, replica_id=-1, topics=asked).topics[0].partitions[0].offset
-
-        await_value(start, lambda offset: offset > 400)
+        await_value(lambda: topic.offset(-2), lambda offset: offset > 400)
 
 
 @pytest.mark.parametrize("delay_s", [0.0, 0.02, 0.05, 0.1])

@@ -5,14 +5,11 @@ import pytest
 from odradek.broker.replica.followed_partition import FollowedPartition
 from odradek.broker.replica.partition import Partition
 from odradek.broker.replica.replica_fetcher import FetcherConfig, ReplicaFetcher
-from odradek.storage.log import Log
-from odradek.storage.log_config import LogConfig
-from odradek.storage.memory_filesystem import MemoryFileSystem
 from odradek.timing.reply import Reply
 from odradek.timing.timer import Timer
 
 from .many_partitions import EPOCH, FOLLOWERS, LeadingBroker, Reader
-from .replication_bed import FIRST, LEADER, SECOND, TOPIC_ID
+from .replication_bed import FIRST, LEADER, SECOND, TOPIC_ID, memory_log
 from .small_cluster import with_bytes
 
 BACKOFF_MS = 100
@@ -57,10 +54,7 @@ class Following:
         self.fetcher.follow(self.partitions)
 
     def _make(self, index):
-        log = Log.open(
-            MemoryFileSystem(), f"/data/t-{index}", "t", index, LogConfig(), clean=True, now_ms=0, warn=lambda *_, **__: None
-        )
-        partition = Partition("t", index, TOPIC_ID, EPOCH, log, lambda _: None)
+        partition = Partition("t", index, TOPIC_ID, EPOCH, memory_log(index), lambda _: None)
         partition.become_follower(LEADER, EPOCH)
         return partition
 

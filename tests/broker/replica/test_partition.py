@@ -1,7 +1,6 @@
 """A partition's two roles, the high watermark that follows from them, and what acknowledges a batch."""
 
 from collections.abc import Callable
-from uuid import UUID
 
 import pytest
 from hypothesis import given
@@ -14,16 +13,9 @@ from odradek.broker.replica.roles import NO_LEADER, Follower
 from odradek.coordinator.runtime.marker import EndTxnMarker
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.records import Record, build_batch
-from odradek.storage.log import Log
 from odradek.storage.log_config import LogConfig
-from odradek.storage.memory_filesystem import MemoryFileSystem
 
-TOPIC_ID = UUID(int=7)
-
-
-def open_log(config: LogConfig | None = None) -> Log:
-    config = config or LogConfig()
-    return Log.open(MemoryFileSystem(), "/data/t-0", "t", 0, config, clean=True, now_ms=0, warn=lambda *_, **__: None)
+from .replication_bed import TOPIC_ID, memory_log
 
 
 class Bed:
@@ -32,7 +24,7 @@ class Bed:
     def __init__(self, config: LogConfig | None = None) -> None:
         self.woken = 0
         self.moved = 0
-        self.log = open_log(config)
+        self.log = memory_log(config=config)
         self.partition = Partition("t", 0, TOPIC_ID, 3, self.log, self._wake)
         self.partition.on_high_watermark = self._on_high_watermark
 
@@ -164,7 +156,7 @@ def test_a_produce_that_waits_is_sent_to_the_new_leader():
 
 @given(st.integers(0, 20), st.integers(0, 10))
 def test_a_followers_high_watermark_is_its_leaders_as_far_as_its_log_has_come(told: int, count: int):
-    log = open_log()
+    log = memory_log()
     if count:
         log.append(build_batch([Record(timestamp=0, value=b"v") for _ in range(count)]), leader_epoch=0, now_ms=0)
     follower = Follower(2)

@@ -9,7 +9,7 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.record_batch import iter_batches
 from odradek.protocol.records import Record, build_batch, read_records
-from tests.broker.replica.test_compaction_on_the_wire import await_value
+from tests.broker.replica.test_compaction_on_the_wire import TopicOfOne, await_value
 from tests.raw_client import RawClient, fetch_fields
 
 SETTINGS = {
@@ -32,17 +32,12 @@ def module_broker(tmp_path_factory):
         yield broker
 
 
-class Topic:
+class Topic(TopicOfOne):
     """A topic of one partition whose segments hold two or three records."""
 
     def __init__(self, client, name, **configs):
-        self.client = client
-        self.name = name
-        configs = {"internal.segment.bytes": SEGMENT_BYTES, "retention.ms": -1, "file.delete.delay.ms": 0} | configs
-        asked = [{"name": key, "value": str(value)} for key, value in configs.items()]
-        topic = {"name": name, "num_partitions": 1, "replication_factor": 1, "assignments": [], "configs": asked}
-        created = client.call(ApiKey.CREATE_TOPICS, 5, topics=[topic], timeout_ms=1000).topics[0]
-        assert created.error_code == ErrorCode.NONE, created.error_message
+        defaults = {"internal.segment.bytes": SEGMENT_BYTES, "retention.ms": -1, "file.delete.delay.ms": 0}
+        super().__init__(client, name, **defaults | configs)
 
     def fill(self, count=20, *, age_ms=0):
         now_ms = time.time_ns() // 1_000_000
@@ -55,11 +50,6 @@ class Topic:
         resource = {"resource_type": TOPIC, "resource_name": self.name, "configs": configs}
         answer = self.client.call(ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, resources=[resource])
         assert answer.responses[0].error_code == ErrorCode.NONE
-
-    def offset(self, timestamp):
-        partition = {"partition_index": 0, "timestamp": timestamp}
-        asked = [{"name": self.name, "partitions": [partition]}]
-        return self.client.call(ApiKey.LIST_OFFSETS, 5, replica_id=-1, topics=asked).topics[0].partitions[0].offset
 
     def fetch(self, offset, **fields):
         fields = fetch_fields(self.name, offset, **fields)
