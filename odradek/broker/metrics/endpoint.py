@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 
 PATH = "/metrics"
 _MAX_HEAD_BYTES = 16 * 1024
-_REQUEST_TIMEOUT_S = 10.0
-# Scrapers come one or two at a time; further connections are closed.
-_MAX_CONNECTIONS = 16
 _TEXT = "text/plain; charset=utf-8"
 
 
@@ -52,9 +49,17 @@ class MetricsEndpoint:
     """Serves one broker's metrics, with ``context`` by TLS, with a token to whoever has it. Loop thread only."""
 
     def __init__(
-        self, broker: MeteredBroker, token: str | None = None, context: Callable[[], ssl.SSLContext] | None = None
+        self,
+        broker: MeteredBroker,
+        token: str | None = None,
+        context: Callable[[], ssl.SSLContext] | None = None,
+        *,
+        max_connections: int = 16,
+        request_timeout_s: float = 10,
     ) -> None:
-        """``context`` is called for each connection."""
+        """``context`` is called for each connection. Scrapers come one or two at a time; further connections are closed."""
+        self._max_connections = max_connections
+        self._request_timeout_s = request_timeout_s
         self._broker = broker
         self._context = context
         self._authorization = None if token is None else f"Bearer {token}".encode()
@@ -89,12 +94,12 @@ class MetricsEndpoint:
             writer.transport.abort()
 
     async def _serve_connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if len(self._writers) >= _MAX_CONNECTIONS:
+        if len(self._writers) >= self._max_connections:
             writer.transport.abort()
             return
         self._writers.add(writer)
         try:
-            async with asyncio.timeout(_REQUEST_TIMEOUT_S):
+            async with asyncio.timeout(self._request_timeout_s):
                 exchange = await self._begin(reader, writer)
                 exchange.write(await self._respond(exchange, writer))
                 exchange.end()

@@ -60,14 +60,6 @@ async def loaded(runtime):
         await asyncio.sleep(0)
 
 
-async def on_a_broker(scenario, **settings):
-    """Run ``scenario(bed)``, which may be a coroutine function, between the broker's start and stop; what it returns."""
-    bed = Bed(**settings)
-    async with bed.kit:
-        result = scenario(bed)
-        return await result if asyncio.iscoroutine(result) else result
-
-
 def plain(value):
     """A reading's value, comparable."""
     match value:

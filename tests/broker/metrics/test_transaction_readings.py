@@ -5,7 +5,7 @@ import pytest
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.records import Record, build_batch
-from tests.broker.metrics.bed import loaded, on_a_broker, plain
+from tests.broker.metrics.bed import loaded, plain
 
 MARKERS = "kafka_coordinator_transaction_transactionmarkerchannelmanager_"
 REPLICA_MANAGER = "kafka_server_replicamanager_"
@@ -66,20 +66,20 @@ class Transactions:
         self.bed.broker.partitions.require("a", 0).append(batch, now_ms, transaction_verified=True)
 
 
-async def on_transactions(scenario, **settings):
-    """What the metrics say after ``scenario(transactions)``."""
-
-    async def run(bed):
-        bed.broker.controller.auto_create(["a"])
-        await loaded(bed.broker.transactions.runtime)
-        await scenario(Transactions(bed))
-        return bed.read()
-
-    return await on_a_broker(run, num_partitions=3, **settings)
+@pytest.fixture
+def settings():
+    return {"num_partitions": 3}
 
 
-async def test_a_broker_that_never_had_a_transaction_says_so_in_zeros():
-    read = await on_a_broker(lambda bed: bed.read())
+@pytest.fixture
+async def transactions(bed):
+    bed.broker.controller.auto_create(["a"])
+    await loaded(bed.broker.transactions.runtime)
+    return Transactions(bed)
+
+
+async def test_a_broker_that_never_had_a_transaction_says_so_in_zeros(bed):
+    read = bed.read()
     assert set(read["odradek_transactional_ids"].values()) == {0}
     assert read["odradek_transactions_open"] == {(): 0}
     assert read["odradek_transaction_oldest_open_age_ms"] == {}
@@ -87,14 +87,12 @@ async def test_a_broker_that_never_had_a_transaction_says_so_in_zeros():
     assert read["odradek_transaction_coordinator_partitions"] == {("loading",): 0, ("active",): 0, ("failed",): 0}
 
 
-async def test_transactional_ids_are_counted_by_state():
-    async def scenario(transactions):
-        await transactions.init("new")
-        await transactions.begin("open")
-        await transactions.end(await transactions.begin("committed"))
-        await transactions.end(await transactions.begin("aborted"), commit=False)
-
-    read = await on_transactions(scenario)
+async def test_transactional_ids_are_counted_by_state(transactions):
+    await transactions.init("new")
+    await transactions.begin("open")
+    await transactions.end(await transactions.begin("committed"))
+    await transactions.end(await transactions.begin("aborted"), commit=False)
+    read = transactions.bed.read()
     assert read["odradek_transactional_ids"] == {
         ("Empty",): 1,
         ("Ongoing",): 1,
@@ -106,88 +104,72 @@ async def test_transactional_ids_are_counted_by_state():
     assert read["odradek_transactions_open"] == {(): 1}
 
 
-async def test_the_age_of_the_oldest_open_transaction_is_told():
-    async def scenario(transactions):
-        await transactions.begin("older")
-        transactions.bed.clock.advance(300)
-        await transactions.begin("younger")
-        transactions.bed.clock.advance(20)
-
-    assert (await on_transactions(scenario))["odradek_transaction_oldest_open_age_ms"] == {(): 320}
+async def test_the_age_of_the_oldest_open_transaction_is_told(transactions):
+    await transactions.begin("older")
+    transactions.bed.clock.advance(300)
+    await transactions.begin("younger")
+    transactions.bed.clock.advance(20)
+    assert transactions.bed.read()["odradek_transaction_oldest_open_age_ms"] == {(): 320}
 
 
 @pytest.mark.parametrize(("commit", "result"), [(True, "commit"), (False, "abort")])
-async def test_an_end_is_counted_with_how_long_the_transaction_lasted(commit, result):
-    async def scenario(transactions):
-        producer = await transactions.begin("t")
-        transactions.bed.clock.advance(70)
-        await transactions.end(producer, commit=commit)
-
-    read = await on_transactions(scenario)
+async def test_an_end_is_counted_with_how_long_the_transaction_lasted(transactions, commit, result):
+    producer = await transactions.begin("t")
+    transactions.bed.clock.advance(70)
+    await transactions.end(producer, commit=commit)
+    read = transactions.bed.read()
     assert {each: count for each, count in read["odradek_transactions_ended_total"].items() if count} == {(result,): 1}
     assert plain(read["odradek_transaction_duration_ms"][(result,)]) == (1, 70)
 
 
-async def test_a_transaction_that_times_out_is_counted_as_such_and_as_an_abort():
-    async def scenario(transactions):
-        await transactions.begin("t")
-        for _ in range(8):
-            transactions.bed.clock.advance(10_000)
-            await transactions.bed.send(ApiKey.LIST_TRANSACTIONS, 0)
-
-    read = await on_transactions(scenario)
+async def test_a_transaction_that_times_out_is_counted_as_such_and_as_an_abort(transactions):
+    await transactions.begin("t")
+    for _ in range(8):
+        transactions.bed.clock.advance(10_000)
+        await transactions.bed.send(ApiKey.LIST_TRANSACTIONS, 0)
+    read = transactions.bed.read()
     assert read["odradek_transactions_timed_out_total"] == {(): 1}
     assert read["odradek_transactions_ended_total"] == {("commit",): 0, ("abort",): 1}
 
 
-async def test_transactional_ids_that_expire_are_counted():
-    async def scenario(transactions):
-        await transactions.init("t")
-        transactions.bed.clock.advance(4_000_000)
-        await transactions.bed.send(ApiKey.LIST_TRANSACTIONS, 0)
-
-    read = await on_transactions(scenario, transactional_id_expiration_ms=1_000)
+@pytest.mark.parametrize("settings", [{"transactional_id_expiration_ms": 1_000}])
+async def test_transactional_ids_that_expire_are_counted(transactions):
+    await transactions.init("t")
+    transactions.bed.clock.advance(4_000_000)
+    await transactions.bed.send(ApiKey.LIST_TRANSACTIONS, 0)
+    read = transactions.bed.read()
     assert read["odradek_transactional_ids_expired_total"] == {(): 1}
     assert read["odradek_transactional_ids"][("Empty",)] == 0
 
 
-async def test_markers_that_cannot_be_written_are_counted():
-    async def scenario(transactions):
-        def refuse(topic, partition, marker):
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+async def test_markers_that_cannot_be_written_are_counted(transactions):
+    def refuse(topic, partition, marker):
+        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
 
-        transactions.bed.broker.transactions.write_marker = refuse
-        await transactions.end(await transactions.begin("t", 0, 2))
-
-    read = await on_transactions(scenario)
+    transactions.bed.broker.transactions.write_marker = refuse
+    await transactions.end(await transactions.begin("t", 0, 2))
+    read = transactions.bed.read()
     assert read[f"{MARKERS}unknowndestinationqueuesize"] == {(): 2}
     assert read[f"{MARKERS}logappendretryqueuesize"] == {(): 0}
     assert read["odradek_transactional_ids"][("PrepareCommit",)] == 1
 
 
-async def test_producer_ids_are_counted_once_a_partition():
-    async def scenario(transactions):
-        transactions.write(await transactions.begin("t1"))
-        await transactions.end(await transactions.begin("t2", 1, 2))
-
-    assert (await on_transactions(scenario))[f"{REPLICA_MANAGER}produceridcount"] == {(): 3}
+async def test_producer_ids_are_counted_once_a_partition(transactions):
+    transactions.write(await transactions.begin("t1"))
+    await transactions.end(await transactions.begin("t2", 1, 2))
+    assert transactions.bed.read()[f"{REPLICA_MANAGER}produceridcount"] == {(): 3}
 
 
 @pytest.mark.parametrize(("more_ms", "late"), [(0, 0), (1, 1)])
-async def test_a_partition_is_late_five_minutes_after_the_longest_timeout(more_ms, late):
-    async def scenario(transactions):
-        producer = ("hanging", 4_000, 0)
-        transactions.write(producer)
-        transactions.bed.clock.advance(MAX_TIMEOUT_MS + FIVE_MINUTES_MS + more_ms)
-
-    assert (await on_transactions(scenario))[f"{REPLICA_MANAGER}partitionswithlatetransactionscount"] == {(): late}
+async def test_a_partition_is_late_five_minutes_after_the_longest_timeout(transactions, more_ms, late):
+    transactions.write(("hanging", 4_000, 0))
+    transactions.bed.clock.advance(MAX_TIMEOUT_MS + FIVE_MINUTES_MS + more_ms)
+    assert transactions.bed.read()[f"{REPLICA_MANAGER}partitionswithlatetransactionscount"] == {(): late}
 
 
-async def test_loads_and_appends_are_counted():
-    async def scenario(transactions):
-        await transactions.end(await transactions.begin("t"))
-
-    read = await on_transactions(scenario)
+async def test_loads_and_appends_are_counted(transactions):
+    await transactions.end(await transactions.begin("t"))
+    read = transactions.bed.read()
     assert read["odradek_transaction_coordinator_partitions"] == {("loading",): 0, ("active",): 3, ("failed",): 0}
     assert plain(read[f"{COORDINATOR}partition_load_time"][()]) == (3, 0)
     assert read["odradek_transaction_coordinator_appended_records_total"] == {(): 4}
