@@ -8,6 +8,7 @@ import pytest
 
 from odradek.broker.broker_server import BrokerServer
 from odradek.broker.config.broker_config import load
+from odradek.broker.metadata.decisions import NewTopic
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records import Record, build_batch
@@ -110,28 +111,41 @@ def disk(monkeypatch):
     disk.let_go()
 
 
-async def on_a_broker(scenario, *, broker_configs=None, **topic_configs):
-    """Run ``scenario(connect)`` beside a broker whose topic t flushes after each record, or as its configs say."""
-    settings = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": "/data"} | (broker_configs or {})
-    server = BrokerServer(load(overrides=settings), file_system=MemoryFileSystem())
+@pytest.fixture
+async def server(disk):
+    settings = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": "/data", "offsets.topic.num.partitions": "1"}
+    overrides = settings | {"log.flush.interval.messages": "1"}
+    server = BrokerServer(load(overrides=overrides), file_system=MemoryFileSystem())
     await server.start()
+    yield server
+    disk.let_go()
+    await server.stop()
+
+
+@pytest.fixture
+async def connect(server):
+    """Makes a client."""
     clients = []
 
     async def connect():
         clients.append(Client(*await asyncio.open_connection(*server.bound_address)))
         return clients[-1]
 
-    configs = [{"name": name, "value": value} for name, value in ({"flush.messages": "1"} | topic_configs).items()]
-    client = await connect()
-    topic = {"name": "t", "num_partitions": 2, "replication_factor": 1, "assignments": [], "configs": configs}
-    client.send(ApiKey.CREATE_TOPICS, 5, topics=[topic], timeout_ms=1000)
-    await client.receive()
-    try:
-        await scenario(server.broker, connect)
-    finally:
-        for client in clients:
-            client.writer.close()
-        await server.stop()
+    yield connect
+    for client in clients:
+        client.writer.close()
+
+
+@pytest.fixture(autouse=True)
+async def topic(server, flush_messages):
+    """Topic t, which flushes after each record, or as the test says."""
+    configs = [("flush.messages", flush_messages)]
+    server.broker.controller.create_topics([NewTopic("t", partition_count=2, configs=configs)])
+
+
+@pytest.fixture
+def flush_messages():
+    return "1"
 
 
 @asynccontextmanager
@@ -146,159 +160,127 @@ async def nothing_comes(client):
 
 
 @pytest.mark.parametrize("acks", [1, -1])
-async def test_an_acknowledgement_waits_for_the_sync(disk, acks):
-    async def scenario(_, connect):
-        client, other = await connect(), await connect()
-        client.produce(acks=acks)
-        await disk.a_sync()
-        async with nothing_comes(client):
-            # The loop goes on meanwhile.
-            other.send(ApiKey.API_VERSIONS, 3, client_software_name="t", client_software_version="1")
-            await other.receive()
-        disk.let_go()
-        assert await client.produced() == (ErrorCode.NONE, 0)
-
-    await on_a_broker(scenario)
+async def test_an_acknowledgement_waits_for_the_sync(disk, connect, acks):
+    client, other = await connect(), await connect()
+    client.produce(acks=acks)
+    await disk.a_sync()
+    async with nothing_comes(client):
+        # The loop goes on meanwhile.
+        other.send(ApiKey.API_VERSIONS, 3, client_software_name="t", client_software_version="1")
+        await other.receive()
+    disk.let_go()
+    assert await client.produced() == (ErrorCode.NONE, 0)
 
 
-async def test_consumers_see_what_is_on_disk(disk):
-    async def scenario(_, connect):
-        producer, consumer, waiting = await connect(), await connect(), await connect()
-        producer.produce()
-        await disk.a_sync()
-        consumer.fetch()
-        assert await consumer.fetched() == (ErrorCode.NONE, 0, False)
-        waiting.fetch(max_wait_ms=60_000)
-        disk.let_go()
-        assert await waiting.fetched() == (ErrorCode.NONE, 1, True)
-
-    await on_a_broker(scenario)
+async def test_consumers_see_what_is_on_disk(disk, connect):
+    producer, consumer, waiting = await connect(), await connect(), await connect()
+    producer.produce()
+    await disk.a_sync()
+    consumer.fetch()
+    assert await consumer.fetched() == (ErrorCode.NONE, 0, False)
+    waiting.fetch(max_wait_ms=60_000)
+    disk.let_go()
+    assert await waiting.fetched() == (ErrorCode.NONE, 1, True)
 
 
-async def test_what_comes_during_a_sync_shares_the_next_one(disk):
-    async def scenario(_, connect):
-        first = await connect()
-        others = [await connect() for _ in range(10)]
-        first.produce()
-        await disk.a_sync()
-        for client in others:
-            client.produce()
-            # Answered after the append, before the sync.
-            client.fetch()
-        disk.let_go(1)
-        assert await first.produced() == (ErrorCode.NONE, 0)
-        await disk.a_sync()
-        disk.let_go(1)
-        assert sorted([await client.produced() for client in others]) == [(ErrorCode.NONE, offset) for offset in range(1, 11)]
-        assert disk.syncs == 2
-
-    await on_a_broker(scenario)
-
-
-async def test_produces_of_one_connection_share_a_sync_and_are_answered_in_order(disk):
-    async def scenario(_, connect):
-        client = await connect()
-        for sequence in range(50):
-            client.produce(producer_id=7, producer_epoch=0, base_sequence=sequence)
-        disk.let_go()
-        assert [await client.produced() for _ in range(50)] == [(ErrorCode.NONE, offset) for offset in range(50)]
-        assert disk.syncs < 10
-
-    await on_a_broker(scenario)
-
-
-async def test_other_requests_of_a_connection_wait_for_the_produces_before_them(disk):
-    async def scenario(_, connect):
-        client = await connect()
+async def test_what_comes_during_a_sync_shares_the_next_one(disk, connect):
+    first = await connect()
+    others = [await connect() for _ in range(10)]
+    first.produce()
+    await disk.a_sync()
+    for client in others:
         client.produce()
+        # Answered after the append, before the sync.
         client.fetch()
-        client.produce()
-        await disk.a_sync()
-        disk.let_go()
-        assert await client.produced() == (ErrorCode.NONE, 0)
-        assert await client.fetched() == (ErrorCode.NONE, 1, True)
-        assert await client.produced() == (ErrorCode.NONE, 1)
-
-    await on_a_broker(scenario)
+    disk.let_go(1)
+    assert await first.produced() == (ErrorCode.NONE, 0)
+    await disk.a_sync()
+    disk.let_go(1)
+    assert sorted([await client.produced() for client in others]) == [(ErrorCode.NONE, offset) for offset in range(1, 11)]
+    assert disk.syncs == 2
 
 
-async def test_a_refused_produce_is_answered_in_its_place(disk):
-    async def scenario(_, connect):
-        client = await connect()
-        client.produce()
-        client.produce(partition=9)
-        client.produce()
-        disk.let_go()
-        assert await client.produced() == (ErrorCode.NONE, 0)
-        assert (await client.produced())[0] == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        assert await client.produced() == (ErrorCode.NONE, 1)
-
-    await on_a_broker(scenario)
+async def test_produces_of_one_connection_share_a_sync_and_are_answered_in_order(disk, connect):
+    client = await connect()
+    for sequence in range(50):
+        client.produce(producer_id=7, producer_epoch=0, base_sequence=sequence)
+    disk.let_go()
+    assert [await client.produced() for _ in range(50)] == [(ErrorCode.NONE, offset) for offset in range(50)]
+    assert disk.syncs < 10
 
 
-async def test_a_slow_partition_holds_up_no_other(disk):
-    async def scenario(_, connect):
-        slow, fast = await connect(), await connect()
-        slow.produce(partition=0)
-        await disk.a_sync()
-        fast.produce(partition=1)
-        await disk.a_sync()
-        async with nothing_comes(fast):
-            pass
-        disk.let_go()
-        assert await fast.produced() == (ErrorCode.NONE, 0)
-        assert await slow.produced() == (ErrorCode.NONE, 0)
-
-    await on_a_broker(scenario)
+async def test_other_requests_of_a_connection_wait_for_the_produces_before_them(disk, connect):
+    client = await connect()
+    client.produce()
+    client.fetch()
+    client.produce()
+    await disk.a_sync()
+    disk.let_go()
+    assert await client.produced() == (ErrorCode.NONE, 0)
+    assert await client.fetched() == (ErrorCode.NONE, 1, True)
+    assert await client.produced() == (ErrorCode.NONE, 1)
 
 
-async def test_acks_0_is_flushed_and_not_answered(disk):
-    async def scenario(_, connect):
-        client = await connect()
-        client.produce(acks=0)
-        client.produce(acks=-1)
-        disk.let_go()
-        assert await client.produced() == (ErrorCode.NONE, 1)
-
-    await on_a_broker(scenario)
-
-
-async def test_fewer_than_flush_messages_wait_for_nothing(disk):
-    async def scenario(_, connect):
-        client = await connect()
-        client.produce(count=2)
-        assert await client.produced() == (ErrorCode.NONE, 0)
-        assert disk.syncs == 0
-        client.produce()
-        await disk.a_sync()
-        # Two are not on disk, and may be; a third is not acknowledged before they are.
-        async with nothing_comes(client):
-            pass
-        disk.let_go()
-        assert await client.produced() == (ErrorCode.NONE, 2)
-
-    await on_a_broker(scenario, **{"flush.messages": "3"})
+async def test_a_refused_produce_is_answered_in_its_place(disk, connect):
+    client = await connect()
+    client.produce()
+    client.produce(partition=9)
+    client.produce()
+    disk.let_go()
+    assert await client.produced() == (ErrorCode.NONE, 0)
+    assert (await client.produced())[0] == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert await client.produced() == (ErrorCode.NONE, 1)
 
 
-async def test_a_sync_that_fails_is_told_to_all_who_waited_and_takes_the_log_out_of_service(disk, capsys):
-    async def scenario(broker, connect):
-        first, second = await connect(), await connect()
-        first.produce()
-        await disk.a_sync()
-        second.produce()
-        second.fetch()
-        disk.error = OSError(5, "Input/output error")
-        disk.let_go()
-        assert (await first.produced())[0] == ErrorCode.KAFKA_STORAGE_ERROR
-        assert (await second.produced())[0] == ErrorCode.KAFKA_STORAGE_ERROR
-        first.produce()
-        assert (await first.produced())[0] == ErrorCode.KAFKA_STORAGE_ERROR
-        assert broker.partitions.require("t", 0).high_watermark == 0
-
-    await on_a_broker(scenario)
+async def test_a_slow_partition_holds_up_no_other(disk, connect):
+    slow, fast = await connect(), await connect()
+    slow.produce(partition=0)
+    await disk.a_sync()
+    fast.produce(partition=1)
+    await disk.a_sync()
+    async with nothing_comes(fast):
+        pass
+    disk.let_go()
+    assert await fast.produced() == (ErrorCode.NONE, 0)
+    assert await slow.produced() == (ErrorCode.NONE, 0)
 
 
-COORDINATED = {"log.flush.interval.messages": "1", "offsets.topic.num.partitions": "1"}
+async def test_acks_0_is_flushed_and_not_answered(disk, connect):
+    client = await connect()
+    client.produce(acks=0)
+    client.produce(acks=-1)
+    disk.let_go()
+    assert await client.produced() == (ErrorCode.NONE, 1)
+
+
+@pytest.mark.parametrize("flush_messages", ["3"])
+async def test_fewer_than_flush_messages_wait_for_nothing(disk, connect):
+    client = await connect()
+    client.produce(count=2)
+    assert await client.produced() == (ErrorCode.NONE, 0)
+    assert disk.syncs == 0
+    client.produce()
+    await disk.a_sync()
+    # Two are not on disk, and may be; a third is not acknowledged before they are.
+    async with nothing_comes(client):
+        pass
+    disk.let_go()
+    assert await client.produced() == (ErrorCode.NONE, 2)
+
+
+async def test_a_sync_that_fails_is_told_to_all_who_waited_and_takes_the_log_out_of_service(disk, server, connect, capsys):
+    first, second = await connect(), await connect()
+    first.produce()
+    await disk.a_sync()
+    second.produce()
+    second.fetch()
+    disk.error = OSError(5, "Input/output error")
+    disk.let_go()
+    assert (await first.produced())[0] == ErrorCode.KAFKA_STORAGE_ERROR
+    assert (await second.produced())[0] == ErrorCode.KAFKA_STORAGE_ERROR
+    first.produce()
+    assert (await first.produced())[0] == ErrorCode.KAFKA_STORAGE_ERROR
+    assert server.broker.partitions.require("t", 0).high_watermark == 0
 
 
 async def coordinated(connect, disk):
@@ -316,65 +298,53 @@ async def coordinated(connect, disk):
     return client
 
 
-async def test_a_committed_offset_is_acknowledged_and_told_when_it_is_on_disk(disk):
-    async def scenario(_, connect):
-        client = await coordinated(connect, disk)
-        other = await connect()
-        client.commit(7)
-        await disk.a_sync()
-        other.fetch_offset()
-        assert await other.fetched_offset() == (ErrorCode.NONE, 1)
-        async with nothing_comes(client):
-            pass
-        disk.let_go()
-        assert await client.committed() == ErrorCode.NONE
-        other.fetch_offset()
-        assert await other.fetched_offset() == (ErrorCode.NONE, 7)
-
-    await on_a_broker(scenario, broker_configs=COORDINATED)
+async def test_a_committed_offset_is_acknowledged_and_told_when_it_is_on_disk(disk, connect):
+    client = await coordinated(connect, disk)
+    other = await connect()
+    client.commit(7)
+    await disk.a_sync()
+    other.fetch_offset()
+    assert await other.fetched_offset() == (ErrorCode.NONE, 1)
+    async with nothing_comes(client):
+        pass
+    disk.let_go()
+    assert await client.committed() == ErrorCode.NONE
+    other.fetch_offset()
+    assert await other.fetched_offset() == (ErrorCode.NONE, 7)
 
 
-async def test_where_a_commit_cannot_be_synced_nobody_is_kept_waiting(disk, capsys):
-    async def scenario(_, connect):
-        client = await coordinated(connect, disk)
-        other = await connect()
-        client.commit(7)
-        await disk.a_sync()
-        other.commit(8)
-        disk.error = OSError(5, "Input/output error")
-        disk.let_go()
-        assert await client.committed() == ErrorCode.NOT_COORDINATOR
-        assert await other.committed() == ErrorCode.NOT_COORDINATOR
-        client.commit(9)
-        assert await client.committed() != ErrorCode.NONE
-        other.fetch_offset()
-        assert (await other.fetched_offset())[0] != ErrorCode.NONE
-
-    await on_a_broker(scenario, broker_configs=COORDINATED)
+async def test_where_a_commit_cannot_be_synced_nobody_is_kept_waiting(disk, connect, capsys):
+    client = await coordinated(connect, disk)
+    other = await connect()
+    client.commit(7)
+    await disk.a_sync()
+    other.commit(8)
+    disk.error = OSError(5, "Input/output error")
+    disk.let_go()
+    assert await client.committed() == ErrorCode.NOT_COORDINATOR
+    assert await other.committed() == ErrorCode.NOT_COORDINATOR
+    client.commit(9)
+    assert await client.committed() != ErrorCode.NONE
+    other.fetch_offset()
+    assert (await other.fetched_offset())[0] != ErrorCode.NONE
 
 
-async def test_a_topic_that_goes_meanwhile_keeps_nobody_waiting(disk):
-    async def scenario(_, connect):
-        client, admin = await connect(), await connect()
-        client.produce()
-        await disk.a_sync()
-        admin.send(ApiKey.DELETE_TOPICS, 4, topic_names=("t",), timeout_ms=1000)
-        await admin.receive()
-        disk.let_go()
-        assert (await client.produced())[0] == ErrorCode.KAFKA_STORAGE_ERROR
-
-    await on_a_broker(scenario)
+async def test_a_topic_that_goes_meanwhile_keeps_nobody_waiting(disk, connect):
+    client, admin = await connect(), await connect()
+    client.produce()
+    await disk.a_sync()
+    admin.send(ApiKey.DELETE_TOPICS, 4, topic_names=("t",), timeout_ms=1000)
+    await admin.receive()
+    disk.let_go()
+    assert (await client.produced())[0] == ErrorCode.KAFKA_STORAGE_ERROR
 
 
-async def test_a_stop_answers_those_who_wait(disk):
-    async def scenario(broker, connect):
-        client = await connect()
-        client.produce()
-        await disk.a_sync()
-        stop = asyncio.ensure_future(broker.stop())
-        disk.let_go()
-        assert await client.produced() == (ErrorCode.NONE, 0)
-        await stop
-        broker.stop = lambda: asyncio.sleep(0)
-
-    await on_a_broker(scenario)
+async def test_a_stop_answers_those_who_wait(disk, server, connect):
+    client = await connect()
+    client.produce()
+    await disk.a_sync()
+    stop = asyncio.ensure_future(server.broker.stop())
+    disk.let_go()
+    assert await client.produced() == (ErrorCode.NONE, 0)
+    await stop
+    server.broker.stop = lambda: asyncio.sleep(0)
