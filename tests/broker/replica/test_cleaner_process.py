@@ -143,10 +143,10 @@ class Bed:
         self.manager.start()
         self.cleaner = self.new_cleaner(**properties)
 
-    def new_cleaner(self, **properties):
+    def new_cleaner(self, *, in_process=True, **properties):
         """One that looks when it is told to."""
         overrides = {"log.cleaner.enable": "false"} | {key.replace("_", "."): str(value) for key, value in properties.items()}
-        return LogCleaner(load(overrides=overrides), self.manager, Timer(SystemClock()), self.background, in_process=True)
+        return LogCleaner(load(overrides=overrides), self.manager, Timer(SystemClock()), self.background, in_process=in_process)
 
     def create(self, topic="t", **config):
         log = self.manager.create(topic, 0, uuid4(), compacted(segment_bytes=2000, **config), now_ms=NOW_MS)
@@ -245,27 +245,31 @@ async def test_a_process_that_ends_within_an_answer_is_no_error_of_the_disk(make
     assert bed.cleaner.uncleanable == {}
 
 
-async def test_a_stop_ends_the_process_and_leaves_the_log_as_it_was(make_bed):
-    bed = make_bed(log_cleaner_io_max_bytes_per_second=10_000)
+@pytest.mark.parametrize("in_process", [True, False])
+async def test_a_stop_ends_the_clean_and_leaves_the_log_as_it_was(make_bed, in_process):
+    bed = make_bed(in_process=in_process, log_cleaner_io_max_bytes_per_second=10_000)
     log = bed.create()
     cleaning = await bed.until_it_writes()
     before = pairs_of(log)
     bed.cleaner.close()
     await cleaning
-    assert bed.processes[0].returncode == -signal.SIGKILL
+    assert [process.returncode for process in bed.processes] == [-signal.SIGKILL] * in_process
     assert (bed.lines, bed.unfinished(), pairs_of(log)) == ([], [], before)
+    assert (bed.cleaner.cleans, log.is_being_cleaned) == (0, False)
 
 
-async def test_a_topic_deleted_meanwhile_ends_the_process_and_its_successor_is_not_touched(make_bed):
-    bed = make_bed(log_cleaner_io_max_bytes_per_second=10_000)
+@pytest.mark.parametrize("in_process", [True, False])
+@pytest.mark.parametrize("again", [True, False])
+async def test_a_topic_deleted_meanwhile_ends_the_clean_and_its_successor_is_not_touched(make_bed, in_process, again):
+    bed = make_bed(in_process=in_process, log_cleaner_io_max_bytes_per_second=10_000)
     bed.create()
     cleaning = await bed.until_it_writes()
     bed.manager.delete("t", 0)
-    successor = bed.create(min_cleanable_dirty_ratio=1.0)
+    successor = bed.create(min_cleanable_dirty_ratio=1.0) if again else None
     await cleaning
-    assert bed.processes[0].returncode == -signal.SIGKILL
-    assert len(pairs_of(successor)) == 300
-    assert not [path for path in (bed.directory / "t-0").iterdir() if path.suffix in {".cleaned", ".swap"}]
+    assert [process.returncode for process in bed.processes] == [-signal.SIGKILL] * in_process
+    assert successor is None or len(pairs_of(successor)) == 300
+    assert not [*bed.directory.glob("t-0/*.cleaned"), *bed.directory.glob("t-0/*.swap")]
     assert (bed.cleaner.uncleanable, bed.lines) == ({}, [])
 
 
@@ -274,8 +278,7 @@ async def test_a_damaged_log_is_left_alone_with_the_reason_that_a_clean_in_a_thr
     log = bed.create()
     spoil(Path(log.segments[1].path))
     for in_process in (True, False):
-        bed.cleaner = bed.new_cleaner()
-        bed.cleaner._in_process = in_process
+        bed.cleaner = bed.new_cleaner(in_process=in_process)
         await bed.clean()
         assert list(bed.cleaner.uncleanable) == [("t", 0)]
     assert len(bed.processes) == 1

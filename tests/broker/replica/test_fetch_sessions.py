@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from odradek.broker.replica.fetch_sessions import MAX_EPOCH, FetchSessions, next_epoch
+from odradek.broker.replica.fetch_sessions import MAX_EPOCH, FetchSessions, ReadableSessions, next_epoch
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages import messages
@@ -50,10 +50,17 @@ def names(partitions):
     return [(partition.topic_key, partition.partition) for partition in partitions]
 
 
+def results(context, **by_partition):
+    return [(partition, by_partition.get(f"p{partition.partition}", data())) for partition in context.partitions]
+
+
+def numbers(selected):
+    return [partition.partition for partition, _ in selected]
+
+
 def answer(context, **by_partition):
     """The numbers of the partitions selected; `p3=data(...)` gives partition 3's result, the others have nothing new."""
-    results = [(partition, by_partition.get(f"p{partition.partition}", data())) for partition in context.partitions]
-    return [partition.partition for partition, _ in context.select(results)]
+    return numbers(context.select(results(context, **by_partition)))
 
 
 @pytest.fixture
@@ -73,8 +80,8 @@ def begin(sessions, topics=((ORDERS, (0, 1, 2)),), now_ms=0, by_name=False):
 def test_a_full_fetch_is_answered_whole_and_gets_a_session(sessions):
     context = sessions.open(request(topics=[(ORDERS, (0, 1)), (PAYMENTS, (0,))]), True, 0)
     assert names(context.partitions) == [(ORDERS, 0), (ORDERS, 1), (PAYMENTS, 0)]
-    results = [(partition, data()) for partition in context.partitions]
-    assert context.select(results) == results
+    found = results(context)
+    assert context.select(found) == found
     assert 0 < context.session_id < 2**31
     assert (len(sessions), sessions.partitions_cached) == (1, 3)
 
@@ -236,9 +243,9 @@ def test_a_session_keeps_nothing_of_topics_it_has_no_partitions_of(sessions):
 def test_a_partition_forgotten_while_a_fetch_waits_is_not_answered(sessions):
     session_id = begin(sessions)
     waiting = sessions.open(request(session_id, 1), True, 0)
-    results = [(partition, data(records=b"new")) for partition in waiting.partitions]
+    found = [(partition, data(records=b"new")) for partition in waiting.partitions]
     sessions.open(request(session_id, 2, (), [(ORDERS, (0, 1, 2))]), True, 0)
-    assert list(waiting.select(results)) == []
+    assert list(waiting.select(found)) == []
 
 
 # --- What a response leaves out
@@ -429,3 +436,55 @@ def test_closing_every_session_leaves_nothing_behind(sessions):
         use(sessions, session_id, 1, EVICTION_MS + 1)
         sessions.open(request(session_id, -1), True, EVICTION_MS + 1)
     assert (len(sessions), sessions.partitions_cached, sessions._evictable) == (0, 0, {})
+
+
+# --- A client that is throttled finds its session as it was
+
+
+def test_what_would_be_told_is_what_is_selected(sessions):
+    context = sessions.open(request(begin(sessions), 1), True, 0)
+    found = results(context, p1=data(records=b"x"), p2=data(high_watermark=11))
+    assert numbers(context.told(found)) == [1, 2]
+    assert numbers(context.told(found)) == [1, 2]
+    assert numbers(context.select(found)) == [1, 2]
+    assert numbers(context.told(found)) == [1]
+
+
+def test_a_throttled_fetch_is_answered_in_its_session_and_told_the_same_next_time(sessions):
+    session_id = begin(sessions)
+    context = sessions.open(request(session_id, 1), True, 0)
+    context.told(results(context, p1=data(high_watermark=11)))
+    context.throttle()
+    assert (context.session_id, context.error_code) == (session_id, ErrorCode.NONE)
+    context = sessions.open(request(session_id, 2), True, 0)
+    assert answer(context, p1=data(high_watermark=11)) == [1]
+
+
+def test_a_throttled_full_fetch_begins_no_session(sessions):
+    context = sessions.open(request(topics=[(ORDERS, (0, 1))]), True, 0)
+    assert len(context.told(results(context))) == 2
+    context.throttle()
+    assert context.session_id == 0
+    assert len(sessions) == 0
+
+
+def test_a_throttled_fetch_that_another_has_overtaken_is_told_an_epoch_error(sessions):
+    session_id = begin(sessions)
+    context = sessions.open(request(session_id, 1), True, 0)
+    sessions.open(request(session_id, 2), True, 0)
+    context.throttle()
+    assert context.error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
+
+
+def test_what_may_not_be_read_is_told_with_the_rest(sessions):
+    session_id = begin(sessions)
+    readable = ReadableSessions(
+        sessions,
+        lambda _, partitions: [partition for partition in partitions if partition.partition == 0],
+        lambda _: data(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED),
+    )
+    context = readable.open(request(session_id, 1), True, 0)
+    told = context.told(results(context, p1=data(high_watermark=11)))
+    assert numbers(told) == [1, 0]
+    context.throttle()
+    assert (context.session_id, context.error_code) == (session_id, ErrorCode.NONE)

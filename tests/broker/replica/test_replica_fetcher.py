@@ -7,14 +7,7 @@ import pytest
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.message_types.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 
-from .small_cluster import NODES, SmallCluster
-
-
-@pytest.fixture
-async def cluster():
-    made = SmallCluster()
-    yield made
-    await made.close()
+from .small_cluster import NODES
 
 
 def ends(cluster):

@@ -8,7 +8,6 @@ from odradek.protocol.errors import ErrorCode
 from odradek.timing.clock import VirtualClock
 
 from .replication_bed import FIRST, LEADER, SECOND, ReplicationBed
-from .small_cluster import SmallCluster
 from .test_follower_fetch import answer, read_of
 
 
@@ -100,13 +99,6 @@ def test_a_leader_gives_nothing_to_a_throttled_follower_that_is_not_in_sync(limi
     assert not out.has_enough()
     assert answer(in_sync).records
     assert bed.partition.fetched_bytes == 0
-
-
-@pytest.fixture
-async def cluster():
-    made = SmallCluster()
-    yield made
-    await made.close()
 
 
 def with_quota(cluster, node_id, bound):
