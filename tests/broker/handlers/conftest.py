@@ -1,9 +1,10 @@
-"""A topic of the module's broker to use a raw client on; or a broker in this process."""
+"""A topic of the module's broker to use a raw client on; or a broker in this process; or its core, which needs no loop."""
 
 import pytest
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
+from tests.broker.handlers.bed import make_broker
 from tests.broker.handlers.in_process import Node, new_broker
 
 
@@ -20,6 +21,11 @@ def topic(client, new_name):
 def new_id(new_name):
     """Transactional ids that nobody else has."""
     return lambda: f"transactional-{new_name()}"
+
+
+@pytest.fixture
+def core():
+    return make_broker()
 
 
 @pytest.fixture

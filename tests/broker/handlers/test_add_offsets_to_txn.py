@@ -18,22 +18,8 @@ def test_the_partition_that_coordinates_the_group_is_added(client, new_id, new_n
     assert len(state.topics[0].partitions) == 1
 
 
-@pytest.mark.parametrize("version", range(5))
-def test_the_epoch_before_is_fenced_in_the_words_of_the_version(client, new_id, version):
-    name = new_id()
-    producer = init(client, name)
-    init(client, name)
-    code = ErrorCode.INVALID_PRODUCER_EPOCH if version < 2 else ErrorCode.PRODUCER_FENCED
-    assert add_offsets(client, name, producer, NO_GROUP, version) == code
-
-
 def test_a_group_without_a_name_is_invalid(client, new_id):
     name = new_id()
     assert add_offsets(client, name, init(client, name), "") == ErrorCode.INVALID_GROUP_ID
     (state,) = listed(client, transactional_id_pattern=name).transaction_states
     assert state.transaction_state == "Empty"
-
-
-def test_nothing_is_added_to_an_id_that_was_never_initialized(client, new_id):
-    assert add_offsets(client, new_id(), (1, 0), NO_GROUP) == ErrorCode.INVALID_PRODUCER_ID_MAPPING
-    assert add_offsets(client, "", (1, 0), NO_GROUP) == ErrorCode.INVALID_REQUEST

@@ -49,24 +49,6 @@ def test_verification_adds_nothing(client, new_id, topic, version):
     assert list(described(client, name).topics[0].partitions) == [0]
 
 
-@pytest.mark.parametrize("version", range(6))
-def test_the_epoch_before_is_fenced_in_the_words_of_the_version(client, new_id, topic, version):
-    name = new_id()
-    producer = init(client, name)
-    init(client, name)
-    code = ErrorCode.INVALID_PRODUCER_EPOCH if version < 2 else ErrorCode.PRODUCER_FENCED
-    assert add(client, name, producer, topic[0], version) == [code]
-
-
-@pytest.mark.parametrize("version", range(6))
-def test_nothing_is_added_to_an_id_that_was_never_initialized(client, new_id, topic, version):
-    assert add(client, new_id(), (1, 0), topic[0], version) == [ErrorCode.INVALID_PRODUCER_ID_MAPPING]
-
-
-def test_a_transactional_id_without_a_name_is_invalid(client, topic):
-    assert add(client, "", (1, 0), topic[0]) == [ErrorCode.INVALID_REQUEST]
-
-
 async def test_each_transaction_of_a_broker_has_its_own_answer(node):
     await node.create("t", 2)
     producer = await node.producer("tx")

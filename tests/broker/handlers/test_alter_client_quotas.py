@@ -15,7 +15,7 @@ from odradek.protocol.message_types.alter_client_quotas import (
 )
 from odradek.protocol.message_types.describe_client_quotas import ComponentData
 
-from .bed import ask, make_broker
+from .bed import ask
 
 DEFAULT = None
 INVALID = ErrorCode.INVALID_REQUEST
@@ -25,11 +25,6 @@ PRODUCE, CONSUME, REQUESTS, CONNECTIONS = (
     "request_percentage",
     "connection_creation_rate",
 )
-
-
-@pytest.fixture
-def broker():
-    return make_broker()
 
 
 def entry(entity, **values):
@@ -65,29 +60,29 @@ def described(broker, *components, strict=False):
     return {frozenset(map(tuple, each.entity)): dict(map(tuple, each.values)) for each in answer.entries}
 
 
-def test_what_is_set_is_told_replaced_and_removed_by_key(broker):
+def test_what_is_set_is_told_replaced_and_removed_by_key(core):
     both = named(user="alice", client=DEFAULT)
-    assert alter(broker, entry(both, **{PRODUCE: 5.0, REQUESTS: 12.5})) == [(key(both), 0, None)]
-    assert described(broker) == {key(both): {PRODUCE: 5.0, REQUESTS: 12.5}}
-    alter(broker, entry(both, **{PRODUCE: 6.0, REQUESTS: None, CONSUME: None}))
-    assert described(broker) == {key(both): {PRODUCE: 6.0}}
-    alter(broker, entry(both, **{PRODUCE: None}))
-    assert described(broker) == {}
+    assert alter(core, entry(both, **{PRODUCE: 5.0, REQUESTS: 12.5})) == [(key(both), 0, None)]
+    assert described(core) == {key(both): {PRODUCE: 5.0, REQUESTS: 12.5}}
+    alter(core, entry(both, **{PRODUCE: 6.0, REQUESTS: None, CONSUME: None}))
+    assert described(core) == {key(both): {PRODUCE: 6.0}}
+    alter(core, entry(both, **{PRODUCE: None}))
+    assert described(core) == {}
 
 
-def test_only_what_changes_is_written(broker):
+def test_only_what_changes_is_written(core):
     alice = named(user="alice")
-    alter(broker, entry(alice, **{PRODUCE: 5.0}))
-    end, version = broker.controller.log_end_offset, broker.controller.image.quotas.version
-    alter(broker, entry(alice, **{PRODUCE: 5.0, CONSUME: None}))
-    assert (broker.controller.log_end_offset, broker.controller.image.quotas.version) == (end, version)
+    alter(core, entry(alice, **{PRODUCE: 5.0}))
+    end, version = core.controller.log_end_offset, core.controller.image.quotas.version
+    alter(core, entry(alice, **{PRODUCE: 5.0, CONSUME: None}))
+    assert (core.controller.log_end_offset, core.controller.image.quotas.version) == (end, version)
 
 
-def test_nothing_is_written_where_it_is_only_validated(broker):
+def test_nothing_is_written_where_it_is_only_validated(core):
     alice = named(user="alice")
-    assert alter(broker, entry(alice, **{PRODUCE: 5.0}), validate_only=True) == [(key(alice), 0, None)]
-    assert described(broker) == {}
-    ((_, code, _),) = alter(broker, entry(alice, **{PRODUCE: -5.0}), validate_only=True)
+    assert alter(core, entry(alice, **{PRODUCE: 5.0}), validate_only=True) == [(key(alice), 0, None)]
+    assert described(core) == {}
+    ((_, code, _),) = alter(core, entry(alice, **{PRODUCE: -5.0}), validate_only=True)
     assert code == INVALID
 
 
@@ -115,10 +110,10 @@ def test_nothing_is_written_where_it_is_only_validated(broker):
         (named(ip=DEFAULT), {CONNECTIONS: 0.5}, f"{CONNECTIONS} cannot be a fractional value."),
     ],
 )
-def test_what_cannot_be_is_refused_and_others_are_not(broker, entity, values, message):
-    answers = alter(broker, entry(entity, **values), entry(named(user="bob"), **{PRODUCE: 1.0}))
+def test_what_cannot_be_is_refused_and_others_are_not(core, entity, values, message):
+    answers = alter(core, entry(entity, **values), entry(named(user="bob"), **{PRODUCE: 1.0}))
     assert answers == [(key(entity), INVALID, message), (key(named(user="bob")), 0, None)]
-    assert described(broker) == {key(named(user="bob")): {PRODUCE: 1.0}}
+    assert described(core) == {key(named(user="bob")): {PRODUCE: 1.0}}
 
 
 @pytest.mark.parametrize(
@@ -131,58 +126,58 @@ def test_what_cannot_be_is_refused_and_others_are_not(broker, entity, values, me
         (named(ip=DEFAULT), {CONNECTIONS: 1.0}),
     ],
 )
-def test_the_limits_themselves_may_be(broker, entity, values):
-    assert alter(broker, entry(entity, **values)) == [(key(entity), 0, None)]
-    assert described(broker) == {key(entity): values}
+def test_the_limits_themselves_may_be(core, entity, values):
+    assert alter(core, entry(entity, **values)) == [(key(entity), 0, None)]
+    assert described(core) == {key(entity): values}
 
 
-def test_a_value_that_is_refused_keeps_its_entitys_others_from_being_set(broker):
-    assert refusal(broker, entry(named(user="u"), **{PRODUCE: 1.0, CONSUME: -1.0}))[0] == INVALID
-    assert described(broker) == {}
+def test_a_value_that_is_refused_keeps_its_entitys_others_from_being_set(core):
+    assert refusal(core, entry(named(user="u"), **{PRODUCE: 1.0, CONSUME: -1.0}))[0] == INVALID
+    assert described(core) == {}
 
 
-def test_what_is_removed_may_have_any_key(broker):
-    assert refusal(broker, entry(named(user="u"), no_such_key=None)) == (0, None)
+def test_what_is_removed_may_have_any_key(core):
+    assert refusal(core, entry(named(user="u"), no_such_key=None)) == (0, None)
 
 
-def test_of_an_entity_that_is_named_twice_the_first_alteration_holds_and_it_is_told_as_an_error(broker):
+def test_of_an_entity_that_is_named_twice_the_first_alteration_holds_and_it_is_told_as_an_error(core):
     alice = named(user="alice")
     told = "Ignoring duplicate entity ClientQuotaEntity(entries={user=alice})"
-    assert refusal(broker, entry(alice, **{PRODUCE: 1.0}), entry(alice, **{PRODUCE: 2.0})) == (INVALID, told)
-    assert described(broker) == {key(alice): {PRODUCE: 1.0}}
+    assert refusal(core, entry(alice, **{PRODUCE: 1.0}), entry(alice, **{PRODUCE: 2.0})) == (INVALID, told)
+    assert described(core) == {key(alice): {PRODUCE: 1.0}}
 
 
-def test_a_key_that_is_named_twice_is_an_error(broker):
+def test_a_key_that_is_named_twice_is_an_error(core):
     twice = entry(named(user="alice"), **{PRODUCE: 1.0})
     told = "Ignoring duplicate entity ClientQuotaEntity(entries={user=alice})"
-    assert refusal(broker, twice._replace(ops=[*twice.ops, *twice.ops])) == (INVALID, told)
-    assert described(broker) == {}
+    assert refusal(core, twice._replace(ops=[*twice.ops, *twice.ops])) == (INVALID, told)
+    assert described(core) == {}
 
 
-def test_more_records_than_kafka_takes_at_once_are_refused_all_of_them(broker):
-    answers = alter(broker, *(entry(named(user=f"u{number}"), **{PRODUCE: 1.0}) for number in range(10_001)))
+def test_more_records_than_kafka_takes_at_once_are_refused_all_of_them(core):
+    answers = alter(core, *(entry(named(user=f"u{number}"), **{PRODUCE: 1.0}) for number in range(10_001)))
     assert {code for _, code, _ in answers} == {ErrorCode.POLICY_VIOLATION}
-    assert described(broker) == {}
+    assert described(core) == {}
 
 
 @pytest.mark.parametrize(("host", "is_known"), [("localhost", True), ("no-such-host.invalid", False)])
-async def test_an_address_may_be_told_by_a_host(broker, host, is_known):
+async def test_an_address_may_be_told_by_a_host(core, host, is_known):
     request = AlterClientQuotasRequest(entries=[entry(named(ip=host), **{CONNECTIONS: 3.0})])
     context = RequestContext(ApiKey.ALTER_CLIENT_QUOTAS, 1, 7, "client", Session("PLAINTEXT", ("127.0.0.1", 1)))
     answered = asyncio.get_running_loop().create_future()
-    broker.dispatcher.call(context, request).when_done(answered.set_result)
+    core.dispatcher.call(context, request).when_done(answered.set_result)
     (result,) = (await answered).entries
     if is_known:
-        assert (result.error_code, described(broker)) == (0, {key(named(ip=host)): {CONNECTIONS: 3.0}})
+        assert (result.error_code, described(core)) == (0, {key(named(ip=host)): {CONNECTIONS: 3.0}})
     else:
         assert (result.error_code, result.error_message) == (INVALID, f"{host} is not a valid IP or resolvable host.")
 
 
-def test_a_users_credentials_and_quotas_do_not_know_of_each_other(broker):
+def test_a_users_credentials_and_quotas_do_not_know_of_each_other(core):
     from .test_alter_user_scram_credentials import alter as alter_credentials
     from .test_alter_user_scram_credentials import deletion, known, upsertion
 
-    alter_credentials(broker, upsertion("alice"))
-    alter(broker, entry(named(user="alice"), **{PRODUCE: 1.0}))
-    alter_credentials(broker, deletion("alice"))
-    assert (known(broker), described(broker)) == ({}, {key(named(user="alice")): {PRODUCE: 1.0}})
+    alter_credentials(core, upsertion("alice"))
+    alter(core, entry(named(user="alice"), **{PRODUCE: 1.0}))
+    alter_credentials(core, deletion("alice"))
+    assert (known(core), described(core)) == ({}, {key(named(user="alice")): {PRODUCE: 1.0}})

@@ -15,18 +15,16 @@ def grow(broker, name, count, assignments=None, *, validate_only=False):
     return result
 
 
-def test_a_topic_grows():
-    broker = make_broker()
-    topic = create(broker, "t")
-    assert grow(broker, "t", 3, [(1,), (1,)]).error_code == ErrorCode.NONE
+def test_a_topic_grows(core):
+    topic = create(core, "t")
+    assert grow(core, "t", 3, [(1,), (1,)]).error_code == ErrorCode.NONE
     assert len(topic.partitions) == 3
-    assert ("t", 2) in broker.log_manager.logs
+    assert ("t", 2) in core.log_manager.logs
 
 
-def test_validate_only_adds_nothing():
-    broker = make_broker()
-    topic = create(broker, "t")
-    assert grow(broker, "t", 3, validate_only=True).error_code == ErrorCode.NONE
+def test_validate_only_adds_nothing(core):
+    topic = create(core, "t")
+    assert grow(core, "t", 3, validate_only=True).error_code == ErrorCode.NONE
     assert len(topic.partitions) == 1
 
 

@@ -17,12 +17,11 @@ def topic(name: str, partitions: int = -1, configs=(), assignments=()):
     )
 
 
-def test_a_topic_is_created_and_described():
-    broker = make_broker()
-    (created,) = ask(broker, ApiKey.CREATE_TOPICS, topics=[topic("t", 3)]).topics
+def test_a_topic_is_created_and_described(core):
+    (created,) = ask(core, ApiKey.CREATE_TOPICS, topics=[topic("t", 3)]).topics
     assert (created.error_code, created.error_message) == (ErrorCode.NONE, None)
     assert (created.num_partitions, created.replication_factor) == (3, 1)
-    assert created.topic_id == broker.controller.image.topics["t"].topic_id
+    assert created.topic_id == core.controller.image.topics["t"].topic_id
 
 
 def test_the_configs_in_effect_are_told_by_name_with_their_source():
@@ -38,17 +37,15 @@ def test_a_request_without_room_for_configs_gets_none():
     assert not created.configs
 
 
-def test_validate_only_answers_the_same_and_creates_nothing():
-    broker = make_broker()
-    (created,) = ask(broker, ApiKey.CREATE_TOPICS, topics=[topic("t", 3)], validate_only=True).topics
+def test_validate_only_answers_the_same_and_creates_nothing(core):
+    (created,) = ask(core, ApiKey.CREATE_TOPICS, topics=[topic("t", 3)], validate_only=True).topics
     assert (created.error_code, created.num_partitions) == (ErrorCode.NONE, 3)
     assert created.configs
-    assert broker.controller.image.topics == {}
+    assert core.controller.image.topics == {}
 
 
-def test_what_is_wrong_with_one_topic_is_answered_for_it():
-    broker = make_broker()
-    answers = ask(broker, ApiKey.CREATE_TOPICS, topics=[topic("bad name"), topic("t"), topic("u", 0)]).topics
+def test_what_is_wrong_with_one_topic_is_answered_for_it(core):
+    answers = ask(core, ApiKey.CREATE_TOPICS, topics=[topic("bad name"), topic("t"), topic("u", 0)]).topics
     assert [(answer.name, answer.error_code) for answer in answers] == [
         ("bad name", ErrorCode.INVALID_TOPIC_EXCEPTION),
         ("t", ErrorCode.NONE),

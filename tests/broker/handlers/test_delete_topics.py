@@ -22,24 +22,21 @@ def delete(broker, *states, version=None):
     return [(response.name, response.topic_id, response.error_code) for response in responses]
 
 
-def test_a_topic_is_deleted_by_name():
-    broker = make_broker()
-    topic = create(broker, "t")
-    assert delete(broker, ("t", None)) == [("t", topic.topic_id, ErrorCode.NONE)]
-    assert broker.controller.image.topics == {}
+def test_a_topic_is_deleted_by_name(core):
+    topic = create(core, "t")
+    assert delete(core, ("t", None)) == [("t", topic.topic_id, ErrorCode.NONE)]
+    assert core.controller.image.topics == {}
 
 
-def test_a_topic_is_deleted_by_id():
-    broker = make_broker()
-    topic = create(broker, "t")
-    assert delete(broker, (None, topic.topic_id)) == [("t", topic.topic_id, ErrorCode.NONE)]
-    assert broker.controller.image.topics == {}
+def test_a_topic_is_deleted_by_id(core):
+    topic = create(core, "t")
+    assert delete(core, (None, topic.topic_id)) == [("t", topic.topic_id, ErrorCode.NONE)]
+    assert core.controller.image.topics == {}
 
 
-def test_an_internal_topic_may_be_deleted():
-    broker = make_broker()
-    topic = broker.controller.ensure_internal_topic("__transaction_state").response
-    assert delete(broker, ("__transaction_state", None)) == [(topic.name, topic.topic_id, ErrorCode.NONE)]
+def test_an_internal_topic_may_be_deleted(core):
+    topic = core.controller.ensure_internal_topic("__transaction_state").response
+    assert delete(core, ("__transaction_state", None)) == [(topic.name, topic.topic_id, ErrorCode.NONE)]
 
 
 @pytest.mark.parametrize(
@@ -53,18 +50,16 @@ def test_an_internal_topic_may_be_deleted():
         ([(None, NOBODYS_ID)] * 2, (None, NOBODYS_ID, ErrorCode.INVALID_REQUEST)),
     ],
 )
-def test_what_cannot_be_deleted_is_told_and_nothing_goes(states, expected):
-    broker = make_broker()
-    create(broker, "t")
-    assert delete(broker, *states) == [expected]
-    assert list(broker.controller.image.topics) == ["t"]
+def test_what_cannot_be_deleted_is_told_and_nothing_goes(core, states, expected):
+    create(core, "t")
+    assert delete(core, *states) == [expected]
+    assert list(core.controller.image.topics) == ["t"]
 
 
-def test_a_name_that_means_an_id_also_given_deletes_neither():
-    broker = make_broker()
-    topic = create(broker, "t")
-    assert delete(broker, (None, topic.topic_id), ("t", None)) == [("t", topic.topic_id, ErrorCode.INVALID_REQUEST)]
-    assert list(broker.controller.image.topics) == ["t"]
+def test_a_name_that_means_an_id_also_given_deletes_neither(core):
+    topic = create(core, "t")
+    assert delete(core, (None, topic.topic_id), ("t", None)) == [("t", topic.topic_id, ErrorCode.INVALID_REQUEST)]
+    assert list(core.controller.image.topics) == ["t"]
 
 
 @pytest.mark.parametrize(("version", "code"), [(2, ErrorCode.INVALID_REQUEST), (3, ErrorCode.TOPIC_DELETION_DISABLED)])

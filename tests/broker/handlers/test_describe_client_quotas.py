@@ -6,16 +6,11 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.describe_client_quotas import ComponentData
 
-from .bed import ask, make_broker
+from .bed import ask
 from .test_alter_client_quotas import CONNECTIONS, DEFAULT, INVALID, PRODUCE, alter, described, entry, key, named
 
 NOT_WITH = "should not be used with user or clientId"
 EXACT, DEFAULT_NAME, SPECIFIED = 0, 1, 2
-
-
-@pytest.fixture
-def broker():
-    return make_broker()
 
 
 U, D, UC, UD, DD, C, CD = (
@@ -49,11 +44,9 @@ ADDRESS = named(ip="10.0.0.1")
         ([("ip", DEFAULT_NAME, None)], False, []),
     ],
 )
-def test_a_filter_selects_by_name_by_default_and_by_type(broker, components, strict, found):
-    alter(
-        broker, *(entry(each, **{CONNECTIONS if "ip" in each else PRODUCE: 1.0}) for each in (U, D, UC, UD, DD, C, CD, ADDRESS))
-    )
-    assert described(broker, *components, strict=strict).keys() == {key(each) for each in found}
+def test_a_filter_selects_by_name_by_default_and_by_type(core, components, strict, found):
+    alter(core, *(entry(each, **{CONNECTIONS if "ip" in each else PRODUCE: 1.0}) for each in (U, D, UC, UD, DD, C, CD, ADDRESS)))
+    assert described(core, *components, strict=strict).keys() == {key(each) for each in found}
 
 
 @pytest.mark.parametrize(
@@ -77,6 +70,6 @@ def test_a_filter_selects_by_name_by_default_and_by_type(broker, components, str
         ),
     ],
 )
-def test_a_filter_that_cannot_be_is_refused(broker, components, code, message):
-    answer = ask(broker, ApiKey.DESCRIBE_CLIENT_QUOTAS, components=[ComponentData(*each) for each in components])
+def test_a_filter_that_cannot_be_is_refused(core, components, code, message):
+    answer = ask(core, ApiKey.DESCRIBE_CLIENT_QUOTAS, components=[ComponentData(*each) for each in components])
     assert (answer.error_code, answer.error_message, answer.entries) == (code, message, None)

@@ -19,27 +19,24 @@ def describe(broker, topics):
     }
 
 
-def test_all_partitions_are_told_with_their_sizes():
-    broker = make_broker()
-    create(broker, "t", 2, records=3)
-    create(broker, "u")
-    sizes = describe(broker, None)
+def test_all_partitions_are_told_with_their_sizes(core):
+    create(core, "t", 2, records=3)
+    create(core, "u")
+    sizes = describe(core, None)
     assert set(sizes) == {("t", 0), ("t", 1), ("u", 0)}
-    assert (sizes["t", 0], sizes["t", 1]) == (broker.log_manager.logs["t", 0].size_bytes, 0)
+    assert (sizes["t", 0], sizes["t", 1]) == (core.log_manager.logs["t", 0].size_bytes, 0)
     assert sizes["t", 0] > 0
 
 
-def test_of_partitions_asked_for_those_are_told_that_are_there():
-    broker = make_broker()
-    create(broker, "t", 2)
+def test_of_partitions_asked_for_those_are_told_that_are_there(core):
+    create(core, "t", 2)
     asked = [M.DescribableLogDirTopic(topic="t", partitions=(1, 9)), M.DescribableLogDirTopic(topic="nope", partitions=(0,))]
-    assert set(describe(broker, asked)) == {("t", 1)}
+    assert set(describe(core, asked)) == {("t", 1)}
 
 
-def test_no_topics_are_no_partitions():
-    broker = make_broker()
-    create(broker, "t")
-    assert describe(broker, []) == {}
+def test_no_topics_are_no_partitions(core):
+    create(core, "t")
+    assert describe(core, []) == {}
 
 
 def test_a_directory_on_no_volume_has_no_size():
@@ -47,10 +44,9 @@ def test_a_directory_on_no_volume_has_no_size():
     assert (directory.total_bytes, directory.usable_bytes) == (-1, -1)
 
 
-def test_a_volume_has_room(tmp_path):
-    broker = make_broker()
-    broker.log_manager.directories.metadata.path = str(tmp_path)
-    (directory,) = ask(broker, ApiKey.DESCRIBE_LOG_DIRS, topics=None).results
+def test_a_volume_has_room(core, tmp_path):
+    core.log_manager.directories.metadata.path = str(tmp_path)
+    (directory,) = ask(core, ApiKey.DESCRIBE_LOG_DIRS, topics=None).results
     assert 0 <= directory.usable_bytes <= directory.total_bytes
 
 

@@ -5,7 +5,7 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages import messages
 from tests.storage.transactional import transactional_batch
 
-from .bed import ask, create, make_broker
+from .bed import ask, create
 
 M = messages(ApiKey.DESCRIBE_PRODUCERS)
 
@@ -18,22 +18,20 @@ def describe(broker, topic, partition=0):
     return result
 
 
-def test_an_open_transaction_is_told_with_its_beginning():
-    broker = make_broker()
-    create(broker, "t", records=1)
-    broker.partitions.get("t", 0).append(transactional_batch(3, count=2, producer=9, epoch=4, timestamp=17), 0, True)
-    (found,) = describe(broker, "t").active_producers
+def test_an_open_transaction_is_told_with_its_beginning(core):
+    create(core, "t", records=1)
+    core.partitions.get("t", 0).append(transactional_batch(3, count=2, producer=9, epoch=4, timestamp=17), 0, True)
+    (found,) = describe(core, "t").active_producers
     assert (found.producer_id, found.producer_epoch, found.last_sequence, found.last_timestamp) == (9, 4, 4, 17)
     assert (found.coordinator_epoch, found.current_txn_start_offset) == (-1, 1)
 
 
-def test_a_transaction_that_was_ended_is_not():
-    broker = make_broker()
-    create(broker, "t")
-    partition = broker.partitions.get("t", 0)
+def test_a_transaction_that_was_ended_is_not(core):
+    create(core, "t")
+    partition = core.partitions.get("t", 0)
     partition.append(transactional_batch(timestamp=17), 0, True)
     partition.log.coordinator_appends.append_marker(7, 0, 5, False, leader_epoch=0, now_ms=99)
-    (found,) = describe(broker, "t").active_producers
+    (found,) = describe(core, "t").active_producers
     assert (found.coordinator_epoch, found.current_txn_start_offset, found.last_timestamp) == (5, -1, 99)
 
 
@@ -45,15 +43,13 @@ def test_a_transaction_that_was_ended_is_not():
         ("a/b", 0, ErrorCode.INVALID_TOPIC_EXCEPTION),
     ],
 )
-def test_what_is_not_there_cannot_be_described(topic, partition, code):
-    broker = make_broker()
-    create(broker, "t")
-    result = describe(broker, topic, partition)
+def test_what_is_not_there_cannot_be_described(core, topic, partition, code):
+    create(core, "t")
+    result = describe(core, topic, partition)
     assert (result.error_code, list(result.active_producers)) == (code, [])
 
 
-def test_an_offline_partition_says_so():
-    broker = make_broker()
-    create(broker, "t")
-    broker.partitions.get("t", 0).take_offline("disk")
-    assert describe(broker, "t").error_code == ErrorCode.KAFKA_STORAGE_ERROR
+def test_an_offline_partition_says_so(core):
+    create(core, "t")
+    core.partitions.get("t", 0).take_offline("disk")
+    assert describe(core, "t").error_code == ErrorCode.KAFKA_STORAGE_ERROR

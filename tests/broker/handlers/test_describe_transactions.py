@@ -24,12 +24,3 @@ async def test_each_id_is_described_by_itself(node):
         ("known", ErrorCode.NONE, "Empty"),
         ("", ErrorCode.INVALID_REQUEST, ""),
     ]
-
-
-async def test_an_id_whose_shard_is_elsewhere_is_described_by_that(node):
-    await node.producer("known")
-    node.unload_transactions()
-    (state,) = (
-        await node.ask(ApiKey.DESCRIBE_TRANSACTIONS, DescribeTransactionsRequest(transactional_ids=["known"]))
-    ).transaction_states
-    assert (state.error_code, state.transaction_state) == (ErrorCode.NOT_COORDINATOR, "")

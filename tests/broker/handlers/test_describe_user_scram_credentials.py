@@ -9,11 +9,10 @@ from .test_alter_user_scram_credentials import SHA_256, SHA_512, alter, upsertio
 
 
 @pytest.fixture
-def broker():
-    broker = make_broker()
-    alter(broker, upsertion("bob"), upsertion("alice", SHA_512, 8192))
-    alter(broker, upsertion("alice", SHA_256))
-    return broker
+def broker(core):
+    alter(core, upsertion("bob"), upsertion("alice", SHA_512, 8192))
+    alter(core, upsertion("alice", SHA_256))
+    return core
 
 
 def describe(broker, names):

@@ -4,7 +4,7 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages import messages
 
-from .bed import ask, create, make_broker
+from .bed import ask, create
 
 M = messages(ApiKey.ELECT_LEADERS)
 
@@ -19,29 +19,25 @@ def elect(broker, topic, partitions, election_type=0):
 
 
 @pytest.mark.parametrize("election_type", [0, 1])
-def test_no_partition_needs_an_election(election_type):
-    broker = make_broker()
-    create(broker, "t", 2)
-    assert elect(broker, "t", (0, 1), election_type) == (
+def test_no_partition_needs_an_election(core, election_type):
+    create(core, "t", 2)
+    assert elect(core, "t", (0, 1), election_type) == (
         ErrorCode.NONE,
         [("t", [(0, ErrorCode.ELECTION_NOT_NEEDED), (1, ErrorCode.ELECTION_NOT_NEEDED)])],
     )
 
 
 @pytest.mark.parametrize(("topic", "partition"), [("t", 1), ("nope", 0)])
-def test_a_partition_that_is_not_there_is_unknown(topic, partition):
-    broker = make_broker()
-    create(broker, "t")
-    assert elect(broker, topic, (partition,)) == (ErrorCode.NONE, [(topic, [(partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)])])
+def test_a_partition_that_is_not_there_is_unknown(core, topic, partition):
+    create(core, "t")
+    assert elect(core, topic, (partition,)) == (ErrorCode.NONE, [(topic, [(partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)])])
 
 
-def test_an_unknown_election_is_invalid_for_all():
-    broker = make_broker()
-    create(broker, "t")
-    assert elect(broker, "t", (0,), 5) == (ErrorCode.INVALID_REQUEST, [("t", [(0, ErrorCode.INVALID_REQUEST)])])
+def test_an_unknown_election_is_invalid_for_all(core):
+    create(core, "t")
+    assert elect(core, "t", (0,), 5) == (ErrorCode.INVALID_REQUEST, [("t", [(0, ErrorCode.INVALID_REQUEST)])])
 
 
-def test_of_all_partitions_none_is_told_that_has_its_leader():
-    broker = make_broker()
-    create(broker, "t", 2)
-    assert elect(broker, None, ()) == (ErrorCode.NONE, [("t", [])])
+def test_of_all_partitions_none_is_told_that_has_its_leader(core):
+    create(core, "t", 2)
+    assert elect(core, None, ()) == (ErrorCode.NONE, [("t", [])])

@@ -4,7 +4,6 @@ import pytest
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.message_types.end_txn import EndTxnRequest
 from odradek.protocol.records import Record, build_batch
 from tests.broker.handlers.transaction_requests import add, commit_offset, committed, described, end, init
 from tests.raw_client import RawClient, fetch_fields, produce_fields
@@ -44,26 +43,3 @@ def test_who_looks_after_the_commit_was_answered_sees_all_of_it(broker, client, 
             fetched = reader.call(ApiKey.FETCH, 12, **fetch_fields(topic[0], 2 * number, isolation_level=1))
             assert fetched.responses[0].partitions[0].last_stable_offset == 2 * number + 2
             assert committed(reader, group, topic[0], require_stable=True) == 5
-
-
-@pytest.mark.parametrize("version", range(5))
-def test_the_epoch_before_is_fenced_in_the_words_of_the_version(client, new_id, version):
-    name = new_id()
-    producer = init(client, name)
-    init(client, name)
-    code = ErrorCode.INVALID_PRODUCER_EPOCH if version < 2 else ErrorCode.PRODUCER_FENCED
-    assert end(client, name, producer, version) == code
-
-
-@pytest.mark.parametrize("version", range(6))
-def test_no_transaction_of_an_id_that_was_never_initialized_is_ended(client, new_id, version):
-    assert end(client, new_id(), (1, 0), version) == ErrorCode.INVALID_PRODUCER_ID_MAPPING
-    assert end(client, "", (1, 0), version) == ErrorCode.INVALID_REQUEST
-
-
-@pytest.mark.parametrize("version", [4, 5])
-async def test_a_coordinator_s_refusal_is_the_response(node, version):
-    producer_id, epoch = await node.producer("tx")
-    node.unload_transactions()
-    request = EndTxnRequest(transactional_id="tx", producer_id=producer_id, producer_epoch=epoch, committed=True)
-    assert (await node.ask(ApiKey.END_TXN, request, version)).error_code == ErrorCode.NOT_COORDINATOR

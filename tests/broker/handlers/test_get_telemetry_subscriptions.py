@@ -18,16 +18,14 @@ def test_a_client_that_nobody_asks_is_to_come_again_in_five_minutes():
     assert answer.accepted_compression_types == (4, 3, 1, 2)
 
 
-def test_the_broker_has_no_part_of_telemetry_until_a_client_asks():
-    broker = make_broker()
-    assert broker.telemetry_so_far is None
-    Client(broker).get()
-    assert broker.telemetry_so_far.instance_count == 1
+def test_the_broker_has_no_part_of_telemetry_until_a_client_asks(core):
+    assert core.telemetry_so_far is None
+    Client(core).get()
+    assert core.telemetry_so_far.instance_count == 1
 
 
-def test_a_client_without_an_id_is_given_one_and_another_one_another():
-    broker = make_broker()
-    ids = {Client(broker, None, port=port).get().client_instance_id for port in range(5)}
+def test_a_client_without_an_id_is_given_one_and_another_one_another(core):
+    ids = {Client(core, None, port=port).get().client_instance_id for port in range(5)}
     assert len(ids) == 5
     assert None not in ids
     assert not any(id_text(each).startswith("-") for each in ids)
@@ -67,25 +65,23 @@ def test_a_subscription_is_gone_with_its_last_config():
     assert Client(broker).get().push_interval_ms == 300_000
 
 
-def test_patterns_see_who_the_client_is():
-    broker = make_broker()
-    client = Client(broker, client_id="app", port=5)
+def test_patterns_see_who_the_client_is(core):
+    client = Client(core, client_id="app", port=5)
     match = (
         f"client_instance_id={id_text(client.instance_id)},client_id=app,client_software_name=apache-kafka-java,"
         "client_software_version=4\\.3\\.1,client_source_address=127\\.0\\.0\\.1,client_source_port=5"
     )
-    assert not subscribe(broker, metrics="m", match=match)
+    assert not subscribe(core, metrics="m", match=match)
     assert client.get().requested_metrics == ("m",)
-    assert Client(broker, 8, port=5).get().requested_metrics == ()
+    assert Client(core, 8, port=5).get().requested_metrics == ()
 
 
-def test_a_pattern_of_java_that_re2_has_not_is_left_out_with_a_line():
-    broker = make_broker()
+def test_a_pattern_of_java_that_re2_has_not_is_left_out_with_a_line(core):
     lines = []
     # As Kafka's controller may have written it.
-    broker.controller.alter_configs([(16, "theirs", "match", "client_id=(?!x).*"), (16, "theirs", "metrics", "m")])
+    core.controller.alter_configs([(16, "theirs", "match", "client_id=(?!x).*"), (16, "theirs", "metrics", "m")])
     with lines_to(lambda _level, event, fields: lines.append((event, fields["name"]))):
-        assert Client(broker).get().requested_metrics == ()
+        assert Client(core).get().requested_metrics == ()
     assert lines == [("a subscription of client metrics is not used", "theirs")]
 
 

@@ -33,13 +33,6 @@ async def test_a_member_is_not_sent_away_while_its_group_is_loaded(node):
     assert await heartbeat(node, member) == ErrorCode.NONE
 
 
-async def test_a_member_is_sent_away_where_its_group_has_gone(node):
-    member = await node.stable_member()
-    node.unload_groups()
-
-    assert await heartbeat(node, member) == ErrorCode.NOT_COORDINATOR
-
-
 def test_a_group_without_a_name_has_no_members_though_it_may_have_offsets(client, topic):
     name, topic_id = topic
     assert commit(client, 8, [(name, topic_id, {0: 7})], "") == {(name, 0): ErrorCode.NONE}

@@ -13,9 +13,8 @@ def init(broker, **fields):
     return answer.error_code, answer.producer_id, answer.producer_epoch
 
 
-def test_every_producer_gets_an_id_of_its_own():
-    broker = make_broker()
-    assert [init(broker) for _ in range(3)] == [(ErrorCode.NONE, producer_id, 0) for producer_id in range(3)]
+def test_every_producer_gets_an_id_of_its_own(core):
+    assert [init(core) for _ in range(3)] == [(ErrorCode.NONE, producer_id, 0) for producer_id in range(3)]
 
 
 def test_a_producer_that_has_an_id_gets_a_new_one():
@@ -59,14 +58,13 @@ def test_what_is_asked_of_transactions_means_nothing_without_a_transactional_id(
     assert init(make_broker(), enable2_pc=True, keep_prepared_txn=True) == (ErrorCode.NONE, 0, 0)
 
 
-def test_without_a_block_on_disk_there_is_no_id(monkeypatch):
-    broker = make_broker()
+def test_without_a_block_on_disk_there_is_no_id(core, monkeypatch):
 
     def fail():
         raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
 
-    monkeypatch.setattr(broker.controller, "next_producer_id", fail)
-    assert init(broker) == (ErrorCode.KAFKA_STORAGE_ERROR, -1, -1)
+    monkeypatch.setattr(core.controller, "next_producer_id", fail)
+    assert init(core) == (ErrorCode.KAFKA_STORAGE_ERROR, -1, -1)
 
 
 @pytest.mark.parametrize("version", range(7))

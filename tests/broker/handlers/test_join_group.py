@@ -39,13 +39,6 @@ async def test_the_answer_waits_for_the_other_members(node):
     assert (await node.broker.wait(second)).generation_id == again.generation_id == 2
 
 
-async def test_a_coordinator_s_refusal_is_the_response(node):
-    await node.join()
-    node.unload_groups()
-
-    assert (await node.join()).error_code == ErrorCode.NOT_COORDINATOR
-
-
 async def test_who_waits_is_sent_away_when_the_group_moves(node):
     await node.join()
     waiting = node.broker.send(ApiKey.JOIN_GROUP, join_request(), 3)

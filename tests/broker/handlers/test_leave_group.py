@@ -1,7 +1,5 @@
 """LeaveGroup: each member's own error, or the one that there is place for."""
 
-import pytest
-
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.leave_group import LeaveGroupRequest, MemberIdentity
@@ -32,13 +30,3 @@ async def test_a_static_member_leaves_by_its_instance_id(node):
 
     assert (left.group_instance_id, left.error_code) == ("i", ErrorCode.NONE)
     assert again.error_code == ErrorCode.UNKNOWN_MEMBER_ID
-
-
-@pytest.mark.parametrize("version", [2, 5])
-async def test_a_coordinator_s_refusal_is_the_response_s(node, version):
-    member_id, _ = await node.stable_member()
-    node.unload_groups()
-
-    response = await node.ask(ApiKey.LEAVE_GROUP, request(member_id), version)
-
-    assert (response.error_code, list(response.members)) == (ErrorCode.NOT_COORDINATOR, [])

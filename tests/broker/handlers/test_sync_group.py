@@ -42,10 +42,3 @@ async def test_the_answer_waits_for_the_leader_s_assignment(node):
     await node.ask(ApiKey.SYNC_GROUP, request((leader.member_id, leader.generation_id), assignments=assignments), 3)
 
     assert (await node.broker.wait(synced)).assignment == b"half"
-
-
-async def test_a_coordinator_s_refusal_is_the_response(node):
-    member = await node.stable_member()
-    node.unload_groups()
-
-    assert (await node.ask(ApiKey.SYNC_GROUP, request(member), 3)).error_code == ErrorCode.NOT_COORDINATOR

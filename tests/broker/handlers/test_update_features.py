@@ -23,13 +23,12 @@ def test_the_transaction_version_may_be_lowered_but_not_by_an_upgrade():
     assert update("transaction.version", 0, 1).error_code == ErrorCode.INVALID_UPDATE_VERSION
 
 
-def test_the_log_tells_of_the_voter_from_kraft_version_1_on():
-    broker = make_broker()
+def test_the_log_tells_of_the_voter_from_kraft_version_1_on(core):
     levels = {"kraft.version": 1, "share.version": 1}
     for _ in range(2):
         updates = [M.FeatureUpdateKey(feature=name, max_version_level=level, upgrade_type=1) for name, level in levels.items()]
-        assert ask(broker, ApiKey.UPDATE_FEATURES, feature_updates=updates).error_code == ErrorCode.NONE
-        told = ask(broker, ApiKey.API_VERSIONS, client_software_name="x", client_software_version="1")
+        assert ask(core, ApiKey.UPDATE_FEATURES, feature_updates=updates).error_code == ErrorCode.NONE
+        told = ask(core, ApiKey.API_VERSIONS, client_software_name="x", client_software_version="1")
         assert {each.name: each.max_version_level for each in told.finalized_features}.items() >= levels.items()
 
 

@@ -7,17 +7,16 @@ from odradek.protocol.messages import messages
 from odradek.protocol.records import Record, build_batch
 from tests.storage.transactional import transactional_batch
 
-from .bed import ask, create, make_broker
+from .bed import ask, create
 
 M = messages(ApiKey.WRITE_TXN_MARKERS)
 
 
 @pytest.fixture
-def broker():
-    broker = make_broker()
-    create(broker, "t", 2)
-    broker.partitions.get("t", 0).append(transactional_batch(epoch=3, timestamp=0), 0, True)
-    return broker
+def broker(core):
+    create(core, "t", 2)
+    core.partitions.get("t", 0).append(transactional_batch(epoch=3, timestamp=0), 0, True)
+    return core
 
 
 def write(broker, *partitions, topic="t", epoch=3, coordinator_epoch=-1, commit=False, version=2, **fields):
