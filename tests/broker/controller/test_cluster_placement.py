@@ -67,8 +67,7 @@ def test_too_few_brokers_are_told(brokers, factor):
     assert refused.value.code == ErrorCode.INVALID_REPLICATION_FACTOR
 
 
-def test_a_new_partition_is_led_by_its_first_replica_and_all_that_live_are_in_sync():
-    cluster = Cluster()
+def test_a_new_partition_is_led_by_its_first_replica_and_all_that_live_are_in_sync(cluster):
     cluster.start(1, 2)
     cluster.register(3, log_dirs=[directory(3, 1), directory(3, 2)])
     assert create(cluster, "t", 4, 3) == (4, 3)
@@ -88,8 +87,7 @@ def test_what_is_not_asked_for_is_as_configured():
     assert create(cluster) == (5, 2)
 
 
-def test_a_topic_without_enough_brokers_is_refused():
-    cluster = Cluster()
+def test_a_topic_without_enough_brokers_is_refused(cluster):
     assert create(cluster) == ErrorCode.INVALID_REPLICATION_FACTOR
     cluster.register(1)
     assert create(cluster) == ErrorCode.INVALID_REPLICATION_FACTOR
@@ -108,16 +106,14 @@ def test_an_assignment_that_cannot_be_is_refused(assignments):
     assert create(cluster, assignments=assignments) == ErrorCode.INVALID_REPLICA_ASSIGNMENT
 
 
-def test_who_is_fenced_is_not_in_sync_of_an_assignment():
-    cluster = Cluster()
+def test_who_is_fenced_is_not_in_sync_of_an_assignment(cluster):
     cluster.start(1, 2)
     cluster.register(3)
     assert create(cluster, assignments=[(3, 2, 1)]) == (1, 3)
     assert cluster.state() == (2, 0, (2, 1), (), 0)
 
 
-def test_a_topic_grows_by_partitions_with_as_many_replicas():
-    cluster = Cluster()
+def test_a_topic_grows_by_partitions_with_as_many_replicas(cluster):
     cluster.start(1, 2, 3)
     cluster.create("t", (1, 2))
     [grown] = done(cluster.controller.create_partitions([NewPartitions("t", 3)]))
@@ -129,8 +125,7 @@ def test_a_topic_grows_by_partitions_with_as_many_replicas():
     assert cluster.state("t", 3) == (3, 0, (3, 1), (), 0)
 
 
-def test_a_broker_says_which_directory_a_replica_is_in():
-    cluster = Cluster()
+def test_a_broker_says_which_directory_a_replica_is_in(cluster):
     cluster.register(1, log_dirs=[directory(1, 1), directory(1, 2)])
     cluster.start(2)
     cluster.unfence(1)
@@ -146,8 +141,7 @@ def test_a_broker_says_which_directory_a_replica_is_in():
     assert cluster.place(1, directory(1, 2), index=5) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def test_a_replica_in_a_directory_that_has_failed_meanwhile_does_not_lead():
-    cluster = Cluster()
+def test_a_replica_in_a_directory_that_has_failed_meanwhile_does_not_lead(cluster):
     cluster.register(1, log_dirs=[directory(1, 1), directory(1, 2)])
     cluster.start(2)
     cluster.unfence(1)

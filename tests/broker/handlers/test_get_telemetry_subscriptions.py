@@ -31,8 +31,12 @@ def test_a_client_without_an_id_is_given_one_and_another_one_another(core):
     assert not any(id_text(each).startswith("-") for each in ids)
 
 
-def test_a_client_that_asks_too_early_is_throttled_and_told_nothing():
-    broker = subscribed_broker()
+@pytest.fixture
+def broker():
+    return subscribed_broker()
+
+
+def test_a_client_that_asks_too_early_is_throttled_and_told_nothing(broker):
     client = Client(broker)
     assert client.get().requested_metrics == ("*",)
     early = client.get()
@@ -41,8 +45,7 @@ def test_a_client_that_asks_too_early_is_throttled_and_told_nothing():
     assert client.get().error_code == ErrorCode.NONE
 
 
-def test_a_client_may_ask_at_once_when_the_subscriptions_have_changed():
-    broker = subscribed_broker()
+def test_a_client_may_ask_at_once_when_the_subscriptions_have_changed(broker):
     client = Client(broker)
     first = client.get()
     subscribe(broker, metrics="a,b")
@@ -59,8 +62,7 @@ def test_a_client_whose_push_was_not_what_is_asked_may_ask_at_once(pushed):
     assert client.get().error_code == ErrorCode.NONE
 
 
-def test_a_subscription_is_gone_with_its_last_config():
-    broker = subscribed_broker()
+def test_a_subscription_is_gone_with_its_last_config(broker):
     subscribe(broker, metrics=None, interval_ms=None)
     assert Client(broker).get().push_interval_ms == 300_000
 
@@ -93,8 +95,7 @@ def test_what_is_subscribed_is_there_after_a_restart(tmp_path):
         assert Client(kit.core).get().requested_metrics == ("m",)
 
 
-def test_an_instance_is_forgotten_when_it_is_silent_for_long():
-    broker = subscribed_broker()
+def test_an_instance_is_forgotten_when_it_is_silent_for_long(broker):
     client = Client(broker)
     client.get()
     client.push()
@@ -105,8 +106,7 @@ def test_an_instance_is_forgotten_when_it_is_silent_for_long():
     assert (telemetry.instance_count, len(list(telemetry.received.all()))) == (0, 0)
 
 
-def test_all_ids_that_a_connection_has_shown_are_forgotten_when_it_closes():
-    broker = subscribed_broker()
+def test_all_ids_that_a_connection_has_shown_are_forgotten_when_it_closes(broker):
     first, second, other = Client(broker, instance_id=7), Client(broker, instance_id=8), Client(broker, instance_id=9, port=2)
     second.session = first.session
     for client in (first, second, other):
@@ -118,8 +118,7 @@ def test_all_ids_that_a_connection_has_shown_are_forgotten_when_it_closes():
     assert telemetry.instance_count == 1
 
 
-def test_an_id_that_another_connection_shows_after_a_change_goes_with_that_one():
-    broker = subscribed_broker()
+def test_an_id_that_another_connection_shows_after_a_change_goes_with_that_one(broker):
     before, after = Client(broker), Client(broker, port=2)
     before.get()
     assert not subscribe(broker, metrics="other.")
@@ -130,8 +129,7 @@ def test_an_id_that_another_connection_shows_after_a_change_goes_with_that_one()
     assert broker.telemetry.instance_count == 0
 
 
-def test_a_connection_that_shows_ever_new_ids_leaves_nothing_of_those_that_are_forgotten():
-    broker = subscribed_broker()
+def test_a_connection_that_shows_ever_new_ids_leaves_nothing_of_those_that_are_forgotten(broker):
     session = Client(broker).session
     for number in range(3):
         client = Client(broker, instance_id=10 + number)
@@ -142,8 +140,7 @@ def test_a_connection_that_shows_ever_new_ids_leaves_nothing_of_those_that_are_f
     assert (telemetry.instance_count, telemetry._by_session) == (0, {})
 
 
-def test_an_instance_is_forgotten_when_its_connection_closes():
-    broker = subscribed_broker()
+def test_an_instance_is_forgotten_when_its_connection_closes(broker):
     client, other = Client(broker), Client(broker, 8, port=2)
     client.get()
     other.get()
@@ -154,9 +151,8 @@ def test_an_instance_is_forgotten_when_its_connection_closes():
     assert client.get().error_code == ErrorCode.NONE
 
 
-def test_the_instance_unheard_for_longest_gives_way(monkeypatch):
+def test_the_instance_unheard_for_longest_gives_way(broker, monkeypatch):
     monkeypatch.setattr("odradek.broker.telemetry.manager._MOST_INSTANCES", 2)
-    broker = subscribed_broker()
     first, second, third = (Client(broker, number, port=number) for number in (1 << 70, 2, 3))
     first.get()
     second.get()

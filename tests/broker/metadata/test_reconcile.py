@@ -35,16 +35,19 @@ def partition_directories(data_dir: Path) -> list[str]:
     return sorted(path.name for path in data_dir.iterdir() if path.is_dir() and path.name != "__cluster_metadata-0")
 
 
-def test_a_created_topic_has_its_directories(open_storage: Open, tmp_path: Path):
-    storage = open_storage()
+@pytest.fixture
+def storage(open_storage: Open) -> Storage:
+    return open_storage()
+
+
+def test_a_created_topic_has_its_directories(storage: Storage, tmp_path: Path):
     storage.controller.create_topics([NewTopic(name="t", partition_count=2, configs=[("segment.bytes", "1048577")])])
     assert partition_directories(tmp_path) == ["t-0", "t-1"]
     assert storage.log_manager.logs["t", 1].topic_id == storage.controller.image.topics["t"].topic_id
     assert storage.log_manager.logs["t", 1].config.segment_bytes == 1048577
 
 
-def test_a_deleted_topic_leaves_nothing(open_storage: Open, tmp_path: Path):
-    storage = open_storage()
+def test_a_deleted_topic_leaves_nothing(storage: Storage, tmp_path: Path):
     storage.controller.create_topics([NewTopic(name="t", partition_count=2), NewTopic(name="other")])
     storage.append("t", 0)
     storage.controller.delete_topics([storage.controller.image.topics["t"].topic_id])
@@ -59,8 +62,7 @@ def test_a_topic_killed_before_its_directories_is_there_whole_after_a_restart(op
     assert partition_directories(tmp_path) == ["t-0", "t-1", "t-2"]
 
 
-def test_a_topic_killed_amid_its_directories_is_there_whole_after_a_restart(open_storage: Open, tmp_path: Path):
-    storage = open_storage()
+def test_a_topic_killed_amid_its_directories_is_there_whole_after_a_restart(storage: Storage, open_storage: Open, tmp_path: Path):
     storage.controller.create_topics([NewTopic(name="t", partition_count=3)])
     shutil.rmtree(tmp_path / "t-2")
     for file in (tmp_path / "t-1").iterdir():
@@ -71,8 +73,9 @@ def test_a_topic_killed_amid_its_directories_is_there_whole_after_a_restart(open
     assert all((tmp_path / f"t-{partition}" / "partition.metadata").exists() for partition in range(3))
 
 
-def test_partitions_killed_before_their_directories_are_there_after_a_restart(open_storage: Open, tmp_path: Path):
-    storage = open_storage()
+def test_partitions_killed_before_their_directories_are_there_after_a_restart(
+    storage: Storage, open_storage: Open, tmp_path: Path
+):
     storage.controller.create_topics([NewTopic(name="t")])
     storage.append("t", 0)
     storage = open_storage(observed=False)
@@ -91,8 +94,7 @@ def test_a_topic_killed_before_its_directories_went_is_gone_after_a_restart(open
     assert partition_directories(tmp_path) == []
 
 
-def test_a_topic_created_again_has_none_of_the_deleted_ones_records(open_storage: Open):
-    storage = open_storage()
+def test_a_topic_created_again_has_none_of_the_deleted_ones_records(storage: Storage, open_storage: Open):
     storage.controller.create_topics([NewTopic(name="t")])
     storage.append("t", 0)
     storage = open_storage(observed=False)
@@ -110,8 +112,7 @@ def test_a_directory_under_deletion_is_removed_at_the_start(open_storage: Open, 
     assert partition_directories(tmp_path) == []
 
 
-def test_a_directory_nobody_knows_is_set_aside_and_kept(open_storage: Open, tmp_path: Path):
-    storage = open_storage()
+def test_a_directory_nobody_knows_is_set_aside_and_kept(storage: Storage, open_storage: Open, tmp_path: Path):
     storage.controller.create_topics([NewTopic(name="t"), NewTopic(name="other")])
     storage.append("t", 0)
     storage.kill()
@@ -124,8 +125,9 @@ def test_a_directory_nobody_knows_is_set_aside_and_kept(open_storage: Open, tmp_
     assert len(partition_directories(tmp_path)) == 2
 
 
-def test_a_partition_whose_topic_id_is_unreadable_gets_it_back_and_keeps_its_records(open_storage: Open, tmp_path: Path):
-    storage = open_storage()
+def test_a_partition_whose_topic_id_is_unreadable_gets_it_back_and_keeps_its_records(
+    storage: Storage, open_storage: Open, tmp_path: Path
+):
     storage.controller.create_topics([NewTopic(name="t")])
     storage.append("t", 0)
     (tmp_path / "t-0" / "partition.metadata").write_bytes(b"")
@@ -134,8 +136,7 @@ def test_a_partition_whose_topic_id_is_unreadable_gets_it_back_and_keeps_its_rec
     assert storage.log_manager.logs["t", 0].topic_id == storage.controller.image.topics["t"].topic_id
 
 
-def test_a_corrupt_partition_stays_offline_and_is_not_created_anew(open_storage: Open, tmp_path: Path):
-    storage = open_storage()
+def test_a_corrupt_partition_stays_offline_and_is_not_created_anew(storage: Storage, open_storage: Open, tmp_path: Path):
     storage.controller.create_topics([NewTopic(name="t", partition_count=2)])
     for _ in range(3):
         storage.append("t", 0)
@@ -149,8 +150,7 @@ def test_a_corrupt_partition_stays_offline_and_is_not_created_anew(open_storage:
     assert storage.end_offset("t", 1) == 0
 
 
-def test_a_topic_with_a_corrupt_partition_can_be_deleted(open_storage: Open, tmp_path: Path):
-    storage = open_storage()
+def test_a_topic_with_a_corrupt_partition_can_be_deleted(storage: Storage, open_storage: Open, tmp_path: Path):
     storage.controller.create_topics([NewTopic(name="t")])
     for _ in range(3):
         storage.append("t", 0)
@@ -176,8 +176,7 @@ def test_a_partition_whose_directory_cannot_be_made_is_offline(open_storage: Ope
     assert list(storage.log_manager.logs) == [("t", 1)]
 
 
-def test_a_directory_of_another_topic_of_that_name_is_set_aside(open_storage: Open, tmp_path: Path):
-    storage = open_storage()
+def test_a_directory_of_another_topic_of_that_name_is_set_aside(storage: Storage, open_storage: Open, tmp_path: Path):
     storage.controller.create_topics([NewTopic(name="t")])
     storage.append("t", 0)
     (tmp_path / "t-0" / "partition.metadata").write_text("version: 0\ntopic_id: " + "A" * 21 + "g")
@@ -199,7 +198,6 @@ def test_a_replica_among_others_is_created_in_the_directory_that_is_its_own(open
     assert partition_directories(tmp_path) == ["t-0"]
 
 
-def test_configs_of_a_topic_survive_a_restart(open_storage: Open):
-    storage = open_storage()
+def test_configs_of_a_topic_survive_a_restart(storage: Storage, open_storage: Open):
     storage.controller.create_topics([NewTopic(name="t", configs=[("max.message.bytes", "77")])])
     assert open_storage().log_manager.logs["t", 0].config.max_message_bytes == 77

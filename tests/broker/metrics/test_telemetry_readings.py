@@ -1,5 +1,6 @@
 """What clients have pushed, on the metrics page."""
 
+import pytest
 from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -72,8 +73,12 @@ def connected(broker, number=7, client_id="app"):
     return client
 
 
-def test_a_client_is_told_by_its_instance_and_its_id():
-    broker = subscribed_broker()
+@pytest.fixture
+def broker():
+    return subscribed_broker()
+
+
+def test_a_client_is_told_by_its_instance_and_its_id(broker):
     client = connected(broker)
     push(broker, client, measured(1.5))
     [sample] = scrape(broker)
@@ -81,20 +86,17 @@ def test_a_client_is_told_by_its_instance_and_its_id():
     assert (sample.name, sample.value) == ("client_m", 1.5)
 
 
-def test_what_clients_have_counted_since_their_last_push_is_summed_up():
-    broker = subscribed_broker()
+def test_what_clients_have_counted_since_their_last_push_is_summed_up(broker):
     push(broker, connected(broker), counted(3), counted(4))
     assert values(broker) == {("org_apache_kafka_producer_record_send_total",): 7}
 
 
-def test_what_they_have_counted_since_they_began_stands_for_itself():
-    broker = subscribed_broker()
+def test_what_they_have_counted_since_they_began_stands_for_itself(broker):
     push(broker, connected(broker), counted(3, temporality=CUMULATIVE), counted(4, temporality=CUMULATIVE))
     assert values(broker) == {("org_apache_kafka_producer_record_send_total",): 4}
 
 
-def test_a_gauge_is_its_last_value_by_its_attributes():
-    broker = subscribed_broker()
+def test_a_gauge_is_its_last_value_by_its_attributes(broker):
     push(
         broker,
         connected(broker),
@@ -106,8 +108,7 @@ def test_a_gauge_is_its_last_value_by_its_attributes():
     assert values(broker) == {("client_m", "", "a"): 4, ("client_m", "", "b"): 2, ("client_m", "x", "a"): 3}
 
 
-def test_a_histogram_is_summed_up_bucket_by_bucket():
-    broker = subscribed_broker()
+def test_a_histogram_is_summed_up_bucket_by_bucket(broker):
     push(broker, connected(broker), spread([1, 2, 3]), spread([1, 0, 1]))
     assert values(broker) == {
         ("client_h_bucket", "1.0"): 2,
@@ -118,47 +119,41 @@ def test_a_histogram_is_summed_up_bucket_by_bucket():
     }
 
 
-def test_several_clients_share_a_metric():
-    broker = subscribed_broker()
+def test_several_clients_share_a_metric(broker):
     for number, client_id in ((7, "a"), (8, "b")):
         push(broker, connected(broker, number, client_id), measured(number))
     assert {(sample.labels["client_id"], sample.value) for sample in scrape(broker)} == {("a", 7), ("b", 8)}
 
 
-def test_a_client_that_is_gone_is_not_told_any_more():
-    broker = subscribed_broker()
+def test_a_client_that_is_gone_is_not_told_any_more(broker):
     client = connected(broker)
     push(broker, client, measured(1))
     broker.telemetry.lost(client.session)
     assert scrape(broker) == []
 
 
-def test_no_client_can_stand_in_the_place_of_the_brokers_metrics():
-    broker = subscribed_broker()
+def test_no_client_can_stand_in_the_place_of_the_brokers_metrics(broker):
     push(broker, connected(broker), measured(1, name="odradek.broker.info", le="1", client_id="forged", **{"9 a": "x"}))
     [sample] = scrape(broker)
     assert (sample.name, sample.labels["client_id"]) == ("client_odradek_broker_info", "app")
     assert {"attribute_le", "attribute_client_id", "attribute_9_a"} < sample.labels.keys()
 
 
-def test_a_name_that_stands_for_another_kind_already_is_left_out():
-    broker = subscribed_broker()
+def test_a_name_that_stands_for_another_kind_already_is_left_out(broker):
     push(broker, connected(broker), spread([1, 0, 0]), measured(5, name="h.count"), measured(5, name="h", of="another"))
     assert values(broker).keys() & {("client_h",), ("client_h", "another")} == set()
     assert values(broker)["client_h_count",] == 1
 
 
-def test_labels_and_their_values_have_limits():
-    broker = subscribed_broker()
+def test_labels_and_their_values_have_limits(broker):
     push(broker, connected(broker), measured(1, **{f"label{number}": "x" * 1000 for number in range(40)}))
     [sample] = scrape(broker)
     assert len(sample.labels) == 2 + 16
     assert max(map(len, sample.labels.values())) == 256
 
 
-def test_series_have_a_limit_and_what_is_left_out_is_counted(monkeypatch):
+def test_series_have_a_limit_and_what_is_left_out_is_counted(broker, monkeypatch):
     monkeypatch.setattr("odradek.broker.telemetry.received._MOST_SERIES", 2)
-    broker = subscribed_broker()
     push(broker, connected(broker), *(measured(number, name=f"m{number}") for number in range(4)), measured(9, name="m0"))
     assert values(broker) == {("client_m0",): 9, ("client_m1",): 1}
     assert counts(broker)["odradek_client_metrics_left_out"] == 2
@@ -172,8 +167,7 @@ def counts(broker):
     }
 
 
-def test_the_brokers_part_is_counted():
-    broker = subscribed_broker()
+def test_the_brokers_part_is_counted(broker):
     client = connected(broker)
     client.get()
     client.push(measured(1))

@@ -28,8 +28,12 @@ def write_snapshot(file_system, snapshot, records=(METADATA_VERSION,)):
     SnapshotFiles(file_system, LOG_DIR).write(snapshot, records, [], contained_ms=NOW_MS, now_ms=NOW_MS)
 
 
-def test_a_new_copy_has_the_metadata_topics_id(open_log, file_system):
-    log = open_log()
+@pytest.fixture
+def log(open_log):
+    return open_log()
+
+
+def test_a_new_copy_has_the_metadata_topics_id(log, file_system):
     assert (log.start_offset, log.end_offset, log.last_fetched_epoch, log.high_watermark) == (0, 0, 0, None)
     assert read_topic_id(file_system, LOG_DIR) == CLUSTER_METADATA_TOPIC_ID
 
@@ -53,29 +57,25 @@ def test_a_topic_id_that_a_loss_of_power_has_torn_is_written_anew(open_log, file
         (0, 1, 1),
     ],
 )
-def test_the_log_ends_where_the_two_diverge(open_log, epoch, end_offset, expected):
-    log = open_log()
+def test_the_log_ends_where_the_two_diverge(log, epoch, end_offset, expected):
     append(log, 1, 1, 2, 2, 5, 5)
     assert log.truncate(epoch, end_offset, now_ms=NOW_MS) == expected
     assert log.end_offset == expected
 
 
 @pytest.mark.parametrize("end_offset", [1, 4])
-def test_an_epoch_that_the_copy_does_not_have_ends_it_where_the_next_one_begins(open_log, end_offset):
-    log = open_log()
+def test_an_epoch_that_the_copy_does_not_have_ends_it_where_the_next_one_begins(log, end_offset):
     append(log, 1, 1, 5, 5)
     assert log.truncate(3, end_offset, now_ms=NOW_MS) == 2
     assert log.last_fetched_epoch == 1
 
 
-def test_an_epoch_behind_those_of_the_copy_leaves_it_alone(open_log):
-    log = open_log()
+def test_an_epoch_behind_those_of_the_copy_leaves_it_alone(log):
     append(log, 1, 1)
     assert log.truncate(9, 1, now_ms=NOW_MS) == 2
 
 
-def test_what_was_committed_stays(open_log):
-    log = open_log()
+def test_what_was_committed_stays(log):
     append(log, 1, 1, 1)
     log.advance(2)
     with pytest.raises(TruncationBelowCommitted):
@@ -83,16 +83,14 @@ def test_what_was_committed_stays(open_log):
     assert log.truncate(1, 2, now_ms=NOW_MS) == 2
 
 
-def test_a_snapshot_says_what_was_committed_before_the_start(open_log, file_system):
-    log = open_log()
+def test_a_snapshot_says_what_was_committed_before_the_start(log, open_log, file_system):
     append(log, 1, 1, 1)
     write_snapshot(file_system, SnapshotId(2, 1))
     with pytest.raises(TruncationBelowCommitted):
         open_log().truncate(1, 1, now_ms=NOW_MS)
 
 
-def test_the_high_watermark_lies_within_the_log_and_does_not_go_back(open_log):
-    log = open_log()
+def test_the_high_watermark_lies_within_the_log_and_does_not_go_back(log):
     append(log, 1, 1)
     log.advance(7)
     assert log.high_watermark == 2
@@ -121,8 +119,7 @@ def test_a_snapshot_in_front_of_the_log_is_removed_by_a_start(open_log, file_sys
     assert open_log().snapshots.ids == [SnapshotId(5, 1)]
 
 
-def test_a_snapshot_that_takes_the_logs_place_removes_older_ones(open_log, file_system):
-    log = open_log()
+def test_a_snapshot_that_takes_the_logs_place_removes_older_ones(log, file_system):
     append(log, 1, 1)
     for snapshot in (SnapshotId(1, 1), SnapshotId(5, 1)):
         write_snapshot(file_system, snapshot)
@@ -154,8 +151,7 @@ def test_the_end_of_a_batch_that_was_torn_is_fetched_again(open_log, file_system
     assert open_log().end_offset == 1
 
 
-def test_a_copy_that_was_closed_opens_as_it_was(open_log, file_system):
-    log = open_log()
+def test_a_copy_that_was_closed_opens_as_it_was(log, open_log, file_system):
     append(log, 1, 1, 3)
     log.close(now_ms=NOW_MS)
     data = file_system.read_bytes(f"{LOG_DIR}/{0:020}.log")
@@ -164,8 +160,7 @@ def test_a_copy_that_was_closed_opens_as_it_was(open_log, file_system):
     assert file_system.read_bytes(f"{LOG_DIR}/{0:020}.log") == data
 
 
-def test_a_large_batch_is_left_now_and_then_while_it_is_read(open_log):
-    log = open_log()
+def test_a_large_batch_is_left_now_and_then_while_it_is_read(log):
     records = [record for number in range(1000) for record in topic(number)]
     log.append_fetched(batch_of(records, 0, 1), leader_epoch=1, now_ms=NOW_MS)
     log.advance(1000)
@@ -175,8 +170,7 @@ def test_a_large_batch_is_left_now_and_then_while_it_is_read(open_log):
     assert set(pauses) == {None}
 
 
-def test_the_next_snapshot_is_of_what_was_applied(open_log):
-    log = open_log()
+def test_the_next_snapshot_is_of_what_was_applied(log):
     append(log, 1, 1, 4)
     log.applied_offset = 2
     assert log.next_snapshot_id == SnapshotId(2, 1)

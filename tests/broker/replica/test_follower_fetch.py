@@ -39,23 +39,20 @@ def answer(read):
     return data
 
 
-def test_a_follower_reads_what_is_not_replicated_yet():
-    bed = ReplicationBed()
+def test_a_follower_reads_what_is_not_replicated_yet(bed):
     bed.append(3)
     data = answer(read_of(bed))
     assert (data.error_code, data.high_watermark) == (ErrorCode.NONE, 0)
     assert bytes(data.records.read()) == bytes(bed.log.read(0, 1 << 20, upper_offset=3, min_one_batch=True).read())
 
 
-def test_a_follower_that_has_all_moves_the_high_watermark_and_is_told_so():
-    bed = ReplicationBed()
+def test_a_follower_that_has_all_moves_the_high_watermark_and_is_told_so(bed):
     bed.append(3)
     answer(read_of(bed, SECOND, 3, broker_epoch=30))
     assert answer(read_of(bed, FIRST, 3)).high_watermark == bed.high_watermark == 3
 
 
-def test_a_fetch_waits_at_the_end_of_the_log_and_not_at_the_high_watermark():
-    bed = ReplicationBed()
+def test_a_fetch_waits_at_the_end_of_the_log_and_not_at_the_high_watermark(bed):
     bed.append()
     read = read_of(bed, offset=1)
     assert not read.read()[1]
@@ -64,8 +61,7 @@ def test_a_fetch_waits_at_the_end_of_the_log_and_not_at_the_high_watermark():
     assert read.has_enough()
 
 
-def test_only_the_first_read_of_a_fetch_tells_what_the_follower_has():
-    bed = ReplicationBed()
+def test_only_the_first_read_of_a_fetch_tells_what_the_follower_has(bed):
     read = read_of(bed, offset=0)
     read.read()
     fetched_ms = bed.replication.now_ms
@@ -87,16 +83,14 @@ def test_only_the_first_read_of_a_fetch_tells_what_the_follower_has():
         ({"broker_epoch": 19}, ErrorCode.NOT_LEADER_OR_FOLLOWER),
     ],
 )
-def test_a_fetch_that_is_refused_tells_nothing(fields, error):
-    bed = ReplicationBed()
+def test_a_fetch_that_is_refused_tells_nothing(bed, fields, error):
     bed.append()
     data = answer(read_of(bed, **fields))
     assert data.error_code == error
     assert bed.followers.follower(FIRST).broker_epoch is None
 
 
-def test_a_reader_at_a_wrong_leader_or_epoch_is_told_of_the_right_one():
-    bed = ReplicationBed()
+def test_a_reader_at_a_wrong_leader_or_epoch_is_told_of_the_right_one(bed):
     assert answer(read_of(bed, epoch=LEADER_EPOCH - 1)).current_leader == (LEADER, LEADER_EPOCH)
     bed.partition.become_follower(SECOND, LEADER_EPOCH + 1)
     data = answer(read_of(bed))
@@ -133,8 +127,7 @@ def test_a_disk_that_does_not_take_a_leaders_epoch_is_reported(monkeypatch):
 
 
 @pytest.mark.parametrize(("epoch", "error"), [(3, ErrorCode.UNKNOWN_LEADER_EPOCH), (-1, ErrorCode.NOT_LEADER_OR_FOLLOWER)])
-def test_the_leader_of_the_only_replica_knows_no_follower(epoch, error):
-    bed = ReplicationBed()
+def test_the_leader_of_the_only_replica_knows_no_follower(bed, epoch, error):
     alone = Partition("t", 0, TOPIC_ID, 3, bed.log, lambda _: None)
     bed.partition = alone
     assert answer(read_of(bed, epoch=epoch)).error_code == error

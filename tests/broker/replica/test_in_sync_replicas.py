@@ -16,8 +16,7 @@ from tests.storage.transactional import transactional_batch
 from .replication_bed import FIRST, LEADER, LEADER_EPOCH, MAX_LAG_MS, PARTITION_EPOCH, SECOND, TOPIC_ID, ReplicationBed
 
 
-def test_a_record_is_replicated_when_every_in_sync_replica_has_fetched_it():
-    bed = ReplicationBed()
+def test_a_record_is_replicated_when_every_in_sync_replica_has_fetched_it(bed):
     bed.append(3)
     bed.fetch(FIRST, 3)
     assert bed.high_watermark == 0
@@ -34,14 +33,12 @@ def test_a_replica_that_is_not_in_sync_and_has_never_fetched_holds_nothing_back(
     assert bed.high_watermark == 3
 
 
-def test_followers_that_wait_at_the_end_are_woken_by_an_append_that_is_not_replicated_yet():
-    bed = ReplicationBed()
+def test_followers_that_wait_at_the_end_are_woken_by_an_append_that_is_not_replicated_yet(bed):
     bed.append()
     assert (bed.woken, bed.high_watermark) == (1, 0)
 
 
-def test_an_in_sync_replica_that_falls_behind_is_taken_out_and_then_holds_nothing_back():
-    bed = ReplicationBed()
+def test_an_in_sync_replica_that_falls_behind_is_taken_out_and_then_holds_nothing_back(bed):
     bed.append(2)
     bed.fetch(FIRST, 2)
     bed.replication.now_ms += MAX_LAG_MS
@@ -56,8 +53,7 @@ def test_an_in_sync_replica_that_falls_behind_is_taken_out_and_then_holds_nothin
     assert (bed.high_watermark, bed.isr) == (2, {LEADER, FIRST})
 
 
-def test_a_replica_at_the_end_is_in_sync_however_long_nothing_was_written():
-    bed = ReplicationBed()
+def test_a_replica_at_the_end_is_in_sync_however_long_nothing_was_written(bed):
     bed.append()
     for follower in (FIRST, SECOND):
         bed.fetch(follower, 1)
@@ -66,8 +62,7 @@ def test_a_replica_at_the_end_is_in_sync_however_long_nothing_was_written():
     assert bed.replication.proposals == []
 
 
-def test_a_follower_that_is_never_at_the_end_but_was_a_fetch_ago_is_in_sync():
-    bed = ReplicationBed()
+def test_a_follower_that_is_never_at_the_end_but_was_a_fetch_ago_is_in_sync(bed):
     for step in range(5):
         end_offset = bed.append() + 1
         bed.replication.now_ms += MAX_LAG_MS
@@ -153,8 +148,7 @@ def test_a_follower_that_tells_no_epoch_may_join():
     assert dict(proposal.isr)[FIRST] == NO_EPOCH
 
 
-def test_a_broker_without_a_replica_is_told_that_this_leader_does_not_know_it():
-    bed = ReplicationBed()
+def test_a_broker_without_a_replica_is_told_that_this_leader_does_not_know_it(bed):
     with pytest.raises(KafkaError) as refused:
         bed.fetch(8, 0)
     assert refused.value.code == ErrorCode.UNKNOWN_LEADER_EPOCH
@@ -259,8 +253,7 @@ def test_what_is_replicated_when_too_few_are_left_is_not_acknowledged_to_acks_al
     assert answered == [ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND]
 
 
-def test_a_produce_with_acks_all_waits_for_the_in_sync_replicas_and_one_with_acks_1_for_none():
-    bed = ReplicationBed()
+def test_a_produce_with_acks_all_waits_for_the_in_sync_replicas_and_one_with_acks_1_for_none(bed):
     last_offset = bed.append()
     assert bed.partition.is_acknowledged(last_offset, 1)
     answered = []
@@ -273,8 +266,7 @@ def test_a_produce_with_acks_all_waits_for_the_in_sync_replicas_and_one_with_ack
 
 
 @pytest.mark.parametrize("commit", [True, False])
-def test_committed_records_end_before_a_transaction_whose_marker_is_not_replicated(commit):
-    bed = ReplicationBed()
+def test_committed_records_end_before_a_transaction_whose_marker_is_not_replicated(bed, commit):
     bed.partition.append(transactional_batch(0, count=2, producer=7), NOW_MS, True)
     bed.append(3)
     bed.fetch(FIRST, 5)

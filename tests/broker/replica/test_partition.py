@@ -47,8 +47,12 @@ def test_the_only_replica_makes_the_high_watermark(appends: list[int]):
     assert bed.partition.high_watermark == sum(appends)
 
 
-def test_who_waits_is_told_when_the_high_watermark_moves():
-    bed = Bed()
+@pytest.fixture
+def bed():
+    return Bed()
+
+
+def test_who_waits_is_told_when_the_high_watermark_moves(bed):
     bed.append()
     assert (bed.woken, bed.moved) == (1, 1)
 
@@ -76,8 +80,7 @@ def appends(bed: Bed) -> list[Callable[[], object]]:
 
 
 @pytest.mark.parametrize("number", range(4), ids=["append", "internal", "marker", "read"])
-def test_a_follower_serves_nobody(number: int):
-    bed = Bed()
+def test_a_follower_serves_nobody(bed, number: int):
     bed.partition.become_follower(2, 4)
     with pytest.raises(KafkaError) as caught:
         appends(bed)[number]()
@@ -99,8 +102,7 @@ def test_a_follower_has_what_its_leader_has_and_its_high_watermark_up_to_there()
     assert following.partition.high_watermark == 3
 
 
-def test_a_follower_that_is_truncated_takes_its_high_watermark_back():
-    bed = Bed()
+def test_a_follower_that_is_truncated_takes_its_high_watermark_back(bed):
     bed.append()
     bed.append()
     bed.partition.become_follower(2, 4)
@@ -109,8 +111,7 @@ def test_a_follower_that_is_truncated_takes_its_high_watermark_back():
     assert not bed.partition.truncate_to(1, 0)
 
 
-def test_a_leader_does_not_follow():
-    bed = Bed()
+def test_a_leader_does_not_follow(bed):
     bed.append()
     for follow in (lambda: bed.partition.append_as_follower(b"", 0, 0), lambda: bed.partition.truncate_to(0, 0)):
         with pytest.raises(KafkaError) as caught:
@@ -119,8 +120,7 @@ def test_a_leader_does_not_follow():
     assert bed.log.log_end_offset == 1
 
 
-def test_a_broker_that_is_elected_leads_at_the_epoch_of_its_election():
-    bed = Bed()
+def test_a_broker_that_is_elected_leads_at_the_epoch_of_its_election(bed):
     bed.partition.become_follower(2, 4)
     assert (bed.partition.leader_id, bed.partition.leader_epoch, bed.partition.leader) == (2, 4, None)
     bed.partition.become_leader(5)
@@ -129,15 +129,13 @@ def test_a_broker_that_is_elected_leads_at_the_epoch_of_its_election():
     assert (bed.partition.leader_epoch, bed.log.leader_epochs.latest, bed.partition.high_watermark) == (5, 5, 1)
 
 
-def test_a_leader_that_is_elected_again_keeps_its_role():
-    bed = Bed()
+def test_a_leader_that_is_elected_again_keeps_its_role(bed):
     role = bed.partition.leader
     bed.partition.become_leader(4)
     assert (bed.partition.leader is role, bed.partition.leader_epoch) == (True, 4)
 
 
-def test_fetches_that_wait_are_woken_where_another_leader_was_elected():
-    bed = Bed()
+def test_fetches_that_wait_are_woken_where_another_leader_was_elected(bed):
     bed.partition.become_follower(2, 4)
     assert bed.woken == 1
 

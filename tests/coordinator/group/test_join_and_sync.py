@@ -18,8 +18,12 @@ def _member(member_id, assignment, instance_id=None, client_id="c", subscription
     return MemberMetadata(member_id, instance_id, client_id, HOST, 60_000, 10_000, subscription, assignment)
 
 
-def test_a_new_dynamic_member_is_given_an_id_and_its_group_is_written():
-    bed = Bed()
+@pytest.fixture
+def bed():
+    return Bed()
+
+
+def test_a_new_dynamic_member_is_given_an_id_and_its_group_is_written(bed):
     answer = bed.join(client_id="app")
     assert answer.response == JOIN.JoinGroupResponse(error_code=ErrorCode.MEMBER_ID_REQUIRED, member_id="app-1")
     assert bed.records() == [
@@ -49,8 +53,7 @@ def test_the_leader_s_assignment_is_written_and_then_answered():
     ]
 
 
-def test_a_group_that_becomes_empty_is_written_with_its_next_generation():
-    bed = Bed()
+def test_a_group_that_becomes_empty_is_written_with_its_next_generation(bed):
     (member_id,) = bed.stable("a")
     bed.leave((member_id, None, None))
     assert bed.records() == [
@@ -64,24 +67,21 @@ def test_the_bounds_of_the_session_timeout_are_allowed(session_timeout_ms):
     assert answer.response.error_code == ErrorCode.MEMBER_ID_REQUIRED
 
 
-def test_a_pending_member_with_an_instance_id_is_not_that_member():
-    bed = Bed()
+def test_a_pending_member_with_an_instance_id_is_not_that_member(bed):
     bed.join(instance_id="rack")
     pending_id = bed.join().response.member_id
     answer = bed.join(pending_id, instance_id="rack")
     assert answer.response.error_code == ErrorCode.FENCED_INSTANCE_ID
 
 
-def test_the_generation_wraps_to_1():
-    bed = Bed()
+def test_the_generation_wraps_to_1(bed):
     (member_id,) = bed.stable("a")
     bed.group().generation = MAX_GENERATION
     answer = bed.join(member_id, client_id="a")
     assert answer.response.generation_id == 1
 
 
-def test_members_of_one_turn_of_the_loop_make_one_generation_without_a_delay():
-    bed = Bed()
+def test_members_of_one_turn_of_the_loop_make_one_generation_without_a_delay(bed):
     answers = [bed.join(client_id=name, version=3, turn=False) for name in "abc"]
     bed.turn()
     bed.advance(0)
@@ -89,8 +89,7 @@ def test_members_of_one_turn_of_the_loop_make_one_generation_without_a_delay():
     assert len(bed.records()) == 1
 
 
-def test_a_join_that_was_asked_twice_is_answered_twice_and_counted_once():
-    bed = Bed()
+def test_a_join_that_was_asked_twice_is_answered_twice_and_counted_once(bed):
     member_ids = bed.stable("a", "b")
     first = bed.join(member_ids[0])
     second = bed.join(member_ids[0])
@@ -101,8 +100,7 @@ def test_a_join_that_was_asked_twice_is_answered_twice_and_counted_once():
     assert (first.answers, second.answers) == (1, 1)
 
 
-def test_a_rebalance_timeout_of_next_to_nothing_does_not_keep_the_loop_busy():
-    bed = Bed()
+def test_a_rebalance_timeout_of_next_to_nothing_does_not_keep_the_loop_busy(bed):
     for name in ("a", "b"):
         bed.join(instance_id=name, rebalance_timeout_ms=1, session_timeout_ms=60_000, turn=False)
     bed.turn()

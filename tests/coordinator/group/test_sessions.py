@@ -1,10 +1,16 @@
+import pytest
+
 from odradek.protocol.errors import ErrorCode
 
 from .bed import Bed
 
 
-def test_heartbeats_do_not_touch_the_timer():
-    bed = Bed()
+@pytest.fixture
+def bed():
+    return Bed()
+
+
+def test_heartbeats_do_not_touch_the_timer(bed):
     (member_id,) = bed.stable("a")
     sequence = bed.timer._sequence
     for _ in range(1_000):
@@ -12,16 +18,14 @@ def test_heartbeats_do_not_touch_the_timer():
     assert bed.timer._sequence == sequence
 
 
-def test_heartbeats_keep_a_member_for_as_long_as_they_come():
-    bed = Bed()
+def test_heartbeats_keep_a_member_for_as_long_as_they_come(bed):
     (member_id,) = bed.stable("a")
     for _ in range(100):
         bed.advance(9_999)
         assert bed.heartbeat(member_id) == ErrorCode.NONE
 
 
-def test_a_session_ends_exactly_its_timeout_after_the_last_sign_of_life():
-    bed = Bed()
+def test_a_session_ends_exactly_its_timeout_after_the_last_sign_of_life(bed):
     member_ids = bed.stable("a", "b", session_timeout_ms=10_000)
     bed.advance(7_001)
     for member_id in member_ids:
@@ -32,16 +36,14 @@ def test_a_session_ends_exactly_its_timeout_after_the_last_sign_of_life():
     assert len(bed.group().members) == 0
 
 
-def test_a_shorter_session_timeout_holds_from_when_it_is_said():
-    bed = Bed()
+def test_a_shorter_session_timeout_holds_from_when_it_is_said(bed):
     (member_id,) = bed.stable("a", session_timeout_ms=60_000)
     bed.join(member_id, session_timeout_ms=6_000)
     bed.advance(6_000)
     assert bed.group().state == "Empty"
 
 
-def test_a_sync_of_a_stable_member_is_a_sign_of_life():
-    bed = Bed()
+def test_a_sync_of_a_stable_member_is_a_sign_of_life(bed):
     (member_id,) = bed.stable("a")
     bed.advance(9_000)
     bed.sync(member_id)
@@ -49,8 +51,7 @@ def test_a_sync_of_a_stable_member_is_a_sign_of_life():
     assert bed.heartbeat(member_id) == ErrorCode.NONE
 
 
-def test_a_join_that_is_answered_at_once_is_a_sign_of_life():
-    bed = Bed()
+def test_a_join_that_is_answered_at_once_is_a_sign_of_life(bed):
     leader, follower = bed.stable("a", "b")
     bed.advance(9_000)
     bed.heartbeat(leader)
@@ -59,8 +60,7 @@ def test_a_join_that_is_answered_at_once_is_a_sign_of_life():
     assert bed.heartbeat(follower) == ErrorCode.NONE
 
 
-def test_a_heartbeat_of_another_generation_is_none():
-    bed = Bed()
+def test_a_heartbeat_of_another_generation_is_none(bed):
     (member_id,) = bed.stable("a")
     bed.advance(9_000)
     assert bed.heartbeat(member_id, 7) == ErrorCode.ILLEGAL_GENERATION
@@ -68,8 +68,7 @@ def test_a_heartbeat_of_another_generation_is_none():
     assert bed.group().state == "Empty"
 
 
-def test_who_waits_for_a_rebalance_is_not_late_and_is_watched_again_afterwards():
-    bed = Bed()
+def test_who_waits_for_a_rebalance_is_not_late_and_is_watched_again_afterwards(bed):
     a, b = bed.stable("a", "b", session_timeout_ms=10_000, rebalance_timeout_ms=60_000)
     waiting = bed.join(a)
     for _ in range(5):
@@ -99,8 +98,7 @@ def test_a_member_whose_session_ran_out_while_it_waited_is_watched_again_when_it
     assert "b-2" not in bed.group().members
 
 
-def test_a_former_static_member_s_session_is_not_the_new_one_s():
-    bed = Bed()
+def test_a_former_static_member_s_session_is_not_the_new_one_s(bed):
     bed.join(instance_id="rack")
     bed.advance(0)
     bed.sync("rack-1", 1, {}, instance_id="rack")
@@ -110,8 +108,7 @@ def test_a_former_static_member_s_session_is_not_the_new_one_s():
     assert bed.heartbeat("rack-2", instance_id="rack") == ErrorCode.NONE
 
 
-def test_nothing_is_set_for_a_group_that_is_empty():
-    bed = Bed()
+def test_nothing_is_set_for_a_group_that_is_empty(bed):
     member_ids = bed.stable("a", "b")
     bed.leave(*((member_id, None, None) for member_id in member_ids))
     context = bed.shard.classic.timers
@@ -120,8 +117,7 @@ def test_nothing_is_set_for_a_group_that_is_empty():
     )
 
 
-def test_expired_sessions_are_counted():
-    bed = Bed()
+def test_expired_sessions_are_counted(bed):
     bed.stable("a", "b")
     bed.advance(10_000)
     assert bed.shard.classic.counters.sessions_expired == 2

@@ -10,8 +10,7 @@ def expire(name):
     return lambda: CoordinatorResult([put(name)], None)
 
 
-def test_a_deadline_decides_and_what_it_decides_is_appended():
-    bed = Bed()
+def test_a_deadline_decides_and_what_it_decides_is_appended(bed):
     bed.shard.context.schedule("session", 100, expire("a"))
     bed.clock.advance(99)
     assert bed.shard.state() == ({}, 0)
@@ -21,8 +20,7 @@ def test_a_deadline_decides_and_what_it_decides_is_appended():
     assert len(bed.shard.context) == 0
 
 
-def test_a_deadline_set_again_takes_the_place_of_the_one_before():
-    bed = Bed()
+def test_a_deadline_set_again_takes_the_place_of_the_one_before(bed):
     context = bed.shard.context
     context.schedule("session", 100, expire("a"))
     bed.clock.advance(60)
@@ -35,8 +33,7 @@ def test_a_deadline_set_again_takes_the_place_of_the_one_before():
     assert bed.shard.state() == ({"b": 1}, 1)
 
 
-def test_a_cancelled_deadline_does_not_come():
-    bed = Bed()
+def test_a_cancelled_deadline_does_not_come(bed):
     context = bed.shard.context
     context.schedule("session", 100, expire("a"))
     assert context.is_scheduled("session")
@@ -47,8 +44,7 @@ def test_a_cancelled_deadline_does_not_come():
     assert len(bed.timer) == 0
 
 
-def test_a_deadline_may_set_itself_again():
-    bed = Bed()
+def test_a_deadline_may_set_itself_again(bed):
     context = bed.shard.context
 
     def again():
@@ -61,8 +57,7 @@ def test_a_deadline_may_set_itself_again():
     assert bed.committed() == ({"a": 300}, 3)
 
 
-def test_what_could_not_be_appended_is_tried_again_later():
-    bed = Bed()
+def test_what_could_not_be_appended_is_tried_again_later(bed):
     bed.log.failures.append(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR))
     bed.shard.context.schedule("session", 100, expire("a"))
     bed.clock.advance(100)
@@ -73,8 +68,7 @@ def test_what_could_not_be_appended_is_tried_again_later():
     assert bed.committed() == ({"a": 1}, 1)
 
 
-def test_it_is_not_tried_again_where_that_is_not_wanted():
-    bed = Bed()
+def test_it_is_not_tried_again_where_that_is_not_wanted(bed):
     bed.log.failures.append(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR))
     bed.shard.context.schedule("session", 100, expire("a"), retry=False)
     bed.clock.advance(100)
@@ -83,8 +77,7 @@ def test_it_is_not_tried_again_where_that_is_not_wanted():
     assert bed.shard.state() == ({}, 0)
 
 
-def test_it_is_not_tried_again_where_the_key_was_set_anew():
-    bed = Bed()
+def test_it_is_not_tried_again_where_the_key_was_set_anew(bed):
     context = bed.shard.context
     bed.log.failures.append(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR))
     context.schedule("session", 100, expire("a"))
@@ -97,8 +90,7 @@ def test_it_is_not_tried_again_where_the_key_was_set_anew():
     assert bed.shard.state() == ({"b": 1}, 1)
 
 
-def test_deadlines_go_with_their_shard():
-    bed = Bed()
+def test_deadlines_go_with_their_shard(bed):
     context = bed.shard.context
     context.schedule("session", 100, expire("a"))
     bed.runtime.unload(0)

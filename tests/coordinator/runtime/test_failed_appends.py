@@ -31,8 +31,7 @@ def test_the_logs_error_is_told_in_a_coordinators_terms(error, expected):
     assert bed.answers == [expected]
 
 
-def test_an_error_that_is_none_of_kafkas_is_a_fault_of_ours():
-    bed = Bed()
+def test_an_error_that_is_none_of_kafkas_is_a_fault_of_ours(bed):
     bed.log.failures.append(OSError("disk"))
     bed.write(put("a"))
     bed.run()
@@ -40,8 +39,7 @@ def test_an_error_that_is_none_of_kafkas_is_a_fault_of_ours():
     assert len(bed.faults) == 1
 
 
-def test_state_goes_back_to_what_is_written():
-    bed = Bed()
+def test_state_goes_back_to_what_is_written(bed):
     bed.write(put("a", 1))
     bed.run()
     bed.log.failures.append(NOT_ENOUGH_REPLICAS)
@@ -52,8 +50,7 @@ def test_state_goes_back_to_what_is_written():
     assert bed.runtime.counters.append_failures == 1
 
 
-def test_all_that_was_decided_on_top_of_it_is_answered_in_order():
-    bed = Bed()
+def test_all_that_was_decided_on_top_of_it_is_answered_in_order(bed):
     bed.log.failures.append(NOT_ENOUGH_REPLICAS)
     answers = []
     for name in ("first", "second", "third"):
@@ -64,8 +61,7 @@ def test_all_that_was_decided_on_top_of_it_is_answered_in_order():
     assert answers == [("first", code), ("second", code), ("third", code)]
 
 
-def test_what_was_decided_last_is_set_right_first():
-    bed = Bed()
+def test_what_was_decided_last_is_set_right_first(bed):
     bed.log.failures.append(NOT_ENOUGH_REPLICAS)
     order = []
     for name in ("first", "second", "third"):
@@ -75,8 +71,7 @@ def test_what_was_decided_last_is_set_right_first():
     assert order == [("third", code), ("second", code), ("first", code)]
 
 
-def test_on_failure_finds_the_state_rolled_back_and_comes_before_all_answers():
-    bed = Bed()
+def test_on_failure_finds_the_state_rolled_back_and_comes_before_all_answers(bed):
     bed.log.failures.append(NOT_ENOUGH_REPLICAS)
     for _ in range(2):
         bed.write(put("a"), on_failure=lambda _: bed.answers.append(bed.shard.state()))
@@ -84,8 +79,7 @@ def test_on_failure_finds_the_state_rolled_back_and_comes_before_all_answers():
     assert bed.answers == [({}, 0)] * 2 + [ErrorCode.COORDINATOR_NOT_AVAILABLE] * 2
 
 
-def test_what_is_asked_for_while_state_is_set_right_is_decided_when_all_of_it_is():
-    bed = Bed()
+def test_what_is_asked_for_while_state_is_set_right_is_decided_when_all_of_it_is(bed):
     bed.log.failures.append(NOT_ENOUGH_REPLICAS)
     bed.write(put("a"), response="first", on_failure=lambda _: bed.answers.append(bed.shard.state()))
     bed.write(put("c"), response="second", on_failure=lambda _: bed.write(put("b"), response="third"))
@@ -102,8 +96,7 @@ def test_the_same_where_an_operation_was_refused():
     assert bed.answers == [({}, 0), ErrorCode.UNKNOWN_SERVER_ERROR, "ok"]
 
 
-def test_what_is_written_and_waits_is_not_touched():
-    bed = Bed()
+def test_what_is_written_and_waits_is_not_touched(bed):
     bed.log.held_back = True
     bed.write(put("a", 1), response="first")
     bed.run()
@@ -115,8 +108,7 @@ def test_what_is_written_and_waits_is_not_touched():
     assert bed.committed() == ({"a": 1}, 1)
 
 
-def test_the_next_append_goes_where_the_failed_one_would_have():
-    bed = Bed()
+def test_the_next_append_goes_where_the_failed_one_would_have(bed):
     bed.log.failures.append(NOT_ENOUGH_REPLICAS)
     bed.write(put("a", 1))
     bed.run()
@@ -147,8 +139,7 @@ def test_of_records_that_need_not_stay_together_those_appended_before_the_failur
     assert list(bed.shard.offsets) == names[: bed.log.log_end_offset]
 
 
-def test_a_record_that_cannot_be_replayed_takes_its_whole_batch_back():
-    bed = Bed()
+def test_a_record_that_cannot_be_replayed_takes_its_whole_batch_back(bed):
     bed.write(put("a"))
     bed.write(put("b"), put("poison"))
     assert bed.answers == [ErrorCode.UNKNOWN_SERVER_ERROR] * 2
@@ -159,8 +150,7 @@ def test_a_record_that_cannot_be_replayed_takes_its_whole_batch_back():
     assert bed.shard.state() == ({"c": 1}, 1)
 
 
-def test_an_append_that_fails_after_it_was_written_makes_the_shard_load_again():
-    bed = Bed()
+def test_an_append_that_fails_after_it_was_written_makes_the_shard_load_again(bed):
     bed.log.failures.append((KafkaError(ErrorCode.KAFKA_STORAGE_ERROR), True))
     bed.write(put("a", 1), on_failure=lambda _: bed.answers.append("undone"))
     bed.logs.turn()
@@ -172,8 +162,7 @@ def test_an_append_that_fails_after_it_was_written_makes_the_shard_load_again():
     assert bed.committed() == ({"a": 1}, 1)
 
 
-def test_a_log_that_somebody_else_wrote_to_is_loaded_again():
-    bed = Bed()
+def test_a_log_that_somebody_else_wrote_to_is_loaded_again(bed):
     bed.log.append([encode_record(put("stranger", 9))], 0)
     bed.write(put("a", 1))
     bed.run()

@@ -295,8 +295,7 @@ def test_an_unload_since_an_epoch_spares_a_shard_that_is_newer():
     assert bed.runtime.states() == {}
 
 
-def test_an_unload_answers_who_waits_and_forgets_what_is_not_appended():
-    bed = Bed()
+def test_an_unload_answers_who_waits_and_forgets_what_is_not_appended(bed):
     bed.log.held_back = True
     order = []
     bed.write(put("a", 1), on_failure=lambda _: order.append("first"))

@@ -9,31 +9,27 @@ from odradek.timing.reply import Reply
 from tests.coordinator.runtime.bed import AppendingShard, Bed, put, write
 
 
-def test_an_operation_without_records_is_answered_at_once():
-    bed = Bed()
+def test_an_operation_without_records_is_answered_at_once(bed):
     bed.write(response="pong")
     assert bed.answers == ["pong"]
     assert bed.logs.turn() == 0
 
 
-def test_records_are_replayed_before_they_are_appended():
-    bed = Bed()
+def test_records_are_replayed_before_they_are_appended(bed):
     bed.write(put("a", 5))
     assert bed.shard.state() == ({"a": 5}, 1)
     assert bed.log.batches == []
     assert bed.answers == []
 
 
-def test_what_is_not_committed_is_not_read():
-    bed = Bed()
+def test_what_is_not_committed_is_not_read(bed):
     bed.write(put("a", 5))
     assert bed.committed() == ({}, 0)
     bed.run()
     assert bed.committed() == ({"a": 5}, 1)
 
 
-def test_operations_of_one_turn_share_an_append():
-    bed = Bed()
+def test_operations_of_one_turn_share_an_append(bed):
     for number in range(100):
         bed.write(put(f"t{number}"), response=number)
     bed.run()
@@ -42,16 +38,14 @@ def test_operations_of_one_turn_share_an_append():
     assert bed.runtime.counters.appends == 1
 
 
-def test_an_operation_decides_on_what_those_before_it_decided():
-    bed = Bed()
+def test_an_operation_decides_on_what_those_before_it_decided(bed):
     bed.write(put("a", 5))
     bed.runtime.write(0, lambda shard: CoordinatorResult([put("b", shard.offsets["a"] + 1)], None)).when_done(bed.respond)
     bed.run()
     assert bed.shard.state() == ({"a": 5, "b": 6}, 2)
 
 
-def test_an_answer_waits_for_the_high_watermark():
-    bed = Bed()
+def test_an_answer_waits_for_the_high_watermark(bed):
     bed.log.held_back = True
     bed.write(put("a"), response="first")
     bed.run()
@@ -61,8 +55,7 @@ def test_an_answer_waits_for_the_high_watermark():
     assert bed.answers == ["first"]
 
 
-def test_each_append_waits_for_its_own_records():
-    bed = Bed()
+def test_each_append_waits_for_its_own_records(bed):
     bed.log.held_back = True
     for name in ("first", "second"):
         bed.write(put("a"), put("b"), response=name)
@@ -75,8 +68,7 @@ def test_each_append_waits_for_its_own_records():
 
 
 @pytest.mark.parametrize("is_appended", [False, True])
-def test_an_operation_without_records_waits_for_those_before_it(is_appended):
-    bed = Bed()
+def test_an_operation_without_records_waits_for_those_before_it(bed, is_appended):
     bed.log.held_back = True
     bed.write(put("a"), response="first")
     if is_appended:
@@ -88,8 +80,7 @@ def test_an_operation_without_records_waits_for_those_before_it(is_appended):
     assert bed.answers == ["first", "second"]
 
 
-def test_on_commit_is_called_just_before_the_answer():
-    bed = Bed()
+def test_on_commit_is_called_just_before_the_answer(bed):
     events = bed.answers
     bed.write(put("a"), on_commit=lambda: events.append("committed"))
     assert events == []
@@ -97,8 +88,7 @@ def test_on_commit_is_called_just_before_the_answer():
     assert events == ["committed", "ok"]
 
 
-def test_on_commit_without_records_is_called_at_once():
-    bed = Bed()
+def test_on_commit_without_records_is_called_at_once(bed):
     bed.write(on_commit=lambda: bed.answers.append("committed"))
     assert bed.answers == ["committed", "ok"]
 
@@ -107,8 +97,7 @@ def following(bed, name):
     return lambda: bed.shard.context.after_answer(lambda: bed.answers.append(f"after {name}"))
 
 
-def test_what_follows_an_answer_is_done_when_the_turn_ends():
-    bed = Bed()
+def test_what_follows_an_answer_is_done_when_the_turn_ends(bed):
     bed.write(put("a"), response="a", on_commit=following(bed, "a"))
     bed.write(put("b"), response="b", on_commit=following(bed, "b"))
     bed.logs.turn()
@@ -143,8 +132,7 @@ def test_the_end_of_a_turn_costs_one_call_of_the_loop():
     assert len(bed.logs._callbacks) == 1
 
 
-def test_what_follows_an_answer_and_raises_leaves_the_others_alone():
-    bed = Bed()
+def test_what_follows_an_answer_and_raises_leaves_the_others_alone(bed):
     bed.shard.context.after_answer(lambda: 1 // 0)
     bed.write(put("a"))
     bed.run()
@@ -152,8 +140,7 @@ def test_what_follows_an_answer_and_raises_leaves_the_others_alone():
     assert len(bed.faults) == 1
 
 
-def test_nothing_follows_where_the_shard_is_unloaded_before_the_turn_ends():
-    bed = Bed()
+def test_nothing_follows_where_the_shard_is_unloaded_before_the_turn_ends(bed):
     followed = []
     bed.shard.context.after_answer(lambda: followed.append("follows"))
     bed.runtime.unload(0)
@@ -161,8 +148,7 @@ def test_nothing_follows_where_the_shard_is_unloaded_before_the_turn_ends():
     assert followed == []
 
 
-def test_a_result_answers_replies_that_earlier_operations_left_held():
-    bed = Bed()
+def test_a_result_answers_replies_that_earlier_operations_left_held(bed):
     held = Reply()
     held.when_done(bed.answers.append)
     bed.runtime.write(0, write(response=LATER), held)
@@ -173,8 +159,7 @@ def test_a_result_answers_replies_that_earlier_operations_left_held():
     assert bed.answers == ["held", "own"]
 
 
-def test_a_held_reply_fails_with_the_result_that_would_have_answered_it():
-    bed = Bed()
+def test_a_held_reply_fails_with_the_result_that_would_have_answered_it(bed):
     bed.log.failures.append(KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS))
     held = Reply()
     held.when_done(bed.respond)
@@ -183,8 +168,7 @@ def test_a_held_reply_fails_with_the_result_that_would_have_answered_it():
     assert bed.answers == [ErrorCode.COORDINATOR_NOT_AVAILABLE] * 2
 
 
-def test_a_reply_that_is_done_is_left_alone():
-    bed = Bed()
+def test_a_reply_that_is_done_is_left_alone(bed):
     held = Reply()
     held.when_done(bed.answers.append)
     bed.write(response="first", responses=[(held, "once")])
@@ -193,8 +177,7 @@ def test_a_reply_that_is_done_is_left_alone():
     assert bed.faults == []
 
 
-def test_replies_that_a_shard_holds_are_answered_when_it_is_unloaded():
-    bed = Bed()
+def test_replies_that_a_shard_holds_are_answered_when_it_is_unloaded(bed):
     held = Reply()
     held.when_done(bed.answers.append)
     bed.shard.held.append((held, "unloaded"))
@@ -202,8 +185,7 @@ def test_replies_that_a_shard_holds_are_answered_when_it_is_unloaded():
     assert bed.answers == ["unloaded"]
 
 
-def test_an_operation_that_raises_is_answered_with_its_error_and_changes_nothing():
-    bed = Bed()
+def test_an_operation_that_raises_is_answered_with_its_error_and_changes_nothing(bed):
 
     def refuse(_):
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
@@ -213,15 +195,13 @@ def test_an_operation_that_raises_is_answered_with_its_error_and_changes_nothing
     assert bed.faults == []
 
 
-def test_an_operation_that_fails_is_a_fault_of_ours():
-    bed = Bed()
+def test_an_operation_that_fails_is_a_fault_of_ours(bed):
     bed.runtime.write(0, lambda _: 1 // 0).when_done(bed.respond)
     assert bed.answers == [ErrorCode.UNKNOWN_SERVER_ERROR]
     assert len(bed.faults) == 1
 
 
-def test_a_callback_that_raises_leaves_the_others_alone():
-    bed = Bed()
+def test_a_callback_that_raises_leaves_the_others_alone(bed):
 
     def fail(_):
         raise ZeroDivisionError
@@ -233,15 +213,13 @@ def test_a_callback_that_raises_leaves_the_others_alone():
     assert len(bed.faults) == 2
 
 
-def test_an_on_commit_without_records_that_raises_leaves_its_operation_its_answer():
-    bed = Bed()
+def test_an_on_commit_without_records_that_raises_leaves_its_operation_its_answer(bed):
     bed.write(on_commit=lambda: 1 // 0)
     assert bed.answers == ["ok"]
     assert len(bed.faults) == 1
 
 
-def test_an_operation_asked_for_while_another_decides_is_decided_after_it():
-    bed = Bed()
+def test_an_operation_asked_for_while_another_decides_is_decided_after_it(bed):
 
     def outer(shard):
         bed.write(put("inner", 2), response="inner")
@@ -255,8 +233,7 @@ def test_an_operation_asked_for_while_another_decides_is_decided_after_it():
     assert bed.shard.events == ["loaded", 0, 1]
 
 
-def test_an_answer_may_ask_for_the_next_operation():
-    bed = Bed()
+def test_an_answer_may_ask_for_the_next_operation(bed):
     bed.runtime.write(0, write(put("a"))).when_done(lambda _: bed.write(put("b"), response="second"))
     bed.run()
     assert bed.answers == ["second"]
@@ -298,8 +275,7 @@ def test_records_that_need_not_stay_together_fill_as_many_batches_as_they_need()
     assert bed.answers == ["ok"]
 
 
-def test_a_record_that_cannot_be_encoded_fails_its_operation_alone():
-    bed = Bed()
+def test_a_record_that_cannot_be_encoded_fails_its_operation_alone(bed):
     bed.write(put("a"), response="first")
     bed.write(put("x" * 40_000))
     assert bed.answers == [ErrorCode.UNKNOWN_SERVER_ERROR]
@@ -316,8 +292,7 @@ def test_an_id_is_routed_to_its_partition():
     assert bed.runtime.read("group-1", lambda shard, _: shard.partition) == 49
 
 
-def test_where_the_topic_cannot_be_made_the_coordinator_is_not_available():
-    bed = Bed()
+def test_where_the_topic_cannot_be_made_the_coordinator_is_not_available(bed):
     bed.logs.creation_error = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
     bed.write(put("a"), target="group")
     assert bed.answers == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
@@ -326,8 +301,7 @@ def test_where_the_topic_cannot_be_made_the_coordinator_is_not_available():
     assert caught.value.code == ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 
-def test_close_appends_what_was_decided():
-    bed = Bed()
+def test_close_appends_what_was_decided(bed):
     bed.write(put("a"))
     bed.runtime.close()
     assert bed.answers == ["ok"]

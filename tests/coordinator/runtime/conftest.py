@@ -1,0 +1,8 @@
+import pytest
+
+from .bed import Bed
+
+
+@pytest.fixture
+def bed():
+    return Bed()
