@@ -33,15 +33,15 @@ class Message(NamedTuple):
 PIECES = Pieces(("topics", "partitions"), ("topics", "partitions"), 10)
 
 
-def message(*sizes: int) -> Message:
+def message(*sizes):
     return Message("g", tuple(Topic(f"t{place}", tuple(map(Partition, range(size)))) for place, size in enumerate(sizes)))
 
 
-def plain(message: Message) -> list[tuple[str, list[int]]]:
+def plain(message):
     return [(topic.name, [partition.index for partition in topic.partitions]) for topic in message.topics or ()]
 
 
-def joined(request: Message, pieces: Pieces) -> Message:
+def joined(request, pieces):
     whole = Joined(request, pieces)
     for piece in cut(request, pieces):
         whole.add(piece)

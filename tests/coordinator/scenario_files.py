@@ -5,16 +5,11 @@ each that gave something is repeated as ``> command`` before its lines. Lines th
 ``--rewrite`` pytest writes the files anew instead of comparing them: read the difference.
 """
 
-from collections.abc import Callable
-from pathlib import Path
-
-import pytest
-
 _UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _RULE = "----"
 
 
-def rerun(text: str, run: Callable[[str], list[str]]) -> str:
+def rerun(text, run):
     """The file as it should be: its commands, and the lines that ``run`` gives for each."""
     blocks = []
     for block in text.strip().split("\n\n"):
@@ -28,7 +23,7 @@ def rerun(text: str, run: Callable[[str], list[str]]) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
-def check(path: Path, run: Callable[[str], list[str]], config: pytest.Config) -> None:
+def check(path, run, config):
     """Compare a file with what comes of it today, or rewrite it."""
     expected = path.read_text(encoding="utf-8")
     actual = rerun(expected, run)
@@ -38,7 +33,7 @@ def check(path: Path, run: Callable[[str], list[str]], config: pytest.Config) ->
         assert actual == expected
 
 
-def duration_ms(text: str) -> int:
+def duration_ms(text):
     """Milliseconds of ``500ms``, ``3s``, ``5m``, ``2h`` or ``7d``."""
     number = text.rstrip("mshd")
     return int(number) * _UNITS_MS[text.removeprefix(number)]

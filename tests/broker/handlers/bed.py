@@ -1,11 +1,8 @@
 """A whole broker in process for the tests of handlers: in memory, under a clock that stands still, without threads or network."""
 
-from typing import Any
-
 from odradek.broker.context import RequestContext, Session
 from odradek.broker.handlers import SERVED
 from odradek.broker.metadata.decisions import NewTopic
-from odradek.broker.server import Broker
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.messages import messages
 from odradek.protocol.records import Record, build_batch
@@ -15,7 +12,7 @@ from odradek.timing.clock import VirtualClock
 from odradek.timing.reply import Reply
 
 
-def make_broker(*topics: str, **overrides: str) -> Broker:
+def make_broker(*topics, **overrides):
     """The core of a broker of node id 1 with ``topics``, whose listener is at 127.0.0.1:9999.
 
     ``overrides`` are configs, with ``_`` for dots.
@@ -28,7 +25,7 @@ def make_broker(*topics: str, **overrides: str) -> Broker:
     return in_process.core
 
 
-def create(broker: Broker, name: str, partition_count: int = 1, *configs: tuple[str, str], records: int = 0) -> Any:
+def create(broker, name, partition_count=1, *configs, records=0):
     """A topic with ``records`` records in partition 0; returns it as the image has it."""
     (result,) = broker.controller.create_topics([NewTopic(name=name, partition_count=partition_count, configs=configs)]).response
     assert result.error is None
@@ -38,7 +35,7 @@ def create(broker: Broker, name: str, partition_count: int = 1, *configs: tuple[
     return topic
 
 
-def ask(broker: Broker, api_key: ApiKey, version: int | None = None, **fields: Any) -> Any:
+def ask(broker, api_key, version=None, **fields):
     """The answer to a request of ``version``, the newest served by default; it can be encoded in the older ones, too."""
     served = SERVED[api_key]
     version = served.max_version if version is None else version
@@ -52,7 +49,7 @@ def ask(broker: Broker, api_key: ApiKey, version: int | None = None, **fields: A
     return response
 
 
-def oldest_version(api_key: ApiKey, version: int) -> int:
+def oldest_version(api_key, version):
     """The oldest version in which the answer to a request of ``version`` can be said."""
     # One key in, one out before version 4 of FindCoordinator; a topic without a name only in version 6 of DeleteTopics.
     first_of_shape = {ApiKey.FIND_COORDINATOR: 4, ApiKey.DELETE_TOPICS: 6}.get(api_key, 0)

@@ -7,7 +7,7 @@ from .bed import ask, make_broker
 M = messages(ApiKey.CREATE_TOPICS)
 
 
-def topic(name: str, partitions: int = -1, configs=(), assignments=()):
+def topic(name, partitions=-1, configs=(), assignments=()):
     return M.CreatableTopic(
         name=name,
         num_partitions=partitions,

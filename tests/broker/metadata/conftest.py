@@ -1,23 +1,22 @@
 import pytest
 
-from odradek.broker.metadata.controller import Controller
 from odradek.broker.metadata.publishing import PublishingOrder
 
 from .doubles import RecordedLog, Witness, make_controller
 
 
 @pytest.fixture
-def log() -> RecordedLog:
+def log():
     return RecordedLog()
 
 
 @pytest.fixture
-def controller(log: RecordedLog) -> Controller:
+def controller(log):
     return make_controller(log)
 
 
 @pytest.fixture
-def witness(controller: Controller) -> Witness:
+def witness(controller):
     witness = Witness()
     controller.subscribe(witness, PublishingOrder.PARTITIONS)
     return witness

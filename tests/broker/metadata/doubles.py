@@ -1,20 +1,13 @@
 """A metadata log in memory, a publisher that remembers, and a controller on them."""
 
-from collections.abc import Iterator, Sequence
-from typing import TypeVar
 from uuid import UUID
 
-from odradek.broker.config import BrokerConfig, load
+from odradek.broker.config import load
 from odradek.broker.metadata.controller import Controller
-from odradek.broker.metadata.delta import MetadataDelta
-from odradek.broker.metadata.image import MetadataImage
 from odradek.broker.metadata.metadata_log import MetadataBatch
 from odradek.protocol.errors import KafkaError
-from odradek.protocol.metadata_records import MetadataRecord, decode, encode
+from odradek.protocol.metadata_records import decode, encode
 from odradek.timing.clock import VirtualClock
-from odradek.timing.reply import Reply
-
-T = TypeVar("T")
 
 NODE_ID = 1
 DIRECTORY_ID = UUID(int=99)
@@ -23,60 +16,60 @@ DIRECTORY_ID = UUID(int=99)
 class RecordedLog:
     """Stands in for MetadataLog: keeps encoded batches, and fails its next append with ``failure`` if that is set."""
 
-    def __init__(self, batches: Sequence[Sequence[bytes]] = ()) -> None:
+    def __init__(self, batches=()):
         self.batches = [list(batch) for batch in batches]
-        self.failure: KafkaError | None = None
+        self.failure = None
         self.closed = False
-        self.bootstrap: Sequence[MetadataRecord] = ()
+        self.bootstrap = ()
         self.kraft_version = 0
 
     @property
-    def end_offset(self) -> int:
+    def end_offset(self):
         return sum(len(batch) for batch in self.batches)
 
     @property
-    def last_records(self) -> list[MetadataRecord]:
+    def last_records(self):
         return [decode(value) for value in self.batches[-1]]
 
-    def read_snapshot(self) -> Iterator[MetadataBatch]:
+    def read_snapshot(self):
         return iter(())
 
-    def path_at(self, offset: int) -> str:
+    def path_at(self, offset):
         return "recorded.log"
 
-    def read_all(self) -> Iterator[MetadataBatch]:
+    def read_all(self):
         offset = 0
         for batch in self.batches:
             yield MetadataBatch(offset, [decode(value) for value in batch])
             offset += len(batch)
 
-    def append(self, records: Sequence[MetadataRecord], *, now_ms: int) -> int:
+    def append(self, records, *, now_ms):
         if self.failure is not None:
             raise self.failure
         self.batches.append([encode(record) for record in records])
         return 0
 
-    def append_voters(self, *, now_ms: int) -> int:
+    def append_voters(self, *, now_ms):
         if self.failure is not None:
             raise self.failure
         self.kraft_version = 1
         return 0
 
-    def close(self, *, now_ms: int) -> None:
+    def close(self, *, now_ms):
         self.closed = True
 
 
 class Witness:
     """A publisher that keeps what it was told."""
 
-    def __init__(self) -> None:
-        self.created: list[tuple[str, list[int]]] = []
-        self.changed: list[tuple[str, list[int]]] = []
-        self.deleted: list[str] = []
-        self.altered: list[tuple[int, str]] = []
-        self.deltas: list[MetadataDelta] = []
+    def __init__(self):
+        self.created = []
+        self.changed = []
+        self.deleted = []
+        self.altered = []
+        self.deltas = []
 
-    def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
+    def publish(self, delta, image):
         self.deltas.append(delta)
         self.created += [(topic.name, [each.partition_id for each in created]) for topic, created in delta.new_partitions]
         self.changed += [(topic.name, [each.partition_id for each in changed]) for topic, changed in delta.changed_partitions]
@@ -84,11 +77,11 @@ class Witness:
         self.altered += delta.configs
 
 
-def make_controller(log: RecordedLog, config: BrokerConfig | None = None, topic_ids: Iterator[int] | None = None) -> Controller:
+def make_controller(log, config=None, topic_ids=None):
     """A controller over ``log``; topic ids count up from 1000, or are taken from ``topic_ids``."""
     ids = topic_ids or iter(range(1000 + log.end_offset, 10**9))
     return Controller(
-        log,  # type: ignore[arg-type]
+        log,
         node_id=NODE_ID,
         directory_counts=lambda: {DIRECTORY_ID: 0},
         config=config or load(),
@@ -97,10 +90,9 @@ def make_controller(log: RecordedLog, config: BrokerConfig | None = None, topic_
     )
 
 
-def done(reply: Reply[T | KafkaError]) -> T:
+def done(reply):
     """What a reply that is done has answered. Raises the KafkaError that it was failed with."""
     assert reply.done
     if isinstance(reply.response, KafkaError):
         raise reply.response
-    response: T = reply.response
-    return response
+    return reply.response

@@ -1,18 +1,13 @@
 """Controller and logs over a file system, as a broker opens them; and a file system that kills its process."""
 
-from collections.abc import Sequence
 from uuid import uuid4
 
 from odradek.broker.config import load
 from odradek.broker.metadata.controller import Controller
-from odradek.broker.metadata.delta import MetadataDelta
-from odradek.broker.metadata.image import MetadataImage
 from odradek.broker.metadata.metadata_log import MetadataLog
 from odradek.broker.metadata.publishing import PublishingOrder
 from odradek.broker.metadata.reconcile import Reconciliation
-from odradek.protocol.record_batch import Buffer
 from odradek.protocol.records import Record, build_batch
-from odradek.storage.filesystem import FileSystem
 from odradek.storage.log_manager import LogManager
 from odradek.storage.memory_filesystem import MemoryFile, MemoryFileSystem
 from odradek.timing.clock import VirtualClock
@@ -23,10 +18,10 @@ CONFIG = load()
 class Storage:
     """What a broker opens. With ``observed=False`` nothing follows a decision, as if it were killed at once."""
 
-    def __init__(self, file_system: FileSystem, data_dir: str, *, observed: bool = True) -> None:
+    def __init__(self, file_system, data_dir, *, observed=True):
         self.file_system = file_system
         self.clock = VirtualClock()
-        self.warnings: list[str] = []
+        self.warnings = []
         self.log_manager = LogManager(file_system, data_dir, node_id=1, new_uuid=uuid4, warn=self.warn)
         try:
             self._open(data_dir, observed=observed)
@@ -34,7 +29,7 @@ class Storage:
             self.kill()
             raise
 
-    def _open(self, data_dir: str, *, observed: bool) -> None:
+    def _open(self, data_dir, *, observed):
         self.log_manager.start()
         log = MetadataLog.open(self.file_system, data_dir, now_ms=self.clock.now_ms(), warn=self.warn)
         self.controller = Controller(
@@ -52,7 +47,7 @@ class Storage:
         if observed:
             self.controller.subscribe(self, PublishingOrder.PARTITIONS)
 
-    def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
+    def publish(self, delta, image):
         for topic, partitions in delta.new_partitions:
             for record in partitions:
                 self.log_manager.create(
@@ -67,17 +62,17 @@ class Storage:
                 self.log_manager.delete(topic.name, partition)
             self.log_manager.removed_logs.remove_all()
 
-    def warn(self, event: str, **_: object) -> None:
+    def warn(self, event, **_):
         self.warnings.append(event)
 
-    def kill(self) -> None:
+    def kill(self):
         self.log_manager.release()
 
-    def append(self, topic: str, partition: int) -> None:
+    def append(self, topic, partition):
         batch = build_batch([Record(timestamp=self.clock.now_ms(), value=b"v")])
         self.log_manager.logs[topic, partition].append(batch, leader_epoch=0, now_ms=self.clock.now_ms())
 
-    def end_offset(self, topic: str, partition: int) -> int:
+    def end_offset(self, topic, partition):
         return self.log_manager.logs[topic, partition].log_end_offset
 
 
@@ -88,18 +83,18 @@ class Killed(BaseException):
 class MortalFileSystem(MemoryFileSystem):
     """Ends the process at the operation after ``operations_left``, half way through it where it has a half; None: lives."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
-        self.operations_left: int | None = None
+        self.operations_left = None
 
-    def live(self) -> bool:
+    def live(self):
         """Count an operation; False where it is the last, which then raises Killed."""
         if self.operations_left is None:
             return True
         self.operations_left -= 1
         return self.operations_left >= 0
 
-    def open(self, path: str, *, create: bool = False) -> MemoryFile:
+    def open(self, path, *, create=False):
         if create and path not in self.files:
             if not self.live():
                 raise Killed
@@ -107,29 +102,29 @@ class MortalFileSystem(MemoryFileSystem):
             self.files[path] = MortalFile(self)
         return super().open(path)
 
-    def write_atomic(self, path: str, data: bytes, *, durable: bool = True) -> None:
+    def write_atomic(self, path, data, *, durable=True):
         if not self.live():
             super().write_atomic(f"{path}.tmp", data[: len(data) // 2])
             raise Killed
         super().write_atomic(path, data, durable=durable)
 
-    def make_dirs(self, path: str) -> None:
+    def make_dirs(self, path):
         if not self.exists(path):
             if not self.live():
                 raise Killed
             super().make_dirs(path)
 
-    def rename(self, source: str, target: str) -> None:
+    def rename(self, source, target):
         if not self.live():
             raise Killed
         super().rename(source, target)
 
-    def remove(self, path: str) -> None:
+    def remove(self, path):
         if not self.live():
             raise Killed
         super().remove(path)
 
-    def remove_tree(self, path: str) -> None:
+    def remove_tree(self, path):
         if not self.live():
             for name in sorted(name for name in self.files if name.startswith(f"{path}/"))[::2]:
                 super().remove(name)
@@ -142,18 +137,18 @@ class MortalFile(MemoryFile):
 
     __slots__ = ("_owner",)
 
-    def __init__(self, owner: MortalFileSystem) -> None:
+    def __init__(self, owner):
         super().__init__()
         self._owner = owner
 
-    def append(self, buffers: Sequence[Buffer]) -> None:
+    def append(self, buffers):
         data = b"".join(buffers)
         if not self._owner.live():
             super().append([data[: len(data) // 2]])
             raise Killed
         super().append([data])
 
-    def truncate(self, size: int) -> None:
+    def truncate(self, size):
         if not self._owner.live():
             raise Killed
         super().truncate(size)

@@ -1,7 +1,6 @@
 """Client quotas of the image: which of several holds for a client, and whose sensor it bounds."""
 
 import itertools
-from collections.abc import Mapping
 
 from odradek.broker.metadata.client_quotas import (
     CLIENT_ID,
@@ -20,7 +19,7 @@ from tests.cases import each_case
 
 KEY, OTHER_KEY = PRODUCER_BYTE_RATE, "consumer_byte_rate"
 # Each level's entity, for the client (u, c), and whose sensor its quota bounds: first the one that comes before all others.
-LEVELS: list[tuple[dict[str, str | None], tuple[str, str]]] = [
+LEVELS = [
     ({USER: "u", CLIENT_ID: "c"}, ("u", "c")),
     ({USER: "u", CLIENT_ID: None}, ("u", "c")),
     ({USER: "u"}, ("u", "")),
@@ -32,11 +31,11 @@ LEVELS: list[tuple[dict[str, str | None], tuple[str, str]]] = [
 ]
 
 
-def put(quotas: ClientQuotas, names: Mapping[str, str | None], value: float | None, key: str = KEY) -> None:
+def put(quotas, names, value, key=KEY):
     quotas.replay(quota_record(QuotaEntity.of(names), key, value))
 
 
-def quotas_of(*entities: tuple[Mapping[str, str | None], float], key: str = KEY) -> ClientQuotas:
+def quotas_of(*entities, key=KEY):
     quotas = ClientQuotas()
     for names, value in entities:
         put(quotas, names, value, key)
@@ -53,7 +52,7 @@ def test_the_most_specific_entity_holds_whatever_others_there_are():
 
 
 @each_case("level", range(len(LEVELS)))
-def test_a_quota_that_is_removed_holds_no_more(level: int):
+def test_a_quota_that_is_removed_holds_no_more(level):
     quotas = quotas_of((LEVELS[level][0], 1.0))
     assert not quotas.is_empty(KEY)
     put(quotas, LEVELS[level][0], None)
@@ -63,7 +62,7 @@ def test_a_quota_that_is_removed_holds_no_more(level: int):
 
 
 @each_case("names", [{USER: "v"}, {CLIENT_ID: "d"}, {USER: "u", CLIENT_ID: "d"}, {USER: "v", CLIENT_ID: None}])
-def test_others_quotas_do_not_hold(names: dict[str, str | None]):
+def test_others_quotas_do_not_hold(names):
     assert quotas_of((names, 1.0)).limit(KEY, "u", "c") is None
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.broker.metadata.controller import PRODUCER_ID_BLOCK_SIZE, Controller
+from odradek.broker.metadata.controller import PRODUCER_ID_BLOCK_SIZE
 from odradek.broker.metadata.decisions import NewPartitions, NewTopic
 from odradek.broker.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
 from odradek.broker.metadata.publishing import PublishingOrder
@@ -32,7 +32,7 @@ RELEASE_4_3 = [
 ]
 
 
-def state(image: MetadataImage) -> object:
+def state(image):
     return (
         {topic.name: (topic.topic_id, topic.partitions) for topic in image.topics.values()},
         {topic_id: topic.name for topic_id, topic in image.topics_by_id.items()},
@@ -43,7 +43,7 @@ def state(image: MetadataImage) -> object:
     )
 
 
-def test_a_new_log_begins_with_the_highest_feature_levels(controller: Controller, log: RecordedLog):
+def test_a_new_log_begins_with_the_highest_feature_levels(controller, log):
     assert log.last_records == [
         FeatureLevelRecord(name="metadata.version", feature_level=30),
         FeatureLevelRecord(name="transaction.version", feature_level=2),
@@ -52,7 +52,7 @@ def test_a_new_log_begins_with_the_highest_feature_levels(controller: Controller
     assert controller.image.features == {"metadata.version": 30, "transaction.version": 2, "group.version": 1}
 
 
-def test_a_log_that_has_its_feature_levels_gets_no_more(controller: Controller, log: RecordedLog):
+def test_a_log_that_has_its_feature_levels_gets_no_more(controller, log):
     before = len(log.batches)
     make_controller(log)
     assert len(log.batches) == before
@@ -70,7 +70,7 @@ OPERATIONS = st.lists(
 )
 
 
-def run(controller: Controller, operation: tuple) -> None:  # type: ignore[type-arg]
+def run(controller, operation):
     match operation:
         case ("create", name, count):
             controller.create_topics([NewTopic(name=name, partition_count=count, configs=[("retention.ms", "7")])])
@@ -85,7 +85,7 @@ def run(controller: Controller, operation: tuple) -> None:  # type: ignore[type-
 
 
 @given(OPERATIONS)
-def test_a_restart_finds_what_was_there(operations: list[tuple]):  # type: ignore[type-arg]
+def test_a_restart_finds_what_was_there(operations):
     log = RecordedLog()
     controller = make_controller(log)
     for operation in operations:
@@ -93,14 +93,14 @@ def test_a_restart_finds_what_was_there(operations: list[tuple]):  # type: ignor
     assert state(make_controller(log).image) == state(controller.image)
 
 
-def test_a_restart_tells_nobody_of_what_it_replays(log: RecordedLog, controller: Controller):
+def test_a_restart_tells_nobody_of_what_it_replays(log, controller):
     controller.create_topics([NewTopic(name="t")])
     witness = Witness()
     make_controller(log).subscribe(witness, PublishingOrder.PARTITIONS)
     assert witness.created == []
 
 
-def test_configs_are_set_and_removed(controller: Controller, witness: Witness):
+def test_configs_are_set_and_removed(controller, witness):
     controller.create_topics([NewTopic(name="t")])
     controller.alter_configs(
         [(BROKER_RESOURCE, "1", "a", "x"), (BROKER_RESOURCE, "1", "b", "y"), (TOPIC_RESOURCE, "t", "c", "z")]
@@ -111,23 +111,23 @@ def test_configs_are_set_and_removed(controller: Controller, witness: Witness):
     assert witness.altered == [(BROKER_RESOURCE, "1"), (TOPIC_RESOURCE, "t"), (BROKER_RESOURCE, "1")]
 
 
-def test_no_config_change_is_no_record(controller: Controller, log: RecordedLog, witness: Witness):
+def test_no_config_change_is_no_record(controller, log, witness):
     before = len(log.batches)
     controller.alter_configs([])
     assert (len(log.batches), witness.altered) == (before, [])
 
 
-def test_removing_a_config_that_is_not_set_changes_nothing(controller: Controller):
+def test_removing_a_config_that_is_not_set_changes_nothing(controller):
     controller.alter_configs([(BROKER_RESOURCE, "", "a", None)])
     assert controller.image.configs(BROKER_RESOURCE, "") == {}
 
 
-def test_producer_ids_are_written_before_the_first_is_used(controller: Controller, log: RecordedLog):
+def test_producer_ids_are_written_before_the_first_is_used(controller, log):
     assert controller.next_producer_id() == 0
     assert log.last_records == [ProducerIdsRecord(broker_id=1, next_producer_id=PRODUCER_ID_BLOCK_SIZE)]
 
 
-def test_producer_ids_of_one_block_cost_one_record(controller: Controller, log: RecordedLog):
+def test_producer_ids_of_one_block_cost_one_record(controller, log):
     controller.next_producer_id()
     before = len(log.batches)
     assert [controller.next_producer_id() for _ in range(PRODUCER_ID_BLOCK_SIZE - 1)] == list(range(1, PRODUCER_ID_BLOCK_SIZE))
@@ -137,16 +137,16 @@ def test_producer_ids_of_one_block_cost_one_record(controller: Controller, log: 
 
 
 @given(st.lists(st.integers(0, 2 * PRODUCER_ID_BLOCK_SIZE), min_size=1, max_size=4))
-def test_no_producer_id_is_given_twice_across_restarts(ids_per_run: list[int]):
+def test_no_producer_id_is_given_twice_across_restarts(ids_per_run):
     log = RecordedLog()
-    given_ids: list[int] = []
+    given_ids = []
     for count in ids_per_run:
         controller = make_controller(log)
         given_ids.extend(controller.next_producer_id() for _ in range(count))
     assert len(set(given_ids)) == len(given_ids)
 
 
-def test_no_producer_id_is_given_without_a_block_on_disk(controller: Controller, log: RecordedLog):
+def test_no_producer_id_is_given_without_a_block_on_disk(controller, log):
     log.failure = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
     with pytest.raises(KafkaError):
         controller.next_producer_id()
@@ -171,7 +171,7 @@ def test_no_producer_id_is_given_without_a_block_on_disk(controller: Controller,
         ("metadata.version", 30, 9),
     ],
 )
-def test_a_feature_level_that_cannot_be_is_refused(controller: Controller, log: RecordedLog, update: tuple[str, int, int]):
+def test_a_feature_level_that_cannot_be_is_refused(controller, log, update):
     before = len(log.batches)
     with pytest.raises(KafkaError) as caught:
         done(controller.update_features([("metadata.version", 30, 1), update]))
@@ -180,7 +180,7 @@ def test_a_feature_level_that_cannot_be_is_refused(controller: Controller, log: 
 
 
 @pytest.mark.parametrize("validate_only", [True, False])
-def test_the_features_of_a_release_are_upgraded_together(controller: Controller, log: RecordedLog, validate_only: bool):
+def test_the_features_of_a_release_are_upgraded_together(controller, log, validate_only):
     before = len(log.batches)
     assert done(controller.update_features(RELEASE_4_3, validate_only=validate_only)) is None
     assert controller.kraft_version == int(not validate_only)
@@ -199,14 +199,14 @@ def test_the_features_of_a_release_are_upgraded_together(controller: Controller,
 
 
 @pytest.mark.parametrize("upgrade_type", [1, 2, 3])
-def test_voters_do_not_leave_the_log_again(controller: Controller, upgrade_type: int):
+def test_voters_do_not_leave_the_log_again(controller, upgrade_type):
     controller.update_features([("kraft.version", 1, 1)])
     with pytest.raises(KafkaError, match="kraft") as caught:
         done(controller.update_features([("kraft.version", 0, upgrade_type)]))
     assert (caught.value.code, controller.kraft_version) == (ErrorCode.INVALID_UPDATE_VERSION, 1)
 
 
-def test_nothing_is_upgraded_where_the_log_takes_no_voters(controller: Controller, log: RecordedLog):
+def test_nothing_is_upgraded_where_the_log_takes_no_voters(controller, log):
     before = dict(controller.image.features)
     log.failure = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
     with pytest.raises(KafkaError, match="STORAGE"):
@@ -214,7 +214,7 @@ def test_nothing_is_upgraded_where_the_log_takes_no_voters(controller: Controlle
     assert (controller.image.features, controller.kraft_version) == (before, 0)
 
 
-def test_a_feature_at_its_level_needs_no_record(controller: Controller, log: RecordedLog):
+def test_a_feature_at_its_level_needs_no_record(controller, log):
     before = len(log.batches)
     controller.update_features([("metadata.version", 30, 1)])
     assert len(log.batches) == before
@@ -229,11 +229,11 @@ def test_a_feature_at_its_level_needs_no_record(controller: Controller, log: Rec
     ],
     ids=["removed", "partition", "twice"],
 )
-def test_records_that_make_no_sense_stop_the_replay(records: list):  # type: ignore[type-arg]
+def test_records_that_make_no_sense_stop_the_replay(records):
     with pytest.raises(MalformedMessage):
         MetadataImage().replay(records)
 
 
-def test_closing_closes_the_log(controller: Controller, log: RecordedLog):
+def test_closing_closes_the_log(controller, log):
     controller.close()
     assert log.closed

@@ -7,13 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.broker.metadata.controller import Controller
 from odradek.broker.metadata.decisions import NewPartitions, NewTopic
-from odradek.broker.metadata.delta import MetadataDelta
 from odradek.broker.metadata.image import BROKER_RESOURCE, MetadataImage
 from odradek.broker.metadata.publishing import PublishingOrder
 from odradek.protocol.errors import MalformedMessage
-from odradek.protocol.metadata_records import MetadataRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
+from odradek.protocol.metadata_records import PartitionRecord, RemoveTopicRecord, TopicRecord
 from odradek.protocol.metadata_records.log_control import BeginTransactionRecord, NoOpRecord, ZkMigrationStateRecord
 from odradek.protocol.metadata_records.nodes import (
     BrokerRegistrationChangeRecord,
@@ -47,7 +45,7 @@ BROKER = RegisterBrokerRecord(
 )
 
 
-def partition(index: int, **fields: object) -> PartitionRecord:
+def partition(index, **fields):
     known = PartitionRecord(
         partition_id=index,
         topic_id=TOPIC_ID,
@@ -58,10 +56,10 @@ def partition(index: int, **fields: object) -> PartitionRecord:
         partition_epoch=4,
         directories=(DIRECTORY,),
     )
-    return replace(known, **fields)  # type: ignore[arg-type]
+    return replace(known, **fields)
 
 
-def image_of(*records: MetadataRecord) -> MetadataImage:
+def image_of(*records):
     image = MetadataImage()
     image.replay(records)
     return image
@@ -130,7 +128,7 @@ def test_a_partition_without_eligible_leaders_has_none_rather_than_an_empty_list
     ],
     ids=repr,
 )
-def test_a_brokers_registration_changes(change: MetadataRecord, expected: dict[str, object]):
+def test_a_brokers_registration_changes(change, expected):
     image = image_of(BROKER)
     delta = image.replay([change])
     assert delta.brokers == image.kept.brokers
@@ -143,11 +141,11 @@ def test_a_broker_is_gone_when_it_is_unregistered():
     assert (image.kept.brokers, delta.brokers) == ({}, {2: None})
 
 
-def quota(value: float, *, remove: bool = False) -> ClientQuotaRecord:
+def quota(value, *, remove=False):
     return ClientQuotaRecord(entity=(QuotaEntity(entity_type="user", entity_name="u"),), key="k", value=value, remove=remove)
 
 
-def right(number: int, operation: int = 3) -> AccessControlEntryRecord:
+def right(number, operation=3):
     return AccessControlEntryRecord(
         id=UUID(int=number),
         resource_type=2,
@@ -204,12 +202,12 @@ def test_quotas_that_come_and_go_are_told():
     ],
     ids=lambda record: type(record).__name__,
 )
-def test_a_change_of_what_does_not_exist_is_refused(record: MetadataRecord):
+def test_a_change_of_what_does_not_exist_is_refused(record):
     with pytest.raises(MalformedMessage):
         image_of(*TOPIC).replay([record])
 
 
-def test_one_operation_is_published_once(controller: Controller, witness: Witness):
+def test_one_operation_is_published_once(controller, witness):
     controller.create_topics([NewTopic(name="a"), NewTopic(name="b")])
     controller.create_partitions([NewPartitions(name="a", partition_count=2), NewPartitions(name="b", partition_count=2)])
     assert len(witness.deltas) == 2
@@ -217,17 +215,17 @@ def test_one_operation_is_published_once(controller: Controller, witness: Witnes
 
 
 @given(st.permutations(list(PublishingOrder)))
-def test_publishers_are_told_in_kafkas_order_whoever_subscribed_first(subscribed: list[PublishingOrder]):
+def test_publishers_are_told_in_kafkas_order_whoever_subscribed_first(subscribed):
     from .doubles import RecordedLog, make_controller
 
     controller = make_controller(RecordedLog())
-    told: list[PublishingOrder] = []
+    told = []
 
     class Publisher:
-        def __init__(self, order: PublishingOrder) -> None:
+        def __init__(self, order):
             self.order = order
 
-        def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        def publish(self, delta, image):
             assert image.configs(BROKER_RESOURCE, "") == {"a": "x"}
             told.append(self.order)
 
@@ -237,9 +235,9 @@ def test_publishers_are_told_in_kafkas_order_whoever_subscribed_first(subscribed
     assert told == sorted(PublishingOrder)
 
 
-def test_a_publisher_that_fails_keeps_nothing_from_the_others(controller: Controller, capfd: pytest.CaptureFixture[str]):
+def test_a_publisher_that_fails_keeps_nothing_from_the_others(controller, capfd):
     class Failing:
-        def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        def publish(self, delta, image):
             raise RuntimeError("broken")
 
     witness = Witness()

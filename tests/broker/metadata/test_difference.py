@@ -1,19 +1,16 @@
 """A snapshot that replaces the image: the image becomes the snapshot's, and who mirrors the image by deltas keeps in step."""
 
-from collections.abc import Sequence
 from uuid import UUID
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.broker.metadata.delta import MetadataDelta
 from odradek.broker.metadata.difference import difference
 from odradek.broker.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
 from odradek.broker.metadata.image_records import records_of
 from odradek.protocol.metadata_records import (
     ConfigRecord,
     FeatureLevelRecord,
-    MetadataRecord,
     PartitionRecord,
     ProducerIdsRecord,
     RemoveTopicRecord,
@@ -38,8 +35,8 @@ CHANGES = st.lists(
 
 
 def records(  # noqa: PLR0911  one for each kind
-    image: MetadataImage, kind: str, which: int, how: int, number: int
-) -> Sequence[MetadataRecord]:
+    image, kind, which, how, number
+):
     """The records of a change, of which ``number`` tells ids apart; none where it makes no sense."""
     topic = image.topics.get(f"t.{which}")
     broker = image.kept.brokers.get(which)
@@ -83,7 +80,7 @@ def records(  # noqa: PLR0911  one for each kind
     return []
 
 
-def made(changes: list[tuple[str, int, int]]) -> MetadataImage:
+def made(changes):
     image = MetadataImage()
     for number, change in enumerate(changes):
         image.replay(records(image, *change, number))
@@ -93,15 +90,15 @@ def made(changes: list[tuple[str, int, int]]) -> MetadataImage:
 class Mirror:
     """What a publisher makes of deltas."""
 
-    def __init__(self) -> None:
-        self.topics: dict[UUID, tuple[str, dict[int, PartitionRecord]]] = {}
-        self.configs: dict[tuple[int, str], dict[str, str]] = {}
-        self.features: dict[str, int] = {}
-        self.brokers: dict[int, MetadataRecord] = {}
-        self.acls: dict[UUID, MetadataRecord] = {}
+    def __init__(self):
+        self.topics = {}
+        self.configs = {}
+        self.features = {}
+        self.brokers = {}
+        self.acls = {}
         self.next_producer_id = 0
 
-    def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
+    def publish(self, delta, image):
         for topic in delta.deleted_topics:
             del self.topics[topic.topic_id]
             self.configs.pop((TOPIC_RESOURCE, topic.name), None)
@@ -128,7 +125,7 @@ class Mirror:
         if delta.next_producer_id is not None:
             self.next_producer_id = delta.next_producer_id
 
-    def state(self) -> object:
+    def state(self):
         return (
             self.topics,
             {key: found for key, found in self.configs.items() if found},
@@ -139,16 +136,14 @@ class Mirror:
         )
 
 
-def mirror_of(image: MetadataImage) -> Mirror:
+def mirror_of(image):
     mirror = Mirror()
     mirror.publish(difference(MetadataImage(), image), image)
     return mirror
 
 
 @given(CHANGES, CHANGES)
-def test_the_image_becomes_another_and_a_mirror_keeps_in_step(
-    before: list[tuple[str, int, int]], after: list[tuple[str, int, int]]
-):
+def test_the_image_becomes_another_and_a_mirror_keeps_in_step(before, after):
     image, snapshot = made(before), MetadataImage()
     mirror = mirror_of(image)
     known = dict(image.topics_by_id)
@@ -172,7 +167,7 @@ def test_a_topic_made_anew_is_told_the_overrides_it_shares_with_the_deleted_one(
 
 
 @given(CHANGES)
-def test_an_equal_image_makes_no_difference(changes: list[tuple[str, int, int]]):
+def test_an_equal_image_makes_no_difference(changes):
     assert difference(made(changes), made(changes)).is_empty
 
 

@@ -8,14 +8,7 @@ from odradek.broker.metadata.image import BROKER_RESOURCE, CLIENT_METRICS_RESOUR
 from odradek.broker.metadata.image_records import records_of
 from odradek.broker.metadata.kept_records import _KEYS, KeptRecords
 from odradek.broker.metadata.topic import Topic
-from odradek.protocol.metadata_records import (
-    ConfigRecord,
-    FeatureLevelRecord,
-    MetadataRecord,
-    PartitionRecord,
-    ProducerIdsRecord,
-    TopicRecord,
-)
+from odradek.protocol.metadata_records import ConfigRecord, FeatureLevelRecord, PartitionRecord, ProducerIdsRecord, TopicRecord
 from odradek.protocol.metadata_records.log_control import ZkMigrationStateRecord
 from odradek.protocol.metadata_records.nodes import RegisterBrokerRecord, RegisterControllerRecord
 from odradek.protocol.metadata_records.security import (
@@ -32,7 +25,7 @@ TOPIC = TopicRecord(name="a.b", topic_id=UUID(int=3))
 PARTITION = PartitionRecord(
     partition_id=0, topic_id=UUID(int=3), replicas=(1, 2), isr=(1,), leader=1, leader_epoch=7, partition_epoch=9
 )
-KEPT: list[MetadataRecord] = [
+KEPT = [
     RegisterBrokerRecord(
         broker_id=1, incarnation_id=UUID(int=5), broker_epoch=7, end_points=(), features=(), rack="r", fenced=False
     ),
@@ -60,7 +53,7 @@ KEPT: list[MetadataRecord] = [
     ZkMigrationStateRecord(zk_migration_state=1),
 ]
 # A field of the image, and records that put something into it.
-CASES: dict[str, list[MetadataRecord]] = {
+CASES = {
     "topics": [TOPIC, PARTITION],
     "topics_by_id": [TOPIC, PARTITION],
     "features": [FeatureLevelRecord(name="metadata.version", feature_level=30), FeatureLevelRecord(name="f", feature_level=2)],
@@ -81,7 +74,7 @@ CASES: dict[str, list[MetadataRecord]] = {
 BEGINS_ANEW = {"removed_topic_ids"}
 
 
-def plain(value: object) -> object:
+def plain(value):
     """What can be compared: classes of the image that are equal only to themselves become their fields."""
     match value:
         case dict():
@@ -96,7 +89,7 @@ def plain(value: object) -> object:
             return value
 
 
-def is_full(value: object) -> bool:
+def is_full(value):
     """Whether no field of ``value`` is left empty, so that none is lost unnoticed."""
     match value:
         case dict():
@@ -106,7 +99,7 @@ def is_full(value: object) -> bool:
 
 
 @each_case("name", vars(MetadataImage()).keys() - BEGINS_ANEW)
-def test_a_field_of_the_image_survives_a_snapshot(name: str):
+def test_a_field_of_the_image_survives_a_snapshot(name):
     assert name in CASES, "a new field of the image needs a line in records_of, and a case here"
     image, again = MetadataImage(), MetadataImage()
     image.replay(CASES[name])

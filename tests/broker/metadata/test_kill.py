@@ -1,7 +1,5 @@
 """A kill -9 at every single operation on files, of the change and of the start after it, ends in one consistent state."""
 
-from collections.abc import Callable
-
 import pytest
 
 from odradek.broker.metadata.decisions import NewPartitions, NewTopic
@@ -11,27 +9,25 @@ from .storage_doubles import Killed, MortalFileSystem, Storage
 DATA_DIR = "/data"
 MAX_OPERATIONS = 500
 
-Change = Callable[[Storage], object]
 
-
-def create(storage: Storage) -> object:
+def create(storage):
     return storage.controller.create_topics([NewTopic(name="new", partition_count=3, configs=[("max.message.bytes", "77")])])
 
 
-def delete(storage: Storage) -> object:
+def delete(storage):
     return storage.controller.delete_topics([storage.controller.image.topics["old"].topic_id])
 
 
-def create_again(storage: Storage) -> object:
+def create_again(storage):
     delete(storage)
     return storage.controller.create_topics([NewTopic(name="old", partition_count=2)])
 
 
-def grow(storage: Storage) -> object:
+def grow(storage):
     return storage.controller.create_partitions([NewPartitions(name="old", partition_count=5)])
 
 
-def prepared() -> MortalFileSystem:
+def prepared():
     """A data directory with topic `old`, three partitions and a record in the first."""
     file_system = MortalFileSystem()
     storage = Storage(file_system, DATA_DIR)
@@ -41,7 +37,7 @@ def prepared() -> MortalFileSystem:
     return file_system
 
 
-def killed_after(file_system: MortalFileSystem, operations: int, act: Callable[[], object]) -> bool:
+def killed_after(file_system, operations, act):
     """Whether ``act`` was killed, having had ``operations``."""
     file_system.operations_left = operations
     try:
@@ -53,7 +49,7 @@ def killed_after(file_system: MortalFileSystem, operations: int, act: Callable[[
     return False
 
 
-def assert_consistent(storage: Storage, file_system: MortalFileSystem) -> None:
+def assert_consistent(storage, file_system):
     image = storage.controller.image
     partitions = {(topic.name, record.partition_id): topic.topic_id for topic, record in image.partitions()}
     assert {key: log.topic_id for key, log in storage.log_manager.logs.items()} == partitions
@@ -66,7 +62,7 @@ def assert_consistent(storage: Storage, file_system: MortalFileSystem) -> None:
 
 
 @pytest.mark.parametrize("change", [create, delete, create_again, grow])
-def test_a_change_killed_anywhere_is_done_or_not_done(change: Change):
+def test_a_change_killed_anywhere_is_done_or_not_done(change):
     outcomes = set()
     for operations in range(MAX_OPERATIONS):
         file_system = prepared()
@@ -88,7 +84,7 @@ def test_a_change_killed_anywhere_is_done_or_not_done(change: Change):
 
 
 @pytest.mark.parametrize("change", [create, delete, create_again, grow])
-def test_a_start_killed_anywhere_is_made_good_by_the_next(change: Change):
+def test_a_start_killed_anywhere_is_made_good_by_the_next(change):
     for operations in range(MAX_OPERATIONS):
         file_system = prepared()
         storage = Storage(file_system, DATA_DIR, observed=False)
@@ -105,7 +101,7 @@ def test_a_start_killed_anywhere_is_made_good_by_the_next(change: Change):
 def test_producer_ids_of_a_killed_allocation_are_not_given_to_two():
     for operations in range(MAX_OPERATIONS):
         file_system = prepared()
-        given: list[int] = []
+        given = []
         storage = Storage(file_system, DATA_DIR)
         killed = killed_after(
             file_system, operations, lambda storage=storage, given=given: given.append(storage.controller.next_producer_id())

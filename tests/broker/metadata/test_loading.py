@@ -5,7 +5,7 @@ from uuid import UUID
 import pytest
 
 from odradek.broker.metadata.metadata_log import MetadataUnreadable
-from odradek.protocol.metadata_records import FeatureLevelRecord, MetadataRecord, PartitionRecord, TopicRecord, decode, encode
+from odradek.protocol.metadata_records import FeatureLevelRecord, PartitionRecord, TopicRecord, decode, encode
 from odradek.protocol.metadata_records.log_control import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
 from odradek.protocol.metadata_records.partition_changes import PartitionChangeRecord
 
@@ -15,7 +15,7 @@ FEATURE = FeatureLevelRecord(name="metadata.version", feature_level=30)
 ONE, OTHER = TopicRecord(name="one", topic_id=UUID(int=1)), TopicRecord(name="other", topic_id=UUID(int=2))
 
 
-def log_of(*batches: list[MetadataRecord]) -> RecordedLog:
+def log_of(*batches):
     return RecordedLog([[encode(record) for record in batch] for batch in batches])
 
 
@@ -51,14 +51,14 @@ def test_a_transaction_that_the_log_ends_in_is_aborted_before_anything_else_is_a
     ],
     ids=lambda batch: "-".join(type(record).__name__ for record in batch),
 )
-def test_records_that_make_no_sense_are_named_by_file_and_offset(batch: list[MetadataRecord]):
+def test_records_that_make_no_sense_are_named_by_file_and_offset(batch):
     with pytest.raises(MetadataUnreadable) as caught:
         make_controller(log_of([FEATURE], batch))
     assert f"recorded.log, offset {len(batch)}: " in str(caught.value)
 
 
-def partition(**fields: object) -> PartitionRecord:
-    known: dict = {"replicas": (NODE_ID,), "isr": (NODE_ID,), "leader": NODE_ID, "directories": (DIRECTORY_ID,)}  # type: ignore[type-arg]
+def partition(**fields):
+    known = {"replicas": (NODE_ID,), "isr": (NODE_ID,), "leader": NODE_ID, "directories": (DIRECTORY_ID,)}
     return PartitionRecord(partition_id=0, topic_id=UUID(int=1), leader_epoch=1, partition_epoch=1, **(known | fields))
 
 
@@ -85,7 +85,7 @@ def test_a_log_that_a_kafka_broker_led_goes_on_at_its_leader_epoch(tmp_path):
 
     directory = str(tmp_path / "__cluster_metadata-0")
 
-    def open_log() -> Log:
+    def open_log():
         return Log.open(
             RealFileSystem(), directory, "__cluster_metadata", 0, LogConfig(), clean=False, now_ms=0, warn=lambda *_, **__: None
         )

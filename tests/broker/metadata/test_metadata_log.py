@@ -9,7 +9,7 @@ import pytest
 
 from odradek.broker.metadata.metadata_log import MAX_BATCH_BYTES, MetadataLog
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.metadata_records import ConfigRecord, MetadataRecord, RemoveTopicRecord, TopicRecord
+from odradek.protocol.metadata_records import ConfigRecord, RemoveTopicRecord, TopicRecord
 from odradek.protocol.quorum_records import Voter
 from odradek.protocol.snapshot_records import KRAFT_VOTERS
 from odradek.storage.errors import LogCorrupt
@@ -19,7 +19,7 @@ NOW_MS = 1_700_000_000_000
 SEGMENT = "__cluster_metadata-0/00000000000000000000.log"
 
 
-def open_log(data_dir: Path, warnings: list[str] | None = None) -> MetadataLog:
+def open_log(data_dir, warnings=None):
     return MetadataLog.open(
         RealFileSystem(),
         str(data_dir),
@@ -28,23 +28,23 @@ def open_log(data_dir: Path, warnings: list[str] | None = None) -> MetadataLog:
     )
 
 
-def topic(number: int) -> list[MetadataRecord]:
+def topic(number):
     return [
         TopicRecord(name=f"t{number}", topic_id=UUID(int=number + 1)),
         ConfigRecord(resource_type=2, resource_name=f"t{number}", name="retention.ms", value="1"),
     ]
 
 
-def batches(log: MetadataLog) -> list[list[MetadataRecord]]:
+def batches(log):
     return [batch.records for batch in log.read_all()]
 
 
-def test_a_new_log_has_no_records(tmp_path: Path):
+def test_a_new_log_has_no_records(tmp_path):
     log = open_log(tmp_path)
     assert (batches(log), log.end_offset) == ([], 0)
 
 
-def test_batches_are_read_back_as_appended(tmp_path: Path):
+def test_batches_are_read_back_as_appended(tmp_path):
     log = open_log(tmp_path)
     log.append(topic(0), now_ms=NOW_MS)
     log.append(topic(1), now_ms=NOW_MS)
@@ -53,7 +53,7 @@ def test_batches_are_read_back_as_appended(tmp_path: Path):
 
 
 @pytest.mark.parametrize("crash", [True, False], ids=["killed", "closed"])
-def test_what_was_appended_is_there_after_a_restart(tmp_path: Path, crash: bool):
+def test_what_was_appended_is_there_after_a_restart(tmp_path, crash):
     log = open_log(tmp_path)
     log.append(topic(0), now_ms=NOW_MS)
     data_dir = tmp_path
@@ -64,7 +64,7 @@ def test_what_was_appended_is_there_after_a_restart(tmp_path: Path, crash: bool)
     assert batches(open_log(data_dir)) == [topic(0)]
 
 
-def test_a_log_tells_of_its_voter_once_it_is_asked_to(tmp_path: Path):
+def test_a_log_tells_of_its_voter_once_it_is_asked_to(tmp_path):
     log = open_log(tmp_path)
     log.append(topic(1), now_ms=1)
     with pytest.raises(KafkaError, match="no voter"):
@@ -80,7 +80,7 @@ def test_a_log_tells_of_its_voter_once_it_is_asked_to(tmp_path: Path):
     assert again.quorum[KRAFT_VOTERS][1].hex() == f"0000 02 00000001 {UUID(int=9).hex} 01 0000 0001 00 00 00".replace(" ", "")
 
 
-def test_a_torn_batch_is_gone_whole(tmp_path: Path):
+def test_a_torn_batch_is_gone_whole(tmp_path):
     log = open_log(tmp_path)
     log.append(topic(0), now_ms=NOW_MS)
     whole = (tmp_path / SEGMENT).read_bytes()
@@ -96,7 +96,7 @@ def test_a_torn_batch_is_gone_whole(tmp_path: Path):
         assert batches(open_log(crashed)) == [topic(0), topic(2)]
 
 
-def test_damage_before_the_end_stops_the_start(tmp_path: Path):
+def test_damage_before_the_end_stops_the_start(tmp_path):
     log = open_log(tmp_path)
     log.append(topic(0), now_ms=NOW_MS)
     log.append(topic(1), now_ms=NOW_MS)
@@ -107,7 +107,7 @@ def test_damage_before_the_end_stops_the_start(tmp_path: Path):
         open_log(tmp_path)
 
 
-def test_a_log_larger_than_one_read_is_read_whole(tmp_path: Path):
+def test_a_log_larger_than_one_read_is_read_whole(tmp_path):
     log = open_log(tmp_path)
     big = [ConfigRecord(resource_type=4, resource_name="", name="n", value="v" * 700_000)]
     for _ in range(4):
@@ -115,7 +115,7 @@ def test_a_log_larger_than_one_read_is_read_whole(tmp_path: Path):
     assert [len(batch) for batch in batches(log)] == [1, 1, 1, 1]
 
 
-def test_a_batch_beyond_the_limit_is_refused_and_the_next_is_not(tmp_path: Path):
+def test_a_batch_beyond_the_limit_is_refused_and_the_next_is_not(tmp_path):
     log = open_log(tmp_path)
     with pytest.raises(KafkaError) as caught:
         log.append([ConfigRecord(resource_type=4, resource_name="", name="n", value="v" * MAX_BATCH_BYTES)], now_ms=NOW_MS)
@@ -124,11 +124,11 @@ def test_a_batch_beyond_the_limit_is_refused_and_the_next_is_not(tmp_path: Path)
     assert batches(log) == [topic(0)]
 
 
-def test_after_a_failed_sync_nothing_more_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_after_a_failed_sync_nothing_more_is_written(tmp_path, monkeypatch):
     log = open_log(tmp_path)
     log.append(topic(0), now_ms=NOW_MS)
 
-    def fail(*args: object, **kwargs: object) -> None:
+    def fail(*args, **kwargs):
         raise OSError(errno.EIO, "disk")
 
     with monkeypatch.context() as patch:
@@ -142,22 +142,22 @@ def test_after_a_failed_sync_nothing_more_is_written(tmp_path: Path, monkeypatch
     assert batches(open_log(tmp_path))[0] == topic(0)
 
 
-def test_what_a_killed_process_did_not_sync_is_synced_by_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_what_a_killed_process_did_not_sync_is_synced_by_the_next(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(RealFile, "sync", lambda _: None)
         open_log(tmp_path).append(topic(0), now_ms=NOW_MS)
-    synced: list[int] = []
+    synced = []
     sync = RealFile.sync
     monkeypatch.setattr(RealFile, "sync", lambda file: (synced.append(file.size()), sync(file)))
     log = open_log(tmp_path)
     assert (log.synced_offset, (tmp_path / SEGMENT).stat().st_size in synced) == (2, True)
 
 
-def test_what_a_full_disk_refused_is_taken_when_there_is_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_what_a_full_disk_refused_is_taken_when_there_is_room(tmp_path, monkeypatch):
     log = open_log(tmp_path)
     log.append(topic(0), now_ms=NOW_MS)
 
-    def fail(*args: object, **kwargs: object) -> None:
+    def fail(*args, **kwargs):
         raise OSError(errno.ENOSPC, "full")
 
     with monkeypatch.context() as patch:

@@ -7,8 +7,8 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.timing.reply import Reply
 
 
-def completed(outcome: range | KafkaError) -> Reply[range | KafkaError]:
-    reply: Reply[range | KafkaError] = Reply()
+def completed(outcome):
+    reply = Reply()
     reply.complete(outcome)
     return reply
 
@@ -20,9 +20,9 @@ def test_ids_are_given_block_by_block():
 
 
 def test_a_block_that_is_on_its_way_is_waited_for_and_asked_for_once():
-    asked: list[Reply[range | KafkaError]] = []
+    asked = []
 
-    def request_block() -> Reply[range | KafkaError]:
+    def request_block():
         asked.append(Reply())
         return asked[-1]
 
@@ -37,7 +37,7 @@ def test_a_block_that_is_on_its_way_is_waited_for_and_asked_for_once():
 
 
 def test_a_block_that_was_refused_is_asked_for_again():
-    outcomes: list[range | KafkaError] = [KafkaError(ErrorCode.KAFKA_STORAGE_ERROR), range(1)]
+    outcomes = [KafkaError(ErrorCode.KAFKA_STORAGE_ERROR), range(1)]
     manager = ProducerIdManager(lambda: completed(outcomes.pop(0)))
     with pytest.raises(KafkaError):
         manager.next_producer_id()

@@ -1,9 +1,7 @@
 """Directories are what the metadata says, wherever a kill -9 came between the two."""
 
 import shutil
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -15,10 +13,10 @@ from .storage_doubles import Storage
 
 
 @pytest.fixture
-def open_storage(tmp_path: Path):
-    opened: list[Storage] = []
+def open_storage(tmp_path):
+    opened = []
 
-    def open_again(*, observed: bool = True) -> Storage:
+    def open_again(*, observed=True):
         if opened:
             opened[-1].kill()
         opened.append(Storage(RealFileSystem(), str(tmp_path), observed=observed))
@@ -28,26 +26,23 @@ def open_storage(tmp_path: Path):
     opened[-1].kill()
 
 
-Open = Callable[..., Storage]
-
-
-def partition_directories(data_dir: Path) -> list[str]:
+def partition_directories(data_dir):
     return sorted(path.name for path in data_dir.iterdir() if path.is_dir() and path.name != "__cluster_metadata-0")
 
 
 @pytest.fixture
-def storage(open_storage: Open) -> Storage:
+def storage(open_storage):
     return open_storage()
 
 
-def test_a_created_topic_has_its_directories(storage: Storage, tmp_path: Path):
+def test_a_created_topic_has_its_directories(storage, tmp_path):
     storage.controller.create_topics([NewTopic(name="t", partition_count=2, configs=[("segment.bytes", "1048577")])])
     assert partition_directories(tmp_path) == ["t-0", "t-1"]
     assert storage.log_manager.logs["t", 1].topic_id == storage.controller.image.topics["t"].topic_id
     assert storage.log_manager.logs["t", 1].config.segment_bytes == 1048577
 
 
-def test_a_deleted_topic_leaves_nothing(storage: Storage, tmp_path: Path):
+def test_a_deleted_topic_leaves_nothing(storage, tmp_path):
     storage.controller.create_topics([NewTopic(name="t", partition_count=2), NewTopic(name="other")])
     storage.append("t", 0)
     storage.controller.delete_topics([storage.controller.image.topics["t"].topic_id])
@@ -55,14 +50,14 @@ def test_a_deleted_topic_leaves_nothing(storage: Storage, tmp_path: Path):
     assert list(storage.log_manager.logs) == [("other", 0)]
 
 
-def test_a_topic_killed_before_its_directories_is_there_whole_after_a_restart(open_storage: Open, tmp_path: Path):
+def test_a_topic_killed_before_its_directories_is_there_whole_after_a_restart(open_storage, tmp_path):
     open_storage(observed=False).controller.create_topics([NewTopic(name="t", partition_count=3)])
     assert partition_directories(tmp_path) == []
     open_storage()
     assert partition_directories(tmp_path) == ["t-0", "t-1", "t-2"]
 
 
-def test_a_topic_killed_amid_its_directories_is_there_whole_after_a_restart(storage: Storage, open_storage: Open, tmp_path: Path):
+def test_a_topic_killed_amid_its_directories_is_there_whole_after_a_restart(storage, open_storage, tmp_path):
     storage.controller.create_topics([NewTopic(name="t", partition_count=3)])
     shutil.rmtree(tmp_path / "t-2")
     for file in (tmp_path / "t-1").iterdir():
@@ -73,9 +68,7 @@ def test_a_topic_killed_amid_its_directories_is_there_whole_after_a_restart(stor
     assert all((tmp_path / f"t-{partition}" / "partition.metadata").exists() for partition in range(3))
 
 
-def test_partitions_killed_before_their_directories_are_there_after_a_restart(
-    storage: Storage, open_storage: Open, tmp_path: Path
-):
+def test_partitions_killed_before_their_directories_are_there_after_a_restart(storage, open_storage, tmp_path):
     storage.controller.create_topics([NewTopic(name="t")])
     storage.append("t", 0)
     storage = open_storage(observed=False)
@@ -85,7 +78,7 @@ def test_partitions_killed_before_their_directories_are_there_after_a_restart(
     assert storage.end_offset("t", 0) == 1
 
 
-def test_a_topic_killed_before_its_directories_went_is_gone_after_a_restart(open_storage: Open, tmp_path: Path):
+def test_a_topic_killed_before_its_directories_went_is_gone_after_a_restart(open_storage, tmp_path):
     open_storage().controller.create_topics([NewTopic(name="t", partition_count=2)])
     storage = open_storage(observed=False)
     storage.controller.delete_topics([storage.controller.image.topics["t"].topic_id])
@@ -94,7 +87,7 @@ def test_a_topic_killed_before_its_directories_went_is_gone_after_a_restart(open
     assert partition_directories(tmp_path) == []
 
 
-def test_a_topic_created_again_has_none_of_the_deleted_ones_records(storage: Storage, open_storage: Open):
+def test_a_topic_created_again_has_none_of_the_deleted_ones_records(storage, open_storage):
     storage.controller.create_topics([NewTopic(name="t")])
     storage.append("t", 0)
     storage = open_storage(observed=False)
@@ -103,7 +96,7 @@ def test_a_topic_created_again_has_none_of_the_deleted_ones_records(storage: Sto
     assert open_storage().end_offset("t", 0) == 0
 
 
-def test_a_directory_under_deletion_is_removed_at_the_start(open_storage: Open, tmp_path: Path):
+def test_a_directory_under_deletion_is_removed_at_the_start(open_storage, tmp_path):
     open_storage().controller.create_topics([NewTopic(name="t")])
     storage = open_storage(observed=False)
     storage.controller.delete_topics([storage.controller.image.topics["t"].topic_id])
@@ -112,7 +105,7 @@ def test_a_directory_under_deletion_is_removed_at_the_start(open_storage: Open, 
     assert partition_directories(tmp_path) == []
 
 
-def test_a_directory_nobody_knows_is_set_aside_and_kept(storage: Storage, open_storage: Open, tmp_path: Path):
+def test_a_directory_nobody_knows_is_set_aside_and_kept(storage, open_storage, tmp_path):
     storage.controller.create_topics([NewTopic(name="t"), NewTopic(name="other")])
     storage.append("t", 0)
     storage.kill()
@@ -125,9 +118,7 @@ def test_a_directory_nobody_knows_is_set_aside_and_kept(storage: Storage, open_s
     assert len(partition_directories(tmp_path)) == 2
 
 
-def test_a_partition_whose_topic_id_is_unreadable_gets_it_back_and_keeps_its_records(
-    storage: Storage, open_storage: Open, tmp_path: Path
-):
+def test_a_partition_whose_topic_id_is_unreadable_gets_it_back_and_keeps_its_records(storage, open_storage, tmp_path):
     storage.controller.create_topics([NewTopic(name="t")])
     storage.append("t", 0)
     (tmp_path / "t-0" / "partition.metadata").write_bytes(b"")
@@ -136,7 +127,7 @@ def test_a_partition_whose_topic_id_is_unreadable_gets_it_back_and_keeps_its_rec
     assert storage.log_manager.logs["t", 0].topic_id == storage.controller.image.topics["t"].topic_id
 
 
-def test_a_corrupt_partition_stays_offline_and_is_not_created_anew(storage: Storage, open_storage: Open, tmp_path: Path):
+def test_a_corrupt_partition_stays_offline_and_is_not_created_anew(storage, open_storage, tmp_path):
     storage.controller.create_topics([NewTopic(name="t", partition_count=2)])
     for _ in range(3):
         storage.append("t", 0)
@@ -150,7 +141,7 @@ def test_a_corrupt_partition_stays_offline_and_is_not_created_anew(storage: Stor
     assert storage.end_offset("t", 1) == 0
 
 
-def test_a_topic_with_a_corrupt_partition_can_be_deleted(storage: Storage, open_storage: Open, tmp_path: Path):
+def test_a_topic_with_a_corrupt_partition_can_be_deleted(storage, open_storage, tmp_path):
     storage.controller.create_topics([NewTopic(name="t")])
     for _ in range(3):
         storage.append("t", 0)
@@ -161,11 +152,11 @@ def test_a_topic_with_a_corrupt_partition_can_be_deleted(storage: Storage, open_
     assert partition_directories(tmp_path) == []
 
 
-def test_a_partition_whose_directory_cannot_be_made_is_offline(open_storage: Open, monkeypatch: pytest.MonkeyPatch):
+def test_a_partition_whose_directory_cannot_be_made_is_offline(open_storage, monkeypatch):
     open_storage(observed=False).controller.create_topics([NewTopic(name="t", partition_count=2)])
     make_dirs = RealFileSystem.make_dirs
 
-    def fail_for_one(self: RealFileSystem, path: str) -> None:
+    def fail_for_one(self, path):
         if path.endswith("/t-0"):
             raise OSError("no inodes")
         make_dirs(self, path)
@@ -176,7 +167,7 @@ def test_a_partition_whose_directory_cannot_be_made_is_offline(open_storage: Ope
     assert list(storage.log_manager.logs) == [("t", 1)]
 
 
-def test_a_directory_of_another_topic_of_that_name_is_set_aside(storage: Storage, open_storage: Open, tmp_path: Path):
+def test_a_directory_of_another_topic_of_that_name_is_set_aside(storage, open_storage, tmp_path):
     storage.controller.create_topics([NewTopic(name="t")])
     storage.append("t", 0)
     (tmp_path / "t-0" / "partition.metadata").write_text("version: 0\ntopic_id: " + "A" * 21 + "g")
@@ -184,7 +175,7 @@ def test_a_directory_of_another_topic_of_that_name_is_set_aside(storage: Storage
     assert [name.rpartition("-")[2] for name in partition_directories(tmp_path)] == ["0", "stray"]
 
 
-def test_a_replica_among_others_is_created_in_the_directory_that_is_its_own(open_storage: Open, tmp_path: Path):
+def test_a_replica_among_others_is_created_in_the_directory_that_is_its_own(open_storage, tmp_path):
     storage = open_storage(observed=False)
     storage.controller.create_topics([NewTopic(name="t")])
     topic = storage.controller.image.topics["t"]
@@ -198,6 +189,6 @@ def test_a_replica_among_others_is_created_in_the_directory_that_is_its_own(open
     assert partition_directories(tmp_path) == ["t-0"]
 
 
-def test_configs_of_a_topic_survive_a_restart(storage: Storage, open_storage: Open):
+def test_configs_of_a_topic_survive_a_restart(storage, open_storage):
     storage.controller.create_topics([NewTopic(name="t", configs=[("max.message.bytes", "77")])])
     assert open_storage().log_manager.logs["t", 0].config.max_message_bytes == 77

@@ -1,7 +1,5 @@
 """Snapshots hold what the image holds, are written when they are due, and let the log go that they contain."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from uuid import UUID
 
 import pytest
@@ -16,13 +14,12 @@ from odradek.broker.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, Metad
 from odradek.broker.metadata.image_records import records_of
 from odradek.broker.metadata.metadata_log import MetadataLog, MetadataUnreadable
 from odradek.broker.metadata.snapshot_files import SnapshotFiles, SnapshotId
-from odradek.protocol.metadata_records import FeatureLevelRecord, MetadataRecord, TopicRecord
+from odradek.protocol.metadata_records import FeatureLevelRecord, TopicRecord
 from odradek.protocol.metadata_records.nodes import RegisterBrokerRecord
 from odradek.protocol.metadata_records.security import ClientQuotaRecord, QuotaEntity
 from odradek.protocol.records import Record
 from odradek.protocol.snapshot_records import KRAFT_VERSION, control_type
 from odradek.storage.errors import LogCorrupt
-from odradek.storage.filesystem import FileSystem
 from odradek.storage.log_config import LogConfig
 from odradek.storage.memory_filesystem import MemoryFileSystem
 from odradek.timing.clock import VirtualClock
@@ -39,7 +36,7 @@ BROKER = RegisterBrokerRecord(
 )
 
 
-def state(image: MetadataImage) -> object:
+def state(image):
     return (
         {topic.name: (topic.topic_id, topic.partitions) for topic in image.topics.values()},
         sorted(image.overrides),
@@ -53,7 +50,7 @@ def state(image: MetadataImage) -> object:
 class Bed:
     """A controller over a file system, opened again and again; each snapshot is written where it is due."""
 
-    def __init__(self, file_system: FileSystem | None = None, segment_bytes: int = 1 << 30, **settings: str) -> None:
+    def __init__(self, file_system=None, segment_bytes=1 << 30, **settings):
         self.file_system = file_system or MemoryFileSystem()
         self.clock = VirtualClock()
         self.segment_bytes = segment_bytes
@@ -61,7 +58,7 @@ class Bed:
         self.ids = iter(range(1000, 10**9))
         self.open()
 
-    def open(self) -> None:
+    def open(self):
         config = LogConfig(segment_bytes=self.segment_bytes)
         self.log = MetadataLog.open(
             self.file_system, "/data", now_ms=self.clock.now_ms(), warn=lambda *_, **__: None, config=config
@@ -75,23 +72,23 @@ class Bed:
             new_topic_id=lambda: UUID(int=next(self.ids)),
         )
 
-    def create(self, *names: str) -> None:
+    def create(self, *names):
         results = done(self.controller.create_topics([NewTopic(name=name, configs=[("retention.ms", "5")]) for name in names]))
         assert all(result.error is None for result in results)
 
-    def delete(self, name: str) -> None:
+    def delete(self, name):
         self.controller.delete_topics([self.controller.image.topics[name].topic_id])
 
     @property
-    def snapshots(self) -> list[SnapshotId]:
+    def snapshots(self):
         return self.log.snapshots.ids
 
-    def files(self, suffix: str) -> list[str]:
+    def files(self, suffix):
         return sorted(name for name in self.file_system.list_dir(DIRECTORY) if name.endswith(suffix))
 
 
 @pytest.fixture
-def every_time() -> Bed:
+def every_time():
     """Every change is followed by a snapshot."""
     return Bed(metadata_log_max_record_bytes_between_snapshots="1")
 
@@ -110,9 +107,7 @@ CHANGES = st.lists(
 
 
 @given(CHANGES, st.sampled_from([1, 300, 1000]), st.sampled_from([1, 1500, -1]), st.sampled_from([SMALL, 700, 1 << 30]))
-def test_whatever_is_snapshot_and_removed_a_restart_finds_what_was_there(
-    changes: list[tuple[str, str]], between: int, retained: int, segment_bytes: int
-):
+def test_whatever_is_snapshot_and_removed_a_restart_finds_what_was_there(changes, between, retained, segment_bytes):
     plain = Bed()
     bed = Bed(
         segment_bytes=segment_bytes,
@@ -213,7 +208,7 @@ def test_snapshots_that_are_too_old_go_and_the_newest_never():
     assert bed.snapshots == [(bed.log.end_offset, 1)]
 
 
-def test_a_quorums_version_and_voters_are_carried_on(every_time: Bed):
+def test_a_quorums_version_and_voters_are_carried_on(every_time):
     version = (b"\0\0\0\5", b"\0\0\0\1\0")
     every_time.log.quorum[KRAFT_VERSION] = version
     every_time.create("a")
@@ -223,7 +218,7 @@ def test_a_quorums_version_and_voters_are_carried_on(every_time: Bed):
 
 
 @pytest.mark.parametrize("damage", ["cut", "byte", "empty"])
-def test_a_damaged_snapshot_stops_the_start(every_time: Bed, damage: str):
+def test_a_damaged_snapshot_stops_the_start(every_time, damage):
     every_time.create("a")
     path = every_time.log.snapshot_path
     data = every_time.file_system.read_bytes(path)
@@ -243,17 +238,15 @@ def test_a_log_that_does_not_reach_back_to_the_snapshot_stops_the_start():
         bed.open()
 
 
-def test_parts_of_snapshots_are_removed_by_the_next_start(every_time: Bed):
+def test_parts_of_snapshots_are_removed_by_the_next_start(every_time):
     part = f"{DIRECTORY}/{SnapshotId(3, 1).name}.part"
     every_time.file_system.open(part, create=True).append([b"half"])
     every_time.open()
     assert not every_time.file_system.exists(part)
 
 
-def test_a_snapshot_that_cannot_be_written_is_tried_again(
-    every_time: Bed, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-):
-    def fail(*_: object, **__: object) -> None:
+def test_a_snapshot_that_cannot_be_written_is_tried_again(every_time, monkeypatch, capfd):
+    def fail(*_, **__):
         raise OSError(28, "No space left on device")
 
     before = list(every_time.snapshots)
@@ -266,7 +259,7 @@ def test_a_snapshot_that_cannot_be_written_is_tried_again(
     assert every_time.snapshots[-1] == (every_time.log.end_offset, 1)
 
 
-def killed_at_each_operation() -> Iterator[tuple[MortalFileSystem, Bed]]:
+def killed_at_each_operation():
     """A broker that is killed at one operation after the other of a change, its snapshot and what that removes."""
     for operations in range(200):
         file_system = MortalFileSystem()
@@ -300,12 +293,12 @@ def test_a_kill_at_any_operation_leaves_the_whole_change_or_none_of_it():
     assert {tuple(names) for names in outcomes} == {("before",), ("after", "before")}
 
 
-def test_a_snapshot_is_read_as_it_was_written(tmp_path: Path):
+def test_a_snapshot_is_read_as_it_was_written(tmp_path):
     from odradek.storage.filesystem import RealFileSystem
 
     files = SnapshotFiles(RealFileSystem(), str(tmp_path))
     snapshot = SnapshotId(5000, 3)
-    records: list[MetadataRecord] = [TopicRecord(name=f"t{number}", topic_id=UUID(int=number + 1)) for number in range(3000)]
+    records = [TopicRecord(name=f"t{number}", topic_id=UUID(int=number + 1)) for number in range(3000)]
     files.write(snapshot, records, [], contained_ms=77, now_ms=99)
     files.recover()
     assert (files.ids, files.last_contained_ms(snapshot)) == ([snapshot], 77)

@@ -1,7 +1,6 @@
 """A real broker over several directories: placement, a directory that fails, partitions that move while they are written."""
 
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Thread
 
@@ -16,19 +15,19 @@ from tests.raw_client import RawClient, fetch_fields
 
 
 @pytest.fixture
-def disks(tmp_path: Path) -> list[Path]:
+def disks(tmp_path):
     return [tmp_path / name for name in ("a", "b", "c")]
 
 
 @pytest.fixture
-def broker(tmp_path: Path, disks: list[Path]) -> Iterator[BrokerProcess]:
+def broker(tmp_path, disks):
     broker = BrokerProcess(tmp_path / "broker", log_dirs=disks, settings={"log.segment.delete.delay.ms": 0})
     yield broker.start()
     if broker.running:
         broker.kill9()
 
 
-def create(client: RawClient, name: str, partitions: int, **configs: object) -> None:
+def create(client, name, partitions, **configs):
     topic = {
         "name": name,
         "num_partitions": partitions,
@@ -40,9 +39,9 @@ def create(client: RawClient, name: str, partitions: int, **configs: object) -> 
     assert created.error_code == ErrorCode.NONE
 
 
-def described(client: RawClient) -> dict[str, object]:
+def described(client):
     """By the directory's name: its error code, or its partitions as (topic, partition) -> whether they are future ones."""
-    found: dict[str, object] = {}
+    found = {}
     for result in client.call(ApiKey.DESCRIBE_LOG_DIRS, 4, topics=None).results:
         partitions = {
             (topic.name, partition.partition_index): partition.is_future_key
@@ -53,14 +52,14 @@ def described(client: RawClient) -> dict[str, object]:
     return found
 
 
-def move(client: RawClient, path: Path, topic: str, *partitions: int) -> list[int]:
+def move(client, path, topic, *partitions):
     dirs = [{"path": str(path), "topics": [{"name": topic, "partitions": partitions}]}]
     (result,) = client.call(ApiKey.ALTER_REPLICA_LOG_DIRS, 2, dirs=dirs).results
     return [partition.error_code for partition in result.partitions]
 
 
-def values(client: RawClient, topic: str, partition: int = 0) -> list[bytes]:
-    found: list[bytes] = []
+def values(client, topic, partition=0):
+    found = []
     offset = 0
     while True:
         answer = client.call(ApiKey.FETCH, 12, **fetch_fields(topic, offset, partition=partition, max_wait_ms=0))
@@ -77,32 +76,31 @@ def values(client: RawClient, topic: str, partition: int = 0) -> list[bytes]:
             position += LOG_OVERHEAD + int.from_bytes(data[position + 8 : position + 12], "big")
 
 
-def roll(client: RawClient, partition: int, topic: str = "t") -> int:
+def roll(client, partition, topic="t"):
     """Produce a record that needs a new segment, ``segment.ms`` being 1; the error code."""
     records = build_batch([Record(value=b"v", timestamp=1_700_000_001_000)])
-    code: int = client.produce_records(topic, records, partition=partition).error_code
-    return code
+    return client.produce_records(topic, records, partition=partition).error_code
 
 
-def wait_until(condition: Callable[[], bool]) -> None:
+def wait_until(condition):
     deadline_s = time.monotonic() + 20
     while not condition():
         assert time.monotonic() < deadline_s
         time.sleep(0.01)
 
 
-def put_in_the_way(disk: Path) -> None:
+def put_in_the_way(disk):
     """Have nothing in a directory be found or created any more, as if its disk were gone."""
     disk.rename(disk.with_name(f"{disk.name}-away"))
     disk.write_bytes(b"")
 
 
-def put_back(disk: Path) -> None:
+def put_back(disk):
     disk.unlink()
     disk.with_name(f"{disk.name}-away").rename(disk)
 
 
-def test_partitions_are_spread_over_the_directories_and_found_again(broker: BrokerProcess) -> None:
+def test_partitions_are_spread_over_the_directories_and_found_again(broker):
     with RawClient(broker.host, broker.port) as client:
         create(client, "t", 4)
         for partition in range(4):
@@ -116,7 +114,7 @@ def test_partitions_are_spread_over_the_directories_and_found_again(broker: Brok
         assert [values(client, "t", partition) for partition in range(4)] == [[b"v"]] * 4
 
 
-def metadata_of(client: RawClient, topic: str) -> list[tuple[int, int, list[int]]]:
+def metadata_of(client, topic):
     (described,) = client.call(ApiKey.METADATA, 12, topics=[{"name": topic, "topic_id": None}]).topics
     return [(found.error_code, found.leader_id, list(found.offline_replicas)) for found in described.partitions]
 
@@ -124,7 +122,7 @@ def metadata_of(client: RawClient, topic: str) -> list[tuple[int, int, list[int]
 OFFLINE, ONLINE = (ErrorCode.LEADER_NOT_AVAILABLE, -1, [1]), (ErrorCode.NONE, 1, [])
 
 
-def assert_b_is_offline(client: RawClient) -> None:
+def assert_b_is_offline(client):
     assert described(client)["b"] == ErrorCode.KAFKA_STORAGE_ERROR
     assert metadata_of(client, "t") == [ONLINE, OFFLINE, ONLINE]
     assert [client.produce("t", b"w", partition=partition).error_code for partition in range(3)] == [
@@ -136,9 +134,7 @@ def assert_b_is_offline(client: RawClient) -> None:
     assert fetched.responses[0].partitions[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
 
 
-def test_a_directory_that_fails_under_a_broker_takes_its_partitions_offline_and_no_others(
-    broker: BrokerProcess, disks: list[Path]
-) -> None:
+def test_a_directory_that_fails_under_a_broker_takes_its_partitions_offline_and_no_others(broker, disks):
     with RawClient(broker.host, broker.port) as client:
         create(client, "t", 3, segment_ms=1)
         assert client.produce("t", b"v", partition=1).error_code == ErrorCode.NONE
@@ -157,9 +153,7 @@ def test_a_directory_that_fails_under_a_broker_takes_its_partitions_offline_and_
         assert values(client, "t", 1) == [b"v"]
 
 
-def test_a_directory_that_fails_at_the_start_takes_its_partitions_offline_and_no_others(
-    broker: BrokerProcess, disks: list[Path]
-) -> None:
+def test_a_directory_that_fails_at_the_start_takes_its_partitions_offline_and_no_others(broker, disks):
     with RawClient(broker.host, broker.port) as client:
         create(client, "t", 3)
         client.produce("t", b"v", partition=1)
@@ -177,9 +171,7 @@ def test_a_directory_that_fails_at_the_start_takes_its_partitions_offline_and_no
 
 
 @pytest.mark.parametrize("failing", [[0], [0, 1, 2]])
-def test_without_the_metadata_logs_directory_the_broker_ends_with_one_line(
-    broker: BrokerProcess, disks: list[Path], failing: list[int]
-) -> None:
+def test_without_the_metadata_logs_directory_the_broker_ends_with_one_line(broker, disks, failing):
     with RawClient(broker.host, broker.port) as client:
         create(client, "t", 3, segment_ms=1)
         for partition in failing:
@@ -193,7 +185,7 @@ def test_without_the_metadata_logs_directory_the_broker_ends_with_one_line(
     assert "metadata log" in line
 
 
-def test_there_is_no_start_without_the_metadata_logs_directory(broker: BrokerProcess, disks: list[Path]) -> None:
+def test_there_is_no_start_without_the_metadata_logs_directory(broker, disks):
     broker.stop()
     put_in_the_way(disks[0])
     broker.spawn()
@@ -201,7 +193,7 @@ def test_there_is_no_start_without_the_metadata_logs_directory(broker: BrokerPro
     assert broker.stderr.splitlines()[-1].startswith("odradek: ")
 
 
-def test_a_partition_in_two_directories_is_refused(broker: BrokerProcess, disks: list[Path]) -> None:
+def test_a_partition_in_two_directories_is_refused(broker, disks):
     with RawClient(broker.host, broker.port) as client:
         create(client, "t", 1)
     broker.stop()
@@ -211,11 +203,11 @@ def test_a_partition_in_two_directories_is_refused(broker: BrokerProcess, disks:
     assert f"t-0 is in {disks[0]} and in {disks[2]}" in broker.stderr
 
 
-def test_a_partition_moves_while_it_is_written(broker: BrokerProcess, disks: list[Path]) -> None:
-    sent: list[bytes] = []
+def test_a_partition_moves_while_it_is_written(broker, disks):
+    sent = []
     is_over = False
 
-    def write() -> None:
+    def write():
         with RawClient(broker.host, broker.port) as client:
             while not is_over:
                 value = b"%d" % len(sent)
@@ -242,7 +234,7 @@ def test_a_partition_moves_while_it_is_written(broker: BrokerProcess, disks: lis
     assert "Traceback" not in broker.stderr
 
 
-def test_a_move_that_a_kill_interrupts_is_done_after_the_next_start(broker: BrokerProcess, disks: list[Path]) -> None:
+def test_a_move_that_a_kill_interrupts_is_done_after_the_next_start(broker, disks):
     with RawClient(broker.host, broker.port) as client:
         create(client, "t", 8, segment_bytes=1048576)
         for number in range(10):
@@ -258,7 +250,7 @@ def test_a_move_that_a_kill_interrupts_is_done_after_the_next_start(broker: Brok
         assert [values(client, "t", partition) for partition in range(8)] == before
 
 
-def test_a_move_is_refused_where_there_is_nothing_to_move_or_nowhere_to_go(broker: BrokerProcess, disks: list[Path]) -> None:
+def test_a_move_is_refused_where_there_is_nothing_to_move_or_nowhere_to_go(broker, disks):
     with RawClient(broker.host, broker.port) as client:
         create(client, "t", 3, segment_ms=1)
         assert move(client, disks[0] / "x", "t", 0) == [ErrorCode.LOG_DIR_NOT_FOUND]
@@ -271,7 +263,7 @@ def test_a_move_is_refused_where_there_is_nothing_to_move_or_nowhere_to_go(broke
         assert move(client, disks[2], "t", 0, 1) == [ErrorCode.KAFKA_STORAGE_ERROR] * 2
 
 
-def commit(client: RawClient, offset: int) -> int:
+def commit(client, offset):
     partitions = [{"partition_index": 0, "committed_offset": offset, "committed_leader_epoch": -1, "committed_metadata": ""}]
     (topic,) = client.call(
         ApiKey.OFFSET_COMMIT,
@@ -282,11 +274,10 @@ def commit(client: RawClient, offset: int) -> int:
         group_instance_id=None,
         topics=[{"name": "t", "partitions": partitions}],
     ).topics
-    code: int = topic.partitions[0].error_code
-    return code
+    return topic.partitions[0].error_code
 
 
-def test_a_coordinator_whose_directory_fails_gives_up(broker: BrokerProcess, disks: list[Path]) -> None:
+def test_a_coordinator_whose_directory_fails_gives_up(broker, disks):
     broker.stop()
     broker.log_dirs = disks[:2]
     broker.settings["offsets.topic.num.partitions"] = 1

@@ -1,7 +1,5 @@
 """A partition's two roles, the high watermark that follows from them, and what acknowledges a batch."""
 
-from collections.abc import Callable
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,26 +19,26 @@ from .replication_bed import TOPIC_ID, memory_log
 class Bed:
     """A partition on a log in memory, whose fetches are counted instead of woken."""
 
-    def __init__(self, config: LogConfig | None = None) -> None:
+    def __init__(self, config=None):
         self.woken = 0
         self.moved = 0
         self.log = memory_log(config=config)
         self.partition = Partition("t", 0, TOPIC_ID, 3, self.log, self._wake)
         self.partition.on_high_watermark = self._on_high_watermark
 
-    def _wake(self, _: Partition) -> None:
+    def _wake(self, _):
         self.woken += 1
 
-    def _on_high_watermark(self) -> None:
+    def _on_high_watermark(self):
         self.moved += 1
 
-    def append(self, count: int = 1) -> int:
+    def append(self, count=1):
         batch = build_batch([Record(timestamp=0, value=b"v") for _ in range(count)])
         return self.partition.append(batch, 0).last_offset
 
 
 @given(st.lists(st.integers(1, 3), max_size=5))
-def test_the_only_replica_makes_the_high_watermark(appends: list[int]):
+def test_the_only_replica_makes_the_high_watermark(appends):
     bed = Bed()
     for count in appends:
         bed.append(count)
@@ -69,7 +67,7 @@ def test_acks_1_keep_what_flush_messages_promises():
     assert bed.partition.high_watermark == 1
 
 
-def appends(bed: Bed) -> list[Callable[[], object]]:
+def appends(bed):
     marker = EndTxnMarker(1, 0, 0, True, 0)
     return [
         bed.append,
@@ -80,7 +78,7 @@ def appends(bed: Bed) -> list[Callable[[], object]]:
 
 
 @pytest.mark.parametrize("number", range(4), ids=["append", "internal", "marker", "read"])
-def test_a_follower_serves_nobody(bed, number: int):
+def test_a_follower_serves_nobody(bed, number):
     bed.partition.become_follower(2, 4)
     with pytest.raises(KafkaError) as caught:
         appends(bed)[number]()
@@ -144,7 +142,7 @@ def test_a_produce_that_waits_is_sent_to_the_new_leader():
     bed = Bed(LogConfig(flush_messages=1))
     bed.log.flush_state.on_flush_due = lambda _: None
     last_offset = bed.append()
-    answered: list[ErrorCode] = []
+    answered = []
     operation = DelayedProduce(10.0, [(bed.partition, last_offset)], -1, answered.extend)
     assert not operation.try_complete()
     bed.partition.become_follower(2, 4)
@@ -153,7 +151,7 @@ def test_a_produce_that_waits_is_sent_to_the_new_leader():
 
 
 @given(st.integers(0, 20), st.integers(0, 10))
-def test_a_followers_high_watermark_is_its_leaders_as_far_as_its_log_has_come(told: int, count: int):
+def test_a_followers_high_watermark_is_its_leaders_as_far_as_its_log_has_come(told, count):
     log = memory_log()
     if count:
         log.append(build_batch([Record(timestamp=0, value=b"v") for _ in range(count)]), leader_epoch=0, now_ms=0)
@@ -163,7 +161,7 @@ def test_a_followers_high_watermark_is_its_leaders_as_far_as_its_log_has_come(to
 
 
 @given(st.lists(st.integers(0, 50), unique=True))
-def test_any_of_a_topics_partitions_may_be_here(indexes: list[int]):
+def test_any_of_a_topics_partitions_may_be_here(indexes):
     partitions = Partitions()
     for index in indexes:
         partitions.add(Partition("t", index, TOPIC_ID, 0, None, lambda _: None))

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Any
 
 from odradek.coordinator.group.config import GroupConfig, MemberContext
 from odradek.coordinator.group.group_shard import GroupShard
 from odradek.coordinator.group.offsets import OffsetConfig
-from odradek.coordinator.runtime.record import CoordinatorRecord, decode_group_record
+from odradek.coordinator.runtime.record import decode_group_record
 from odradek.coordinator.runtime.runtime import CoordinatorRuntime
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -18,13 +17,7 @@ from odradek.protocol.records import read_records
 from odradek.timing.clock import VirtualClock
 from odradek.timing.reply import Reply
 from odradek.timing.timer import Timer
-from tests.coordinator.memory_logs import MemoryLog, MemoryLogs
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from odradek.coordinator.group.consumer.groups import ConsumerGroupServices
-    from odradek.coordinator.runtime.result import CoordinatorResult
+from tests.coordinator.memory_logs import MemoryLogs
 
 JOIN = messages(ApiKey.JOIN_GROUP)
 SYNC = messages(ApiKey.SYNC_GROUP)
@@ -37,34 +30,34 @@ HOST = "/127.0.0.1"
 class Reports:
     """The lines that would be in the broker's log."""
 
-    def __init__(self) -> None:
-        self.lines: list[tuple[str, str, dict[str, object]]] = []
+    def __init__(self):
+        self.lines = []
 
-    def info(self, event: str, **fields: object) -> None:
+    def info(self, event, **fields):
         self.lines.append(("info", event, fields))
 
-    def warn(self, event: str, **fields: object) -> None:
+    def warn(self, event, **fields):
         self.lines.append(("warn", event, fields))
 
 
 class Answer:
     """What a request was answered with; ``response`` is None while it waits. A second answer is remembered as a fault."""
 
-    def __init__(self, on_response: Callable[[Any], None] | None = None) -> None:
-        self.response: Any = None
+    def __init__(self, on_response=None):
+        self.response = None
         self.answers = 0
         self._on_response = on_response
-        self.reply: Reply = Reply()
+        self.reply = Reply()
         self.reply.when_done(self)
 
-    def __call__(self, response: Any) -> None:
+    def __call__(self, response):
         self.answers += 1
         self.response = response
         if self._on_response is not None:
             self._on_response(response)
 
     @property
-    def waits(self) -> bool:
+    def waits(self):
         return self.answers == 0
 
 
@@ -73,12 +66,12 @@ class Bed:
 
     offset_config = OffsetConfig()
 
-    def __init__(self, *, logs: MemoryLogs | None = None, **config: int) -> None:
+    def __init__(self, *, logs=None, **config):
         self.config = GroupConfig(**{"group_initial_rebalance_delay_ms": 0, **config})
         self.clock = VirtualClock()
         self.logs = logs or MemoryLogs()
         self.reports = Reports()
-        self.faults: list[tuple[str, Exception]] = []
+        self.faults = []
         self._ids = count(1)
         self._seen_batches = 0
         self.shard: GroupShard
@@ -87,7 +80,7 @@ class Bed:
         self.epoch = 0
         self._start()
 
-    def _start(self) -> None:
+    def _start(self):
         self.timer = Timer(self.clock)
         self.runtime = CoordinatorRuntime(
             "group",
@@ -100,10 +93,10 @@ class Bed:
         self.load()
 
     @property
-    def log(self) -> MemoryLog:
+    def log(self):
         return self.logs.logs[0]
 
-    def _make_shard(self, partition: int, context: Any) -> GroupShard:
+    def _make_shard(self, partition, context):
         self.shard = GroupShard(
             context,
             config=lambda: self.config,
@@ -114,19 +107,19 @@ class Bed:
         )
         return self.shard
 
-    def _new_id(self) -> str:
+    def _new_id(self):
         return str(next(self._ids))
 
-    def _services(self) -> ConsumerGroupServices:
+    def _services(self):
         """What consumer groups need of a broker."""
         raise NotImplementedError
 
     # ------------------------------------------------------------------------------------------------------- the loop
 
-    def turn(self) -> None:
+    def turn(self):
         self.logs.run()
 
-    def advance(self, duration_ms: int) -> None:
+    def advance(self, duration_ms):
         """Let time pass, a turn of the loop at each deadline."""
         end_ms = self.clock.monotonic_ms() + duration_ms
         while (due := self.timer.next_deadline_ms()) is not None and due <= end_ms:
@@ -134,21 +127,21 @@ class Bed:
             self.turn()
         self.clock.advance(int(end_ms - self.clock.monotonic_ms()))
 
-    def load(self) -> None:
+    def load(self):
         self.epoch += 1
         self.runtime.start_loading(0, self.epoch)
         self.turn()
 
-    def unload(self) -> None:
+    def unload(self):
         self.runtime.unload(0)
 
-    def restart(self) -> None:
+    def restart(self):
         """The broker dies and is back at once: nobody is told anything, and the log is all there is."""
         self.timer.close()
         self.logs.drop_callbacks()
         self._start()
 
-    def records(self) -> list[CoordinatorRecord]:
+    def records(self):
         """What was appended since this was last asked."""
         fresh = self.log.batches[self._seen_batches :]
         self._seen_batches = len(self.log.batches)
@@ -157,27 +150,27 @@ class Bed:
 
     # --------------------------------------------------------------------------------------------------- the requests
 
-    def write(self, operation: Callable[[GroupShard], CoordinatorResult[Any]], reply: Reply, *, turn: bool = True) -> None:
+    def write(self, operation, reply, *, turn=True):
         self.runtime.write(0, operation, reply)
         if turn:
             self.turn()
 
     def join(
         self,
-        member_id: str = "",
+        member_id="",
         *,
-        group_id: str = "g",
-        instance_id: str | None = None,
-        protocols: Sequence[tuple[str, bytes]] = (("range", b"m"),),
-        protocol_type: str = "consumer",
-        session_timeout_ms: int = 10_000,
-        rebalance_timeout_ms: int = 60_000,
-        client_id: str = "c",
-        version: int = 9,
-        reason: str | None = None,
-        turn: bool = True,
-        on_response: Callable[[Any], None] | None = None,
-    ) -> Answer:
+        group_id="g",
+        instance_id=None,
+        protocols=(("range", b"m"),),
+        protocol_type="consumer",
+        session_timeout_ms=10_000,
+        rebalance_timeout_ms=60_000,
+        client_id="c",
+        version=9,
+        reason=None,
+        turn=True,
+        on_response=None,
+    ):
         answer = Answer(on_response)
         request = JOIN.JoinGroupRequest(
             group_id=group_id,
@@ -197,18 +190,18 @@ class Bed:
 
     def sync(
         self,
-        member_id: str,
-        generation: int = 1,
-        assignments: dict[str, bytes] | None = None,
+        member_id,
+        generation=1,
+        assignments=None,
         *,
-        group_id: str = "g",
-        instance_id: str | None = None,
-        protocol: str | None = "range",
-        protocol_type: str | None = "consumer",
-        version: int = 5,
-        turn: bool = True,
-        on_response: Callable[[Any], None] | None = None,
-    ) -> Answer:
+        group_id="g",
+        instance_id=None,
+        protocol="range",
+        protocol_type="consumer",
+        version=5,
+        turn=True,
+        on_response=None,
+    ):
         answer = Answer(on_response)
         request = SYNC.SyncGroupRequest(
             group_id=group_id,
@@ -228,9 +221,7 @@ class Bed:
         self.write(lambda shard: shard.sync_group(context, request, reply), reply, turn=turn)
         return answer
 
-    def heartbeat(
-        self, member_id: str, generation: int = 1, *, group_id: str = "g", instance_id: str | None = None, turn: bool = True
-    ) -> ErrorCode:
+    def heartbeat(self, member_id, generation=1, *, group_id="g", instance_id=None, turn=True):
         request = HEARTBEAT.HeartbeatRequest(
             group_id=group_id, member_id=member_id, generation_id=generation, group_instance_id=instance_id
         )
@@ -239,7 +230,7 @@ class Bed:
         outcome = answer.response
         return outcome.code if isinstance(outcome, KafkaError) else ErrorCode(outcome.error_code)
 
-    def leave(self, *identities: tuple[str, str | None, str | None], group_id: str = "g", turn: bool = True) -> Any:
+    def leave(self, *identities, group_id="g", turn=True):
         request = LEAVE.LeaveGroupRequest(
             group_id=group_id,
             members=[
@@ -253,7 +244,7 @@ class Bed:
 
     # ------------------------------------------------------------------------------------------- the way to some state
 
-    def add_member(self, client_id: str = "c", **options: Any) -> tuple[str, Answer]:
+    def add_member(self, client_id="c", **options):
         """Join with a fresh member id, as a client of today does; the member id, and the answer that is still to come."""
         first = self.join(client_id=client_id, **options)
         member_id = first.response.member_id
@@ -261,7 +252,7 @@ class Bed:
             raise AssertionError(first.response)
         return member_id, self.join(member_id, client_id=client_id, **options)
 
-    def stable(self, *client_ids: str, **options: Any) -> list[str]:
+    def stable(self, *client_ids, **options):
         """A stable group of these dynamic members, each assigned its own id; the first one leads."""
         joins = [self.add_member(client_id, **options) for client_id in client_ids]
         member_ids = [member_id for member_id, _ in joins]
@@ -273,10 +264,10 @@ class Bed:
         self.records()
         return member_ids
 
-    def group(self, group_id: str = "g") -> Any:
+    def group(self, group_id="g"):
         return self.shard.groups.find(group_id)
 
 
-def _response(response_class: Any, outcome: Any) -> Any:
+def _response(response_class, outcome):
     """As the handlers do."""
     return response_class(error_code=outcome.code) if isinstance(outcome, KafkaError) else outcome

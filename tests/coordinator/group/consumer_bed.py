@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from odradek.coordinator.group.config import MemberContext
@@ -17,9 +16,6 @@ from odradek.protocol.message_types.consumer_group_heartbeat import (
 )
 from tests.coordinator.group.bed import HOST, Answer, Bed
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
 
 @dataclass
 class MemoryTopics:
@@ -29,32 +25,32 @@ class MemoryTopics:
     version: int = 0
     made: int = 0
 
-    def find(self, name: str) -> SubscribedTopic | None:
+    def find(self, name):
         return self.by_name.get(name)
 
-    def name_of(self, topic_id: UUID) -> str | None:
+    def name_of(self, topic_id):
         return next((topic.name for topic in self.by_name.values() if topic.topic_id == topic_id), None)
 
-    def names(self) -> Sequence[str]:
+    def names(self):
         return list(self.by_name)
 
 
 class ConsumerBed(Bed):
-    def __init__(self, **config: int) -> None:
+    def __init__(self, **config):
         self.topics = MemoryTopics()
         self.group_config = ConsumerGroupConfig(**config)
-        self.beside: list[Callable[[], None]] = []
+        self.beside = []
         self.holds_back = False
         super().__init__()
 
-    def _new_id(self) -> str:
+    def _new_id(self):
         return f"id-{next(self._ids)}"
 
-    def _services(self) -> ConsumerGroupServices:
+    def _services(self):
         return ConsumerGroupServices(topics=self.topics, config_of=lambda _: self.group_config, run_beside=self._run_beside)
 
-    def _run_beside(self, work: Callable[[Callable[[], None]], Any], then: Callable[[Any], None]) -> None:
-        def run() -> None:
+    def _run_beside(self, work, then):
+        def run():
             then(work(lambda: None))
 
         if self.holds_back:
@@ -62,7 +58,7 @@ class ConsumerBed(Bed):
         else:
             run()
 
-    def run_what_is_beside(self) -> None:
+    def run_what_is_beside(self):
         waiting, self.beside = self.beside, []
         for run in waiting:
             run()
@@ -70,7 +66,7 @@ class ConsumerBed(Bed):
 
     # --------------------------------------------------------------------------------------------------------- topics
 
-    def topic(self, name: str, partitions: int) -> UUID:
+    def topic(self, name, partitions):
         """Make a topic, or give it more partitions; None of them takes it away."""
         topics = self.topics
         known = topics.by_name.get(name)
@@ -82,25 +78,14 @@ class ConsumerBed(Bed):
         self.shard.note_topics([name], has_new=known is None)
         return topic_id
 
-    def drop_topic(self, name: str) -> None:
+    def drop_topic(self, name):
         del self.topics.by_name[name]
         self.topics.version += 1
         self.shard.note_topics([name], has_new=False)
 
     # ------------------------------------------------------------------------------------------------------- requests
 
-    def beat(
-        self,
-        member_id: str,
-        epoch: int,
-        *,
-        group_id: str = "g",
-        client_id: str = "c",
-        version: int = 1,
-        turn: bool = True,
-        owned: Mapping[str, Sequence[int]] | None = None,
-        **fields: Any,
-    ) -> ConsumerGroupHeartbeatResponse | KafkaError | None:
+    def beat(self, member_id, epoch, *, group_id="g", client_id="c", version=1, turn=True, owned=None, **fields):
         """A heartbeat; None while its answer waits. A joining one is full, unless ``fields`` say otherwise."""
         if epoch == 0:
             fields = {"rebalance_timeout_ms": 60_000, **fields}
@@ -121,7 +106,7 @@ class ConsumerBed(Bed):
         self.write(lambda shard: shard.consumer_group_heartbeat(context, request), answer.reply, turn=turn)
         return answer.response
 
-    def accepted(self, member_id: str, epoch: int, **options: Any) -> tuple[int, dict[str, list[int]] | None]:
+    def accepted(self, member_id, epoch, **options):
         """The member epoch, and the assignment by topic name if the answer has one."""
         answer = self.beat(member_id, epoch, **options)
         assert isinstance(answer, ConsumerGroupHeartbeatResponse), answer
@@ -131,7 +116,7 @@ class ConsumerBed(Bed):
         assigned = {self.topics.name_of(each.topic_id): list(each.partitions) for each in answer.assignment.topic_partitions}
         return answer.member_epoch, assigned
 
-    def refused(self, member_id: str, epoch: int, **options: Any) -> ErrorCode:
+    def refused(self, member_id, epoch, **options):
         answer = self.beat(member_id, epoch, **options)
         assert isinstance(answer, KafkaError), answer
         return answer.code

@@ -12,7 +12,6 @@ WHO is a member id; a beat has the epoch that the member was told last, 0 at fir
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING, Any
 
 from odradek.protocol.coordinator_records import encode_key, encode_value
 from odradek.protocol.coordinator_records.newer_groups import decode_newer
@@ -22,19 +21,14 @@ from tests.coordinator.scenario_files import duration_ms
 
 from .consumer_bed import ConsumerBed
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from odradek.coordinator.runtime.record import CoordinatorRecord
-
 
 class ConsumerScenario:
-    def __init__(self) -> None:
+    def __init__(self):
         self._bed = ConsumerBed(assignment_interval_ms=0)
-        self._epochs: dict[str, int] = {}
-        self._told: dict[str, dict[str, list[int]]] = {}
+        self._epochs = {}
+        self._told = {}
 
-    def run(self, command: str) -> list[str]:
+    def run(self, command):
         name, *words = shlex.split(command)
         options = dict(word.split("=", 1) for word in words if "=" in word)
         names = [word for word in words if "=" not in word]
@@ -44,29 +38,29 @@ class ConsumerScenario:
         self._bed.faults.clear()
         return output
 
-    def _written(self) -> Iterator[str]:
+    def _written(self):
         for record in self._bed.records():
             yield self._record(record)
 
-    def _record(self, record: CoordinatorRecord) -> str:
+    def _record(self, record):
         found = decode_newer(encode_key(record.key), None if record.value is None else encode_value(record.value))
         key = " ".join(found.key.values())
         kind = found.kind.removeprefix("consumer_group_")
         return f"{kind} {key}: " + ("tombstone" if found.value is None else _shown(found.value))
 
-    def _topic(self, names: list[str], _: dict[str, str]) -> None:
+    def _topic(self, names, _):
         self._bed.topic(names[0], int(names[1]))
 
-    def _drop(self, names: list[str], _: dict[str, str]) -> None:
+    def _drop(self, names, _):
         self._bed.drop_topic(names[0])
 
-    def _config(self, _: list[str], options: dict[str, str]) -> None:
+    def _config(self, _, options):
         self._bed.group_config = self._bed.group_config._replace(**{key: int(value) for key, value in options.items()})
 
-    def _beat(self, names: list[str], options: dict[str, str]) -> Iterator[str]:
+    def _beat(self, names, options):
         who = names[0]
         epoch = int(options.get("epoch", self._epochs.get(who, 0)))
-        fields: dict[str, Any] = {"instance_id": options.get("instance")}
+        fields = {"instance_id": options.get("instance")}
         if "names" in options:
             fields["subscribed_topic_names"] = options["names"].split(",")
         if "regex" in options:
@@ -81,7 +75,7 @@ class ConsumerScenario:
             owned = {topic: [int(each) for each in indexes.split(".")] for topic, indexes in pairs}
         yield self._answer(who, self._bed.beat(who, epoch, owned=owned, **fields))
 
-    def _answer(self, who: str, answer: Any) -> str:
+    def _answer(self, who, answer):
         if isinstance(answer, KafkaError):
             return f"{who}: {answer.code.name}"
         self._epochs[who] = answer.member_epoch
@@ -93,29 +87,29 @@ class ConsumerScenario:
             line += f" assignment={shown_partitions(told)}"
         return line
 
-    def _leave(self, names: list[str], options: dict[str, str]) -> Iterator[str]:
+    def _leave(self, names, options):
         yield self._gone(names[0], -1, options)
 
-    def _pause(self, names: list[str], options: dict[str, str]) -> Iterator[str]:
+    def _pause(self, names, options):
         yield self._gone(names[0], -2, options)
 
-    def _gone(self, who: str, epoch: int, options: dict[str, str]) -> str:
-        answer: Any = self._bed.beat(who, epoch, instance_id=options.get("instance"))
+    def _gone(self, who, epoch, options):
+        answer = self._bed.beat(who, epoch, instance_id=options.get("instance"))
         if isinstance(answer, KafkaError):
             return f"{who}: {answer.code.name}"
         self._epochs.pop(who, None)
         return f"{who}: gone with {answer.member_epoch}"
 
-    def _advance(self, names: list[str], _: dict[str, str]) -> None:
+    def _advance(self, names, _):
         self._bed.advance(duration_ms(names[0]))
 
-    def _appends(self, names: list[str], _: dict[str, str]) -> None:
+    def _appends(self, names, _):
         self._bed.log.failures.append(KafkaError(ErrorCode[names[1]]))
 
-    def _restart(self, *_: Any) -> None:
+    def _restart(self, *_):
         self._bed.restart()
 
-    def _describe(self, names: list[str], _: dict[str, str]) -> Iterator[str]:
+    def _describe(self, names, _):
         group_id = names[0] if names else "g"
         try:
             group = self._bed.runtime.read(0, lambda shard, offset: finished(shard.describe_consumer_group(group_id, offset)))
@@ -133,11 +127,11 @@ class ConsumerScenario:
             yield f"  {member.member_id}{instance} epoch={member.member_epoch} has={has} target={target}"
 
 
-def shown_partitions(by_topic: dict[Any, Any]) -> str:
+def shown_partitions(by_topic):
     return ",".join(f"{name}:{'.'.join(map(str, indexes))}" for name, indexes in sorted(by_topic.items())) or "-"
 
 
-def _shown(value: Any) -> str:
+def _shown(value):
     if isinstance(value, dict):
         return " ".join(f"{name}={_shown(each)}" for name, each in value.items() if name != "metadata_hash")
     if isinstance(value, list):

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from odradek.protocol.coordinator_records.consumer_protocol import assigned_partitions, read_subscription
 from odradek.protocol.errors import ErrorCode, KafkaError
-from tests.coordinator.group.migration_bed import MigrationBed, assignment, subscription
-
-if TYPE_CHECKING:
-    from tests.coordinator.group.bed import Answer
+from tests.coordinator.group.migration_bed import assignment, subscription
 
 TOPIC = "t"
 EAGER, COOPERATIVE = "range", "cooperative-sticky"
@@ -26,20 +21,20 @@ _UNKNOWN = {
 class ConsumerClient:
     """A member of the consumer protocol. It owns what it was told last."""
 
-    def __init__(self, bed: MigrationBed, name: str, instance_id: str | None) -> None:
+    def __init__(self, bed, name, instance_id):
         self._bed = bed
         self.name = name
         self.instance_id = instance_id
         self.epoch = 0
-        self.owned: set[int] = set()
+        self.owned = set()
 
     @property
-    def is_settled(self) -> bool:
+    def is_settled(self):
         return self.epoch > 0
 
-    def step(self) -> None:
+    def step(self):
         owned = {TOPIC: sorted(self.owned)} if self.owned else {}
-        answer: Any = self._bed.beat(self.name, self.epoch, instance_id=self.instance_id, owned=owned)
+        answer = self._bed.beat(self.name, self.epoch, instance_id=self.instance_id, owned=owned)
         if isinstance(answer, KafkaError):
             if answer.code in _UNKNOWN:
                 self.owned = set()
@@ -51,10 +46,10 @@ class ConsumerClient:
         if answer.assignment is not None:
             self.owned = {index for each in answer.assignment.topic_partitions for index in each.partitions}
 
-    def forget_answers(self) -> None:
+    def forget_answers(self):
         """It asks again anyway."""
 
-    def leave(self) -> None:
+    def leave(self):
         self.owned = set()
         self._bed.beat(self.name, -1, instance_id=self.instance_id)
 
@@ -62,23 +57,23 @@ class ConsumerClient:
 class ClassicClient:
     """A member of the classic protocol. An eager one gives all up before it joins, a cooperative one what it is not to have."""
 
-    def __init__(self, bed: MigrationBed, name: str, protocol: str, instance_id: str | None) -> None:
+    def __init__(self, bed, name, protocol, instance_id):
         self._bed = bed
         self.name = name
         self._protocol = protocol
         self.instance_id = instance_id
         self.member_id = ""
         self.generation = -1
-        self.owned: set[int] = set()
+        self.owned = set()
         self._must_join = True
-        self._join: Answer | None = None
-        self._sync: Answer | None = None
+        self._join = None
+        self._sync = None
 
     @property
-    def is_settled(self) -> bool:
+    def is_settled(self):
         return not self._must_join and self._join is None and self._sync is None
 
-    def step(self) -> None:
+    def step(self):
         if self._join is not None:
             self._take_join(self._join)
         elif self._sync is not None:
@@ -89,7 +84,7 @@ class ClassicClient:
             code = self._bed.heartbeat(self.member_id, self.generation, instance_id=self.instance_id)
             self._heed(code)
 
-    def _heed(self, code: ErrorCode) -> None:
+    def _heed(self, code):
         if code in _UNKNOWN:
             self.member_id = ""
         if code in _UNKNOWN or code is ErrorCode.ILLEGAL_GENERATION:
@@ -97,7 +92,7 @@ class ClassicClient:
         if code in _UNKNOWN or code in _LATE:
             self._must_join = True
 
-    def _send_join(self) -> None:
+    def _send_join(self):
         if self._protocol == EAGER:
             self.owned = set()
         metadata = subscription(owned={TOPIC: sorted(self.owned)} if self.owned else {})
@@ -106,7 +101,7 @@ class ClassicClient:
         )
         self._bed.advance(0)
 
-    def _take_join(self, answer: Answer) -> None:
+    def _take_join(self, answer):
         response = answer.response
         if response is None:
             return
@@ -125,7 +120,7 @@ class ClassicClient:
                 self.member_id, self.generation, shares, protocol=self._protocol, instance_id=self.instance_id
             )
 
-    def _share_out(self, members: Any) -> dict[str, bytes]:
+    def _share_out(self, members):
         """As the leader: a partition that a cooperative member owns goes to nobody else before it has given it up."""
         owners = {
             index: member.member_id
@@ -134,14 +129,14 @@ class ClassicClient:
             for index in indexes
         }
         ids = sorted(member.member_id for member in members)
-        shares: dict[str, list[int]] = {each: [] for each in ids}
+        shares = {each: [] for each in ids}
         for index in range(self._bed.topics.by_name[TOPIC].partition_count):
             member_id = ids[index % len(ids)]
             if owners.get(index, member_id) == member_id:
                 shares[member_id].append(index)
         return {each: assignment({TOPIC: share}) for each, share in shares.items()}
 
-    def _take_sync(self, answer: Answer) -> None:
+    def _take_sync(self, answer):
         response = answer.response
         if response is None:
             return
@@ -156,12 +151,12 @@ class ClassicClient:
         self._must_join = self._protocol == COOPERATIVE and not self.owned <= told
         self.owned = told
 
-    def forget_answers(self) -> None:
+    def forget_answers(self):
         """The broker died: what was asked is not answered, and is asked again."""
         self._must_join = self._must_join or self._join is not None or self._sync is not None
         self._join = self._sync = None
 
-    def leave(self) -> None:
+    def leave(self):
         self.owned = set()
         if self.member_id:
             self._bed.leave((self.member_id, self.instance_id, None))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Any
 
 from odradek.coordinator.group.migration.policy import MigrationPolicy
 from odradek.coordinator.group.offset_commit import commit_offsets
@@ -14,23 +13,18 @@ from tests.coordinator.group.bed import Answer
 from tests.coordinator.group.consumer_bed import ConsumerBed
 from tests.coordinator.group.offsets_bed import COMMIT, FETCH
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
-
-def _string(text: str) -> bytes:
+def _string(text):
     raw = text.encode()
     return struct.pack(">h", len(raw)) + raw
 
 
-def _partitions(by_topic: Mapping[str, Sequence[int]]) -> bytes:
+def _partitions(by_topic):
     topics = b"".join(_string(name) + struct.pack(f">i{len(each)}i", len(each), *each) for name, each in by_topic.items())
     return struct.pack(">i", len(by_topic)) + topics
 
 
-def subscription(
-    names: Sequence[str] = ("t",), owned: Mapping[str, Sequence[int]] | None = None, *, version: int = 3, rack_id: str = ""
-) -> bytes:
+def subscription(names=("t",), owned=None, *, version=3, rack_id=""):
     """What a member says as it joins. Only since version 1 it can say what it owns, since 3 where it is."""
     head = struct.pack(">hi", version, len(names)) + b"".join(map(_string, names)) + struct.pack(">i", -1)
     rest = _partitions(owned or {}) if version > 0 else b""
@@ -39,28 +33,20 @@ def subscription(
     return head + rest
 
 
-def assignment(by_topic: Mapping[str, Sequence[int]], user_data: bytes | None = None) -> bytes:
+def assignment(by_topic, user_data=None):
     """What a leader assigns to a member."""
     data = struct.pack(">i", -1) if user_data is None else struct.pack(">i", len(user_data)) + user_data
     return struct.pack(">h", 1) + _partitions(by_topic) + data
 
 
 class MigrationBed(ConsumerBed):
-    def __init__(self, policy: str = "bidirectional", **config: Any) -> None:
+    def __init__(self, policy="bidirectional", **config):
         super().__init__(**{"assignment_interval_ms": 0, "migration_policy": MigrationPolicy(policy), **config})
 
-    def set_policy(self, policy: str) -> None:
+    def set_policy(self, policy):
         self.group_config = self.group_config._replace(migration_policy=MigrationPolicy(policy))
 
-    def joins(
-        self,
-        member_id: str = "",
-        names: Sequence[str] = ("t",),
-        owned: Mapping[str, Sequence[int]] | None = None,
-        *,
-        protocols: Sequence[str] = ("range",),
-        **options: Any,
-    ) -> Answer:
+    def joins(self, member_id="", names=("t",), owned=None, *, protocols=("range",), **options):
         """A classic member's JoinGroup; one without a member id comes again with the one that it is given."""
         metadata = subscription(names, owned)
         options["protocols"] = [(name, metadata) for name in protocols]
@@ -69,20 +55,20 @@ class MigrationBed(ConsumerBed):
             return self.join(answer.response.member_id, **options)
         return answer
 
-    def joined(self, member_id: str = "", *args: Any, **options: Any) -> tuple[str, int]:
+    def joined(self, member_id="", *args, **options):
         """The member id and the generation of a JoinGroup that is granted at once."""
         answer = self.joins(member_id, *args, **options).response
         assert answer is not None
         assert answer.error_code == ErrorCode.NONE, answer
         return answer.member_id, answer.generation_id
 
-    def synced(self, member_id: str, generation: int, **options: Any) -> dict[str, list[int]]:
+    def synced(self, member_id, generation, **options):
         """The assignment that a SyncGroup fetches."""
         answer = self.sync(member_id, generation, **options).response
         assert answer.error_code == ErrorCode.NONE, answer
         return dict(assigned_partitions(answer.assignment))
 
-    def classic(self, *shares: Mapping[str, Sequence[int]], user_data: bytes | None = None, **options: Any) -> list[str]:
+    def classic(self, *shares, user_data=None, **options):
         """A stable classic group, a member for each share of the partitions; the member ids. Its generation is 1."""
         answers = [self.joins(turn=False, client_id=f"c{index}", version=3, **options) for index, _ in enumerate(shares)]
         self.advance(0)
@@ -95,19 +81,19 @@ class MigrationBed(ConsumerBed):
         self.records()
         return member_ids
 
-    def kind(self) -> str:
+    def kind(self):
         group = self.group()
         return "" if group is None else group.group_type
 
-    def holders(self) -> dict[str, list[int]]:
+    def holders(self):
         """The partitions of ``t`` by the member that a consumer group's records say to have them."""
-        found: dict[str, list[int]] = {}
+        found = {}
         for (topic_id, index), member_id in sorted(self.group().holders.items()):
             if self.topics.name_of(topic_id) == "t":
                 found.setdefault(member_id, []).append(index)
         return found
 
-    def commit(self, member_id: str, generation: int, offset: int) -> ErrorCode:
+    def commit(self, member_id, generation, offset):
         """A commit for the first partition of ``t``."""
         partitions = [COMMIT.OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)]
         topics = [COMMIT.OffsetCommitRequestTopic(name="t", partitions=partitions)]
@@ -118,9 +104,9 @@ class MigrationBed(ConsumerBed):
         self.write(lambda shard: commit_offsets(shard.offsets, request, [(None, partitions, "t")], 9), answer.reply)
         return answer.response.code if isinstance(answer.response, KafkaError) else ErrorCode.NONE
 
-    def committed(self) -> int:
+    def committed(self):
         request = FETCH.OffsetFetchRequestGroup(
             group_id="g", topics=[FETCH.OffsetFetchRequestTopics(name="t", partition_indexes=[0])]
         )
-        answer: Any = self.runtime.read(0, lambda shard, offset: fetch_offsets(shard.offsets, request, offset))
+        answer = self.runtime.read(0, lambda shard, offset: fetch_offsets(shard.offsets, request, offset))
         return answer.topics[0].partitions[0].committed_offset

@@ -11,7 +11,6 @@ WHO of these is a name. Its member id, once it is given one, goes along in its r
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
 
 from odradek.coordinator.group.migration.policy import MigrationPolicy
 from odradek.protocol.coordinator_records import GroupMetadataKey, GroupMetadataValue
@@ -20,11 +19,6 @@ from odradek.protocol.errors import ErrorCode
 
 from .consumer_scenario import ConsumerScenario, shown_partitions
 from .migration_bed import assignment, subscription
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from odradek.coordinator.runtime.record import CoordinatorRecord
 
 
 @dataclass
@@ -35,18 +29,18 @@ class _Client:
 
 
 class MigrationScenario(ConsumerScenario):
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
-        self._clients: dict[str, _Client] = {}
-        self._told_later: list[str] = []
+        self._clients = {}
+        self._told_later = []
 
-    def run(self, command: str) -> list[str]:
+    def run(self, command):
         name, _, rest = command.partition(" ")
         output = super().run(f"{name.replace('-', '_')} {rest}")
         later, self._told_later = self._told_later, []
         return [*later, *output]
 
-    def _record(self, record: CoordinatorRecord) -> str:
+    def _record(self, record):
         key, value = record
         if not isinstance(key, GroupMetadataKey):
             return super()._record(record)
@@ -55,14 +49,14 @@ class MigrationScenario(ConsumerScenario):
         members = ", ".join(f"{each.member_id} has={_read(each.assignment)}" for each in value.members)
         return f"group_metadata {key.group}: generation={value.generation} leader={value.leader} members=[{members}]"
 
-    def _policy(self, names: list[str], _: dict[str, str]) -> None:
+    def _policy(self, names, _):
         self._bed.group_config = self._bed.group_config._replace(migration_policy=MigrationPolicy(names[0]))
 
-    def _join(self, names: list[str], options: dict[str, str]) -> None:
+    def _join(self, names, options):
         who = names[0]
         client = self._clients.setdefault(who, _Client())
         metadata = subscription(options.get("names", "t").split(","), _partitions(options.get("owns", "")))
-        request: dict[str, Any] = {
+        request = {
             "instance_id": options.get("instance"),
             "protocols": [(name, metadata) for name in options.get("protocols", "range").split(",")],
             "on_response": lambda response: self._joined(who, response),
@@ -75,7 +69,7 @@ class MigrationScenario(ConsumerScenario):
         if answer.response is None:
             self._told_later.append(f"{who}: join waits")
 
-    def _joined(self, who: str, response: Any) -> None:
+    def _joined(self, who, response):
         client = self._clients[who]
         code = ErrorCode(response.error_code)
         if code is ErrorCode.MEMBER_ID_REQUIRED:
@@ -88,7 +82,7 @@ class MigrationScenario(ConsumerScenario):
             line += f" member={response.member_id} generation={response.generation_id} leader={leader}"
         self._told_later.append(line)
 
-    def _sync(self, names: list[str], options: dict[str, str]) -> None:
+    def _sync(self, names, options):
         who = names[0]
         client = self._clients[who]
         given = {}
@@ -100,24 +94,24 @@ class MigrationScenario(ConsumerScenario):
         if answer.response is None:
             self._told_later.append(f"{who}: sync waits")
 
-    def _synced(self, who: str, response: Any) -> None:
+    def _synced(self, who, response):
         code = ErrorCode(response.error_code)
         has = f" assignment={_read(response.assignment)}" if code is ErrorCode.NONE else ""
         self._told_later.append(f"{who}: sync {code.name}{has}")
 
-    def _heartbeat(self, names: list[str], _: dict[str, str]) -> Iterator[str]:
+    def _heartbeat(self, names, _):
         client = self._clients[names[0]]
         yield f"{names[0]}: heartbeat {self._bed.heartbeat(client.member_id, client.generation).name}"
 
-    def _classic_leave(self, names: list[str], _: dict[str, str]) -> Iterator[str]:
+    def _classic_leave(self, names, _):
         response = self._bed.leave((self._clients[names[0]].member_id, None, None))
         yield f"{names[0]}: leave {ErrorCode(response.members[0].error_code).name}"
 
 
-def _partitions(text: str) -> dict[str, list[int]]:
+def _partitions(text):
     pairs = [part.split(":") for part in text.split("|") if part]
     return {topic: [int(index) for index in indexes.split(".")] for topic, indexes in pairs}
 
 
-def _read(data: bytes) -> str:
+def _read(data):
     return shown_partitions(dict(assigned_partitions(data)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from odradek.coordinator.group.offset_commit import commit_offsets
@@ -15,11 +14,6 @@ from odradek.protocol.messages import messages
 from tests.coordinator.group.bed import Answer, Bed
 from tests.coordinator.long_work import finished
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from odradek.coordinator.group.offsets import CommittedOffsets
-
 COMMIT = messages(ApiKey.OFFSET_COMMIT)
 FETCH = messages(ApiKey.OFFSET_FETCH)
 DELETE = messages(ApiKey.OFFSET_DELETE)
@@ -29,39 +23,39 @@ OTHER_TOPIC_ID = UUID(int=2)
 DAY_MS = 24 * 60 * 60 * 1_000
 
 
-def subscription(*topics: str) -> bytes:
+def subscription(*topics):
     """What a consumer says of itself when it joins, in version 0."""
     names = b"".join(len(topic).to_bytes(2, "big") + topic.encode() for topic in topics)
     return (0).to_bytes(2, "big") + len(topics).to_bytes(4, "big") + names + (-1).to_bytes(4, "big", signed=True)
 
 
 class OffsetsBed(Bed):
-    def __init__(self, offset_config: OffsetConfig | None = None, **options: Any) -> None:
+    def __init__(self, offset_config=None, **options):
         self.offset_config = offset_config or OffsetConfig()
         super().__init__(**options)
 
-    def sync(self, *arguments: Any, **options: Any) -> Answer:
+    def sync(self, *arguments, **options):
         return super().sync(*arguments, **{"protocol_type": self.group().protocol_type, **options})
 
     @property
-    def committed(self) -> CommittedOffsets:
+    def committed(self):
         return self.shard.offsets
 
     def ask_to_commit(
         self,
-        partitions: Mapping[int, int],
+        partitions,
         *,
-        topic: str = "t",
-        topic_id: UUID | None = TOPIC_ID,
-        group_id: str = "g",
-        member_id: str = "",
-        generation: int = -1,
-        instance_id: str | None = None,
-        metadata: str | None = None,
-        retention_time_ms: int = -1,
-        version: int = 10,
-        turn: bool = True,
-    ) -> Answer:
+        topic="t",
+        topic_id=TOPIC_ID,
+        group_id="g",
+        member_id="",
+        generation=-1,
+        instance_id=None,
+        metadata=None,
+        retention_time_ms=-1,
+        version=10,
+        turn=True,
+    ):
         """Commit these offsets by partition."""
         request = COMMIT.OffsetCommitRequest(
             group_id=group_id,
@@ -86,20 +80,18 @@ class OffsetsBed(Bed):
         self.write(lambda shard: commit_offsets(shard.offsets, request, request.topics, version), answer.reply, turn=turn)
         return answer
 
-    def commit(self, partitions: Mapping[int, int], **options: Any) -> ErrorCode | list[ErrorCode]:
+    def commit(self, partitions, **options):
         """The error of the request, or those of its partitions."""
         outcome = self.ask_to_commit(partitions, **options).response
         if isinstance(outcome, KafkaError):
             return outcome.code
         return [ErrorCode(partition.error_code) for partition in outcome.topics[0].partitions]
 
-    def fetch(
-        self, *indexes: int, topic: str = "t", topic_id: UUID | None = None, group_id: str = "g", at_offset: int | None = None
-    ) -> list[int]:
+    def fetch(self, *indexes, topic="t", topic_id=None, group_id="g", at_offset=None):
         """The committed offsets of these partitions, as the log has them or at an offset of it."""
         asked = [FETCH.OffsetFetchRequestTopics(name=topic, topic_id=topic_id, partition_indexes=indexes)]
         request = FETCH.OffsetFetchRequestGroup(group_id=group_id, topics=asked)
-        answer: Any = self.runtime.read(
+        answer = self.runtime.read(
             0, lambda shard, committed: fetch_offsets(shard.offsets, request, committed if at_offset is None else at_offset)
         )
         assert [(each.name, each.topic_id) for each in answer.topics] == [(topic, topic_id)]
@@ -107,23 +99,23 @@ class OffsetsBed(Bed):
         assert {partition.error_code for partition in answer.topics[0].partitions} == {ErrorCode.NONE}
         return [partition.committed_offset for partition in answer.topics[0].partitions]
 
-    def fetch_all(self, group_id: str = "g") -> dict[str, dict[int, int]]:
+    def fetch_all(self, group_id="g"):
         """All committed offsets of a group, by topic and partition."""
-        answer: Any = finished(self.fetching_all(FETCH.OffsetFetchRequestGroup(group_id=group_id, topics=None)))
+        answer = finished(self.fetching_all(FETCH.OffsetFetchRequestGroup(group_id=group_id, topics=None)))
         return {
             topic.name: {partition.partition_index: partition.committed_offset for partition in topic.partitions}
             for topic in answer.topics
         }
 
-    def fetching_all(self, request: Any) -> Any:
+    def fetching_all(self, request):
         """The generator that tells all committed offsets of the group in ``request``."""
         return self.runtime.read(0, lambda shard, committed: fetch_all_offsets(shard.offsets, request, committed))
 
-    def fetch_latest(self, *indexes: int, **options: Any) -> list[int]:
+    def fetch_latest(self, *indexes, **options):
         """The same as it is now, committed or not."""
         return self.fetch(*indexes, at_offset=LATEST, **options)
 
-    def delete(self, *indexes: int, topic: str = "t", group_id: str = "g") -> ErrorCode | list[ErrorCode]:
+    def delete(self, *indexes, topic="t", group_id="g"):
         """The error of the request, or those of its partitions."""
         request = DELETE.OffsetDeleteRequest(
             group_id=group_id,
@@ -139,12 +131,12 @@ class OffsetsBed(Bed):
             return answer.response.code
         return [ErrorCode(partition.error_code) for partition in answer.response.topics[0].partitions]
 
-    def delete_topic(self, topic: str = "t", topic_id: UUID = TOPIC_ID) -> None:
+    def delete_topic(self, topic="t", topic_id=TOPIC_ID):
         self.write(lambda shard: delete_offsets_of_topics(shard.offsets, {topic: topic_id}), Answer().reply)
 
-    def delete_group(self, group_id: str = "g") -> None:
+    def delete_group(self, group_id="g"):
         self.write(lambda shard: shard.delete_group(group_id), Answer().reply)
 
-    def consumers(self, *client_ids: str, topics: Sequence[str] = ("t",)) -> list[str]:
+    def consumers(self, *client_ids, topics=("t",)):
         """A stable group of consumers subscribed to these topics."""
         return self.stable(*client_ids, protocols=(("range", subscription(*topics)),))

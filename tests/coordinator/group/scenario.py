@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
 
 from odradek.coordinator.group.group_describe import group_filter
 from odradek.protocol.coordinator_records import GroupMetadataValue
@@ -28,27 +27,22 @@ from tests.coordinator.scenario_files import duration_ms
 
 from .bed import Answer, Bed
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from odradek.coordinator.runtime.record import CoordinatorRecord
-
 
 class _Client:
-    def __init__(self, name: str) -> None:
+    def __init__(self, name):
         self.name = name
         self.member_id = ""
         self.generation = -1
 
 
 class Scenario:
-    def __init__(self) -> None:
+    def __init__(self):
         self._bed = Bed()
-        self._clients: dict[str, _Client] = {}
-        self._output: list[str] = []
+        self._clients = {}
+        self._output = []
         self._lines_seen = 0
 
-    def run(self, command: str) -> list[str]:
+    def run(self, command):
         in_turn = not command.startswith("+")
         name, *words = shlex.split(command.removeprefix("+"))
         options = dict(word.split("=", 1) for word in words if "=" in word)
@@ -63,25 +57,25 @@ class Scenario:
 
     # ---------------------------------------------------------------------------------------------------- what happened
 
-    def _appended(self) -> Iterator[str]:
+    def _appended(self):
         for record in self._bed.records():
             yield f"  written {_record(record)}"
 
-    def _lines(self) -> Iterator[str]:
+    def _lines(self):
         lines = self._bed.reports.lines
         fresh, self._lines_seen = lines[self._lines_seen :], len(lines)
         for level, event, fields in fresh:
             yield f"  {level}: {event}: " + " ".join(f"{key}={_shown(value)}" for key, value in fields.items())
 
-    def _client(self, name: str) -> _Client:
+    def _client(self, name):
         return self._clients.setdefault(name, _Client(name))
 
     # ----------------------------------------------------------------------------------------------------- the commands
 
-    def _config(self, _: list[str], options: dict[str, str]) -> None:
+    def _config(self, _, options):
         self._bed.config = replace(self._bed.config, **{key: int(value) for key, value in options.items()})
 
-    def _join(self, names: list[str], options: dict[str, str]) -> None:
+    def _join(self, names, options):
         client = self._client(names[0])
         protocols = [part.split(":") for part in options.get("protocols", "range:m").split(",") if part]
         answer = self._bed.join(
@@ -101,7 +95,7 @@ class Scenario:
         if answer.waits:
             self._output.append(f"{client.name}: join waits")
 
-    def _joined(self, client: _Client, response: Any) -> None:
+    def _joined(self, client, response):
         error = ErrorCode(response.error_code)
         if error in {ErrorCode.NONE, ErrorCode.MEMBER_ID_REQUIRED}:
             client.member_id = response.member_id
@@ -116,7 +110,7 @@ class Scenario:
                 line += f" members={','.join(_join_member(member) for member in response.members)}"
         self._output.append(line)
 
-    def _sync(self, names: list[str], options: dict[str, str]) -> None:
+    def _sync(self, names, options):
         client = self._client(names[0])
         assignments = {}
         for part in options.get("assign", "").split(","):
@@ -138,7 +132,7 @@ class Scenario:
         if answer.waits:
             self._output.append(f"{client.name}: sync waits")
 
-    def _synced(self, client: _Client, response: Any) -> None:
+    def _synced(self, client, response):
         error = ErrorCode(response.error_code)
         line = f"{client.name}: sync {error.name}"
         if error is ErrorCode.NONE:
@@ -147,7 +141,7 @@ class Scenario:
             )
         self._output.append(line)
 
-    def _heartbeat(self, names: list[str], options: dict[str, str]) -> None:
+    def _heartbeat(self, names, options):
         client = self._client(names[0])
         error = self._bed.heartbeat(
             options.get("id", client.member_id),
@@ -157,7 +151,7 @@ class Scenario:
         )
         self._output.append(f"{client.name}: heartbeat {error.name}")
 
-    def _leave(self, names: list[str], options: dict[str, str]) -> None:
+    def _leave(self, names, options):
         identities = []
         for name in names:
             member_id = "" if name == "-" else options.get("id", self._client(name).member_id)
@@ -171,28 +165,28 @@ class Scenario:
         ]
         self._output.append(f"leave {ErrorCode(response.error_code).name} {' '.join(answers)}")
 
-    def _advance(self, names: list[str], _: dict[str, str]) -> None:
+    def _advance(self, names, _):
         self._bed.advance(duration_ms(names[0]))
 
-    def _appends(self, names: list[str], _: dict[str, str]) -> None:
+    def _appends(self, names, _):
         self._bed.log.failure = ErrorCode[names[1]] if names[0] == "fail" else None
 
-    def _commits(self, names: list[str], _: dict[str, str]) -> None:
+    def _commits(self, names, _):
         if names[0] == "wait":
             self._bed.log.held_back = True
         else:
             self._bed.log.hold_back_no_more()
 
-    def _unload(self, *_: Any) -> None:
+    def _unload(self, *_):
         self._bed.unload()
 
-    def _load(self, *_: Any) -> None:
+    def _load(self, *_):
         self._bed.load()
 
-    def _restart(self, *_: Any) -> None:
+    def _restart(self, *_):
         self._bed.restart()
 
-    def _state(self, names: list[str], _: dict[str, str]) -> None:
+    def _state(self, names, _):
         group = self._bed.group(names[0] if names else "g")
         if group is None:
             self._output.append("no such group")
@@ -203,7 +197,7 @@ class Scenario:
             f" pending={','.join(group.pending_joins) or '-'} unsynced={','.join(group.pending_syncs) or '-'}"
         )
 
-    def _describe(self, names: list[str], options: dict[str, str]) -> None:
+    def _describe(self, names, options):
         version = int(options.get("version", "6"))
         for name in names:
             group = self._bed.runtime.read(0, lambda shard, offset, name=name: shard.describe_group(name, version, offset))
@@ -215,22 +209,22 @@ class Scenario:
                     f" metadata={member.member_metadata.decode() or '-'} assignment={member.member_assignment.decode() or '-'}"
                 )
 
-    def _list(self, _: list[str], options: dict[str, str]) -> None:
+    def _list(self, _, options):
         states, types = (tuple(filter(None, options.get(key, "").split(","))) for key in ("states", "types"))
         filters = group_filter(states), group_filter(types)
         for group in finished(self._bed.runtime.read(0, lambda shard, offset: shard.list_groups(*filters, offset))):
             self._output.append(f"{group.group_id}: {group.group_state} {group.protocol_type} {group.group_type}")
 
-    def _delete(self, names: list[str], _: dict[str, str]) -> None:
+    def _delete(self, names, _):
         for name in names:
-            results: list[Any] = []
+            results = []
             self._bed.write(lambda shard, name=name: shard.delete_group(name), Answer(results.append).reply)
             (result,) = results
             error = result.code if isinstance(result, KafkaError) else ErrorCode(result.error_code)
             self._output.append(f"{name}: delete {error.name}")
 
 
-def _shown(value: object) -> str:
+def _shown(value):
     if isinstance(value, list):
         return f"[{', '.join(map(str, value))}]"
     if isinstance(value, float) and value.is_integer():
@@ -238,12 +232,12 @@ def _shown(value: object) -> str:
     return f'"{value}"' if isinstance(value, str) and " " in value else str(value)
 
 
-def _join_member(member: Any) -> str:
+def _join_member(member):
     instance = "" if member.group_instance_id is None else f"@{member.group_instance_id}"
     return f"{member.member_id}{instance}({member.metadata.decode()})"
 
 
-def _record(record: CoordinatorRecord) -> str:
+def _record(record):
     group, value = record.key.group, record.value
     if not isinstance(value, GroupMetadataValue):
         return f"{group}: tombstone"

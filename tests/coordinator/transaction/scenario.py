@@ -31,9 +31,7 @@ from tests.coordinator.scenario_files import duration_ms
 from .bed import ID, NOBODY, TIMEOUT_MS, Bed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from odradek.protocol.coordinator_records import TransactionLogValue
+    from collections.abc import Callable
 
 
 class _Bed(Bed):
@@ -41,12 +39,12 @@ class _Bed(Bed):
 
     on_answer: Callable[[Any], None]
 
-    def ask(self, operation: Callable[[Any], Any], *, run: bool = True) -> None:
+    def ask(self, operation, *, run=True):
         self.runtime.write(0, operation).when_done(self.on_answer)
 
 
 class _Producer:
-    def __init__(self, name: str) -> None:
+    def __init__(self, name):
         self.name = name
         self.transactional_id = ID
         self.identity = NOBODY
@@ -55,13 +53,13 @@ class _Producer:
 class Scenario:
     """One file's coordinator and producers."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self._bed = _Bed()
-        self._producers: dict[str, _Producer] = {}
-        self._output: list[str] = []
+        self._producers = {}
+        self._output = []
         self._seen = dict.fromkeys(("records", "markers", "lines"), 0)
 
-    def run(self, command: str) -> list[str]:
+    def run(self, command):
         """What comes of it."""
         in_turn = not command.startswith("+")
         name, *words = shlex.split(command.removeprefix("+"))
@@ -78,31 +76,31 @@ class Scenario:
 
     # ---------------------------------------------------------------------------------------------------- what happened
 
-    def _fresh(self, kind: str, all_of_them: list[Any]) -> list[Any]:
+    def _fresh(self, kind, all_of_them):
         start, self._seen[kind] = self._seen[kind], len(all_of_them)
         return all_of_them[start:]
 
-    def _written(self) -> Iterator[str]:
+    def _written(self):
         for transactional_id, value in self._fresh("records", self._bed.records()):
             yield f"  written {transactional_id}: {_value(value)}"
 
-    def _marked(self) -> Iterator[str]:
+    def _marked(self):
         for partition, producer_id, producer_epoch, result in self._fresh("markers", self._bed.markers):
             yield f"  marker {_partition(partition)}: {result} {producer_id}/{producer_epoch}"
 
-    def _lines(self) -> Iterator[str]:
+    def _lines(self):
         for event, fields in self._fresh("lines", self._bed.reports.lines):
             yield f"  log: {event}: " + " ".join(f"{key}={value}" for key, value in fields.items())
 
-    def _producer(self, name: str) -> _Producer:
+    def _producer(self, name):
         return self._producers.setdefault(name, _Producer(name))
 
     # ----------------------------------------------------------------------------------------------------- the commands
 
-    def _config(self, _: list[str], options: dict[str, str]) -> None:
+    def _config(self, _, options):
         self._bed = _Bed(**{key: int(value) for key, value in options.items()})
 
-    def _init(self, names: list[str], options: dict[str, str]) -> None:
+    def _init(self, names, options):
         producer = self._asking("init", names, options)
         producer.transactional_id = options.get("id", producer.transactional_id)
         timeout = options.get("timeout", f"{TIMEOUT_MS}ms")
@@ -110,12 +108,12 @@ class Scenario:
         expected = _identity(producer, options) if "as" in options else NOBODY
         self._bed.init(expected, producer.transactional_id, timeout_ms)
 
-    def _add(self, names: list[str], options: dict[str, str]) -> None:
+    def _add(self, names, options):
         producer = self._asking("add", names, options)
         partitions = map(_parsed, names[1:])
         self._bed.add(_identity(producer, options), *partitions, **_request(producer, options))
 
-    def _verify(self, names: list[str], options: dict[str, str]) -> None:
+    def _verify(self, names, options):
         producer = self._producer(names[0])
         partitions = [_parsed(name) for name in names[1:]]
         found = self._bed.verify(_identity(producer, options), *partitions, transactional_id=producer.transactional_id)
@@ -125,18 +123,18 @@ class Scenario:
             told = " ".join(f"{_partition(each)}={code.name}" for each, code in sorted(found.items()))
         self._output.append(f"{producer.name}: verify {told}")
 
-    def _commit(self, names: list[str], options: dict[str, str]) -> None:
+    def _commit(self, names, options):
         producer = self._asking("commit", names, options)
         self._bed.commit(_identity(producer, options), **_request(producer, options))
 
-    def _abort(self, names: list[str], options: dict[str, str]) -> None:
+    def _abort(self, names, options):
         producer = self._asking("abort", names, options)
         self._bed.abort(_identity(producer, options), **_request(producer, options))
 
-    def _asking(self, request: str, names: list[str], options: dict[str, str]) -> _Producer:
+    def _asking(self, request, names, options):
         producer = self._producer(names[0])
 
-        def answered(answer: Any) -> None:
+        def answered(answer):
             self._output.append(f"{producer.name}: {request} {_answer(answer)}")
             if isinstance(answer, tuple) and tuple(answer) != NOBODY and "as" not in options:
                 producer.identity = answer
@@ -144,41 +142,41 @@ class Scenario:
         self._bed.on_answer = answered
         return producer
 
-    def _advance(self, names: list[str], _: dict[str, str]) -> None:
+    def _advance(self, names, _):
         self._bed.advance(duration_ms(names[0]))
 
-    def _refuse(self, names: list[str], _: dict[str, str]) -> None:
+    def _refuse(self, names, _):
         self._bed.refusals[_parsed(names[0])] = ErrorCode[names[1]]
 
-    def _allow(self, names: list[str], _: dict[str, str]) -> None:
+    def _allow(self, names, _):
         del self._bed.refusals[_parsed(names[0])]
 
-    def _appends(self, _names: list[str], _: dict[str, str]) -> None:
+    def _appends(self, _names, _):
         self._bed.log.failures.append(OSError("disk"))
 
-    def _commits(self, names: list[str], _: dict[str, str]) -> None:
+    def _commits(self, names, _):
         self._bed.log.held_back = names[0] == "wait"
         if not self._bed.log.held_back:
             self._bed.log.release()
 
-    def _crash(self, *_: Any) -> None:
+    def _crash(self, *_):
         self._bed.crash()
 
-    def _state(self, names: list[str], _: dict[str, str]) -> None:
+    def _state(self, names, _):
         transactional_id = names[0] if names else ID
         value = self._bed.value(transactional_id)
         self._output.append(f"{transactional_id}: {'no such id' if value is None else _value(value)}")
 
 
-def _request(producer: _Producer, options: dict[str, str]) -> dict[str, Any]:
+def _request(producer, options):
     return {"version": int(options.get("version", "0")), "transactional_id": producer.transactional_id}
 
 
-def _identity(producer: _Producer, options: dict[str, str]) -> tuple[int, ...]:
+def _identity(producer, options):
     return tuple(map(int, options["as"].split("/"))) if "as" in options else producer.identity
 
 
-def _answer(answer: Any) -> str:
+def _answer(answer):
     if isinstance(answer, KafkaError):
         return answer.code.name
     if answer is None or tuple(answer) == NOBODY:
@@ -186,16 +184,16 @@ def _answer(answer: Any) -> str:
     return "{}/{}".format(*answer)
 
 
-def _parsed(name: str) -> tuple[str, int]:
+def _parsed(name):
     topic, _, index = name.rpartition("-")
     return topic, int(index)
 
 
-def _partition(partition: tuple[str, int]) -> str:
+def _partition(partition):
     return "{}-{}".format(*partition)
 
 
-def _value(value: TransactionLogValue | None) -> str:
+def _value(value):
     if value is None:
         return "tombstone"
     told = f"{TransactionState(value.status).name} {value.producer_id}/{value.producer_epoch}"

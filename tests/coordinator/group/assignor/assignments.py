@@ -3,13 +3,11 @@
 from collections.abc import Mapping
 from uuid import UUID
 
-from odradek.coordinator.group.assignor.spec import GroupSpec, Partitions
-
 # By member id and topic id; members and topics without partitions are left out.
 Plain = Mapping[str, Mapping[UUID, frozenset[int]]]
 
 
-def plain(assignment: Mapping[str, Partitions]) -> Plain:
+def plain(assignment):
     """An assignment without members and topics that have no partitions."""
     kept = {
         member_id: {topic_id: frozenset(indexes) for topic_id, indexes in partitions.items() if indexes}
@@ -18,9 +16,9 @@ def plain(assignment: Mapping[str, Partitions]) -> Plain:
     return {member_id: partitions for member_id, partitions in kept.items() if partitions}
 
 
-def owners(assignment: Mapping[str, Partitions]) -> dict[tuple[UUID, int], list[str]]:
+def owners(assignment):
     """The members that have each partition."""
-    found: dict[tuple[UUID, int], list[str]] = {}
+    found = {}
     for member_id, partitions in assignment.items():
         for topic_id, indexes in partitions.items():
             for index in indexes:
@@ -28,12 +26,12 @@ def owners(assignment: Mapping[str, Partitions]) -> dict[tuple[UUID, int], list[
     return found
 
 
-def sizes(group: GroupSpec, assignment: Mapping[str, Partitions]) -> dict[str, int]:
+def sizes(group, assignment):
     """How many partitions each member has."""
     return {member_id: sum(map(len, assignment.get(member_id, {}).values())) for member_id in group.members}
 
 
-def kept(group: GroupSpec, assignment: Mapping[str, Partitions]) -> int:
+def kept(group, assignment):
     """How many partitions stay with their members."""
     return sum(
         len(frozenset(indexes) & assignment.get(member_id, {}).get(topic_id, frozenset()))
