@@ -59,7 +59,6 @@ def test_what_is_asked_of_transactions_means_nothing_without_a_transactional_id(
 
 
 def test_without_a_block_on_disk_there_is_no_id(core, monkeypatch):
-
     def fail():
         raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
 

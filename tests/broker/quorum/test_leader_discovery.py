@@ -98,8 +98,12 @@ def test_the_leader_of_the_last_run_is_asked_first():
     assert asked(discovery(Election(5, 3)), 0) == {ADDRESSES[3]}
 
 
-def test_a_larger_epoch_without_a_leader_ends_the_leadership():
-    found = following(1, 5)
+@pytest.fixture
+def found():
+    return following(1, 5)
+
+
+def test_a_larger_epoch_without_a_leader_ends_the_leadership(found):
     assert found.answered(ADDRESSES[1], answer(NOT_LEADER, 6), 0) is False
     assert (found.election, found.leader) == (Election(6), None)
     # Who said so knows no more than that.
@@ -107,8 +111,7 @@ def test_a_larger_epoch_without_a_leader_ends_the_leadership():
 
 
 @pytest.mark.parametrize("error", [NONE, NOT_LEADER, FENCED])
-def test_a_smaller_epoch_changes_nothing(error):
-    found = following(1, 5)
+def test_a_smaller_epoch_changes_nothing(found, error):
     assert found.answered(ADDRESSES[2], answer(error, 4, 2), 0) is False
     assert (found.election, found.leader) == (Election(5, 1), leader(1, 5))
 
@@ -121,8 +124,7 @@ def test_a_node_that_does_not_know_the_epoch_yet_is_asked_again_after_the_backof
     assert asked(found, BACKOFF_MS) == set(ADDRESSES.values())
 
 
-def test_two_leaders_of_one_epoch_are_refused():
-    found = following(1, 5)
+def test_two_leaders_of_one_epoch_are_refused(found):
     with pytest.raises(InconsistentLeader, match="node 2 is named leader of epoch 5, led by 1"):
         found.answered(ADDRESSES[3], answer(NOT_LEADER, 5, 2), 0)
 
@@ -132,14 +134,12 @@ def test_an_answer_of_the_leader_counts():
 
 
 @pytest.mark.parametrize("error", [ErrorCode.BROKER_NOT_AVAILABLE, ErrorCode.UNKNOWN_SERVER_ERROR])
-def test_while_the_leader_fails_others_are_asked(error):
-    found = following(1, 5)
+def test_while_the_leader_fails_others_are_asked(found, error):
     assert found.answered(ADDRESSES[1], answer(error, 5, 1), 0) is False
     assert asked(found, 0) == {ADDRESSES[2], ADDRESSES[3]}
 
 
-def test_a_leader_that_others_confirm_is_asked_again_after_its_backoff():
-    found = following(1, 5)
+def test_a_leader_that_others_confirm_is_asked_again_after_its_backoff(found):
     found.failed(ADDRESSES[1], 100)
     assert asked(found, 100) == {ADDRESSES[2], ADDRESSES[3]}
     found.answered(ADDRESSES[2], answer(NOT_LEADER, 5, 1), 101)
@@ -147,8 +147,7 @@ def test_a_leader_that_others_confirm_is_asked_again_after_its_backoff():
     assert asked(found, 100 + BACKOFF_MS) == {ADDRESSES[1]}
 
 
-def test_a_leader_that_failed_is_asked_too_where_nobody_knows_better():
-    found = following(1, 5)
+def test_a_leader_that_failed_is_asked_too_where_nobody_knows_better(found):
     found.failed(ADDRESSES[1], 0)
     for node_id in (2, 3):
         found.answered(ADDRESSES[node_id], answer(NOT_LEADER, 5), BACKOFF_MS)
@@ -157,30 +156,26 @@ def test_a_leader_that_failed_is_asked_too_where_nobody_knows_better():
     assert asked(found, 2 * BACKOFF_MS) == {ADDRESSES[1]}
 
 
-def test_a_leader_that_is_silent_for_the_fetch_timeout_is_doubted():
-    found = following(1, 5)
+def test_a_leader_that_is_silent_for_the_fetch_timeout_is_doubted(found):
     found.fetched(1000)
     assert asked(found, 1000 + FETCH_TIMEOUT_MS - 1) == {ADDRESSES[1]}
     assert asked(found, 1000 + FETCH_TIMEOUT_MS) == set(ADDRESSES.values())
 
 
-def test_the_next_leader_is_followed_at_once():
-    found = following(1, 5)
+def test_the_next_leader_is_followed_at_once(found):
     found.failed(ADDRESSES[1], 0)
     found.answered(ADDRESSES[2], answer(FENCED, 7, 2), 0)
     assert found.leader == leader(2, 7)
     assert asked(found, 0) == {ADDRESSES[2]}
 
 
-def test_the_next_leader_is_asked_at_once_though_it_failed_before():
-    found = following(1, 5)
+def test_the_next_leader_is_asked_at_once_though_it_failed_before(found):
     found.failed(ADDRESSES[2], 0)
     found.answered(ADDRESSES[3], answer(FENCED, 6, 2), 1)
     assert asked(found, 1) == {ADDRESSES[2]}
 
 
-def test_a_leader_that_resigned_without_a_successor_is_doubted():
-    found = following(1, 5)
+def test_a_leader_that_resigned_without_a_successor_is_doubted(found):
     found.answered(ADDRESSES[1], answer(NOT_LEADER, 5), 0)
     assert asked(found, 0) == {ADDRESSES[2], ADDRESSES[3]}
 

@@ -41,8 +41,12 @@ async def test_the_leader_is_told_who_asks_and_from_where(quorum, follow):
     assert partition.replica_directory_id.int == 99
 
 
-async def test_what_is_not_committed_is_kept_and_not_replayed(quorum, file_system, follow):
-    leader = quorum.elect(1, epoch=1)
+@pytest.fixture
+def leader(quorum):
+    return quorum.elect(1, epoch=1)
+
+
+async def test_what_is_not_committed_is_kept_and_not_replayed(leader, file_system, follow):
     leader.append(topic(0))
     leader.append(topic(1), commits=False)
     following = await follow()
@@ -55,8 +59,7 @@ async def test_what_is_not_committed_is_kept_and_not_replayed(quorum, file_syste
     assert list(following.image.topics) == ["t0", "t1"]
 
 
-async def test_nobody_is_told_of_half_an_image(quorum, follow):
-    leader = quorum.elect(1, epoch=1)
+async def test_nobody_is_told_of_half_an_image(leader, follow):
     leader.append(*(topic(number) for number in range(20)))
     following = await follow(fetch_max_bytes=1)
     await following.caught_up(leader)
@@ -68,8 +71,7 @@ async def test_nobody_is_told_of_half_an_image(quorum, follow):
     assert [len(delta.topics) for delta in following.told.deltas[1:]] == [1, 1]
 
 
-async def test_a_record_of_a_transaction_takes_effect_when_it_ends(quorum, follow):
-    leader = quorum.elect(1, epoch=1)
+async def test_a_record_of_a_transaction_takes_effect_when_it_ends(leader, follow):
     leader.append(topic(0))
     following = await follow()
     await following.caught_up(leader)
@@ -88,8 +90,7 @@ async def test_a_record_of_a_transaction_takes_effect_when_it_ends(quorum, follo
     assert list(following.image.topics) == ["t0", "t1", "t3"]
 
 
-async def test_what_is_no_metadata_is_committed_too(quorum, follow):
-    leader = quorum.elect(1, epoch=1)
+async def test_what_is_no_metadata_is_committed_too(leader, follow):
     leader.append(topic(0))
     leader.append_control()
     following = await follow()
@@ -111,8 +112,7 @@ async def test_who_waits_for_the_image_is_called_once_when_it_has_caught_up(quor
     assert calls == [["t0", "t1"]]
 
 
-async def test_the_next_leader_is_found_when_the_leader_dies(quorum, follow):
-    leader = quorum.elect(1, epoch=1)
+async def test_the_next_leader_is_found_when_the_leader_dies(leader, quorum, follow):
     leader.append(topic(0))
     following = await follow()
     await following.caught_up(leader)
@@ -124,8 +124,7 @@ async def test_the_next_leader_is_found_when_the_leader_dies(quorum, follow):
     assert [each and (each.node_id, each.epoch) for each in following.leaders] == [(1, 1), (3, 2)]
 
 
-async def test_a_log_that_diverged_ends_where_the_leaders_epoch_does(quorum, file_system, follow):
-    leader = quorum.elect(1, epoch=1)
+async def test_a_log_that_diverged_ends_where_the_leaders_epoch_does(leader, quorum, file_system, follow):
     leader.append(topic(0), topic(1))
     following = await follow()
     await following.caught_up(leader)
@@ -141,8 +140,7 @@ async def test_a_log_that_diverged_ends_where_the_leaders_epoch_does(quorum, fil
     assert list(following.image.topics) == ["t0", "t1", "t5"]
 
 
-async def test_a_leader_that_takes_back_what_was_committed_is_not_followed(quorum, follow):
-    leader = quorum.elect(1, epoch=1)
+async def test_a_leader_that_takes_back_what_was_committed_is_not_followed(leader, quorum, follow):
     leader.append(topic(0), topic(1))
     following = await follow()
     await following.caught_up(leader)
@@ -155,8 +153,7 @@ async def test_a_leader_that_takes_back_what_was_committed_is_not_followed(quoru
         await following.task
 
 
-async def test_a_snapshot_that_lacks_what_was_committed_is_not_taken(quorum, follow):
-    leader = quorum.elect(1, epoch=1)
+async def test_a_snapshot_that_lacks_what_was_committed_is_not_taken(leader, quorum, follow):
     leader.append(topic(0), topic(1), topic(2))
     following = await follow()
     await following.caught_up(leader)
@@ -168,8 +165,7 @@ async def test_a_snapshot_that_lacks_what_was_committed_is_not_taken(quorum, fol
         await following.task
 
 
-async def test_a_disk_that_fails_ends_it_with_one_line(quorum, file_system, follow):
-    leader = quorum.elect(1, epoch=1)
+async def test_a_disk_that_fails_ends_it_with_one_line(leader, file_system, follow):
     leader.append(topic(0))
     following = await follow()
     await following.caught_up(leader)
@@ -234,8 +230,7 @@ async def test_a_restart_knows_the_epoch_of_an_election_without_a_leader(quorum,
     assert {each.asked.topics[0].partitions[0].current_leader_epoch for each in quorum.controllers.values()} == {9}
 
 
-async def test_another_cluster_is_not_followed(quorum, follow):
-    leader = quorum.elect(1, epoch=1)
+async def test_another_cluster_is_not_followed(leader, quorum, follow):
     leader.append(topic(0))
     for controller in quorum.controllers.values():
         controller.instead = [fetch.FetchResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)] * 1000
@@ -249,8 +244,7 @@ async def test_another_cluster_is_not_followed(quorum, follow):
     await following.caught_up(leader)
 
 
-async def test_spoilt_records_are_fetched_again(quorum, file_system, follow):
-    leader = quorum.elect(1, epoch=1)
+async def test_spoilt_records_are_fetched_again(leader, file_system, follow):
     leader.append(topic(0), topic(1))
     spoilt = bytearray(leader.data)
     spoilt[-1] ^= 1
@@ -263,8 +257,7 @@ async def test_spoilt_records_are_fetched_again(quorum, file_system, follow):
 
 
 @pytest.mark.parametrize("offsets", [[0], [2, 5, 3]], ids=["again", "out of order"])
-async def test_other_records_than_those_asked_for_end_it(quorum, follow, offsets):
-    leader = quorum.elect(1, epoch=1)
+async def test_other_records_than_those_asked_for_end_it(leader, follow, offsets):
     leader.append(topic(0), topic(1))
     following = await follow()
     await following.caught_up(leader)
@@ -275,8 +268,7 @@ async def test_other_records_than_those_asked_for_end_it(quorum, follow, offsets
         await following.task
 
 
-async def test_a_record_of_a_newer_controller_ends_it_with_one_line(quorum, follow):
-    leader = quorum.elect(1, epoch=1)
+async def test_a_record_of_a_newer_controller_ends_it_with_one_line(leader, follow):
     leader.append(topic(0))
     unknown = build_batch([Record(timestamp=NOW_MS, value=bytes((1, 99, 0)))], base_offset=1, leader_epoch=1)
     leader.batches.append(unknown)

@@ -104,8 +104,12 @@ def test_a_fetch_with_the_final_epoch_is_answered_whole_without_a_session(sessio
     assert (context.session_id, context.error_code, len(sessions)) == (0, 0, 0)
 
 
-def test_the_final_epoch_closes_the_session(sessions):
-    session_id = begin(sessions)
+@pytest.fixture
+def session_id(sessions):
+    return begin(sessions)
+
+
+def test_the_final_epoch_closes_the_session(session_id, sessions):
     context = sessions.open(request(session_id, -1), True, 0)
     assert (list(context.partitions), context.session_id, context.error_code) == ([], 0, 0)
     assert (len(sessions), sessions.partitions_cached) == (0, 0)
@@ -150,16 +154,14 @@ def test_an_incremental_fetch_without_a_session_id_is_refused(sessions):
 
 
 @pytest.mark.parametrize("epoch", [2, -2, MAX_EPOCH])
-def test_a_wrong_epoch_is_refused_and_changes_nothing(sessions, epoch):
-    session_id = begin(sessions)
+def test_a_wrong_epoch_is_refused_and_changes_nothing(session_id, sessions, epoch):
     context = sessions.open(request(session_id, epoch, [(PAYMENTS, (0,))], [(ORDERS, (0,))]), True, 0)
     assert (context.error_code, context.session_id) == (ErrorCode.INVALID_FETCH_SESSION_EPOCH, 0)
     again = sessions.open(request(session_id, 1), True, 0)
     assert names(again.partitions) == [(ORDERS, 0), (ORDERS, 1), (ORDERS, 2)]
 
 
-def test_an_epoch_is_good_for_one_request(sessions):
-    session_id = begin(sessions)
+def test_an_epoch_is_good_for_one_request(session_id, sessions):
     answer(sessions.open(request(session_id, 1), True, 0))
     assert sessions.open(request(session_id, 1), True, 0).error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
     assert sessions.open(request(session_id, 2), True, 0).error_code == ErrorCode.NONE
@@ -179,8 +181,7 @@ def test_topics_are_kept_by_name_before_there_were_ids(sessions):
     assert names(context.partitions) == [("orders", 1), ("payments", 0), ("payments", 1)]
 
 
-def test_a_request_that_overtakes_one_in_waiting_makes_its_answer_an_epoch_error(sessions):
-    session_id = begin(sessions)
+def test_a_request_that_overtakes_one_in_waiting_makes_its_answer_an_epoch_error(session_id, sessions):
     waiting = sessions.open(request(session_id, 1), True, 0)
     overtaking = sessions.open(request(session_id, 2), True, 0)
     assert answer(waiting, p0=data(records=b"new")) == []
@@ -193,8 +194,7 @@ def test_the_greatest_epoch_is_followed_by_1():
     assert [next_epoch(0), next_epoch(1), next_epoch(MAX_EPOCH)] == [1, 2, 1]
 
 
-def test_a_session_lives_on_past_the_greatest_epoch(sessions):
-    session_id = begin(sessions)
+def test_a_session_lives_on_past_the_greatest_epoch(session_id, sessions):
     sessions._sessions[session_id].epoch = MAX_EPOCH
     assert sessions.open(request(session_id, MAX_EPOCH), True, 0).error_code == ErrorCode.NONE
     assert sessions.open(request(session_id, 1), True, 0).error_code == ErrorCode.NONE
@@ -203,8 +203,7 @@ def test_a_session_lives_on_past_the_greatest_epoch(sessions):
 # --- What a session remembers
 
 
-def test_an_incremental_fetch_changes_what_it_names_and_keeps_the_rest(sessions):
-    session_id = begin(sessions)
+def test_an_incremental_fetch_changes_what_it_names_and_keeps_the_rest(session_id, sessions):
     topics = [(ORDERS, (asked(1, 55),)), (PAYMENTS, (asked(0, 7),))]
     context = sessions.open(request(session_id, 1, topics, [(ORDERS, (0, 99)), (UUID(int=9), (0,))]), True, 0)
     assert context.session_id == session_id
@@ -213,14 +212,12 @@ def test_an_incremental_fetch_changes_what_it_names_and_keeps_the_rest(sessions)
     assert sessions.partitions_cached == 3
 
 
-def test_a_partition_forgotten_and_added_again_is_told_anew(sessions):
-    session_id = begin(sessions)
+def test_a_partition_forgotten_and_added_again_is_told_anew(session_id, sessions):
     answer(sessions.open(request(session_id, 1, (), [(ORDERS, (0,))]), True, 0))
     assert answer(sessions.open(request(session_id, 2, [(ORDERS, (0,))]), True, 0)) == [0]
 
 
-def test_a_session_that_forgets_everything_ends(sessions):
-    session_id = begin(sessions)
+def test_a_session_that_forgets_everything_ends(session_id, sessions):
     context = sessions.open(request(session_id, 1, (), [(ORDERS, (0, 1, 2))]), True, 0)
     assert (context.session_id, context.error_code, list(context.partitions)) == (0, 0, [])
     assert (len(sessions), sessions.partitions_cached) == (0, 0)
@@ -233,15 +230,13 @@ def test_partitions_added_and_forgotten_in_the_request_that_ends_a_session_are_a
     assert (context.session_id, len(sessions)) == (0, 0)
 
 
-def test_a_session_keeps_nothing_of_topics_it_has_no_partitions_of(sessions):
-    session_id = begin(sessions)
+def test_a_session_keeps_nothing_of_topics_it_has_no_partitions_of(session_id, sessions):
     use(sessions, session_id, 1, 0, [(PAYMENTS, (1, 2)), (UUID(int=9), ())])
     context = sessions.open(request(session_id, 2, (), [(PAYMENTS, (2, 1)), (UUID(int=8), (1,))]), True, 0)
     assert list(context.partitions._by_topic) == [ORDERS]
 
 
-def test_a_partition_forgotten_while_a_fetch_waits_is_not_answered(sessions):
-    session_id = begin(sessions)
+def test_a_partition_forgotten_while_a_fetch_waits_is_not_answered(session_id, sessions):
     waiting = sessions.open(request(session_id, 1), True, 0)
     found = [(partition, data(records=b"new")) for partition in waiting.partitions]
     sessions.open(request(session_id, 2, (), [(ORDERS, (0, 1, 2))]), True, 0)
@@ -251,8 +246,7 @@ def test_a_partition_forgotten_while_a_fetch_waits_is_not_answered(sessions):
 # --- What a response leaves out
 
 
-def test_a_partition_with_nothing_new_is_left_out(sessions):
-    session_id = begin(sessions)
+def test_a_partition_with_nothing_new_is_left_out(session_id, sessions):
     assert answer(sessions.open(request(session_id, 1), True, 0)) == []
 
 
@@ -267,20 +261,17 @@ def test_a_partition_with_nothing_new_is_left_out(sessions):
     ],
     ids=["records", "high watermark", "log start offset", "error", "diverging epoch"],
 )
-def test_a_partition_with_news_is_sent_and_the_others_are_not(sessions, news):
-    session_id = begin(sessions)
+def test_a_partition_with_news_is_sent_and_the_others_are_not(session_id, sessions, news):
     assert answer(sessions.open(request(session_id, 1), True, 0), p1=news) == [1]
 
 
-def test_what_was_sent_is_not_sent_again(sessions):
-    session_id = begin(sessions)
+def test_what_was_sent_is_not_sent_again(session_id, sessions):
     news = data(high_watermark=11, log_start_offset=5)
     answer(sessions.open(request(session_id, 1), True, 0), p1=news)
     assert answer(sessions.open(request(session_id, 2), True, 0), p1=news) == []
 
 
-def test_an_error_is_repeated_while_it_lasts_and_its_end_is_told(sessions):
-    session_id = begin(sessions)
+def test_an_error_is_repeated_while_it_lasts_and_its_end_is_told(session_id, sessions):
     error = data(error_code=ErrorCode.KAFKA_STORAGE_ERROR)
     assert answer(sessions.open(request(session_id, 1), True, 0), p1=error) == [1]
     assert answer(sessions.open(request(session_id, 2), True, 0), p1=error) == [1]
@@ -294,15 +285,13 @@ def test_the_end_of_an_error_in_the_full_fetch_is_told(sessions):
     assert answer(sessions.open(request(context.session_id, 1), True, 0)) == [1]
 
 
-def test_the_high_watermark_is_told_again_after_a_diverging_epoch(sessions):
-    session_id = begin(sessions)
+def test_the_high_watermark_is_told_again_after_a_diverging_epoch(session_id, sessions):
     assert answer(sessions.open(request(session_id, 1), True, 0), p1=data(high_watermark=11, diverging=0)) == [1]
     assert answer(sessions.open(request(session_id, 2), True, 0), p1=data(high_watermark=11)) == [1]
     assert answer(sessions.open(request(session_id, 3), True, 0), p1=data(high_watermark=11)) == []
 
 
-def test_the_high_watermark_is_told_again_in_another_epoch(sessions):
-    session_id = begin(sessions)
+def test_the_high_watermark_is_told_again_in_another_epoch(session_id, sessions):
     later = [(ORDERS, (asked(1, current_leader_epoch=5),))]
     assert answer(sessions.open(request(session_id, 1, topics=later), True, 0)) == [1]
     same = [(ORDERS, (asked(1, fetch_offset=3, current_leader_epoch=5),))]
@@ -450,8 +439,7 @@ def test_what_would_be_told_is_what_is_selected(sessions):
     assert numbers(context.told(found)) == [1]
 
 
-def test_a_throttled_fetch_is_answered_in_its_session_and_told_the_same_next_time(sessions):
-    session_id = begin(sessions)
+def test_a_throttled_fetch_is_answered_in_its_session_and_told_the_same_next_time(session_id, sessions):
     context = sessions.open(request(session_id, 1), True, 0)
     context.told(results(context, p1=data(high_watermark=11)))
     context.throttle()
@@ -468,16 +456,14 @@ def test_a_throttled_full_fetch_begins_no_session(sessions):
     assert len(sessions) == 0
 
 
-def test_a_throttled_fetch_that_another_has_overtaken_is_told_an_epoch_error(sessions):
-    session_id = begin(sessions)
+def test_a_throttled_fetch_that_another_has_overtaken_is_told_an_epoch_error(session_id, sessions):
     context = sessions.open(request(session_id, 1), True, 0)
     sessions.open(request(session_id, 2), True, 0)
     context.throttle()
     assert context.error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
 
 
-def test_what_may_not_be_read_is_told_with_the_rest(sessions):
-    session_id = begin(sessions)
+def test_what_may_not_be_read_is_told_with_the_rest(session_id, sessions):
     readable = ReadableSessions(
         sessions,
         lambda _, partitions: [partition for partition in partitions if partition.partition == 0],

@@ -14,8 +14,12 @@ def counts(bed):
     return [read_header(batch).record_count for batch in bed.log.batches]
 
 
-def test_the_answer_is_there_when_the_call_returns():
-    bed = Bed(shard_class=AppendingShard)
+@pytest.fixture
+def bed():
+    return Bed(shard_class=AppendingShard)
+
+
+def test_the_answer_is_there_when_the_call_returns(bed):
     order = []
     bed.write(put("a", 5), put("b", 6), on_commit=lambda: order.append(list(bed.answers)))
     assert bed.answers == ["ok"]
@@ -26,38 +30,18 @@ def test_the_answer_is_there_when_the_call_returns():
     assert bed.logs.turn() == 0
 
 
-def test_each_operation_has_a_batch_of_its_own():
-    bed = Bed(shard_class=AppendingShard)
+def test_each_operation_has_a_batch_of_its_own(bed):
     bed.write(put("a"))
     bed.write(put("b"), put("c"))
     assert counts(bed) == [1, 2]
 
 
-def test_records_that_need_not_stay_together_fill_as_many_batches_as_they_need():
-    bed = Bed(shard_class=AppendingShard, max_batch_bytes=300)
-    bed.write(*(put(f"topic-{number}") for number in range(10)), atomic=False)
-    assert bed.answers == ["ok"]
-    assert len(counts(bed)) > 1
-    assert bed.shard.state()[1] == sum(counts(bed)) == 10
-
-
-def test_of_records_that_need_not_stay_together_those_appended_before_the_failure_stay():
-    bed = Bed(shard_class=AppendingShard, max_batch_bytes=200)
-    bed.log.failures.extend([(None, True), KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)])
-    bed.write(*(put(letter * 20) for letter in "abcd"), atomic=False)
-    assert bed.answers == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
-    assert bed.shard.state()[1] == sum(counts(bed)) == bed.log.log_end_offset
-    assert 0 < bed.log.log_end_offset < 4
-
-
-def test_it_leaves_nothing_to_take_back():
-    bed = Bed(shard_class=AppendingShard)
+def test_it_leaves_nothing_to_take_back(bed):
     bed.write(put("a", 5))
     assert len(bed.shard.context.snapshots) == 0
 
 
-def test_it_waits_for_a_high_watermark_that_is_held_back():
-    bed = Bed(shard_class=AppendingShard)
+def test_it_waits_for_a_high_watermark_that_is_held_back(bed):
     bed.log.held_back = True
     bed.write(put("a", 1), put("b", 2), response="first")
     bed.write(put("a", 3), response="second")
@@ -73,8 +57,7 @@ def test_it_waits_for_a_high_watermark_that_is_held_back():
     assert len(bed.shard.context.snapshots) == 0
 
 
-def test_what_cannot_be_appended_has_changed_nothing():
-    bed = Bed(shard_class=AppendingShard)
+def test_what_cannot_be_appended_has_changed_nothing(bed):
     corrected = []
     bed.log.failures.append(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR))
     bed.write(put("a", 5), on_failure=corrected.append)
@@ -86,8 +69,7 @@ def test_what_cannot_be_appended_has_changed_nothing():
     assert bed.shard.state() == ({"a": 6}, 1)
 
 
-def test_what_fails_though_it_was_appended_is_read_again():
-    bed = Bed(shard_class=AppendingShard)
+def test_what_fails_though_it_was_appended_is_read_again(bed):
     bed.log.failures.append((OSError("disk"), True))
     bed.write(put("a", 5))
     assert bed.answers == [ErrorCode.NOT_COORDINATOR]
@@ -103,8 +85,7 @@ def test_what_is_too_large_for_a_batch_is_refused():
     assert bed.log.batches == []
 
 
-def test_a_record_that_cannot_be_replayed_costs_the_shard_what_it_knows_not_the_log():
-    bed = Bed(shard_class=AppendingShard)
+def test_a_record_that_cannot_be_replayed_costs_the_shard_what_it_knows_not_the_log(bed):
     bed.write(put("a", 5))
     bed.write(put("poison"))
     assert bed.answers == ["ok", ErrorCode.NOT_COORDINATOR]
@@ -126,23 +107,20 @@ class _Lost(MemoryLog):
         pass
 
 
-def test_a_log_that_cannot_be_asked_how_far_it_is_answers_nobody_twice():
-    bed = Bed(shard_class=AppendingShard)
+def test_a_log_that_cannot_be_asked_how_far_it_is_answers_nobody_twice(bed):
     bed.log.__class__ = _Lost
     bed.write(put("a", 5))
     assert bed.answers == [ErrorCode.NOT_COORDINATOR]
 
 
 @pytest.mark.parametrize("part", [{"producer": (1, 0)}, {"marker": EndTxnMarker(1, 0, 0, True)}])
-def test_a_transaction_is_nothing_for_a_shard_that_knows_of_none(part):
-    bed = Bed(shard_class=AppendingShard)
+def test_a_transaction_is_nothing_for_a_shard_that_knows_of_none(bed, part):
     bed.write(put("a"), **part)
     assert bed.answers == [ErrorCode.UNKNOWN_SERVER_ERROR]
     assert bed.log.batches == []
 
 
-def test_an_answer_may_ask_for_more():
-    bed = Bed(shard_class=AppendingShard)
+def test_an_answer_may_ask_for_more(bed):
     bed.runtime.write(0, write(put("a", 1))).when_done(lambda _: bed.write(put("a", 2), response="more"))
     assert bed.answers == ["more"]
     assert bed.shard.state() == ({"a": 2}, 2)

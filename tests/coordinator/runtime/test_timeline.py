@@ -7,22 +7,28 @@ from hypothesis import strategies as st
 from odradek.coordinator.runtime.timeline import READ_ONLY, SnapshotRegistry, TimelineDict, TimelineValue
 
 
+@pytest.fixture
+def registry():
+    return SnapshotRegistry()
+
+
+@pytest.fixture
+def timeline(registry):
+    return TimelineDict(registry)
+
+
 def at(registry, offset):
     registry.offset = offset
     return registry
 
 
-def test_a_change_while_all_is_committed_is_not_remembered():
-    registry = SnapshotRegistry()
-    timeline = TimelineDict(registry)
+def test_a_change_while_all_is_committed_is_not_remembered(registry, timeline):
     timeline["a"] = 1
     del timeline["a"]
     assert len(registry) == 0
 
 
-def test_a_read_at_an_offset_sees_the_records_below_it():
-    registry = SnapshotRegistry()
-    timeline = TimelineDict(registry)
+def test_a_read_at_an_offset_sees_the_records_below_it(registry, timeline):
     for offset in range(3):
         at(registry, offset)
         timeline["a"] = offset
@@ -30,9 +36,7 @@ def test_a_read_at_an_offset_sees_the_records_below_it():
     assert timeline.get("a") == 2
 
 
-def test_a_key_that_was_removed_is_still_there_below():
-    registry = SnapshotRegistry()
-    timeline = TimelineDict(registry)
+def test_a_key_that_was_removed_is_still_there_below(registry, timeline):
     timeline["a"] = 1
     at(registry, 5)
     assert timeline.pop("a") == 1
@@ -41,9 +45,7 @@ def test_a_key_that_was_removed_is_still_there_below():
     assert dict(timeline.items_at(6)) == {}
 
 
-def test_roll_back_undoes_the_latest_change_first():
-    registry = SnapshotRegistry()
-    timeline = TimelineDict(registry)
+def test_roll_back_undoes_the_latest_change_first(registry, timeline):
     value = TimelineValue(registry, "start")
     timeline["a"] = 0
     for offset in (1, 2, 2, 3):
@@ -72,9 +74,7 @@ def test_a_timeline_within_a_timeline_comes_back_with_what_it_held():
     assert outer["x"]["a"] == 1
 
 
-def test_what_is_committed_is_not_rolled_back():
-    registry = SnapshotRegistry()
-    timeline = TimelineDict(registry)
+def test_what_is_committed_is_not_rolled_back(registry, timeline):
     for offset in range(3):
         at(registry, offset)
         timeline[offset] = True
@@ -83,9 +83,7 @@ def test_what_is_committed_is_not_rolled_back():
     assert list(timeline) == [0, 1]
 
 
-def test_a_change_between_records_is_refused():
-    registry = SnapshotRegistry()
-    timeline = TimelineDict(registry)
+def test_a_change_between_records_is_refused(registry, timeline):
     value = TimelineValue(registry, 1)
     at(registry, READ_ONLY)
     with pytest.raises(RuntimeError):

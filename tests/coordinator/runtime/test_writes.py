@@ -6,7 +6,7 @@ from odradek.coordinator.runtime.result import LATER, CoordinatorResult
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.record_batch import read_header
 from odradek.timing.reply import Reply
-from tests.coordinator.runtime.bed import AppendingShard, Bed, put, write
+from tests.coordinator.runtime.bed import AppendingShard, Bed, Shard, put, write
 
 
 def test_an_operation_without_records_is_answered_at_once(bed):
@@ -186,7 +186,6 @@ def test_replies_that_a_shard_holds_are_answered_when_it_is_unloaded(bed):
 
 
 def test_an_operation_that_raises_is_answered_with_its_error_and_changes_nothing(bed):
-
     def refuse(_):
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
 
@@ -202,7 +201,6 @@ def test_an_operation_that_fails_is_a_fault_of_ours(bed):
 
 
 def test_a_callback_that_raises_leaves_the_others_alone(bed):
-
     def fail(_):
         raise ZeroDivisionError
 
@@ -220,7 +218,6 @@ def test_an_on_commit_without_records_that_raises_leaves_its_operation_its_answe
 
 
 def test_an_operation_asked_for_while_another_decides_is_decided_after_it(bed):
-
     def outer(shard):
         bed.write(put("inner", 2), response="inner")
         assert "inner" not in shard.offsets
@@ -267,12 +264,15 @@ def test_records_that_fit_no_batch_are_refused_before_they_are_replayed():
     assert bed.shard.state() == ({"small": 1}, 1)
 
 
-def test_records_that_need_not_stay_together_fill_as_many_batches_as_they_need():
-    bed = Bed(max_batch_bytes=300)
+@pytest.mark.parametrize("shard_class", [Shard, AppendingShard])
+def test_records_that_need_not_stay_together_fill_as_many_batches_as_they_need(shard_class):
+    bed = Bed(shard_class=shard_class, max_batch_bytes=300)
     bed.write(*(put(f"topic-{number}") for number in range(10)), atomic=False)
     bed.run()
-    assert len(bed.log.batches) > 1
+    counts = [read_header(batch).record_count for batch in bed.log.batches]
+    assert len(counts) > 1
     assert bed.answers == ["ok"]
+    assert bed.shard.state()[1] == sum(counts) == 10
 
 
 def test_a_record_that_cannot_be_encoded_fails_its_operation_alone(bed):
