@@ -6,9 +6,9 @@ python -m tests.campaigns.cluster_simulation --seed 17 --trace
 
 import sys
 
+from tests.campaigns import planted
 from tests.campaigns.cluster_simulation.histories import SIMULATION
-from tests.campaigns.cluster_simulation.mutations import MUTATIONS
-from tests.campaigns.simulation import planted
+from tests.campaigns.cluster_simulation.mutations import FAULTS
 
 if __name__ == "__main__":
-    sys.exit(planted.main(SIMULATION, MUTATIONS, __doc__ or ""))
+    sys.exit(planted.main(SIMULATION, FAULTS, __doc__ or ""))

@@ -1,11 +1,11 @@
-"""Faults of the product that the simulation has to find: each spoils one rule, of a broker, its coordinators, or the controller.
+"""Faults of brokers, coordinators and the controller that histories of clusters have to find: each breaks one rule.
 
 ``python -m tests.campaigns.cluster_simulation --mutations`` plants one after the other, and searches for a history that finds it.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from odradek.broker.cluster.brokers_view import BrokersView
 from odradek.broker.cluster.replicated_roles import ReplicatedRoles
@@ -38,182 +38,135 @@ from tests.campaigns.cluster_simulation.ledger import ONCE as IDENTITIES
 from tests.campaigns.cluster_simulation.producers import IN_ORDER
 from tests.campaigns.cluster_simulation.races import AT_ONCE
 from tests.campaigns.cluster_simulation.witness import AGREE, IN_SYNC, KEPT
-from tests.campaigns.simulation import planted
-from tests.campaigns.simulation.planted import Mutation
+from tests.campaigns.planted import Change, Faults, around
 
-if TYPE_CHECKING:
-    import pytest
+FAULTS = Faults(histories.run, most=60)
+LOST = (IN_SYNC, ACKNOWLEDGED, AGREE, KEPT, ONCE, COMMITTED, ATOMIC, WATERMARK, READ, SAME, IN_ORDER)
 
-LOST = frozenset({IN_SYNC, ACKNOWLEDGED, AGREE, KEPT, ONCE, COMMITTED, ATOMIC, WATERMARK, READ, SAME, IN_ORDER})
+
+def _answered(value: Any) -> Reply[Any]:
+    reply: Reply[Any] = Reply()
+    reply.complete(value)
+    return reply
 
 
 # ---------------------------------------------------------------------------------------------------------------- replication
 
 
-def truncate_by_the_high_watermark(monkeypatch: pytest.MonkeyPatch) -> None:
-    init, request = FollowedPartition.__init__, FollowedPartition.request
-
-    def cut(self: FollowedPartition, partition: Partition) -> None:
-        init(self, partition)
-        if partition.log is not None:
-            partition.truncate_to(partition.high_watermark, 0)
-
-    monkeypatch.setattr(FollowedPartition, "__init__", cut)
-    monkeypatch.setattr(
-        FollowedPartition, "request", lambda self, max_bytes: request(self, max_bytes)._replace(last_fetched_epoch=-1)
-    )
+def _cut_to_the_high_watermark(init: Any, followed: FollowedPartition, partition: Partition) -> None:
+    init(followed, partition)
+    if partition.log is not None:
+        partition.truncate_to(partition.high_watermark, 0)
 
 
-def truncate_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    request = FollowedPartition.request
-    monkeypatch.setattr(
-        FollowedPartition, "request", lambda self, max_bytes: request(self, max_bytes)._replace(last_fetched_epoch=-1)
-    )
+_TELLS_NO_EPOCH = around(
+    FollowedPartition, "request", lambda ask, followed, max_bytes: ask(followed, max_bytes)._replace(last_fetched_epoch=-1)
+)
 
 
-def grow_the_isr_by_whoever_fetches(monkeypatch: pytest.MonkeyPatch) -> None:
-    fetched = InSyncReplicas.fetched
-
-    def fetch(self: InSyncReplicas, node_id: int, broker_epoch: int, offset: int, *arguments: Any, **named: Any) -> None:
-        fetched(self, node_id, broker_epoch, offset, *arguments, **named)
-        follower = self.follower(node_id)
-        outside = self.isr.proposed is None and node_id not in self.isr.committed
-        if outside and follower is not None and self._is_eligible(node_id, follower):
-            self._propose(self.isr.committed | {node_id})
-
-    monkeypatch.setattr(InSyncReplicas, "fetched", fetch)
+@FAULTS.around(InSyncReplicas, "fetched", *LOST, first=5)
+def grow_the_isr_by_whoever_fetches(fetched: Any, isr: InSyncReplicas, node_id: int, *arguments: Any, **named: Any) -> None:
+    fetched(isr, node_id, *arguments, **named)
+    follower = isr.follower(node_id)
+    outside = isr.isr.proposed is None and node_id not in isr.isr.committed
+    if outside and follower is not None and isr._is_eligible(node_id, follower):
+        isr._propose(isr.isr.committed | {node_id})
 
 
-def move_the_high_watermark_by_the_leaders_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(InSyncReplicas, "high_watermark", lambda _, own_offset, *__: own_offset)
+@FAULTS.around(InSyncReplicas, "_propose", *LOST, first=4, is_rare=True)
+def reckon_with_the_proposed_isr(propose: Any, replicas: InSyncReplicas, isr: frozenset[int]) -> None:
+    propose(replicas, isr)
+    replicas.isr = Isr(isr, isr)
 
 
-def acknowledge_what_is_appended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Partition, "is_acknowledged", lambda *_: True)
+@FAULTS.around(ReplicatedRoles, "take", *LOST, REST, first=4, is_rare=True)
+def lead_on_when_another_is_elected(take: Any, roles: ReplicatedRoles, partition: Partition, record: Any) -> None:
+    if partition.leader is None or partition.leader.followers is None or record.leader == roles.node_id:
+        take(roles, partition, record)
 
 
-def reckon_with_the_proposed_isr(monkeypatch: pytest.MonkeyPatch) -> None:
-    propose = InSyncReplicas._propose
-
-    def take_at_once(self: InSyncReplicas, isr: frozenset[int]) -> None:
-        propose(self, isr)
-        self.isr = Isr(isr, isr)
-
-    monkeypatch.setattr(InSyncReplicas, "_propose", take_at_once)
-
-
-def check_no_leader_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Partition, "check_leader_epoch", lambda *_: None)
+@FAULTS.around(FetchRead, "_read_partition", *LOST, first=3)
+def show_what_is_not_replicated(read: Any, fetch: FetchRead, partition: Partition, *arguments: Any) -> Any:
+    held, partition.high_watermark = partition.high_watermark, partition.require_log().log_end_offset
+    try:
+        return read(fetch, partition, *arguments)
+    finally:
+        partition.high_watermark = held
 
 
-def lead_on_when_another_is_elected(monkeypatch: pytest.MonkeyPatch) -> None:
-    take = ReplicatedRoles.take
-
-    def keep_leading(self: ReplicatedRoles, partition: Partition, record: Any) -> None:
-        if partition.leader is None or partition.leader.followers is None or record.leader == self.node_id:
-            take(self, partition, record)
-
-    monkeypatch.setattr(ReplicatedRoles, "take", keep_leading)
+@FAULTS.around(Partition, "append_as_follower", *LOST, REST, first=1, is_rare=True)
+def follow_without_the_producers_state(append: Any, partition: Partition, *arguments: Any) -> Any:
+    found = append(partition, *arguments)
+    if partition.log is not None and not partition.topic.startswith("__"):
+        partition.log._producers.load().by_id.clear()
+    return found
 
 
-def follow_with_the_leaders_high_watermark(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Follower, "high_watermark", lambda self, log, _: log.log_end_offset)
-
-
-def show_what_is_not_replicated(monkeypatch: pytest.MonkeyPatch) -> None:
-    read = FetchRead._read_partition
-
-    def read_all(self: FetchRead, partition: Partition, *arguments: Any) -> Any:
-        held, partition.high_watermark = partition.high_watermark, partition.require_log().log_end_offset
-        try:
-            return read(self, partition, *arguments)
-        finally:
-            partition.high_watermark = held
-
-    monkeypatch.setattr(FetchRead, "_read_partition", read_all)
-
-
-def tell_the_end_before_it_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Partition, "is_unsettled", False)
-
-
-def name_no_diverging_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(FollowerFetchRead, "_diverging", lambda *_: None)
-
-
-def follow_without_the_producers_state(monkeypatch: pytest.MonkeyPatch) -> None:
-    append = Partition.append_as_follower
-
-    def forget(self: Partition, *arguments: Any) -> Any:
-        found = append(self, *arguments)
-        if self.log is not None and not self.topic.startswith("__"):
-            self.log._producers.load().by_id.clear()
-        return found
-
-    monkeypatch.setattr(Partition, "append_as_follower", forget)
-
-
-def ignore_the_epochs_of_brokers_in_the_isr(monkeypatch: pytest.MonkeyPatch) -> None:
-    """KIP-903: an ISR of which a member has been started anew, and has lost something, is accepted."""
-    fetched = InSyncReplicas.fetched
-
-    def fetch(self: InSyncReplicas, node_id: int, _: int, *arguments: Any, **named: Any) -> None:
-        fetched(self, node_id, -1, *arguments, **named)
-
-    monkeypatch.setattr(InSyncReplicas, "fetched", fetch)
-    monkeypatch.setattr(altered_partitions, "_are_eligible", lambda *_: True)
-    monkeypatch.setattr(InSyncReplicas, "_is_eligible", lambda *_: True)
-    monkeypatch.setattr(BrokersView, "broker_epoch", lambda self, node_id: self._own_epoch() if node_id == self.node_id else -1)
-
+FAULTS.add(
+    "truncate_by_the_high_watermark",
+    around(FollowedPartition, "__init__", _cut_to_the_high_watermark),
+    _TELLS_NO_EPOCH,
+    finds=LOST,
+    first=4,
+    is_rare=True,
+)
+FAULTS.add("truncate_nothing", _TELLS_NO_EPOCH, finds=(*LOST, REST), first=4)
+FAULTS.put("name_no_diverging_epoch", FollowerFetchRead, "_diverging", lambda *_: None, *LOST, REST, first=4, is_rare=True)
+FAULTS.put("move_the_high_watermark_by_the_leaders_end", InSyncReplicas, "high_watermark", lambda _, own, *__: own, *LOST)
+FAULTS.put("acknowledge_what_is_appended", Partition, "is_acknowledged", lambda *_: True, *LOST, first=4)
+FAULTS.put("check_no_leader_epoch", Partition, "check_leader_epoch", lambda *_: None, *LOST, first=91, is_rare=True)
+FAULTS.put(
+    "follow_with_the_leaders_high_watermark",
+    Follower,
+    "high_watermark",
+    lambda _, log, __: log.log_end_offset,
+    *LOST,
+    first=4,
+    is_rare=True,
+)
+FAULTS.put("tell_the_end_before_it_is_known", Partition, "is_unsettled", False, *LOST, first=11, is_rare=True)
+# KIP-903: an ISR of which a member has been started anew, and has lost something, is accepted.
+FAULTS.add(
+    "ignore_the_epochs_of_brokers_in_the_isr",
+    around(InSyncReplicas, "fetched", lambda fetched, isr, node_id, _, *of, **named: fetched(isr, node_id, -1, *of, **named)),
+    Change(altered_partitions, "_are_eligible", lambda *_: True),
+    Change(InSyncReplicas, "_is_eligible", lambda *_: True),
+    Change(BrokersView, "broker_epoch", lambda view, node_id: view._own_epoch() if node_id == view.node_id else -1),
+    finds=LOST,
+    first=990,
+    is_rare=True,
+)
 
 # ----------------------------------------------------------------------------------------------------------------- controller
 
 
-def elect_out_of_the_isr(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        PartitionChange,
-        "_may_lead",
-        lambda self, replica: (
-            self._is_acceptable(replica)
-            and (replica not in self.isr or all(not self._is_acceptable(each) for each in self.replicas if each not in self.isr))
-        ),
+@FAULTS.around(PartitionChange, "_may_lead", *LOST, REST, first=3, is_rare=True)
+def elect_out_of_the_isr(_: Any, change: PartitionChange, replica: int) -> bool:
+    acceptable = [each for each in change.replicas if each not in change.isr and change._is_acceptable(each)]
+    return change._is_acceptable(replica) and (replica not in change.isr or not acceptable)
+
+
+_given: dict[str, Any] = {}
+
+
+@FAULTS.around(ClusterController, "allocate_producer_ids", *LOST, IDENTITIES, first=1)
+def give_out_a_block_of_producer_ids_twice(allocate: Any, controller: ClusterController, request: Any) -> Any:
+    reply = allocate(controller, request)
+    reply.when_done(lambda response: _given.setdefault("block", response) and None)
+    return _answered(_given["block"]) if "block" in _given else reply
+
+
+@FAULTS.around(altered_partitions, "_epoch_error", *LOST, first=215, is_rare=True)
+def take_an_isr_of_an_older_partition_epoch(check: Any, partition: Any, leader_id: int, asked: Any) -> Any:
+    now = partition.partition_epoch
+    return check(partition, leader_id, asked._replace(partition_epoch=min(asked.partition_epoch, now))) and check(
+        partition, leader_id, asked._replace(partition_epoch=now)
     )
 
 
-def give_out_a_block_of_producer_ids_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    allocate = ClusterController.allocate_producer_ids
-    given: dict[Any, Any] = {}
-
-    def allocate_again(self: ClusterController, request: Any) -> Any:
-        reply = allocate(self, request)
-
-        def remember(response: Any) -> None:
-            given.setdefault("block", response)
-
-        reply.when_done(remember)
-        if "block" in given:
-            again: Reply[Any] = Reply()
-            again.complete(given["block"])
-            return again
-        return reply
-
-    monkeypatch.setattr(ClusterController, "allocate_producer_ids", allocate_again)
-
-
-def take_an_isr_of_an_older_partition_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
-    check = altered_partitions._epoch_error
-
-    def check_leader_only(partition: Any, leader_id: int, asked: Any) -> Any:
-        return check(
-            partition, leader_id, asked._replace(partition_epoch=min(asked.partition_epoch, partition.partition_epoch))
-        ) and (check(partition, leader_id, asked._replace(partition_epoch=partition.partition_epoch)))
-
-    monkeypatch.setattr(altered_partitions, "_epoch_error", check_leader_only)
-
-
-def keep_the_isr_of_a_broker_that_was_killed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(broker_changes, "shut_down", lambda *_, **__: [])
-
+FAULTS.put(
+    "keep_the_isr_of_a_broker_that_was_killed", broker_changes, "shut_down", lambda *_, **__: [], *LOST, first=18, is_rare=True
+)
 
 # ---------------------------------------------------------------------------------------------------------------- coordinators
 
@@ -234,115 +187,62 @@ class _UpToTheHighWatermark:
         return data[: sum(header.size_bytes for header in headers if header.next_offset <= self.log_end_offset)]
 
 
-def load_a_coordinator_up_to_the_high_watermark(monkeypatch: pytest.MonkeyPatch) -> None:
-    replay = loader._Load._replay
-
-    def replay_some(self: Any, environment: Any) -> Any:
-        hosted = self.hosted
-        log, hosted.log = hosted.log, _UpToTheHighWatermark(hosted.log)
-        try:
-            yield from replay(self, environment)
-        finally:
-            hosted.log = log
-
-    monkeypatch.setattr(loader._Load, "_replay", replay_some)
+@FAULTS.around(loader._Load, "_replay", *LOST, IDENTITIES, REST, first=2)
+def load_a_coordinator_up_to_the_high_watermark(replay: Any, load: Any, environment: Any) -> Any:
+    log, load.hosted.log = load.hosted.log, _UpToTheHighWatermark(load.hosted.log)
+    try:
+        yield from replay(load, environment)
+    finally:
+        load.hosted.log = log
 
 
-def write_no_markers_to_other_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
-    def pretend(*_: Any) -> Reply[None]:
-        reply: Reply[None] = Reply()
-        reply.complete(None)
-        return reply
-
-    monkeypatch.setattr(TransactionPeers, "write_marker", pretend)
+@FAULTS.around(Partition, "append_internal", *LOST, is_rare=True)
+def answer_commits_that_are_not_replicated(append: Any, partition: Partition, *arguments: Any, **named: Any) -> Any:
+    end = append(partition, *arguments, **named)
+    partition._advance(end)
+    return end
 
 
-def resume_no_markers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Markers, "resume", lambda _: None)
+@FAULTS.around(ProducerStates, "record_marker", UNREFUSED, first=27)
+def drop_the_next_transactions_verification(record: Any, states: ProducerStates, producer_id: int, *arguments: Any) -> Any:
+    found = record(states, producer_id, *arguments)
+    states._verifications.pop(producer_id, None)
+    return found
 
 
-def answer_commits_that_are_not_replicated(monkeypatch: pytest.MonkeyPatch) -> None:
-    append = Partition.append_internal
-
-    def append_and_count(self: Partition, *arguments: Any, **named: Any) -> int:
-        end = append(self, *arguments, **named)
-        self._advance(end)
-        return end
-
-    monkeypatch.setattr(Partition, "append_internal", append_and_count)
+def _ask_once(init: Any, peers: TransactionPeers, *arguments: Any, **named: Any) -> None:
+    init(peers, *arguments, **named)
+    peers._max_retry_ms = 0
 
 
-def commit_offsets_while_the_transaction_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(CommittedOffsets, "replay_marker", lambda *_, **__: None)
+@FAULTS.around(CoordinatorRuntime, "read", NOT_BEGUN, first=27)
+def begin_transactions_for_groups_elsewhere(read: Any, runtime: Any, target: Any, look: Any) -> Any:
+    return None if look.__module__ == txn_offset_commit.__name__ else read(runtime, target, look)
 
 
-def drop_the_next_transactions_verification(monkeypatch: pytest.MonkeyPatch) -> None:
-    record = ProducerStates.record_marker
-
-    def record_and_drop(self: ProducerStates, producer_id: int, *arguments: Any) -> Any:
-        found = record(self, producer_id, *arguments)
-        self._verifications.pop(producer_id, None)
-        return found
-
-    monkeypatch.setattr(ProducerStates, "record_marker", record_and_drop)
-
-
-def answer_while_a_transaction_is_being_completed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither does the leader ask again, nor does the coordinator wait."""
-    monkeypatch.setattr(TransactionPeers, "_max_retry_ms", property(lambda _: 0, lambda *_: None), raising=False)
-    monkeypatch.setattr(TransactionCoordinator, "write", lambda self, *arguments: self.runtime.write(*arguments))
-
-
-def begin_transactions_for_groups_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    read = CoordinatorRuntime.read
-    monkeypatch.setattr(
-        CoordinatorRuntime,
-        "read",
-        lambda self, target, look: None if look.__module__ == txn_offset_commit.__name__ else read(self, target, look),
-    )
-
-
-def append_transactions_that_too_few_replicas_get(monkeypatch: pytest.MonkeyPatch) -> None:
-    init = PartitionLog.__init__
-    monkeypatch.setattr(
-        PartitionLog, "__init__", lambda self, partition, compression, _=False: init(self, partition, compression)
-    )
-
-
-MUTATIONS = {
-    each.plant.__name__: each
-    for each in (
-        Mutation(truncate_by_the_high_watermark, LOST, 4),
-        Mutation(truncate_nothing, LOST | {REST}, 4),
-        Mutation(name_no_diverging_epoch, LOST | {REST}, 4),
-        Mutation(grow_the_isr_by_whoever_fetches, LOST, 5),
-        Mutation(move_the_high_watermark_by_the_leaders_end, LOST),
-        Mutation(acknowledge_what_is_appended, LOST, 4),
-        Mutation(reckon_with_the_proposed_isr, LOST, 4),
-        Mutation(check_no_leader_epoch, LOST, 91),
-        Mutation(lead_on_when_another_is_elected, LOST | {REST}, 4),
-        Mutation(follow_with_the_leaders_high_watermark, LOST, 4),
-        Mutation(show_what_is_not_replicated, LOST, 3),
-        Mutation(tell_the_end_before_it_is_known, LOST, 11),
-        Mutation(follow_without_the_producers_state, LOST | {REST}, 1),
-        Mutation(ignore_the_epochs_of_brokers_in_the_isr, LOST, 990),
-        Mutation(elect_out_of_the_isr, LOST | {REST}, 3),
-        Mutation(give_out_a_block_of_producer_ids_twice, LOST | {IDENTITIES}, 1),
-        Mutation(take_an_isr_of_an_older_partition_epoch, LOST, 215),
-        Mutation(keep_the_isr_of_a_broker_that_was_killed, LOST, 18),
-        Mutation(load_a_coordinator_up_to_the_high_watermark, LOST | {IDENTITIES, REST}, 2),
-        Mutation(write_no_markers_to_other_brokers, LOST | {REST}),
-        Mutation(resume_no_markers, LOST | {REST}, 35),
-        Mutation(answer_commits_that_are_not_replicated, LOST),
-        Mutation(commit_offsets_while_the_transaction_is_open, LOST | {REST}),
-        Mutation(drop_the_next_transactions_verification, frozenset({UNREFUSED}), 27),
-        Mutation(answer_while_a_transaction_is_being_completed, frozenset({UNREFUSED}), 27),
-        Mutation(begin_transactions_for_groups_elsewhere, frozenset({NOT_BEGUN}), 27),
-        Mutation(append_transactions_that_too_few_replicas_get, frozenset({AT_ONCE}), 22),
-    )
-}
-
-
-def search(name: str, most: int) -> tuple[int | None, Exception | None]:
-    """The first seed, of so many, that finds what is planted, and what it finds."""
-    return planted.search(MUTATIONS[name], histories.run, most)
+FAULTS.put("write_no_markers_to_other_brokers", TransactionPeers, "write_marker", lambda *_: _answered(None), *LOST, REST)
+FAULTS.put("resume_no_markers", Markers, "resume", lambda _: None, *LOST, REST, first=35, is_rare=True)
+FAULTS.put(
+    "commit_offsets_while_the_transaction_is_open",
+    CommittedOffsets,
+    "replay_marker",
+    lambda *_, **__: None,
+    *(*LOST, REST),
+    is_rare=True,
+)
+# Neither does the leader ask again, nor does the coordinator wait.
+FAULTS.add(
+    "answer_while_a_transaction_is_being_completed",
+    around(TransactionPeers, "__init__", _ask_once),
+    Change(TransactionCoordinator, "write", lambda coordinator, *arguments: coordinator.runtime.write(*arguments)),
+    finds=(UNREFUSED,),
+    first=27,
+)
+FAULTS.wrap(
+    "append_transactions_that_too_few_replicas_get",
+    PartitionLog,
+    "__init__",
+    lambda init, log, partition, compression, _=False: init(log, partition, compression),
+    AT_ONCE,
+    first=22,
+)

@@ -6,9 +6,9 @@ python -m tests.campaigns.simulation.consumer_groups --seed 17 --trace
 
 import sys
 
-from tests.campaigns.simulation import planted
+from tests.campaigns import planted
 from tests.campaigns.simulation.consumer_groups.histories import SIMULATION
-from tests.campaigns.simulation.consumer_groups.mutations import MUTATIONS
+from tests.campaigns.simulation.group_faults import CONSUMER
 
 if __name__ == "__main__":
-    sys.exit(planted.main(SIMULATION, MUTATIONS, __doc__ or ""))
+    sys.exit(planted.main(SIMULATION, CONSUMER, __doc__ or ""))
