@@ -10,11 +10,9 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
-
-import pytest
 
 from odradek.__main__ import start
 from tests.broker_process import BrokerProcess
@@ -24,6 +22,9 @@ from tests.campaigns.simulation.violation import Violation
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from odradek.broker.context import RequestContext
+    from odradek.protocol.api_keys import ApiKey
+    from odradek.testing import ThreadedBroker
     from tests.campaigns.simulation.runner import Run, Simulation
 
 
@@ -99,9 +100,14 @@ class Faults(dict[str, Fault]):
     @contextmanager
     def planted(self, name: str) -> Iterator[None]:
         """The fault is there. odradek must not be compiled: compiled code does not look up its own names."""
-        with pytest.MonkeyPatch.context() as monkeypatch:
-            for change in self[name].changes:
-                monkeypatch.setattr(change.owner, change.name, change.value)
+        with ExitStack() as stack:
+            for owner, attribute, value in self[name].changes:
+                own = vars(owner)
+                # What a class inherits is not put back, but found again.
+                back = (setattr, owner, attribute, own[attribute]) if attribute in own else (delattr, owner, attribute)
+                assert hasattr(owner, attribute)
+                setattr(owner, attribute, value)
+                stack.callback(*back)
             yield
 
     @property
@@ -147,6 +153,27 @@ def main(simulation: Simulation, faults: Faults, about: str, arguments: list[str
     failed = runner.main(simulation, whole, others)
     missed = faults.search_all(chosen.mutations) if chosen.mutations else 0
     return int(failed or missed > 0)
+
+
+# -------------------------------------------------------------------------------------- in the answers of a broker in process
+
+
+class SpoiltAnswers:
+    """A gate that changes the answers to one API."""
+
+    def __init__(self, api: ApiKey, change: Callable[[Any], Any]) -> None:
+        self._api = api
+        self._change = change
+
+    def admit(self, context: RequestContext, request: Any) -> None:
+        """Let it pass."""
+
+    def release(self, context: RequestContext, response: Any) -> Any:
+        return self._change(response) if context.api_key is self._api else response
+
+    def stand_in(self, broker: ThreadedBroker) -> None:
+        """Change its answers from now on."""
+        broker._thread.broker.add_gate(self)
 
 
 # ------------------------------------------------------------------------------------------------- in a broker's own process

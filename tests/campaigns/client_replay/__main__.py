@@ -8,9 +8,10 @@ from pathlib import Path
 from benchmarks.cluster.clusters import KafkaCluster, OdradekCluster
 from odradek.testing import Broker, Replay, Timeline, replay
 from tests.campaigns.client_replay.clusters import between, replay_to
-from tests.campaigns.client_replay.faulty import FAULTS, faulty
+from tests.campaigns.client_replay.faulty import FAULTS
 from tests.campaigns.client_replay.sessions import SESSIONS, record
 from tests.campaigns.kafka_tools.kafka_broker import KafkaRuns
+from tests.campaigns.planted import SpoiltAnswers
 from tests.campaigns.wire_differential.cases.setup import always_there
 from tests.campaigns.wire_differential.compare import Difference, Named, named, unnamed
 from tests.campaigns.wire_differential.driver import Driver
@@ -77,7 +78,10 @@ def at_clusters(clients: list[str], rows: list[Named], *, tells_named: bool) -> 
 
 def against_odradek(timeline: Timeline, fault: str | None = None) -> Replay:
     """Replay against an odradek of its own, with a planted fault if one is named."""
-    with Broker(configs=SETTINGS) as broker, faulty(broker, fault):
+    with Broker(configs=SETTINGS) as broker:
+        if fault is not None:
+            api, _, change = FAULTS[fault]
+            SpoiltAnswers(api, change).stand_in(broker)
         return replay(timeline, broker.bootstrap_servers)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from odradek.broker.cluster.replicated_roles import ReplicatedRoles
 from odradek.broker.cluster.transaction_peers import TransactionPeers
@@ -12,71 +12,47 @@ from odradek.broker.replica import followed_partition
 from odradek.broker.replica.in_sync_replicas import InSyncReplicas
 from odradek.broker.replica.partition import Partition
 from odradek.timing.reply import Reply
+from tests.campaigns.planted import Faults
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from odradek.coordinator.runtime.marker import EndTxnMarker
-    from odradek.protocol.errors import KafkaError
+FAULTS = Faults()
 
 
-def _acknowledged_before_replication() -> None:
-    """acks=all is answered when this broker has the batch."""
-    Partition.is_acknowledged = lambda partition, last_offset, acks: last_offset < partition.require_log().log_end_offset
+def _leads_on(take: Any, roles: ReplicatedRoles, partition: Partition, record: Any) -> None:
+    has_led = partition.leader is not None and partition.leader.followers is not None
+    if not has_led or record.leader == roles.node_id:
+        take(roles, partition, record)
 
 
-def _isr_never_shrunk() -> None:
-    """Who falls behind is waited for."""
-    InSyncReplicas.shrink = lambda self, log_end_offset: None
+def _forget_markers(of_topic: Callable[[str], bool]) -> Callable[..., Any]:
+    """Markers for such partitions that other brokers lead are not sent."""
 
-
-def _leads_on() -> None:
-    """A leader does not take note that another broker was elected."""
-    take = ReplicatedRoles.take
-
-    def faulty(roles: ReplicatedRoles, partition: Partition, record: Any) -> None:
-        has_led = partition.leader is not None and partition.leader.followers is not None
-        if not has_led or record.leader == roles.node_id:
-            take(roles, partition, record)
-
-    ReplicatedRoles.take = faulty
-
-
-def _markers_forgotten(of_topic: Callable[[str], bool]) -> None:
-    """Markers for partitions that other brokers lead are not sent."""
-    write_marker = TransactionPeers.write_marker
-
-    def faulty(peers: TransactionPeers, topic: str, partition: int, marker: EndTxnMarker) -> Reply[KafkaError | None]:
+    def write(write_marker: Any, peers: TransactionPeers, topic: str, *arguments: Any) -> Any:
         if not of_topic(topic):
-            return write_marker(peers, topic, partition, marker)
-        reply: Reply[KafkaError | None] = Reply()
+            return write_marker(peers, topic, *arguments)
+        reply: Reply[Any] = Reply()
         reply.complete(None)
         return reply
 
-    TransactionPeers.write_marker = faulty
+    return write
 
 
-def _never_truncated() -> None:
-    """A follower keeps what its leader lacks."""
-    followed_partition.truncation_offset = lambda log, diverging: log.log_end_offset
-
-
-def _producer_ids_twice() -> None:
-    """Every block of producer ids is taken for the first one."""
-    request = ProducerIdBlocks.request
-
-    def faulty(blocks: ProducerIdBlocks) -> Reply[Any]:
-        return request(blocks).then(lambda block: range(len(block)) if isinstance(block, range) else block)
-
-    ProducerIdBlocks.request = faulty
-
-
-FAULTS: Final[dict[str, Callable[[], None]]] = {
-    "acks-before-replication": _acknowledged_before_replication,
-    "isr-never-shrunk": _isr_never_shrunk,
-    "leads-on": _leads_on,
-    "markers-forgotten": lambda: _markers_forgotten(lambda topic: topic != CONSUMER_OFFSETS_TOPIC),
-    "offsets-forgotten": lambda: _markers_forgotten(lambda topic: topic == CONSUMER_OFFSETS_TOPIC),
-    "never-truncated": _never_truncated,
-    "producer-ids-twice": _producer_ids_twice,
-}
+FAULTS.put(
+    "acks-before-replication",
+    Partition,
+    "is_acknowledged",
+    lambda partition, last_offset, acks: last_offset < partition.require_log().log_end_offset,
+)
+FAULTS.put("isr-never-shrunk", InSyncReplicas, "shrink", lambda *_: None)
+FAULTS.wrap("leads-on", ReplicatedRoles, "take", _leads_on)
+FAULTS.wrap("markers-forgotten", TransactionPeers, "write_marker", _forget_markers(lambda topic: topic != CONSUMER_OFFSETS_TOPIC))
+FAULTS.wrap("offsets-forgotten", TransactionPeers, "write_marker", _forget_markers(lambda topic: topic == CONSUMER_OFFSETS_TOPIC))
+FAULTS.put("never-truncated", followed_partition, "truncation_offset", lambda log, diverging: log.log_end_offset)
+FAULTS.wrap(
+    "producer-ids-twice",
+    ProducerIdBlocks,
+    "request",
+    lambda ask, blocks: ask(blocks).then(lambda block: range(len(block)) if isinstance(block, range) else block),
+)

@@ -10,7 +10,7 @@ import signal
 import sys
 
 from odradek.__main__ import start
-from tests.campaigns.cluster_chaos.faults import FAULTS
+from tests.campaigns.planted import plant
 
 TASKS = "tasks: "
 
@@ -19,7 +19,7 @@ def main() -> None:
     """Put the fault in, then run the command."""
     fault = sys.argv.pop(1)
     if fault != "-":
-        FAULTS[fault]()
+        plant("tests.campaigns.cluster_chaos.faults", fault)
     signal.signal(signal.SIGUSR1, lambda *_: print(f"{TASKS}{len(asyncio.all_tasks())}", file=sys.stderr, flush=True))
     start()
 

@@ -6,7 +6,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.campaigns.rolling_groups.faults import FAULTS, NO_FAULT
+from tests.campaigns.rolling_groups.faults import NO_FAULT, SEEDED
 from tests.campaigns.rolling_groups.members import COOPERATIVE, classic
 from tests.campaigns.rolling_groups.rolling import SETTINGS, Rolling, there_and_back
 
@@ -22,9 +22,9 @@ def main() -> int:
     parser.add_argument(
         "--strategy", choices=["range", COOPERATIVE], action="append", help="Of the classic members; repeatable.  [default: both]"
     )
-    parser.add_argument("--fault", choices=FAULTS, help="Let members do what must not be.")
+    parser.add_argument("--fault", choices=SEEDED, help="Let members do what must not be.")
     chosen = parser.parse_args()
-    fault = FAULTS[chosen.fault] if chosen.fault else NO_FAULT
+    fault = SEEDED[chosen.fault] if chosen.fault else NO_FAULT
     failures = 0
     for strategy in chosen.strategy or ["range", COOPERATIVE]:
         started = time.monotonic()

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.campaigns.rolling_groups.books import Books
-from tests.campaigns.rolling_groups.faults import FAULTS
+from tests.campaigns.rolling_groups.faults import SEEDED
 from tests.campaigns.rolling_groups.members import COOPERATIVE, classic
 from tests.campaigns.rolling_groups.rolling import SETTINGS, Rolling, there_and_back
 
@@ -19,9 +19,9 @@ def test_a_group_rolls_over_and_back_and_every_record_is_processed_once(broker_p
 
 
 @pytest.mark.interpreted
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("name", SEEDED)
 def test_a_fault_is_found(tmp_path, name):
-    fault = FAULTS[name]
+    fault = SEEDED[name]
     with (
         fault.broker(tmp_path / "data", settings=SETTINGS) as broker,
         Rolling(broker.address, PARTITIONS, fault.make_member) as rolling,

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 
 from tests.broker_process import BrokerProcess
 from tests.campaigns.crash.support import seeded
+from tests.campaigns.planted import FaultyBroker
 from tests.campaigns.soak.books import Violation, require
-from tests.campaigns.soak.faulty_broker import OFTEN, FaultyBroker
+from tests.campaigns.soak.faults import FAULTS, OFTEN
 from tests.campaigns.soak.kafka_broker import KafkaBroker
 from tests.campaigns.soak.settings import KAFKA_PACE, SETTINGS, Pace
 from tests.campaigns.soak.soak import Soak
@@ -72,7 +73,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--orders-per-second", type=float, default=Pace().orders_a_second)
     parser.add_argument("--orders-per-transaction", type=int, default=Pace().orders_a_transaction)
     parser.add_argument("--broker", choices=("odradek", "kafka"), default="odradek")
-    parser.add_argument("--fault", choices=sorted(OFTEN), help="seed this fault into odradek, which the run must find")
+    parser.add_argument("--fault", choices=sorted(FAULTS), help="seed this fault into odradek, which the run must find")
     return parser.parse_args()
 
 
@@ -80,7 +81,7 @@ def _broker(options: argparse.Namespace, directory: Path) -> BrokerProcess | Kaf
     if options.broker == "kafka":
         return KafkaBroker(directory, settings=SETTINGS)
     if options.fault is not None:
-        return FaultyBroker(directory, settings=SETTINGS).use(options.fault, OFTEN[options.fault])
+        return FaultyBroker(directory, settings=SETTINGS).use("tests.campaigns.soak.faults", options.fault, OFTEN[options.fault])
     return BrokerProcess(directory, settings=SETTINGS)
 
 

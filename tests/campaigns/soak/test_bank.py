@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from tests.campaigns.crash.support import seeded
+from tests.campaigns.planted import FaultyBroker
 from tests.campaigns.soak.books import Violation
-from tests.campaigns.soak.faulty_broker import FaultyBroker
 from tests.campaigns.soak.settings import SETTINGS, Pace
 from tests.campaigns.soak.soak import Soak
 
@@ -62,6 +62,6 @@ def test_money_is_conserved_and_every_order_carried_out_once_whoever_is_killed(b
     ],
 )
 def test_a_fault_that_is_put_in_is_found(tmp_path, fault, every, pace, told):
-    broker = FaultyBroker(tmp_path / "broker", settings=SHORT).use(fault, every)
+    broker = FaultyBroker(tmp_path / "broker", settings=SHORT).use("tests.campaigns.soak.faults", fault, every)
     with pytest.raises(Violation, match=told), broker:
         Soak(broker, tmp_path / "tellers", seeded("bank"), pace).run(60)

@@ -20,7 +20,7 @@ from tests.campaigns.wire_differential.cases.every import SLICES, every, warm_up
 from tests.campaigns.wire_differential.clusters import SPREADS_S, STORIES, internal_topics, serving
 from tests.campaigns.wire_differential.compare import Difference, Named, differences, named, unnamed
 from tests.campaigns.wire_differential.driver import Driver
-from tests.campaigns.wire_differential.faulty import FAULTS, FaultyBroker
+from tests.campaigns.wire_differential.faulty import FAULTS, faulty
 from tests.campaigns.wire_differential.recording import read, short, write
 from tests.campaigns.wire_differential.script import Script
 from tests.campaigns.wire_differential.settings import OF_KAFKA, SETTINGS
@@ -135,11 +135,8 @@ def missed_faults(kafka: Driver, rows: list[Named]) -> list[str]:
     missed = []
     scripts = {script.name: script for script in every(SLICES, ())}
     for name, fault in FAULTS.items():
-        with (
-            tempfile.TemporaryDirectory(prefix="odradek-wire-") as scratch,
-            FaultyBroker(Path(scratch) / "odradek", name) as odradek,
-        ):
-            left, _ = unnamed(_once(kafka, Driver(odradek.address), scripts[fault.script]), rows)
+        with faulty(name) as odradek:
+            left, _ = unnamed(_once(kafka, odradek, scripts[fault.script]), rows)
         if {each.answer for each in left} != {fault.answer}:
             missed.append(name)
             print(f"planted and not found: {name}")

@@ -1,17 +1,29 @@
-"""``python -m tests.campaigns.wire_differential.faulty FAULT serve ...``: the ``odradek`` command, with a faulty handler."""
+"""Faults in odradek's answers that the campaign must find."""
 
-import sys
-from collections.abc import Callable
-from dataclasses import dataclass
-from importlib import import_module
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
-from odradek.broker.context import CLOSE_CONNECTION, NO_RESPONSE, Reply
-from odradek.cli.main import main
+from odradek.broker.context import CLOSE_CONNECTION, NO_RESPONSE
+from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
-from tests.broker_process import BrokerProcess
+from odradek.testing import Broker
+from tests.campaigns.planted import SpoiltAnswers
+from tests.campaigns.wire_differential.driver import Driver
 from tests.campaigns.wire_differential.settings import SETTINGS
+
+
+class Fault(NamedTuple):
+    """``spoil`` makes an answer another one; ``version`` of the script's request finds it, as a difference in ``field``."""
+
+    api: ApiKey
+    script: str
+    field: str
+    spoil: Callable[[Any], Any]
+
+    @property
+    def answer(self) -> str:
+        return f"{self.api.name} {self.field}"
 
 
 def _other_code(answer: Any) -> Any:
@@ -29,72 +41,31 @@ def _newer_target(answer: Any) -> Any:
     return answer._replace(groups=groups)
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """``spoil`` makes a handler's answer another one; ``script`` is one that finds it, as a difference in ``answer``."""
+def _other(field: str, change: Callable[[int], int]) -> Callable[[Any], Any]:
+    return lambda answer: answer._replace(**{field: change(getattr(answer, field))})
 
-    handler: str
-    spoil: Callable[[Any], Any]
-    script: str
-    answer: str
+
+def _valid(api: ApiKey, version: int, field: str, spoil: Callable[[Any], Any]) -> Fault:
+    return Fault(api, f"valid/{api.name}/v{version}", field, spoil)
 
 
 FAULTS = {
-    "code": Fault("heartbeat", _other_code, "unknown/HEARTBEAT/v4", "HEARTBEAT error_code"),
-    "field": Fault(
-        "metadata",
-        lambda answer: answer._replace(controller_id=answer.controller_id + 1),
-        "valid/METADATA/v13",
-        "METADATA controller_id",
+    "code": Fault(ApiKey.HEARTBEAT, "unknown/HEARTBEAT/v4", "error_code", _other_code),
+    "field": _valid(ApiKey.METADATA, 13, "controller_id", _other("controller_id", lambda number: number + 1)),
+    "epoch": _valid(ApiKey.INIT_PRODUCER_ID, 3, "producer_epoch", _other("producer_epoch", lambda epoch: epoch + 1)),
+    "target": Fault(ApiKey.CONSUMER_GROUP_DESCRIBE, "consumers/revocation", "groups.assignment_epoch", _newer_target),
+    "missing": _valid(ApiKey.LIST_OFFSETS, 11, "topics[]", lambda answer: answer._replace(topics=())),
+    "closed": _valid(ApiKey.LIST_GROUPS, 5, "connection", lambda _answer: CLOSE_CONNECTION),
+    "subscription": _valid(
+        ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, 0, "subscription_id", _other("subscription_id", lambda number: number ^ 1)
     ),
-    "epoch": Fault(
-        "init_producer_id",
-        lambda answer: answer._replace(producer_epoch=answer.producer_epoch + 1),
-        "valid/INIT_PRODUCER_ID/v3",
-        "INIT_PRODUCER_ID producer_epoch",
-    ),
-    "target": Fault(
-        "consumer_group_describe", _newer_target, "consumers/revocation", "CONSUMER_GROUP_DESCRIBE groups.assignment_epoch"
-    ),
-    "missing": Fault(
-        "list_offsets", lambda answer: answer._replace(topics=()), "valid/LIST_OFFSETS/v11", "LIST_OFFSETS topics[]"
-    ),
-    "closed": Fault("list_groups", lambda _answer: CLOSE_CONNECTION, "valid/LIST_GROUPS/v5", "LIST_GROUPS connection"),
-    "subscription": Fault(
-        "get_telemetry_subscriptions",
-        lambda answer: answer._replace(subscription_id=answer.subscription_id ^ 1),
-        "valid/GET_TELEMETRY_SUBSCRIPTIONS/v0",
-        "GET_TELEMETRY_SUBSCRIPTIONS subscription_id",
-    ),
-    "silent": Fault("delete_groups", _silent, "valid/DELETE_GROUPS/v2", "DELETE_GROUPS connection"),
+    "silent": _valid(ApiKey.DELETE_GROUPS, 2, "connection", _silent),
 }
 
 
-class FaultyBroker(BrokerProcess):
-    """odradek with one of ``FAULTS``."""
-
-    def __init__(self, data_dir: Path, fault: str) -> None:
-        super().__init__(data_dir, settings=SETTINGS)
-        self.program = ("-m", "tests.campaigns.wire_differential.faulty", fault)
-
-
-def plant(fault: Fault) -> None:
-    """Put the fault into its handler."""
-    module = import_module(f"odradek.broker.handlers.{fault.handler}")
-    handle = module.handle
-
-    def spoilt(*arguments: Any) -> Any:
-        answer = handle(*arguments)
-        if not isinstance(answer, Reply):
-            return fault.spoil(answer)
-        # The handler may have converted its own already.
-        later: Reply[Any] = Reply()
-        answer.when_done(lambda response: later.complete(fault.spoil(response)))
-        return later
-
-    module.handle = spoilt
-
-
-if __name__ == "__main__":
-    plant(FAULTS[sys.argv.pop(1)])
-    main()
+@contextmanager
+def faulty(name: str) -> Iterator[Driver]:
+    """A driver of odradek with one of ``FAULTS``."""
+    with Broker(configs=SETTINGS) as broker:
+        SpoiltAnswers(FAULTS[name].api, FAULTS[name].spoil).stand_in(broker)
+        yield Driver(broker.bootstrap_servers)

@@ -15,7 +15,7 @@ from tests.campaigns.wire_differential.cases.paths import fields_of, versions
 from tests.campaigns.wire_differential.clusters import SPREADS_S, STORIES, internal_topics, serving
 from tests.campaigns.wire_differential.compare import Difference, Named, differences, named, unnamed
 from tests.campaigns.wire_differential.driver import Driver
-from tests.campaigns.wire_differential.faulty import FAULTS, FaultyBroker
+from tests.campaigns.wire_differential.faulty import FAULTS, faulty
 from tests.campaigns.wire_differential.script import Script
 from tests.campaigns.wire_differential.settings import SETTINGS
 from tests.cases import each_case
@@ -74,9 +74,9 @@ def test_three_brokers_tell_the_stories_as_one_of_kafka_did(cluster_driver, shor
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_planted_fault_is_found(tmp_path, short, recorded, fault):
-    with FaultyBroker(tmp_path / "broker", fault) as broker:
-        told = found(Driver(broker.address), recorded, [short[FAULTS[fault].script]])
+def test_a_planted_fault_is_found(short, recorded, fault):
+    with faulty(fault) as driver:
+        told = found(driver, recorded, [short[FAULTS[fault].script]])
     assert {each.answer for each in told} == {FAULTS[fault].answer}
 
 
