@@ -21,6 +21,7 @@ from tests.campaigns.simulation.violation import Violation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
 
     from odradek.broker.context import RequestContext
     from odradek.protocol.api_keys import ApiKey
@@ -52,6 +53,20 @@ def around(owner: object, name: str, function: Callable[..., Any]) -> Change:
     """``function`` takes the place of ``owner``'s ``name``, and is given that, before the arguments of the call."""
     original = getattr(owner, name)
     return Change(owner, name, lambda *arguments, **named: function(original, *arguments, **named))
+
+
+@contextmanager
+def in_place(*changes: Change) -> Iterator[None]:
+    """Within, the changes are made. odradek must not be compiled: compiled code does not look up its own names."""
+    with ExitStack() as stack:
+        for owner, name, value in changes:
+            own = vars(owner)
+            # What a class inherits is not put back, but found again.
+            back = (setattr, owner, name, own[name]) if name in own else (delattr, owner, name)
+            assert hasattr(owner, name)
+            setattr(owner, name, value)
+            stack.callback(*back)
+        yield
 
 
 class Faults(dict[str, Fault]):
@@ -97,18 +112,9 @@ class Faults(dict[str, Fault]):
 
         return decorate
 
-    @contextmanager
-    def planted(self, name: str) -> Iterator[None]:
-        """The fault is there. odradek must not be compiled: compiled code does not look up its own names."""
-        with ExitStack() as stack:
-            for owner, attribute, value in self[name].changes:
-                own = vars(owner)
-                # What a class inherits is not put back, but found again.
-                back = (setattr, owner, attribute, own[attribute]) if attribute in own else (delattr, owner, attribute)
-                assert hasattr(owner, attribute)
-                setattr(owner, attribute, value)
-                stack.callback(*back)
-            yield
+    def planted(self, name: str) -> AbstractContextManager[None]:
+        """The fault is there."""
+        return in_place(*self[name].changes)
 
     @property
     def soon(self) -> list[str]:

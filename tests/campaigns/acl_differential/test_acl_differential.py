@@ -9,6 +9,7 @@ from odradek.broker.authorizer import acl_index, standard_authorizer
 from tests.campaigns.acl_differential.brokers import compare_brokers
 from tests.campaigns.acl_differential.core import QUESTIONS, differences, kafkas_answers, story
 from tests.campaigns.acl_differential.requests import MADE
+from tests.campaigns.planted import Faults
 
 SEEDS = range(1, 301)
 
@@ -41,26 +42,15 @@ def test_requests_are_made_of_every_api_with_a_rule():
     assert OF_BROKERS.keys() == MADE
 
 
-def without_implied_operations(monkeypatch):
-    monkeypatch.setattr(acl_index, "_ALLOWING", acl_index._DENYING)
-
-
-def without_wildcards(monkeypatch):
-    monkeypatch.setattr(acl_index, "WILDCARD", "?")
-
-
-def with_denials_that_imply(monkeypatch):
-    monkeypatch.setattr(acl_index, "_DENYING", acl_index._ALLOWING)
-
-
-def without_dominated_patterns(monkeypatch):
-    monkeypatch.setattr(standard_authorizer, "_is_dominated", lambda *_: False)
+FAULTS = Faults()
+FAULTS.put("without implied operations", acl_index, "_ALLOWING", acl_index._DENYING)
+FAULTS.put("without wildcards", acl_index, "WILDCARD", "?")
+FAULTS.put("with denials that imply", acl_index, "_DENYING", acl_index._ALLOWING)
+FAULTS.put("without dominated patterns", standard_authorizer, "_is_dominated", lambda *_: False)
 
 
 @pytest.mark.interpreted
-@pytest.mark.parametrize(
-    "fault", [without_implied_operations, without_wildcards, with_denials_that_imply, without_dominated_patterns]
-)
-def test_a_planted_fault_is_found(fault, compared, monkeypatch):
-    fault(monkeypatch)
-    assert differences(*compared)
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_planted_fault_is_found(fault, compared):
+    with FAULTS.planted(fault):
+        assert differences(*compared)

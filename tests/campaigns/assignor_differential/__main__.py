@@ -9,7 +9,7 @@ from pathlib import Path
 
 from odradek.coordinator.group.assignor import uniform
 from tests.campaigns.assignor_differential.comparison import compare, differences
-from tests.campaigns.assignor_differential.faults import FAULTS, planted
+from tests.campaigns.assignor_differential.faults import FAULTS
 from tests.campaigns.assignor_differential.history import STEPS
 
 # Histories that one JVM is asked about.
@@ -40,7 +40,7 @@ def main() -> int:
         print(f"seeds {seeds[0]} to {seeds[-1]}: {len(compared[0])} questions, differences {len(differing)}", flush=True)
         found += differing
         for fault in sorted(unfound):
-            with planted(fault):
+            with FAULTS.planted(fault):
                 if differences(*compared):
                     unfound.remove(fault)
     print(*found[:3], sep="\n")

@@ -1,11 +1,8 @@
 """Faults in odradek's assignors, put in while a context lasts, each of which the comparison must find."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from unittest import mock
-
 from odradek.coordinator.group.assignor import heterogeneous, homogeneous, range_assignor, spec, uniform
 from odradek.coordinator.group.assignor.spec import by_id
+from tests.campaigns.planted import Change, Faults
 
 
 def _extras_to_the_first(held, total):
@@ -56,30 +53,16 @@ class _FromTheLeft(heterogeneous._Scales):
         super().__init__(subscribers[::-1], sizes)
 
 
-FAULTS: Mapping[str, tuple[tuple[object, str, object], ...]] = {
-    "extras-to-the-first": ((homogeneous, "_quotas", _extras_to_the_first),),
-    "revokes-the-first": ((homogeneous, "_revoke", _revoke_the_first),),
-    "is-not-sticky": ((homogeneous, "targets_until_now", _forget), (heterogeneous, "targets_until_now", _forget)),
-    "members-by-code-points": tuple((module, "text_order", _by_code_points) for module in (homogeneous, range_assignor)),
-    "topics-as-unsigned": ((spec, "topic_order", _as_unsigned), (heterogeneous, "topic_order", _as_unsigned)),
-    "all-are-alike": ((uniform, "assign_heterogeneous", homogeneous.assign_homogeneous),),
-    "none-are-alike": ((uniform, "assign_homogeneous", heterogeneous.assign_heterogeneous),),
-    "one-round": ((heterogeneous, "_MAX_ROUNDS", 1),),
-    "no-balance": ((heterogeneous, "_balance", lambda topics, sizes: None),),
-    "members-from-the-left": ((heterogeneous, "_Scales", _FromTheLeft),),
-    "another-is-passed-over": ((heterogeneous, "_Scales", _PassesOverAnother),),
-    "dynamic-members-first": ((range_assignor, "_order", _dynamic_members_first),),
-}
-
-
-@contextmanager
-def planted(fault: str) -> Iterator[None]:
-    """The fault is there. odradek must not be compiled: compiled code does not look up its own names."""
-    patches = [mock.patch.object(*patch) for patch in FAULTS[fault]]
-    for patch in patches:
-        patch.start()
-    try:
-        yield
-    finally:
-        for patch in patches:
-            patch.stop()
+FAULTS = Faults()
+FAULTS.put("extras-to-the-first", homogeneous, "_quotas", _extras_to_the_first)
+FAULTS.put("revokes-the-first", homogeneous, "_revoke", _revoke_the_first)
+FAULTS.add("is-not-sticky", *(Change(module, "targets_until_now", _forget) for module in (homogeneous, heterogeneous)))
+FAULTS.add("members-by-code-points", *(Change(module, "text_order", _by_code_points) for module in (homogeneous, range_assignor)))
+FAULTS.add("topics-as-unsigned", *(Change(module, "topic_order", _as_unsigned) for module in (spec, heterogeneous)))
+FAULTS.put("all-are-alike", uniform, "assign_heterogeneous", homogeneous.assign_homogeneous)
+FAULTS.put("none-are-alike", uniform, "assign_homogeneous", heterogeneous.assign_heterogeneous)
+FAULTS.put("one-round", heterogeneous, "_MAX_ROUNDS", 1)
+FAULTS.put("no-balance", heterogeneous, "_balance", lambda topics, sizes: None)
+FAULTS.put("members-from-the-left", heterogeneous, "_Scales", _FromTheLeft)
+FAULTS.put("another-is-passed-over", heterogeneous, "_Scales", _PassesOverAnother)
+FAULTS.put("dynamic-members-first", range_assignor, "_order", _dynamic_members_first)

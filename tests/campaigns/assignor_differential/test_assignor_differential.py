@@ -3,7 +3,7 @@
 import pytest
 
 from tests.campaigns.assignor_differential.comparison import compare, differences
-from tests.campaigns.assignor_differential.faults import FAULTS, planted
+from tests.campaigns.assignor_differential.faults import FAULTS
 
 SEEDS = range(1, 151)
 
@@ -27,5 +27,5 @@ def test_both_assign_the_same(compared):
 @pytest.mark.interpreted
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_planted_fault_is_found(fault, compared):
-    with planted(fault):
+    with FAULTS.planted(fault):
         assert differences(*compared)

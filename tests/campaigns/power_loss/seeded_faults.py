@@ -6,10 +6,9 @@ workload runs with the fault; the states of the disk are then examined without i
 
 from __future__ import annotations
 
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple
-from unittest.mock import patch
 
 from odradek.broker.replica.group_commit import GroupCommit
 from odradek.storage.checkpoints import RECOVERY_POINT_FILE
@@ -20,6 +19,7 @@ from odradek.storage.log_flusher import LogFlusher
 from odradek.storage.offset_checkpoints import OffsetCheckpoints
 from odradek.storage.segment import Segment
 from odradek.timing.background import outcome_of
+from tests.campaigns.planted import Change, around, in_place
 from tests.campaigns.power_loss import overlapping, workload
 from tests.campaigns.power_loss.disk import RecordingDisk, RecordingFile
 from tests.campaigns.power_loss.explore import Exploration
@@ -28,8 +28,7 @@ from tests.campaigns.simulation.violation import Violation
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-    from contextlib import AbstractContextManager
+    from collections.abc import Callable, Iterable, Sequence
 
     from tests.campaigns.power_loss.explore import Finding
     from tests.campaigns.power_loss.run import Run
@@ -38,7 +37,7 @@ ROUNDS = 3
 
 
 class SeededFault(NamedTuple):
-    """``put_in`` is in effect while the workload runs with this ``log.flush.interval.messages``.
+    """``changes`` are in effect while the workload runs with this ``log.flush.interval.messages``.
 
     ``seed`` mostly finds it. ``steps`` are a workload made for it, which takes the place of one drawn by the seed.
     ``is_at_start``: it is in effect during a start that follows instead.
@@ -46,27 +45,26 @@ class SeededFault(NamedTuple):
 
     name: str
     flush_messages: int | None
-    put_in: Callable[[], AbstractContextManager[object]]
+    changes: tuple[Change, ...]
     seed: int = 0
     steps: Sequence[Callable[[Run], None]] = ()
     is_at_start: bool = False
 
+    def put_in(self) -> AbstractContextManager[None]:
+        """Within, the fault is there."""
+        return in_place(*self.changes)
 
-@contextmanager
-def _unsynced(is_left_out: Callable[[str], bool]) -> Iterator[None]:
+
+def _nothing(*_: Any) -> None:
+    """Takes the place of what is left out."""
+
+
+def _unsynced(is_left_out: Callable[[str], bool]) -> tuple[Change, ...]:
     """Files and directories whose syncs are left out, by their paths."""
-    sync, sync_dir = RecordingFile.sync, RecordingDisk.sync_dir
-
-    def sync_some(file: RecordingFile) -> None:
-        if not is_left_out(file.path):
-            sync(file)
-
-    def sync_some_dir(disk: RecordingDisk, path: str) -> None:
-        if not is_left_out(path):
-            sync_dir(disk, path)
-
-    with patch.object(RecordingFile, "sync", sync_some), patch.object(RecordingDisk, "sync_dir", sync_some_dir):
-        yield
+    return (
+        around(RecordingFile, "sync", lambda sync, file: None if is_left_out(file.path) else sync(file)),
+        around(RecordingDisk, "sync_dir", lambda sync_dir, disk, path: None if is_left_out(path) else sync_dir(disk, path)),
+    )
 
 
 def _is_log(path: str) -> bool:
@@ -78,159 +76,104 @@ def _is_log_directory(path: str) -> bool:
     return name.rpartition("-")[2].isdecimal() and "__cluster_metadata" not in name
 
 
-@contextmanager
-def _index_marked_early() -> Iterator[None]:
-    unsynced_indexes = Segment.unsynced_indexes
-
-    def marked(segment: Segment) -> Any:
-        found = unsynced_indexes(segment)
-        for each in found:
-            each.synced()
-        return found
-
-    with patch.object(Segment, "unsynced_indexes", marked):
-        yield
+def _marked_early(unsynced_indexes: Any, segment: Segment) -> Any:
+    found = unsynced_indexes(segment)
+    for each in found:
+        each.synced()
+    return found
 
 
-@contextmanager
-def _answered_before_the_sync() -> Iterator[None]:
-    begin = GroupCommit._begin
+class _Early:
+    """Delivers the outcome first, and does the work then."""
 
-    class Early:
-        """Delivers the outcome first, and does the work then."""
+    def __init__(self, background: Any) -> None:
+        self._background = background
 
-        def __init__(self, background: Any) -> None:
-            self._background = background
-
-        def run(self, work: Callable[[], Any], then: Callable[[Any], object], *, name: str) -> None:
-            then(outcome_of(lambda: None))
-            self._background.run(work, lambda outcome: None, name=name)
-
-    def early(commit: GroupCommit, log: Log) -> None:
-        background = commit._background
-        with patch.object(commit, "_background", Early(background)):
-            begin(commit, log)
-
-    with patch.object(GroupCommit, "_begin", early):
-        yield
+    def run(self, work: Callable[[], Any], then: Callable[[Any], object], *, name: str) -> None:
+        then(outcome_of(lambda: None))
+        self._background.run(work, lambda outcome: None, name=name)
 
 
-@contextmanager
-def _counted_to_the_end_of_the_log() -> Iterator[None]:
-    flushed = FlushState.flushed
-
-    def counted(state: FlushState, task: Any, now_ms: int) -> None:
-        flushed(state, task._replace(offset=max(task.offset, state._local.log_end_offset)), now_ms)
-
-    with patch.object(FlushState, "flushed", counted):
-        yield
+def _answered_early(begin: Any, commit: Any, log: Log) -> None:
+    background = commit._background
+    commit._background = _Early(background)
+    begin(commit, log)
+    commit._background = background
 
 
-@contextmanager
-def _checkpoint_ahead() -> Iterator[None]:
-    write = OffsetCheckpoints._write
-
-    def ahead(checkpoints: OffsetCheckpoints, name: str, offset_of: Callable[[Log], int | None], *others: Any) -> None:
-        write(checkpoints, name, (lambda log: log.log_end_offset) if name == RECOVERY_POINT_FILE else offset_of, *others)
-
-    with patch.object(OffsetCheckpoints, "_write", ahead):
-        yield
+def _counted_to_the_end(flushed: Any, state: FlushState, task: Any, now_ms: int) -> None:
+    flushed(state, task._replace(offset=max(task.offset, state._local.log_end_offset)), now_ms)
 
 
-@contextmanager
-def _closed_without_a_flush() -> Iterator[None]:
-    close = Log.close
-
-    def closed(log: Log, *, clean: bool, now_ms: int) -> None:
-        if clean:
-            log.flush_state.recovery_point = log.log_end_offset
-        close(log, clean=clean, now_ms=now_ms)
-
-    with patch.object(Log, "close", closed), patch.object(Segment, "has_unsynced_index", False):
-        yield
+def _ahead(write: Any, checkpoints: OffsetCheckpoints, name: str, offset_of: Any, *others: Any) -> None:
+    write(checkpoints, name, (lambda log: log.log_end_offset) if name == RECOVERY_POINT_FILE else offset_of, *others)
 
 
-@contextmanager
-def _decision_not_flushed() -> Iterator[None]:
-    request = GroupCommit.request
-
-    def requested(commit: GroupCommit, log: Log) -> None:
-        if log.topic == "__transaction_state":
-            log.flush_state.awaits_flush = False
-        else:
-            request(commit, log)
-
-    with patch.object(GroupCommit, "request", requested):
-        yield
+def _closed_without_a_flush(close: Any, log: Log, *, clean: bool, now_ms: int) -> None:
+    if clean:
+        log.flush_state.recovery_point = log.log_end_offset
+    close(log, clean=clean, now_ms=now_ms)
 
 
-@contextmanager
-def _flush_ms_forgotten() -> Iterator[None]:
-    tasks = LogFlusher.tasks
-
-    def forgotten(flusher: LogFlusher, now_ms: int) -> Any:
-        return tasks(flusher, min(now_ms, 0))
-
-    with patch.object(LogFlusher, "tasks", forgotten):
-        yield
+def _decision_not_flushed(request: Any, commit: GroupCommit, log: Log) -> None:
+    if log.topic == "__transaction_state":
+        log.flush_state.awaits_flush = False
+    else:
+        request(commit, log)
 
 
-@contextmanager
-def _flush_soon_forgotten() -> Iterator[None]:
-    with patch.object(FlushState, "flush_soon", lambda state, now_ms: None):
-        yield
+def _marker_not_flushed(append_marker: Any, appends: CoordinatorAppends, *arguments: Any, **options: Any) -> Any:
+    with in_place(Change(FlushState, "flush", _nothing)):
+        return append_marker(appends, *arguments, **options)
 
 
-@contextmanager
-def _starts_not_written() -> Iterator[None]:
-    with patch.object(OffsetCheckpoints, "write_start_offsets", lambda checkpoints: None):
-        yield
-
-
-@contextmanager
-def _marker_not_flushed() -> Iterator[None]:
-    append_marker = CoordinatorAppends.append_marker
-
-    def unflushed(appends: CoordinatorAppends, *arguments: Any, **options: Any) -> Any:
-        with patch.object(FlushState, "flush", lambda state, now_ms: None):
-            return append_marker(appends, *arguments, **options)
-
-    with patch.object(CoordinatorAppends, "append_marker", unflushed):
-        yield
-
-
-@contextmanager
-def _aborted_not_indexed() -> Iterator[None]:
-    with patch.object(Segment, "append_aborted", lambda segment, aborted: None):
-        yield
-
-
+_CHECKPOINT_AHEAD = (around(OffsetCheckpoints, "_write", _ahead),)
 FAULTS = (
     # On a healthy disk it does no harm: recovery points are written when the flushes that threads have begun are over. So its
     # workload is short of room for a moment.
-    SeededFault("an index is marked as synced before it is", 1, _index_marked_early, steps=workload.WITHOUT_ROOM),
-    SeededFault("records are not synced", None, lambda: _unsynced(_is_log)),
-    SeededFault("offset and time indexes are not synced", None, lambda: _unsynced(lambda path: path.endswith("index"))),
-    SeededFault("the names of segments are not synced", None, lambda: _unsynced(_is_log_directory)),
-    SeededFault("the names of logs are not synced", None, lambda: _unsynced(lambda path: path in TWO_DIRECTORIES)),
-    SeededFault("a log start offset is not synced", None, lambda: _unsynced(lambda path: "log-start-offset" in path)),
-    SeededFault("a cleaned segment is not synced", None, lambda: _unsynced(lambda path: path.endswith(".cleaned"))),
-    SeededFault("the names of a swap are not synced", None, lambda: _unsynced(lambda path: path.endswith("/compacted-0"))),
-    SeededFault("the copy of a moved log is not synced", None, lambda: _unsynced(lambda path: "-future" in path)),
-    SeededFault("the metadata log is not synced", None, lambda: _unsynced(lambda path: "__cluster_metadata" in path)),
-    SeededFault("a snapshot of the metadata is not synced", None, lambda: _unsynced(lambda path: path.endswith(".part"))),
-    SeededFault("an answer is given before its sync has ended", 1, _answered_before_the_sync),
-    SeededFault("flush.messages is forgotten", 1, _flush_soon_forgotten),
-    SeededFault("flush.ms is forgotten", None, _flush_ms_forgotten, seed=1),
-    SeededFault("a sync counts for what was appended since it began", None, _counted_to_the_end_of_the_log),
-    SeededFault("a recovery point is ahead of its data", None, _checkpoint_ahead),
-    SeededFault("a marker is not flushed", 1, _marker_not_flushed),
-    SeededFault("a transaction's decision is not flushed", 1, _decision_not_flushed),
-    SeededFault("DeleteRecords is answered before the start is written", None, _starts_not_written),
-    SeededFault("an aborted transaction is not indexed", None, _aborted_not_indexed),
-    SeededFault("a clean stop does not flush", None, _closed_without_a_flush),
-    SeededFault("what a start finds is not synced", None, lambda: _unsynced(_is_log), is_at_start=True),
-    SeededFault("after a start a recovery point is ahead of its data", None, _checkpoint_ahead, is_at_start=True),
+    SeededFault(
+        "an index is marked as synced before it is",
+        1,
+        (around(Segment, "unsynced_indexes", _marked_early),),
+        steps=workload.WITHOUT_ROOM,
+    ),
+    SeededFault("records are not synced", None, _unsynced(_is_log)),
+    SeededFault("offset and time indexes are not synced", None, _unsynced(lambda path: path.endswith("index"))),
+    SeededFault("the names of segments are not synced", None, _unsynced(_is_log_directory)),
+    SeededFault("the names of logs are not synced", None, _unsynced(lambda path: path in TWO_DIRECTORIES)),
+    SeededFault("a log start offset is not synced", None, _unsynced(lambda path: "log-start-offset" in path)),
+    SeededFault("a cleaned segment is not synced", None, _unsynced(lambda path: path.endswith(".cleaned"))),
+    SeededFault("the names of a swap are not synced", None, _unsynced(lambda path: path.endswith("/compacted-0"))),
+    SeededFault("the copy of a moved log is not synced", None, _unsynced(lambda path: "-future" in path)),
+    SeededFault("the metadata log is not synced", None, _unsynced(lambda path: "__cluster_metadata" in path)),
+    SeededFault("a snapshot of the metadata is not synced", None, _unsynced(lambda path: path.endswith(".part"))),
+    SeededFault("an answer is given before its sync has ended", 1, (around(GroupCommit, "_begin", _answered_early),)),
+    SeededFault("flush.messages is forgotten", 1, (Change(FlushState, "flush_soon", _nothing),)),
+    SeededFault(
+        "flush.ms is forgotten",
+        None,
+        (around(LogFlusher, "tasks", lambda tasks, flusher, now_ms: tasks(flusher, min(now_ms, 0))),),
+        seed=1,
+    ),
+    SeededFault(
+        "a sync counts for what was appended since it began", None, (around(FlushState, "flushed", _counted_to_the_end),)
+    ),
+    SeededFault("a recovery point is ahead of its data", None, _CHECKPOINT_AHEAD),
+    SeededFault("a marker is not flushed", 1, (around(CoordinatorAppends, "append_marker", _marker_not_flushed),)),
+    SeededFault("a transaction's decision is not flushed", 1, (around(GroupCommit, "request", _decision_not_flushed),)),
+    SeededFault(
+        "DeleteRecords is answered before the start is written",
+        None,
+        (Change(OffsetCheckpoints, "write_start_offsets", _nothing),),
+    ),
+    SeededFault("an aborted transaction is not indexed", None, (Change(Segment, "append_aborted", _nothing),)),
+    SeededFault(
+        "a clean stop does not flush",
+        None,
+        (around(Log, "close", _closed_without_a_flush), Change(Segment, "has_unsynced_index", False)),
+    ),
+    SeededFault("what a start finds is not synced", None, _unsynced(_is_log), is_at_start=True),
+    SeededFault("after a start a recovery point is ahead of its data", None, _CHECKPOINT_AHEAD, is_at_start=True),
 )
 
 

@@ -10,6 +10,7 @@ from odradek.broker.quotas.client_quota_manager import ClientQuotaManager
 from odradek.broker.quotas.fetch_quota import FetchQuota
 from odradek.broker.quotas.sampled import Samples
 from odradek.testing import Broker
+from tests.campaigns.planted import Faults
 from tests.campaigns.quota_differential.brokers import BYTES_PER_S, Load, measure, problems
 from tests.campaigns.quota_differential.core import differences, kafkas_answers, story
 
@@ -17,6 +18,18 @@ SEEDS = range(1, 121)
 # Rates over two seconds, and not over eleven.
 WINDOW_S = 2.0
 SETTINGS = {"quota.window.num": "2"}
+
+FAULTS = Faults()
+FAULTS.put("samples-stay", Samples, "_forget", lambda self, now_ms: None)
+FAULTS.put("window-fixed", Samples, "window_ms", lambda self, now_ms: self._count * self._sample_ms)
+FAULTS.put("nothing-back", ClientQuotaManager, "take_back", lambda *_: None)
+FAULTS.put("rounded-down", client_quota_manager, "rate_throttle_ms", lambda rate, limit, ms: int((rate - limit) * ms / limit))
+FAULTS.put("one-second-at-once", ClientQuotaManager, "most_in_window", lambda self, *client: self.sensor(*client).limit)
+FAULTS.put("never-in-debt", token_bucket.TokenBucket, "tokens", lambda self, limit, now_ms: self._burst_s * limit)
+FAULTS.put("whole-seconds", mutations, "bucket_throttle_ms", lambda tokens, limit: math.ceil(-tokens / limit) * 1_000)
+OF_BROKERS = Faults()
+OF_BROKERS.put("never-muted", Connection, "mute", lambda *_: None)
+OF_BROKERS.put("never-counted", FetchQuota, "throttle_ms", lambda *_: 0)
 
 pytestmark = [pytest.mark.timeout(300)]
 
@@ -43,34 +56,10 @@ class TestManagers:
         assert differences(stories, answers) == []
 
     @pytest.mark.interpreted
-    @pytest.mark.parametrize(
-        "fault",
-        [
-            lambda patch: patch.setattr(Samples, "_forget", lambda self, now_ms: None),
-            lambda patch: patch.setattr(Samples, "window_ms", lambda self, now_ms: self._count * self._sample_ms),
-            lambda patch: patch.setattr(ClientQuotaManager, "take_back", lambda *_: None),
-            lambda patch: patch.setattr(
-                client_quota_manager, "rate_throttle_ms", lambda rate, limit, ms: int((rate - limit) * ms / limit)
-            ),
-            lambda patch: patch.setattr(ClientQuotaManager, "most_in_window", lambda self, *client: self.sensor(*client).limit),
-            lambda patch: patch.setattr(token_bucket.TokenBucket, "tokens", lambda self, limit, now_ms: self._burst_s * limit),
-            lambda patch: patch.setattr(
-                mutations, "bucket_throttle_ms", lambda tokens, limit: math.ceil(-tokens / limit) * 1_000
-            ),
-        ],
-        ids=[
-            "samples-stay",
-            "window-fixed",
-            "nothing-back",
-            "rounded-down",
-            "one-second-at-once",
-            "never-in-debt",
-            "whole-seconds",
-        ],
-    )
-    def test_a_planted_fault_is_found(self, fault, compared, monkeypatch):
-        fault(monkeypatch)
-        assert differences(*compared)
+    @pytest.mark.parametrize("fault", FAULTS)
+    def test_a_planted_fault_is_found(self, fault, compared):
+        with FAULTS.planted(fault):
+            assert differences(*compared)
 
 
 def seen(seconds):
@@ -87,17 +76,10 @@ def test_throttled_clients_get_their_quotas_and_others_are_unharmed():
 
 
 @pytest.mark.interpreted
-@pytest.mark.parametrize(
-    ("fault", "harmed"),
-    [
-        (lambda patch: patch.setattr(Connection, "mute", lambda *_: None), "produce"),
-        (lambda patch: patch.setattr(FetchQuota, "throttle_ms", lambda *_: 0), "fetch"),
-    ],
-    ids=["never-muted", "never-counted"],
-)
-def test_a_fault_planted_in_the_broker_is_found(fault, harmed, monkeypatch):
-    fault(monkeypatch)
-    loads = seen(seconds=0.5)
+@pytest.mark.parametrize(("fault", "harmed"), [("never-muted", "produce"), ("never-counted", "fetch")])
+def test_a_fault_planted_in_the_broker_is_found(fault, harmed):
+    with OF_BROKERS.planted(fault):
+        loads = seen(seconds=0.5)
     assert [problem for problem in problems(loads, loads) if harmed in problem]
 
 
