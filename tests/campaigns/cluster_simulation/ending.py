@@ -10,12 +10,12 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from tests.campaigns.cluster_simulation.consumers import READ, Committer, PartitionReader, Reader
-from tests.campaigns.cluster_simulation.ledger import COMMITTED, WATERMARK
+from tests.campaigns.cluster_simulation.witness import COMMITTED, WATERMARK
 from tests.campaigns.simulation.violation import Violation
 
 if TYPE_CHECKING:
     from tests.campaigns.cluster_simulation.faults import Faults
-    from tests.campaigns.cluster_simulation.ledger import Place, Transaction
+    from tests.campaigns.cluster_simulation.witness import Place, Transaction
     from tests.campaigns.cluster_simulation.world import World
 
 REST = "all comes to rest"

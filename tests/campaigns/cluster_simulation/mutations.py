@@ -32,12 +32,11 @@ from odradek.timing.reply import Reply
 from tests.campaigns.cluster_simulation import histories
 from tests.campaigns.cluster_simulation.consumers import READ
 from tests.campaigns.cluster_simulation.ending import ACKNOWLEDGED, ATOMIC, ONCE, REST, SAME
-from tests.campaigns.cluster_simulation.hurried import NOT_BEGUN, UNREFUSED
-from tests.campaigns.cluster_simulation.ledger import COMMITTED, WATERMARK
-from tests.campaigns.cluster_simulation.ledger import ONCE as IDENTITIES
 from tests.campaigns.cluster_simulation.producers import IN_ORDER
 from tests.campaigns.cluster_simulation.races import AT_ONCE
-from tests.campaigns.cluster_simulation.witness import AGREE, IN_SYNC, KEPT
+from tests.campaigns.cluster_simulation.transactions import NOT_BEGUN, UNREFUSED
+from tests.campaigns.cluster_simulation.witness import AGREE, COMMITTED, IN_SYNC, KEPT, WATERMARK
+from tests.campaigns.cluster_simulation.witness import ONCE as IDENTITIES
 from tests.campaigns.planted import Change, Faults, around
 
 FAULTS = Faults(histories.run, most=60)

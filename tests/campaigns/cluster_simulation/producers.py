@@ -14,7 +14,7 @@ from tests.campaigns.cluster_simulation.client import Client
 from tests.campaigns.simulation.violation import Violation
 
 if TYPE_CHECKING:
-    from tests.campaigns.cluster_simulation.ledger import Place
+    from tests.campaigns.cluster_simulation.witness import Place
     from tests.campaigns.cluster_simulation.world import World
 
 # Topics have names in it, and partitions are added to transactions by AddPartitionsToTxn.

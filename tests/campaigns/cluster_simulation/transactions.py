@@ -2,6 +2,12 @@
 
 What goes wrong in a transaction ends it: the producer initialises again, which aborts what is open. Only the request to commit is
 repeated until its answer is there, as real clients do.
+
+Transactions back to back in a quiet cluster: each begins while the markers of the one before are still being replicated.
+
+Nothing goes wrong, so a producer that does as it should is refused nothing. The answers to questions (AddPartitionsToTxn) and the
+markers reach a partition's leader in either order, as the network's latency has it. At times a producer commits an offset at a
+broker that does not coordinate its group, which begins no transaction.
 """
 
 from __future__ import annotations
@@ -17,6 +23,7 @@ from odradek.protocol.message_types.add_partitions_to_txn import (
     AddPartitionsToTxnTopic,
     AddPartitionsToTxnTransaction,
 )
+from odradek.protocol.message_types.describe_transactions import DescribeTransactionsRequest
 from odradek.protocol.message_types.end_txn import EndTxnRequest
 from odradek.protocol.message_types.init_producer_id import InitProducerIdRequest
 from odradek.protocol.message_types.txn_offset_commit import (
@@ -25,7 +32,6 @@ from odradek.protocol.message_types.txn_offset_commit import (
     TxnOffsetCommitRequestTopic,
 )
 from tests.campaigns.cluster_simulation.client import GROUP, TRANSACTION
-from tests.campaigns.cluster_simulation.ledger import Transaction
 from tests.campaigns.cluster_simulation.producers import (
     INIT_PRODUCER_ID,
     NO_ANSWER,
@@ -34,10 +40,13 @@ from tests.campaigns.cluster_simulation.producers import (
     RETRIABLE,
     Batcher,
 )
+from tests.campaigns.cluster_simulation.witness import Transaction
+from tests.campaigns.simulation.violation import Violation
 
 if TYPE_CHECKING:
-    from tests.campaigns.cluster_simulation.ledger import Place
+    from tests.campaigns.cluster_simulation.witness import Place
     from tests.campaigns.cluster_simulation.world import World
+
 
 _ADD_PARTITIONS: Api[Any, Any] = Api(ApiKey.ADD_PARTITIONS_TO_TXN, 0, 3)
 _ADD_OFFSETS: Api[Any, Any] = Api(ApiKey.ADD_OFFSETS_TO_TXN, 0, 3)
@@ -214,3 +223,43 @@ def _codes_of_added(response: Any) -> list[int]:
         for topic in response.results_by_transaction[0].topic_results
         for partition in topic.results_by_partition
     ]
+
+
+_DESCRIBE: Api[Any, Any] = Api(ApiKey.DESCRIBE_TRANSACTIONS, 0, 0)
+# With a network like that markers are written long before add.partitions.to.txn.retry.backoff.max.ms have passed.
+_PROMPT_MS = 2.0
+UNREFUSED = "a producer that does as it should is not refused in a quiet cluster"
+NOT_BEGUN = "an offset commit begins no transaction at a broker that does not coordinate the group"
+
+
+class HurriedProducer(TransactionalProducer):
+    """Begins the next transaction as soon as one has ended."""
+
+    def judge(self, api: ApiKey, code: int) -> None:
+        """Raise Violation for what only faults are a reason for; leaders and coordinators have to be found even without any."""
+        is_prompt = self.world.plan.longest_latency_ms <= _PROMPT_MS
+        if (code == ErrorCode.CONCURRENT_TRANSACTIONS and is_prompt) or code not in RETRIABLE:
+            raise Violation(UNREFUSED, f"{self.name}: {api.name} is answered {ErrorCode(code).name}")
+
+    async def linger(self) -> None:
+        """Waste no time."""
+
+    async def transact(self, transaction: Transaction) -> None:
+        """One transaction; before it, at times, an offset commit that is refused."""
+        if not self.adds and self.rng.random() < 0.2:
+            await self._commit_elsewhere(transaction)
+        await super().transact(transaction)
+
+    async def _commit_elsewhere(self, transaction: Transaction) -> None:
+        coordinator = await self.coordinator(self.group, GROUP)
+        other = self.rng.choice([each for each in self.world.broker_ids if each != coordinator])
+        refused = await self.ask(other, NEW_OFFSETS, self.offset_commit(transaction))
+        if refused is None or not refused.topics[0].partitions[0].error_code:
+            # It coordinates the group by now.
+            transaction.offset = transaction.number if refused is not None else transaction.offset
+            return
+        request = DescribeTransactionsRequest(transactional_ids=[self.transactional_id])
+        described = await self.ask_coordinator(self.transactional_id, TRANSACTION, _DESCRIBE, request)
+        if described is not None and described.transaction_states[0].transaction_state == "Ongoing":
+            raise Violation(NOT_BEGUN, f"{self.name}: transaction {transaction.number} has begun at broker {other}")
+        self.world.counts["offsets refused elsewhere"] += 1

@@ -10,18 +10,15 @@ from odradek.broker.broker_server import BrokerServer
 from odradek.broker.controller_server import ControllerServer
 from odradek.broker.metadata.topic_names import CONSUMER_OFFSETS_TOPIC
 from odradek.coordinator.runtime.hashing import partition_for
-from tests.campaigns.cluster_simulation.consumers import Committer, Reader
-from tests.campaigns.cluster_simulation.hurried import HurriedProducer
-from tests.campaigns.cluster_simulation.ledger import Ledger
+from tests.campaigns.cluster_simulation.consumers import Committer, Member, Reader
 from tests.campaigns.cluster_simulation.loop import VirtualLoop
 from tests.campaigns.cluster_simulation.machine import Machine
-from tests.campaigns.cluster_simulation.member import Member
 from tests.campaigns.cluster_simulation.network import SimulatedNetwork
 from tests.campaigns.cluster_simulation.plan import HURRIED, draw, with_race
 from tests.campaigns.cluster_simulation.producers import CarelessProducer, IdempotentProducer
 from tests.campaigns.cluster_simulation.races import TRANSACTION_PARTITIONS
-from tests.campaigns.cluster_simulation.transactions import TransactionalProducer
-from tests.campaigns.cluster_simulation.witness import Witness
+from tests.campaigns.cluster_simulation.transactions import HurriedProducer, TransactionalProducer
+from tests.campaigns.cluster_simulation.witness import Ledger, Witness
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,8 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.coordinator.runtime.states import ShardState
-from tests.campaigns.simulation.transactions.administrator import Administrator
-from tests.campaigns.simulation.transactions.fetcher import Fetcher
+from tests.campaigns.simulation.transactions.fetcher import Administrator, Fetcher
 from tests.campaigns.simulation.transactions.server import COORDINATORS_TOPICS
 from tests.campaigns.simulation.violation import Violation
 

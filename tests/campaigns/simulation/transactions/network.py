@@ -1,12 +1,26 @@
 """The network between clients and the broker: requests and responses are delayed, some requests repeated, some responses lost.
 
 A response arrives later than it is given, so that no client code runs within the broker.
+
+A producer's connection, with several requests in flight.
+
+Requests arrive in the order in which they are sent. As at the broker's own connections, one begins when those before it have been
+answered, or are decided and wait for their responses only, and responses leave in order. A connection that is cut brings no
+answer any more; what was sent may still arrive.
+
+Several batches in flight to each partition, on one connection, as clients with an idempotent producer have them.
+
+At most five are in flight to a partition. One that is refused, or whose connection is cut, is sent again once those before it are
+acknowledged. Until then OUT_OF_ORDER_SEQUENCE_NUMBER is no error: a batch before it is missing. Once a batch has failed nothing
+more is sent, and the step is over when nothing is in flight.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import dataclass
 from functools import partial
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 from odradek.protocol.api_keys import ApiKey
@@ -19,10 +33,181 @@ from tests.campaigns.simulation.violation import Violation
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.campaigns.simulation.transactions.connection import Connection
     from tests.campaigns.simulation.transactions.producer import Process
     from tests.campaigns.simulation.transactions.requests import Partition
+    from tests.campaigns.simulation.transactions.server import Server
     from tests.campaigns.simulation.transactions.world import World
+
+
+_SHARE = 0.35
+_MOST_IN_FLIGHT = 5
+_BACKOFF_MS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class FlightPlan:
+    """How many batches a step of a transaction sends to a partition, and the share of the answers that are cut off."""
+
+    most_batches: int
+    cut_share: float
+
+
+def draw_flight(seed: int) -> FlightPlan | None:
+    """The plan of some histories. Drawn apart, so that those of other seeds stay what they are."""
+    rng = Random(f"in flight {seed}")
+    if rng.random() >= _SHARE:
+        return None
+    return FlightPlan(most_batches=rng.choice((2, 4, 8)), cut_share=rng.choice((0.0, 0.03, 0.15)))
+
+
+class Batch:
+    """One batch, and whether it was ever sent, and is now."""
+
+    __slots__ = ("is_in_flight", "sequence", "values", "was_sent")
+
+    def __init__(self, sequence: int, values: list[bytes]) -> None:
+        self.sequence = sequence
+        self.values = values
+        self.was_sent = False
+        self.is_in_flight = False
+
+
+class Pipelines:
+    """One step of a transaction: what it sends, to each of its partitions in order."""
+
+    def __init__(
+        self,
+        connect: Callable[[Callable[[], None]], Connection],
+        ask: Callable[[Connection, Partition, Batch, Callable[[int], None]], None],
+        later: Callable[[float, Callable[[], None]], None],
+        acknowledged: Callable[[Batch], None],
+        is_final: Callable[[int], bool],
+        done: Callable[[int], None],
+    ) -> None:
+        """``is_final``: an error is not to be tried again. ``done`` is called with the first such error, or 0."""
+        self._connect = connect
+        self._ask = ask
+        self._later = later
+        self._acknowledged = acknowledged
+        self._is_final = is_final
+        self._done = done
+        self._connection: Connection | None = None
+        self._left: dict[Partition, list[Batch]] = {}
+        self._error = 0
+        self._is_over = False
+
+    def add(self, partition: Partition, batch: Batch) -> None:
+        """Before the start."""
+        self._left.setdefault(partition, []).append(batch)
+
+    def start(self) -> None:
+        """Send what may be sent."""
+        for partition in self._left:
+            self._send(partition)
+
+    def _send(self, partition: Partition) -> None:
+        batches = self._left[partition]
+        for place, batch in enumerate(batches[:_MOST_IN_FLIGHT]):
+            if self._error or (batch.was_sent and not batch.is_in_flight and place):
+                break
+            if not batch.is_in_flight:
+                batch.was_sent = batch.is_in_flight = True
+                self._send_one(partition, batch)
+
+    def _send_one(self, partition: Partition, batch: Batch) -> None:
+        if self._connection is None:
+            self._connection = self._connect(self._cut)
+        self._ask(self._connection, partition, batch, lambda code: self._answered(partition, batch, code))
+
+    def _cut(self) -> None:
+        self._connection = None
+        for partition, batches in self._left.items():
+            for batch in batches:
+                if batch.is_in_flight:
+                    self._failed(partition, batch, ErrorCode.NETWORK_EXCEPTION)
+        self._look()
+
+    def _answered(self, partition: Partition, batch: Batch, code: int) -> None:
+        batches = self._left[partition]
+        if code == ErrorCode.NONE:
+            batches.remove(batch)
+            self._acknowledged(batch)
+            self._send(partition)
+        else:
+            self._failed(partition, batch, code)
+        self._look()
+
+    def _failed(self, partition: Partition, batch: Batch, code: int) -> None:
+        batch.is_in_flight = False
+        is_behind = code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and batch is not self._left[partition][0]
+        if not is_behind and self._is_final(code):
+            self._error = self._error or code
+        self._later(_BACKOFF_MS, lambda: self._send(partition))
+
+    def _look(self) -> None:
+        """Whether the step is over."""
+        is_idle = not any(batch.is_in_flight for batches in self._left.values() for batch in batches)
+        if not self._is_over and is_idle and (self._error or not any(self._left.values())):
+            self._is_over = True
+            self._done(self._error)
+
+
+class _Place:
+    """That of a response among the others; ``give`` is set when it is there."""
+
+    __slots__ = ("give",)
+
+    def __init__(self) -> None:
+        self.give: Callable[[], None] | None = None
+
+
+class Connection:
+    """One, to one process of the broker. ``on_cut`` is called once."""
+
+    def __init__(self, server: Server | None, on_cut: Callable[[], None]) -> None:
+        self.server = server
+        self.is_cut = False
+        # No earlier than this the next request arrives, and the next answer does.
+        self.arrives_ms = 0.0
+        self.answers_ms = 0.0
+        self._on_cut = on_cut
+        self._arrived: deque[Callable[[_Place], bool]] = deque()
+        self._places: deque[_Place] = deque()
+        self._undecided: _Place | None = None
+
+    def cut(self) -> None:
+        """The client notices now. Idempotent."""
+        if not self.is_cut:
+            self.is_cut = True
+            self._on_cut()
+
+    def arrive(self, begin: Callable[[Callable[[Any], None]], bool], give: Callable[[Any], None]) -> None:
+        """A request: ``begin`` is told whom to answer, and returns whether it is decided; ``give`` sends the response."""
+
+        def begin_in_place(place: _Place) -> bool:
+            def answered(response: Any) -> None:
+                place.give = lambda: give(response)
+                if self._undecided is place:
+                    self._undecided = None
+                self._go_on()
+
+            return begin(answered)
+
+        self._arrived.append(begin_in_place)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        while self._places and self._places[0].give is not None:
+            give = self._places.popleft().give
+            if give is not None:
+                give()
+        while self._arrived and self._undecided is None:
+            begin = self._arrived.popleft()
+            place = self._undecided = _Place()
+            self._places.append(place)
+            if begin(place) and self._undecided is place:
+                self._undecided = None
+
 
 _ANSWERED_WITHIN_MS = LONGEST_HOLD_MS + 4_000
 # What a repeated request may not do later than at once, where all of a producer's transactions have one epoch: there it would be

@@ -17,18 +17,16 @@ from typing import TYPE_CHECKING, Any
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from tests.campaigns.simulation.transactions import requests
-from tests.campaigns.simulation.transactions.connection import Connection
-from tests.campaigns.simulation.transactions.member import FENCED, Member
-from tests.campaigns.simulation.transactions.membership import GROUP_ID, TOPIC
-from tests.campaigns.simulation.transactions.pipelines import Batch, Pipelines
-from tests.campaigns.simulation.transactions.refusals import check_refusal
+from tests.campaigns.simulation.transactions.faults import check_refusal
+from tests.campaigns.simulation.transactions.membership import FENCED, GROUP_ID, TOPIC, Member
+from tests.campaigns.simulation.transactions.network import Batch, Connection, Pipelines
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.campaigns.simulation.transactions.ledger import SentTransaction
     from tests.campaigns.simulation.transactions.membership import Held
-    from tests.campaigns.simulation.transactions.pipelines import FlightPlan
+    from tests.campaigns.simulation.transactions.network import FlightPlan
     from tests.campaigns.simulation.transactions.plan import ProducerPlan
     from tests.campaigns.simulation.transactions.requests import Identity, Partition
     from tests.campaigns.simulation.transactions.world import World

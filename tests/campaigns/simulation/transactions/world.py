@@ -10,19 +10,21 @@ from collections import Counter
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from odradek.broker.metadata.topic_names import TRANSACTION_STATE_TOPIC
+from odradek.coordinator.runtime.hashing import partition_for
+from odradek.coordinator.runtime.record import CoordinatorRecord, encode_record
+from odradek.protocol.coordinator_records import TransactionLogKey, TransactionLogValue
 from odradek.protocol.errors import KafkaError
 from tests.campaigns.simulation.chronicle import Chronicle
 from tests.campaigns.simulation.transactions.checks import check_replayed, check_stable_offset
 from tests.campaigns.simulation.transactions.disk import Killed, SimulatedDisk
 from tests.campaigns.simulation.transactions.fetcher import Fetcher
-from tests.campaigns.simulation.transactions.ledger import Ledger
+from tests.campaigns.simulation.transactions.ledger import COMPLETE_COMMIT, Ledger
 from tests.campaigns.simulation.transactions.membership import TOPIC as MEMBERS_TOPIC
 from tests.campaigns.simulation.transactions.membership import draw_membership, with_further_producers
-from tests.campaigns.simulation.transactions.network import Network
-from tests.campaigns.simulation.transactions.pipelines import draw_flight
+from tests.campaigns.simulation.transactions.network import Network, draw_flight
 from tests.campaigns.simulation.transactions.plan import draw
 from tests.campaigns.simulation.transactions.producer import Process
-from tests.campaigns.simulation.transactions.seeding import seed_epochs
 from tests.campaigns.simulation.transactions.server import Server
 from tests.campaigns.simulation.transactions.witness import Witness
 from tests.campaigns.simulation.violation import Violation
@@ -33,6 +35,29 @@ if TYPE_CHECKING:
     from odradek.broker.replica.partition import Partition
     from tests.campaigns.simulation.transactions.ledger import SentTransaction
     from tests.campaigns.simulation.transactions.plan import ProducerPlan
+
+
+def seed_epochs(world: World, server: Server) -> None:
+    """Write them, before the coordinators are loaded."""
+    now_ms = world.clock.now_ms()
+    for plan in world.plan.producers:
+        if plan.first_epoch is None:
+            continue
+        value = TransactionLogValue(
+            server.controller.next_producer_id(),
+            plan.first_epoch,
+            plan.timeout_ms,
+            COMPLETE_COMMIT,
+            frozenset(),
+            now_ms,
+            now_ms,
+        )
+        world.witness.fates.seed(plan.transactional_id, value)
+        record = CoordinatorRecord(TransactionLogKey(plan.transactional_id), value)
+        partition = server.partitions.require(
+            TRANSACTION_STATE_TOPIC, partition_for(plan.transactional_id, world.plan.transaction_shards)
+        )
+        partition.append_internal([encode_record(record)], now_ms)
 
 
 class World(Chronicle):
