@@ -132,7 +132,7 @@ FAULTS.add(
     Change(InSyncReplicas, "_is_eligible", lambda *_: True),
     Change(BrokersView, "broker_epoch", lambda view, node_id: view._own_epoch() if node_id == view.node_id else -1),
     finds=LOST,
-    first=990,
+    first=1440,
     is_rare=True,
 )
 

@@ -24,8 +24,8 @@ from odradek.timing.timer import Timer
 from tests.campaigns.kafka_tools import compaction_workload as workload
 from tests.campaigns.kafka_tools.cleaned import CleanedComparison
 from tests.campaigns.kafka_tools.opened import open_log
-from tests.campaigns.simulation.broker import REPORTS
-from tests.campaigns.simulation.consumer_groups.replayed import image_of
+from tests.campaigns.simulation.groups.broker import REPORTS
+from tests.campaigns.simulation.groups.replayed import image_of
 
 GROUPS, TRANSACTIONS = "__consumer_offsets", "__transaction_state"
 

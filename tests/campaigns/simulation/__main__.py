@@ -2,7 +2,8 @@
 
 import sys
 
-from tests.campaigns.simulation import groups, runner
+from tests.campaigns.simulation import runner
+from tests.campaigns.simulation.groups.histories import CLASSIC
 from tests.campaigns.simulation.transactions import histories
 
 
@@ -10,7 +11,7 @@ def main(arguments: list[str] | None = None) -> int:
     """1 if a history fails."""
     options = runner.parser_of(__doc__ or "").parse_args(arguments)
     failed = 0
-    for name, simulation in (("groups", groups.SIMULATION), ("transactions", histories.SIMULATION)):
+    for name, simulation in (("groups", CLASSIC), ("transactions", histories.SIMULATION)):
         print(f"{name}:", flush=True)
         outcome = runner.run_all(simulation, options.first, options.seeds, options.jobs)
         if options.counts:

@@ -11,9 +11,9 @@ from tests.broker_process import REPOSITORY
 from tests.campaigns.cluster_simulation.histories import SIMULATION as CLUSTERS
 from tests.campaigns.cluster_simulation.mutations import FAULTS as OF_CLUSTERS
 from tests.campaigns.planted import Faults
-from tests.campaigns.simulation import groups, runner
-from tests.campaigns.simulation.consumer_groups import histories as consumer_groups
-from tests.campaigns.simulation.group_faults import CLASSIC, CONSUMER
+from tests.campaigns.simulation import runner
+from tests.campaigns.simulation.groups import histories as groups
+from tests.campaigns.simulation.groups.mutations import CLASSIC, CONSUMER
 from tests.campaigns.simulation.transactions import histories as transactions
 from tests.campaigns.simulation.transactions.mutations import FAULTS as OF_TRANSACTIONS
 
@@ -30,8 +30,8 @@ class Kind(NamedTuple):
 
 
 KINDS = {
-    "classic groups": Kind(groups.SIMULATION, CLASSIC, 100, 50, "SYNC_GROUP NONE", 50),
-    "consumer groups": Kind(consumer_groups.SIMULATION, CONSUMER, 80, 40, "CONSUMER_GROUP_HEARTBEAT NONE", 40),
+    "classic groups": Kind(groups.CLASSIC, CLASSIC, 100, 50, "SYNC_GROUP NONE", 50),
+    "consumer groups": Kind(groups.CONSUMER, CONSUMER, 80, 40, "CONSUMER_GROUP_HEARTBEAT NONE", 40),
     "transactions": Kind(transactions.SIMULATION, OF_TRANSACTIONS, 50, 25, "told commit", 25),
     "clusters": Kind(CLUSTERS, OF_CLUSTERS, 10, 5, "records acknowledged", 20),
 }
@@ -59,15 +59,15 @@ def test_a_planted_fault_is_found(kind, name):
 
 @pytest.mark.interpreted
 @pytest.mark.parametrize(
-    ("kind", "fault", "main", "asked"),
+    ("kind", "fault", "asked"),
     [
-        ("classic groups", "begin_no_generation", groups.main, "asks JOIN_GROUP"),
-        ("transactions", "leave_out_a_marker", transactions.main, "asks PRODUCE"),
+        ("classic groups", "begin_no_generation", "asks JOIN_GROUP"),
+        ("transactions", "leave_out_a_marker", "asks PRODUCE"),
     ],
 )
-def test_a_failure_is_told_with_what_happened_last_and_the_command_that_repeats_it(kind, fault, main, asked, capsys):
+def test_a_failure_is_told_with_what_happened_last_and_the_command_that_repeats_it(kind, fault, asked, capsys):
     with KINDS[kind].faults.planted(fault):
-        assert main(["--first", "3", "--seeds", "1"]) == 1
+        assert runner.main(KINDS[kind].simulation, "", ["--first", "3", "--seeds", "1"]) == 1
 
     told = capsys.readouterr().out
     assert "seed 3 failed at" in told

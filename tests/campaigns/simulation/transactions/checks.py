@@ -24,7 +24,7 @@ from odradek.protocol.coordinator_records import OffsetCommitKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.timing.clock import VirtualClock
 from odradek.timing.timer import Timer
-from tests.campaigns.simulation.broker import REPORTS
+from tests.campaigns.simulation.groups.broker import REPORTS
 from tests.campaigns.simulation.transactions.server import Loop
 from tests.campaigns.simulation.violation import Violation
 

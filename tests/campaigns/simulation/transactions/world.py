@@ -15,7 +15,7 @@ from odradek.coordinator.runtime.hashing import partition_for
 from odradek.coordinator.runtime.record import CoordinatorRecord, encode_record
 from odradek.protocol.coordinator_records import TransactionLogKey, TransactionLogValue
 from odradek.protocol.errors import KafkaError
-from tests.campaigns.simulation.chronicle import Chronicle
+from tests.campaigns.simulation.runner import Chronicle
 from tests.campaigns.simulation.transactions.checks import check_replayed, check_stable_offset
 from tests.campaigns.simulation.transactions.disk import Killed, SimulatedDisk
 from tests.campaigns.simulation.transactions.fetcher import Fetcher

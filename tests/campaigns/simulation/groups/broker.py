@@ -6,11 +6,12 @@ stopped, killed and started again; logs and clock go on without it. A request th
 
 from __future__ import annotations
 
+import re
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from odradek.broker.context import RequestContext, Session
-from odradek.broker.metadata.decisions import NewTopic
+from odradek.broker.metadata.decisions import NewPartitions, NewTopic
 from odradek.coordinator.group.group_shard import GroupShard
 from odradek.coordinator.group.offsets import OffsetConfig
 from odradek.coordinator.runtime.record import decode_group_record
@@ -20,20 +21,24 @@ from odradek.testing import SocketlessBroker
 from odradek.timing.clock import VirtualClock
 from odradek.timing.reply import Reply
 from odradek.timing.timer import Timer
-from tests.campaigns.simulation.checks import GroupChecks
-from tests.campaigns.simulation.told import Told
+from tests.campaigns.simulation.groups.checks import GroupChecks
+from tests.campaigns.simulation.groups.history import Told
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
+    from random import Random
+    from uuid import UUID
 
+    from odradek.broker.metadata.controller import Controller
     from odradek.broker.server import Broker
     from odradek.coordinator.group.config import GroupConfig
     from odradek.coordinator.group.consumer.groups import ConsumerGroupServices
     from odradek.coordinator.runtime.hosted_shard import HostedShard
     from odradek.coordinator.runtime.shard_context import ShardContext
     from odradek.protocol.api_keys import ApiKey
-    from tests.campaigns.simulation.logs import SimulatedLogs
+    from tests.campaigns.simulation.groups.logs import SimulatedLogs
 
+MOST_PARTITIONS = 8
 RETENTION_MS = 900_000
 RETENTION_CHECK_INTERVAL_MS = 30_000
 
@@ -59,6 +64,48 @@ def _open_core(topics: Mapping[str, int]) -> Broker:
     return in_process.core
 
 
+class Topics:
+    """``ids`` by name, ``names`` by id, of what there is now."""
+
+    def __init__(self, controller: Controller) -> None:
+        self._controller = controller
+        self.ids: dict[str, UUID] = {}
+        self.names: dict[UUID, str] = {}
+        self._look()
+
+    def _look(self) -> None:
+        topics = self._controller.image.topics
+        self.ids = {name: topic.topic_id for name, topic in topics.items()}
+        self.names = {topic_id: name for name, topic_id in self.ids.items()}
+
+    def count(self, name: str) -> int:
+        """How many partitions there are; 0 for a topic that is not there."""
+        topic = self._controller.image.topics.get(name)
+        return 0 if topic is None else len(topic.partitions)
+
+    def matching(self, pattern: str) -> list[str]:
+        """The topics that a regular expression matches as a whole."""
+        return [name for name in self.ids if re.fullmatch(pattern, name)]
+
+    def create(self, name: str, count: int) -> None:
+        """Make a topic."""
+        self._controller.create_topics([NewTopic(name=name, partition_count=count)])
+        self._look()
+
+    def grow(self, name: str, rng: Random) -> None:
+        """Give a topic more partitions."""
+        count = self.count(name)
+        if 0 < count < MOST_PARTITIONS:
+            self._controller.create_partitions(
+                [NewPartitions(name=name, partition_count=rng.randint(count + 1, MOST_PARTITIONS))]
+            )
+
+    def delete(self, names: Iterable[str]) -> None:
+        """Delete topics, and what groups have committed for them."""
+        self._controller.delete_topics([self.ids[name] for name in names])
+        self._look()
+
+
 class ShardNotes:
     """What the simulation knows of one shard, from a load to the next unload."""
 
@@ -72,8 +119,7 @@ class ShardNotes:
 class SimulatedBroker:
     """``config`` may change while it runs; ``notes`` has the last shard of each partition that there was.
 
-    ``consumer_services`` changes what consumer groups are given of the broker; ``topic_ids`` are those
-    of the topics at the beginning, ``controller`` has them all.
+    ``consumer_services`` changes what consumer groups are given of the broker.
     """
 
     def __init__(
@@ -84,7 +130,7 @@ class SimulatedBroker:
         config: GroupConfig,
         load_buffer_bytes: int,
         on_fault: Callable[[str, Exception], None],
-        consumer_services: Callable[[ConsumerGroupServices], ConsumerGroupServices] | None = None,
+        consumer_services: Callable[[ConsumerGroupServices], ConsumerGroupServices],
     ) -> None:
         self.config = config
         self.notes: dict[int, ShardNotes] = {}
@@ -99,8 +145,7 @@ class SimulatedBroker:
         self._consumer_services = consumer_services
         self._core = _open_core(topics)
         self._groups = self._core.groups
-        self.controller = self._core.controller
-        self.topic_ids = {name: topic.topic_id for name, topic in self.controller.image.topics.items()}
+        self.topics = Topics(self._core.controller)
 
     @property
     def is_up(self) -> bool:
@@ -182,11 +227,7 @@ class SimulatedBroker:
             offset_config=OffsetConfig(
                 offsets_retention_ms=RETENTION_MS, offsets_retention_check_interval_ms=RETENTION_CHECK_INTERVAL_MS
             ),
-            consumer_services=self._make_services,
+            consumer_services=lambda: self._consumer_services(self._groups._consumer_services()),
         )
         self.notes[partition] = ShardNotes(shard)
         return shard
-
-    def _make_services(self) -> ConsumerGroupServices:
-        services = self._groups._consumer_services()
-        return services if self._consumer_services is None else self._consumer_services(services)

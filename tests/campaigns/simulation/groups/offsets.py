@@ -1,40 +1,122 @@
 """The requests of members and administrators about offsets, and the checks of the responses.
 
-What is committed is known by group and topic name. With a topic its offsets may go, or may not, where no coordinator was there.
+What is committed is known by group and topic name: for each partition the commits since the last acknowledged one. An
+unacknowledged commit may be in the log or not, unless it was refused. A commit that was fetched counts as acknowledged: only
+committed offsets are fetched, and committed offsets stay. With a topic its offsets may go, or may not, where no coordinator was
+there.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
-from tests.campaigns.simulation import requests
-from tests.campaigns.simulation.commits import Commits
-from tests.campaigns.simulation.consumer_groups.topics import MOST_PARTITIONS
-from tests.campaigns.simulation.offset_requests import REFUSALS
+from tests.campaigns.simulation.groups import requests
+from tests.campaigns.simulation.groups.broker import MOST_PARTITIONS
 from tests.campaigns.simulation.violation import Violation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping
 
-    from tests.campaigns.simulation.commits import Commit
-    from tests.campaigns.simulation.consumer_groups.plan import GroupPlan
-    from tests.campaigns.simulation.consumer_groups.world import ConsumerWorld
+    from tests.campaigns.simulation.groups.plan import GroupPlan
+    from tests.campaigns.simulation.groups.world import World
 
 FENCED = "members that are fenced are not served"
 _NO_TOPIC = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.INCONSISTENT_TOPIC_ID})
-_REFUSALS = REFUSALS | _NO_TOPIC | {ErrorCode.STALE_MEMBER_EPOCH}
+# Errors after which no record of the request can be in the log.
+_REFUSALS = _NO_TOPIC | frozenset(
+    {
+        ErrorCode.STALE_MEMBER_EPOCH,
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        ErrorCode.ILLEGAL_GENERATION,
+        ErrorCode.FENCED_INSTANCE_ID,
+        ErrorCode.REBALANCE_IN_PROGRESS,
+        ErrorCode.GROUP_ID_NOT_FOUND,
+        ErrorCode.NON_EMPTY_GROUP,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    }
+)
+Place: TypeAlias = tuple[str, int]
+
+
+class Commit:
+    """Offsets by partition, all of them or none; None deletes the offset."""
+
+    __slots__ = ("group_id", "is_refused", "offsets")
+
+    def __init__(self, group_id: str, offsets: Mapping[int, int | None]) -> None:
+        self.group_id = group_id
+        self.offsets = offsets
+        self.is_refused = False
+
+
+class Commits:
+    """The commits in the order of their requests; initially there are none."""
+
+    def __init__(self) -> None:
+        # By place, ascending: the last commit known to be in the log, and the later ones.
+        self._open: dict[Place, list[Commit]] = {}
+
+    def ask(self, group_id: str, offsets: Mapping[int, int | None]) -> Commit:
+        """The broker is asked to commit."""
+        commit = Commit(group_id, offsets)
+        for partition in offsets:
+            self._at(group_id, partition).append(commit)
+        return commit
+
+    def ask_to_delete(self, group_id: str, partitions: Iterable[int]) -> Commit:
+        """The broker is asked to delete the group's offsets."""
+        return self.ask(group_id, dict.fromkeys(partitions))
+
+    def acknowledge(self, commit: Commit) -> None:
+        """The commit is in the log, and overwrites all before it."""
+        for partition in commit.offsets:
+            known = self._at(commit.group_id, partition)
+            if commit in known:
+                del known[: known.index(commit)]
+
+    def refuse(self, commit: Commit) -> None:
+        """The commit is not in the log, and never will be."""
+        commit.is_refused = True
+
+    def possible(self, group_id: str, partitions: Iterable[int]) -> dict[int, list[Commit]]:
+        """By partition, the commits that may be in the log now; for a request sent now and answered later."""
+        return {partition: self._at(group_id, partition)[:] for partition in partitions}
+
+    def check_fetched(self, group_id: str, partition: int, offset: int, asked: list[Commit]) -> None:
+        """``offset`` was fetched, -1 for none. Raises Violation if it cannot be the committed one.
+
+        It may be the present one, or one that was possible when it was ``asked`` for: a response may wait until its content is
+        committed, and then shows the state at its decision.
+        """
+        known = self._at(group_id, partition)
+        wanted = None if offset == -1 else offset
+        for index, commit in enumerate(known):
+            if commit.offsets[partition] == wanted and not commit.is_refused:
+                del known[:index]
+                return
+        if any(commit.offsets[partition] == wanted and not commit.is_refused for commit in asked):
+            return
+        possible = [commit.offsets[partition] for commit in known if not commit.is_refused]
+        what = f"{group_id}, partition {partition}: {wanted} is fetched, where it can be one of {possible}"
+        raise Violation("what was committed is what is fetched", what)
+
+    def _at(self, group_id: str, partition: int) -> list[Commit]:
+        known = self._open.get((group_id, partition))
+        if known is None:
+            known = self._open[group_id, partition] = [Commit(group_id, {partition: None})]
+        return known
 
 
 def _scope(group_id: str, topic: str) -> str:
     return f"{group_id}/{topic}"
 
 
-class ConsumerOffsets:
+class Offsets:
     """The requests in one world. No offset is committed twice."""
 
-    def __init__(self, world: ConsumerWorld) -> None:
+    def __init__(self, world: World) -> None:
         self._world = world
         self._commits = Commits()
 
@@ -47,7 +129,10 @@ class ConsumerOffsets:
         owned = sorted((names[topic_id], index) for topic_id, index in member.partitions if topic_id in names)
         if owned:
             topic = rng.choice(owned)[0]
-            self._commit(member, member.group.group_id, topic, [index for name, index in owned if name == topic], answered)
+            indexes = [index for name, index in owned if name == topic]
+            if self._world.plan.is_classic and rng.random() < 0.5:
+                indexes = [rng.choice(indexes)]
+            self._commit(member, member.group.group_id, topic, indexes, answered)
 
     def commit_as_administrator(self, group: GroupPlan) -> None:
         """A client that is no member resets an offset."""
@@ -71,6 +156,8 @@ class ConsumerOffsets:
             codes = dict.fromkeys(commits, ErrorCode.UNKNOWN_MEMBER_ID)
             if response is not None:
                 codes = {each.partition_index: each.error_code for each in response.topics[0].partitions}
+            if world.plan.is_classic and len(set(codes.values())) > 1:
+                raise Violation("a commit stands or falls as a whole", f"{group_id}: {response}")
             for index, code in codes.items():
                 if code == ErrorCode.NONE:
                     self._commits.acknowledge(commits[index])
@@ -81,7 +168,7 @@ class ConsumerOffsets:
                 answered(ErrorCode.NONE if first in _NO_TOPIC else first)
 
         def send() -> None:
-            world.ask(member, ApiKey.OFFSET_COMMIT, world.rng.choice((9, 10)), build, respond)
+            world.ask(member, ApiKey.OFFSET_COMMIT, world.rng.choice((8 if world.plan.is_classic else 9, 10)), build, respond)
 
         if world.may_repeat():
             # On another connection, which is slow.
@@ -94,7 +181,7 @@ class ConsumerOffsets:
         for topic in group.topics:
             self._fetch(None, group.group_id, topic, tuple(range(self._world.topics.count(topic))))
 
-    def fetch(self, member: Any, _: object = None) -> None:
+    def fetch(self, member: Any) -> None:
         """A member fetches where to start."""
         names = self._world.topics.names
         owned = sorted((names[topic_id], index) for topic_id, index in member.partitions if topic_id in names)
@@ -106,8 +193,9 @@ class ConsumerOffsets:
         world = self._world
         if not partitions:
             return
+        is_stable = world.rng.random() < 0.5
         request = requests.fetch(
-            group_id, world.topics.ids[topic], partitions, require_stable=world.rng.random() < 0.5, topic=topic, member=member
+            group_id, world.topics.ids[topic], partitions, require_stable=is_stable, topic=topic, member=member
         )
         asked: dict[int, list[Commit]] = {}
         objections: list[str] = []
@@ -126,6 +214,9 @@ class ConsumerOffsets:
             for partition in response.groups[0].topics[0].partitions:
                 if partition.error_code == ErrorCode.NONE:
                     index = partition.partition_index
+                    # With a topic its offsets go, some of them before that is committed.
+                    if world.plan.is_classic and not is_stable:
+                        world.log_of(group_id).check_read(group_id, topic, index, partition.committed_offset)
                     self._commits.check_fetched(_scope(group_id, topic), index, partition.committed_offset, asked[index])
 
         world.ask(member, ApiKey.OFFSET_FETCH, 9, build, respond)

@@ -1,7 +1,7 @@
 """Whether the log, replayed into a fresh shard by the runtime's own loader, gives the state there is, field by field.
 
-Compared when all that was decided is written: what is stored of groups, offsets, and of the live groups those that are Stable or
-Empty. Of others the log has the generation before, until there is an assignment.
+Compared when all that was decided is written: what is stored of groups of both protocols, offsets, and of the live classic
+groups those that are Stable or Empty. Of others the log has the generation before, until there is an assignment.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from odradek.coordinator.group.classic.states import GroupState
 from odradek.coordinator.group.config import GroupConfig
+from odradek.coordinator.group.consumer.group import ConsumerGroup
 from odradek.coordinator.group.group_shard import GroupShard
 from odradek.coordinator.group.offsets import OffsetConfig
 from odradek.coordinator.runtime.record import decode_group_record
@@ -17,26 +18,26 @@ from odradek.coordinator.runtime.runtime import CoordinatorRuntime
 from odradek.coordinator.runtime.states import ShardState
 from odradek.timing.clock import VirtualClock
 from odradek.timing.timer import Timer
-from tests.campaigns.simulation.logs import LogsView
+from tests.campaigns.simulation.groups.broker import REPORTS
+from tests.campaigns.simulation.groups.logs import LogsView
 from tests.campaigns.simulation.violation import Violation
 
 if TYPE_CHECKING:
     from odradek.coordinator.group.classic.group import ClassicGroup
-    from odradek.coordinator.group.config import GroupReports
     from odradek.coordinator.runtime.hosted_shard import HostedShard
     from odradek.coordinator.runtime.shard_context import ShardContext
-    from tests.campaigns.simulation.logs import SimulatedLogs
+    from tests.campaigns.simulation.groups.logs import SimulatedLogs
 
 REPLAYED = "the log replayed gives the live state"
 
 
-def replay(logs: SimulatedLogs, partition: int, reports: GroupReports) -> GroupShard:
+def replay(logs: SimulatedLogs, partition: int) -> GroupShard:
     """A fresh shard with what the log of ``partition`` says."""
     view = LogsView(logs.logs)
     shards: list[GroupShard] = []
 
     def make_shard(_partition: int, context: ShardContext) -> GroupShard:
-        shard = GroupShard(context, config=GroupConfig, reports=reports, new_id=str, offset_config=OffsetConfig())
+        shard = GroupShard(context, config=GroupConfig, reports=REPORTS, new_id=str, offset_config=OffsetConfig())
         shards.append(shard)
         return shard
 
@@ -52,27 +53,30 @@ def replay(logs: SimulatedLogs, partition: int, reports: GroupReports) -> GroupS
     return shards[0]
 
 
-def check_replayed(logs: SimulatedLogs, hosted: HostedShard[GroupShard], reports: GroupReports, *, has_failed: bool) -> None:
+def check_replayed(logs: SimulatedLogs, hosted: HostedShard[GroupShard], *, has_failed: bool, is_classic: bool) -> None:
     """Compare; nothing where records still wait to be appended. ``has_failed``: an append did, since the shard was loaded.
 
     Then a group may be Empty that could not be written so, and a static member that could not be replaced may have lost its
-    place in the order of the members. Raises Violation.
+    place in the order of the members. A classic group that was a consumer group, and has not rebalanced since, rebalances when
+    it is loaded. Raises Violation.
     """
     if hosted.has_open_batch or hosted.log.read_failures:  # type: ignore[attr-defined]  # the simulation's log
         return
-    fresh = replay(logs, hosted.partition, reports)
+    fresh = replay(logs, hosted.partition)
     live = hosted.shard
-    compare("the groups stored", dict(live.groups.stored.items()), dict(fresh.groups.stored.items()))
-    compare("the offsets", offsets_of(live), offsets_of(fresh))
-    for group_id, group in live.groups.live.items():
-        restored = fresh.groups.live.get(group_id)
-        if restored is None:
-            raise Violation(REPLAYED, f"{group_id} in {group.state} is not in the log")
-        if group.state is GroupState.STABLE or (group.state is GroupState.EMPTY and not has_failed):
-            compare(group_id, fields_of(group, in_order=not has_failed), fields_of(restored, in_order=not has_failed))
+    _compare("the groups stored", _stored(live), _stored(fresh))
+    _compare("the offsets", _offsets_of(live), _offsets_of(fresh))
+    for group in live.classic.each():
+        restored = fresh.classic.find(group.group_id)
+        if is_classic and restored is None:
+            raise Violation(REPLAYED, f"{group.group_id} in {group.state} is not in the log")
+        if restored is None or (not is_classic and (restored.state is not GroupState.STABLE or has_failed)):
+            continue
+        if group.state is GroupState.STABLE or (is_classic and group.state is GroupState.EMPTY and not has_failed):
+            _compare(group.group_id, *(_fields_of(each, in_order=not has_failed) for each in (group, restored)))
 
 
-def compare(what: str, live: dict[str, Any], fresh: dict[str, Any]) -> None:
+def _compare(what: str, live: dict[str, Any], fresh: dict[str, Any]) -> None:
     """Raises Violation for the first that differs."""
     if live == fresh:
         return
@@ -81,7 +85,7 @@ def compare(what: str, live: dict[str, Any], fresh: dict[str, Any]) -> None:
             raise Violation(REPLAYED, f"{what}: {name} is {live.get(name)!r}, and the log says {fresh.get(name)!r}")
 
 
-def offsets_of(shard: GroupShard) -> dict[str, Any]:
+def _offsets_of(shard: GroupShard) -> dict[str, Any]:
     """By group, topic and partition."""
     return {
         group_id: {topic: dict(sorted(partitions.items())) for topic, partitions in topics.items()}
@@ -89,7 +93,14 @@ def offsets_of(shard: GroupShard) -> dict[str, Any]:
     }
 
 
-def fields_of(group: ClassicGroup, *, in_order: bool) -> dict[str, Any]:
+def _stored(shard: GroupShard) -> dict[str, Any]:
+    return {
+        group_id: image_of(group) if isinstance(group, ConsumerGroup) else group
+        for group_id, group in sorted(shard.groups.stored.items())
+    }
+
+
+def _fields_of(group: ClassicGroup, *, in_order: bool) -> dict[str, Any]:
     """All that is stored of a classic group."""
     members = {
         member_id: (
@@ -114,4 +125,21 @@ def fields_of(group: ClassicGroup, *, in_order: bool) -> dict[str, Any]:
         "static members": group.static_members,
         "subscribed topics": group.subscribed_topics,
         "settled members": group.settled_members,
+    }
+
+
+def image_of(group: ConsumerGroup) -> dict[str, Any]:
+    """All that the records say of a consumer group."""
+    return {
+        "epoch": group.epoch.get(),
+        "metadata hash": group.metadata_hash.get(),
+        "target assignment": group.target_metadata.get(),
+        "members": dict(sorted(group.members.items())),
+        "static members": dict(group.static_members.items()),
+        "targets": dict(group.targets.items()),
+        "holders": dict(group.holders.items()),
+        "names": dict(group.name_counts.items()),
+        "expressions": dict(group.regex_counts.items()),
+        "assignors": dict(group.assignor_counts.items()),
+        "resolved": dict(group.regexes.items()),
     }

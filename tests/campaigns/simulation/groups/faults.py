@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from odradek.protocol.errors import ErrorCode
-from tests.campaigns.simulation.logs import InjectedFault
-from tests.campaigns.simulation.plan import LONGEST_HOLD_MS, UNLIMITED
+from tests.campaigns.simulation.groups.logs import InjectedFault
+from tests.campaigns.simulation.groups.plan import LONGEST_HOLD_MS, UNLIMITED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.campaigns.simulation.world import World
+    from tests.campaigns.simulation.groups.world import World
 
 _APPEND_ERRORS = (
     ErrorCode.NOT_ENOUGH_REPLICAS,
@@ -51,6 +51,12 @@ class Faults:
             "lose the connection": self._lose_connection,
             "change protocols": self._change_protocols,
             "be doubled": self._double,
+            "create a topic": self._create_topic,
+            "grow a topic": self._grow_topic,
+            "delete a topic": lambda: self._delete_topic(is_made_anew=False),
+            "make a topic anew": lambda: self._delete_topic(is_made_anew=True),
+            "roll over": self._roll_over,
+            "change its subscription": self._change_subscription,
         }
 
     def begin(self) -> None:
@@ -152,46 +158,91 @@ class Faults:
 
     # ----------------------------------------------------------------------------------------------------- the members
 
-    def _die(self) -> None:
+    def _some(self, what: str) -> Any:
+        """A member that runs, of which that is told; None where there is none."""
         alive = self._world.alive()
-        if alive:
-            consumer = self._rng.choice(alive)
-            self._world.note("%s dies", str(consumer))
-            consumer.die()
-            self._world.restart_later(consumer)
+        if not alive:
+            return None
+        member = self._rng.choice(alive)
+        self._world.note(f"%s {what}", str(member))
+        return member
+
+    def _die(self) -> None:
+        if (member := self._some("dies")) is not None:
+            member.die()
+            self._world.restart_later(member)
 
     def _stall(self) -> None:
-        alive = self._world.alive()
-        if alive:
-            consumer = self._rng.choice(alive)
+        if (member := self._some("stalls")) is not None:
             duration_ms = self._rng.choice((1_000, 5_000, 12_000))
-            self._world.note("%s stalls for %s ms", str(consumer), duration_ms)
-            consumer.stall(duration_ms)
+            self._world.note("for %s ms", duration_ms)
+            member.stall(duration_ms)
 
     def _leave(self) -> None:
-        alive = self._world.alive()
-        if alive:
-            consumer = self._rng.choice(alive)
-            self._world.note("%s leaves", str(consumer))
-            consumer.leave(for_good=self._rng.random() < 0.3)
+        if (member := self._some("leaves")) is not None:
+            member.leave(for_good=self._rng.random() < 0.3)
 
     def _lose_connection(self) -> None:
-        alive = self._world.alive()
-        if alive:
-            consumer = self._rng.choice(alive)
-            self._world.note("%s loses its connection", str(consumer))
-            consumer.lose_connection()
+        if (member := self._some("loses its connection")) is not None:
+            member.lose_connection()
 
     def _change_protocols(self) -> None:
-        alive = self._world.alive()
-        if alive:
-            consumer = self._rng.choice(alive)
-            protocols = consumer.protocols if len(consumer.protocols) == 1 else tuple(reversed(consumer.protocols))
-            self._world.note("%s starts anew, with %s", str(consumer), protocols)
-            consumer.restart_with(protocols)
+        if (member := self._some("starts anew, with other protocols")) is not None:
+            member.restart_with(member.protocols[::-1])
 
     def _double(self) -> None:
-        alive = [consumer for consumer in self._world.alive() if consumer.instance_id is not None]
+        alive = [member for member in self._world.alive() if member.instance_id is not None]
         if alive:
-            consumer = self._rng.choice(alive)
-            self._world.start_member(self._world.make_member(consumer.group, consumer.client_id, consumer.instance_id))
+            member = self._rng.choice(alive)
+            self._world.start_member(self._world.make_member(member.group, member.client_id, member.instance_id))
+
+    # ------------------------------------------------------------------------------------------- topics and protocols
+
+    def _topic(self, *, is_there: bool) -> str | None:
+        topics = self._world.topics
+        names = [name for group in self._world.plan.groups for name in group.topics if (name in topics.ids) == is_there]
+        return self._rng.choice(names) if names else None
+
+    def _create_topic(self) -> None:
+        name = self._topic(is_there=False)
+        if name is not None:
+            self._world.note("%s is created", name)
+            self._world.topics.create(name, self._rng.randint(1, 4))
+
+    def _grow_topic(self) -> None:
+        name = self._topic(is_there=True)
+        if name is not None:
+            self._world.note("%s grows", name)
+            self._world.topics.grow(name, self._rng)
+
+    def _delete_topic(self, *, is_made_anew: bool) -> None:
+        name = self._topic(is_there=True)
+        if name is None:
+            return
+        world = self._world
+        world.note("%s is %s", name, "made anew" if is_made_anew else "deleted")
+        world.offsets.forget_topic(name)
+        world.topics.delete([name])
+        if is_made_anew:
+            world.topics.create(name, self._rng.randint(1, 4))
+
+    def _roll_over(self) -> None:
+        """A process is replaced by one of the other protocol. A static member of the classic one does not leave."""
+        world = self._world
+        process = self._some("rolls over")
+        if process is None:
+            return
+        successor = world.successor(process, speaks_consumer=not process.speaks_consumer)
+        if process.instance_id is not None and not process.speaks_consumer:
+            process.die()
+        else:
+            process.leave(for_good=True)
+        world.later(self._rng.choice((0, 500, 2_000)), lambda: world.start_member(successor) if world.is_in_trouble else None)
+
+    def _change_subscription(self) -> None:
+        alive = [each for each in self._world.alive() if each.speaks_consumer or each.instance_id is None]
+        if alive:
+            process = self._rng.choice(alive)
+            subscription = self._world.draw_subscription(process.group)
+            self._world.note("%s subscribes to %s", str(process), subscription)
+            process.subscribe(subscription)

@@ -1,5 +1,7 @@
 """An administrator who describes and lists groups. The existing groups are compared with the log, their state with the shard.
 
+Groups of both protocols are described as such where all that was decided is committed.
+
 A group exists for others once its record is committed, and is shown in its state at that time. The members' subscriptions and
 the protocol are shown for a Stable group only; each member's assignment must then be the one in the log for the generation.
 """
@@ -9,15 +11,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from odradek.coordinator.group.classic.states import GroupState
+from odradek.coordinator.group.consumer.group import ConsumerGroup
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
-from tests.campaigns.simulation import requests
+from odradek.protocol.message_types.consumer_group_describe import ConsumerGroupDescribeRequest
+from tests.campaigns.simulation.groups import requests
 from tests.campaigns.simulation.violation import Violation
 
 if TYPE_CHECKING:
     from odradek.coordinator.group.classic.group import ClassicGroup
-    from tests.campaigns.simulation.plan import GroupPlan
-    from tests.campaigns.simulation.world import World
+    from tests.campaigns.simulation.groups.plan import GroupPlan
+    from tests.campaigns.simulation.groups.world import World
 
 _SHOWN = "groups are shown as they are"
 _DEAD = GroupState.DEAD.value
@@ -30,7 +34,17 @@ class Administrator:
         self._world = world
 
     def describe(self, group: GroupPlan) -> None:
-        """DescribeGroups for one group."""
+        """DescribeGroups or ConsumerGroupDescribe for one group."""
+        if not self._world.plan.is_classic:
+            asked = ConsumerGroupDescribeRequest(group_ids=[group.group_id])
+            self._world.ask(
+                None,
+                ApiKey.CONSUMER_GROUP_DESCRIBE,
+                1,
+                lambda: asked,
+                lambda response: self._check_consumer_group(response, group.group_id),
+            )
+            return
         version = self._world.rng.choice((5, 6))
         request = requests.describe(group.group_id)
         self._world.ask(None, ApiKey.DESCRIBE_GROUPS, version, lambda: request, self._note_described)
@@ -99,3 +113,28 @@ class Administrator:
     def _find(self, group_id: str) -> ClassicGroup | None:
         hosted = self._world.hosted(group_id)
         return None if hosted is None else hosted.shard.classic.find(group_id)
+
+    def _check_consumer_group(self, response: Any, group_id: str) -> None:
+        hosted = self._world.hosted(group_id)
+        if response is None or hosted is None or hosted.committed_offset < hosted.next_offset:
+            return
+        described = response.groups[0]
+        group = hosted.shard.groups.find(group_id)
+        is_there = isinstance(group, ConsumerGroup)
+        if described.error_code not in (ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND):
+            return
+        if is_there != (described.error_code == ErrorCode.NONE):
+            raise Violation(_SHOWN, f"{group_id} is {group}, and described as {described}")
+        if isinstance(group, ConsumerGroup):
+            shown = (
+                described.group_epoch,
+                described.assignment_epoch,
+                {each.member_id: each.member_epoch for each in described.members},
+            )
+            there = (
+                group.epoch.get(),
+                group.assignment_epoch,
+                {each.member_id: each.member_epoch for each in group.members.values()},
+            )
+            if shown != there or described.group_state != group.state:
+                raise Violation(_SHOWN, f"{group_id} is {there}, {group.state}, and described as {described}")

@@ -67,7 +67,6 @@ class SimulatedLog:
         self._records: list[list[tuple[bytes, bytes | None]]] = []
 
     def append(self, records: Sequence[tuple[bytes, bytes | None]], now_ms: int, producer: tuple[int, int] | None = None) -> int:
-        """See ``CoordinatorLog``. There are no transactions here."""
         if producer is not None:
             raise AssertionError(f"a batch of {producer}")
         error, is_written = self.failures.popleft() if self.failures else (None, True)
@@ -80,11 +79,9 @@ class SimulatedLog:
         return self.log_end_offset
 
     def append_marker(self, marker: EndTxnMarker, now_ms: int) -> int:
-        """See ``CoordinatorLog``. There are no transactions here."""
         raise AssertionError(f"{marker} at {now_ms}")
 
     def left_open(self, producer_id: int, oldest_epoch: int) -> EndTxnMarker | None:
-        """See ``CoordinatorLog``. There are no transactions here."""
         raise AssertionError(f"producer {producer_id}, epoch {oldest_epoch}")
 
     def _write(self, records: Sequence[tuple[bytes, bytes | None]], now_ms: int) -> None:
@@ -109,7 +106,6 @@ class SimulatedLog:
             self.on_high_watermark()
 
     def read(self, offset: int, max_bytes: int) -> bytes:
-        """See ``CoordinatorLog``."""
         if self.read_failures:
             raise self.read_failures.popleft()
         chunks: list[bytes] = []
@@ -121,16 +117,16 @@ class SimulatedLog:
             left -= len(batch)
         return b"".join(chunks)
 
-    def check_read(self, group_id: str, partition: int, offset: int) -> None:
+    def check_read(self, group_id: str, topic: str, partition: int, offset: int) -> None:
         """``offset`` was read, -1 for none. Raises Violation where that is not what there is at the high watermark."""
-        key = encode_key(OffsetCommitKey(group_id, group_id, partition))
+        key = encode_key(OffsetCommitKey(group_id, topic, partition))
         committed = bisect_right(self._last_offsets, self.high_watermark - 1)
         values = (value for records in reversed(self._records[:committed]) for each, value in reversed(records) if each == key)
         data = next(values, None)
-        value = decode_value(OffsetCommitKey(group_id, group_id, partition), data)
+        value = decode_value(OffsetCommitKey(group_id, topic, partition), data)
         expected = value.offset if isinstance(value, OffsetCommitValue) else -1
         if offset != expected:
-            what = f"{group_id}, partition {partition}: {offset} is fetched, and {expected} is committed"
+            what = f"{group_id}, {topic}-{partition}: {offset} is fetched, and {expected} is committed"
             raise Violation("what was committed is what is fetched", what)
 
     def has_group(self, group_id: str) -> bool:
@@ -190,21 +186,17 @@ class SimulatedLogs:
 
     @property
     def partition_count(self) -> int:
-        """See ``CoordinatorLogs``."""
         return len(self.logs)
 
     def open(self, partition: int) -> SimulatedLog:
-        """See ``CoordinatorLogs``."""
         if partition in self.not_here:
             raise InjectedFault(ErrorCode.NOT_LEADER_OR_FOLLOWER, "led by somebody else")
         return self.logs[partition]
 
     def on_high_watermark(self, partition: int, callback: Callable[[], None] | None) -> None:
-        """See ``CoordinatorLogs``."""
         self.logs[partition].on_high_watermark = callback
 
     def call_soon(self, callback: Callable[[], None]) -> None:
-        """See ``CoordinatorLogs``."""
         self.soon.append(callback)
 
     def turn(self) -> None:

@@ -10,6 +10,7 @@ all members leave: none is left, and after the retention time no group and no of
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from odradek.coordinator.group.classic.group import ClassicGroup
@@ -17,14 +18,14 @@ from odradek.coordinator.group.classic.states import GroupState
 from odradek.coordinator.group.consumer.group import ConsumerGroup
 from odradek.coordinator.group.consumer.states import ConsumerGroupState
 from odradek.coordinator.runtime.states import ShardState
-from tests.campaigns.simulation.broker import RETENTION_CHECK_INTERVAL_MS, RETENTION_MS
-from tests.campaigns.simulation.consumer_groups.replayed import image_of
-from tests.campaigns.simulation.ending import load, set_right
+from tests.campaigns.simulation.groups.broker import RETENTION_CHECK_INTERVAL_MS, RETENTION_MS
+from tests.campaigns.simulation.groups.plan import SESSION_TIMEOUTS_MS, UNLIMITED
+from tests.campaigns.simulation.groups.replayed import image_of
 from tests.campaigns.simulation.violation import Violation
 
 if TYPE_CHECKING:
-    from tests.campaigns.simulation.consumer_groups.plan import GroupPlan
-    from tests.campaigns.simulation.consumer_groups.world import ConsumerWorld
+    from tests.campaigns.simulation.groups.plan import GroupPlan
+    from tests.campaigns.simulation.groups.world import World
 
 REST = "groups come to rest, and each partition has one owner"
 UNCHANGED = "a short restart changes nothing"
@@ -32,27 +33,31 @@ LEFT = "nothing is left when all have left"
 _REST_WITHIN_MS = 150_000
 _LOOK_EVERY_MS = 2_000
 _SHORT_RESTART_MS = 800
-_SESSIONS_ARE_OVER_MS = 12_000
+_SESSIONS_ARE_OVER_MS = max(SESSION_TIMEOUTS_MS) + 2_000
+_LOADED_WITHIN_MS = 30_000
 
 
-def end(world: ConsumerWorld) -> None:
+def end(world: World) -> None:
     """Raises Violation."""
-    set_right(world)
-    world.run(_SESSIONS_ARE_OVER_MS)
-    _wake_leaders(world)
+    _set_right(world)
+    if not world.plan.is_classic:
+        world.run(_SESSIONS_ARE_OVER_MS)
+        _wake_leaders(world)
     _come_to_rest(world)
     world.check_replayed()
     before = _images(world)
     world.kill_broker()
     world.run(_SHORT_RESTART_MS)
     world.start_broker()
-    load(world)
+    _load(world)
     world.run(2 * world.plan.heartbeat_interval_ms + 1_000)
     after = _images(world)
     for place, was in before.items():
         if after.get(place) != was:
             raise Violation(UNCHANGED, f"{place}: {was}, then {after.get(place)}")
-    # Classic groups may rebalance; their members are the same in the end.
+    if world.plan.is_classic and not all(process.is_settled for process in world.alive()):
+        raise Violation(UNCHANGED, f"{[*map(str, world.alive())]}")
+    # Where topics change classic groups may rebalance; their members are the same in the end.
     _come_to_rest(world)
     for group in world.plan.groups:
         world.offsets.fetch_all(group)
@@ -60,7 +65,33 @@ def end(world: ConsumerWorld) -> None:
     _leave(world)
 
 
-def _wake_leaders(world: ConsumerWorld) -> None:
+def _set_right(world: World) -> None:
+    """No faults from now on."""
+    world.note("trouble is over")
+    world.is_in_trouble = False
+    world.broker.config = replace(world.broker.config, group_max_size=UNLIMITED)
+    for log in world.logs.logs:
+        log.failures.clear()
+        log.read_failures.clear()
+        log.release()
+    for consumer in world.alive():
+        consumer.go_on()
+    world.start_broker()
+    for partition in range(world.plan.shards):
+        if partition not in world.broker.runtime.states():
+            world.broker.load(partition)
+
+
+def _load(world: World) -> None:
+    """Wait until all shards are loaded. Raises Violation."""
+    for _ in range(0, _LOADED_WITHIN_MS, _LOOK_EVERY_MS):
+        world.run(_LOOK_EVERY_MS)
+        if set(world.broker.runtime.states().values()) == {ShardState.ACTIVE}:
+            return
+    raise Violation("shards are loaded", f"{world.broker.runtime.states()}")
+
+
+def _wake_leaders(world: World) -> None:
     """Have static leaders of classic groups join again, so that they look at the topics.
 
     A static member that comes back as the leader does not notice that a topic has grown meanwhile. Nor does one that has taken
@@ -71,10 +102,10 @@ def _wake_leaders(world: ConsumerWorld) -> None:
         for process in world.alive(plan):
             is_leader = isinstance(group, ClassicGroup) and process.member_id == group.leader
             if is_leader and process.instance_id is not None and not process.speaks_consumer:
-                process.join_again()
+                process.join()
 
 
-def _come_to_rest(world: ConsumerWorld) -> None:
+def _come_to_rest(world: World) -> None:
     unrest = ""
     for _ in range(0, _REST_WITHIN_MS, _LOOK_EVERY_MS):
         world.run(_LOOK_EVERY_MS)
@@ -85,7 +116,7 @@ def _come_to_rest(world: ConsumerWorld) -> None:
     raise Violation(REST, unrest)
 
 
-def _unrest(world: ConsumerWorld) -> str:
+def _unrest(world: World) -> str:
     """What keeps the groups from rest; empty where nothing does."""
     states = world.broker.runtime.states()
     if set(states.values()) != {ShardState.ACTIVE}:
@@ -97,12 +128,13 @@ def _unrest(world: ConsumerWorld) -> str:
     return ""
 
 
-def _unrest_of(world: ConsumerWorld, plan: GroupPlan) -> str:
+def _unrest_of(world: World, plan: GroupPlan) -> str:
     group = _group(world, plan.group_id)
     alive = world.alive(plan)
     members: Any = {} if group is None else group.members
     here = f"{plan.group_id}: {[*map(str, alive)]} run, and {group} is {group and group.state}, with {dict(members.items())}"
-    if sorted(dict(members.items())) != sorted(process.member_id for process in alive):
+    there = [*dict(members.items()), *(group.pending_joins if isinstance(group, ClassicGroup) else ())]
+    if sorted(there) != sorted(process.member_id for process in alive):
         return here
     if not alive:
         return ""
@@ -119,7 +151,7 @@ def _unrest_of(world: ConsumerWorld, plan: GroupPlan) -> str:
     return _wrong_owners(world, plan, here)
 
 
-def _wrong_owners(world: ConsumerWorld, plan: GroupPlan, here: str) -> str:
+def _wrong_owners(world: World, plan: GroupPlan, here: str) -> str:
     topics = world.topics
     alive = world.alive(plan)
     wanted: set[tuple[Any, int]] = set()
@@ -140,13 +172,16 @@ def _wrong_owners(world: ConsumerWorld, plan: GroupPlan, here: str) -> str:
     return ""
 
 
-def _group(world: ConsumerWorld, group_id: str) -> ConsumerGroup | ClassicGroup | None:
+def _group(world: World, group_id: str) -> ConsumerGroup | ClassicGroup | None:
     group = world.broker.notes[world.partition_of(group_id)].shard.groups.find(group_id)
     return group if isinstance(group, ConsumerGroup | ClassicGroup) else None
 
 
-def _images(world: ConsumerWorld) -> dict[tuple[str, str], Any]:
-    """Of the consumer groups that go on: what the log says, but when expressions were resolved; and who owns what."""
+def _images(world: World) -> dict[tuple[str, str], Any]:
+    """Of the consumer groups that go on: what the log says, but when expressions were resolved; and who owns what.
+
+    Where topics do not change, of classic groups their generations and members.
+    """
     found = {}
     for plan in world.plan.groups:
         group = _group(world, plan.group_id)
@@ -155,10 +190,12 @@ def _images(world: ConsumerWorld) -> dict[tuple[str, str], Any]:
             image["resolved"] = {regex: each.topics for regex, each in image["resolved"].items()}
             image["owned"] = {process.client_id: process.partitions for process in world.alive(plan)}
             found.update({(plan.group_id, what): each for what, each in image.items()})
+        elif world.plan.is_classic and isinstance(group, ClassicGroup) and group.state is GroupState.STABLE:
+            found[plan.group_id, "generation"] = group.generation, sorted(group.members)
     return found
 
 
-def _goes_on(group: ConsumerGroup, world: ConsumerWorld) -> bool:
+def _goes_on(group: ConsumerGroup, world: World) -> bool:
     """Whether a load gives the group no reason to have its members join again, or to raise its epoch.
 
     Where classic members are alone, nobody's heartbeat looks at the topics. And a topic that goes stays among those that an
@@ -168,20 +205,29 @@ def _goes_on(group: ConsumerGroup, world: ConsumerWorld) -> bool:
     return any(member.classic is None for _, member in group.members.items()) and resolved <= world.topics.ids.keys()
 
 
-def _leave(world: ConsumerWorld) -> None:
+def _leave(world: World) -> None:
     for process in world.alive():
         process.leave(for_good=True)
     world.run(_SESSIONS_ARE_OVER_MS)
-    for plan in world.plan.groups:
-        group = _group(world, plan.group_id)
-        if group is not None and not group.is_empty:
-            raise Violation(LEFT, f"{group} has {dict(group.members.items())}")
+    for hosted in world.broker.active():
+        groups = [*hosted.shard.groups.live.values()]
+        left = {
+            "members": [member_id for group in groups for member_id in dict(group.members.items())],
+            "pending members": [member_id for group in hosted.shard.classic.each() for member_id in group.pending_joins],
+            "deadlines": [key for key in hosted.context._tasks if key != "expire-offsets"],
+            "responses": [*hosted._batch.events, *hosted._deferred._events, *hosted._queued],
+            "records": hosted._batch.records,
+            "uncommitted changes": [None] * len(hosted.context.snapshots),
+        }
+        for what, those in left.items():
+            if those:
+                raise Violation(LEFT, f"{what}: {those!r}")
+    if world.broker.timer is None or len(world.broker.timer) != len(world.broker.active()):
+        raise Violation(LEFT, "deadlines beside those of the shards")
     world.check_replayed()
     world.run(RETENTION_MS + 2 * RETENTION_CHECK_INTERVAL_MS)
     for hosted in world.broker.active():
-        shard = hosted.shard
-        left = [*shard.groups.live, *shard.groups.stored, *shard.offsets.by_group]
-        left += [key for key in hosted.context._tasks if key != "expire-offsets"]
-        if left:
-            raise Violation(LEFT, f"{left} of shard {hosted.partition}")
+        groups = hosted.shard.groups
+        if left_over := [*groups.live, *groups.stored, *hosted.shard.offsets.by_group]:
+            raise Violation("what nobody wants any more expires", f"{left_over} are left of shard {hosted.partition}")
     world.check_replayed()

@@ -26,20 +26,18 @@ from odradek.coordinator.runtime.timeline import SnapshotRegistry
 from odradek.protocol.coordinator_records import MemberMetadata
 from odradek.protocol.errors import ErrorCode
 from tests.campaigns.planted import Change, Faults, around
-from tests.campaigns.simulation import groups
-from tests.campaigns.simulation.consumer_groups import histories
-from tests.campaigns.simulation.consumer_groups.checks import DEADLINES, NOT_RELEASED, OWNED_TWICE
-from tests.campaigns.simulation.consumer_groups.ending import LEFT, REST, UNCHANGED
-from tests.campaigns.simulation.consumer_groups.history import EPOCHS, KEPT, RELEASED
-from tests.campaigns.simulation.consumer_groups.world import COMMITTED, KNOWN
-from tests.campaigns.simulation.group_world import SERVED
-from tests.campaigns.simulation.replayed import REPLAYED
+from tests.campaigns.simulation.groups import histories
+from tests.campaigns.simulation.groups.checks import DEADLINES, NOT_RELEASED, OWNED_TWICE
+from tests.campaigns.simulation.groups.ending import LEFT, REST, UNCHANGED
+from tests.campaigns.simulation.groups.history import EPOCHS, KEPT, RELEASED
+from tests.campaigns.simulation.groups.replayed import REPLAYED
+from tests.campaigns.simulation.groups.world import COMMITTED, KNOWN, SERVED
 
 if TYPE_CHECKING:
     from odradek.coordinator.group.consumer.current_assignment import Reconciliation
 
-CLASSIC = Faults(groups.run, most=300)
-CONSUMER = Faults(histories.run, most=40)
+CLASSIC = Faults(histories.CLASSIC.run, most=300)
+CONSUMER = Faults(histories.CONSUMER.run, most=40)
 TWICE = (OWNED_TWICE, NOT_RELEASED, RELEASED)
 _PARTS = "members of a generation hold parts of one assignment"
 _NO_DEADLINE_LEFT = "no deadline is left of who is gone"
@@ -71,7 +69,7 @@ def begin_no_generation(begin: Any, group: ClassicGroup, now_ms: int) -> None:
 
 
 # That a failure is told as a success is rare: the first such history is not far behind this one.
-@CLASSIC.around(Answers, "fail", "who is told is told by a coordinator", first=300)
+@CLASSIC.around(Answers, "fail", "who is told is told by a coordinator", first=675)
 def tell_of_failures_as_of_success(_: Any, answers: Any, events: Any, error: Any) -> None:
     for event in events[::-1]:
         if event.result.on_failure is not None:
@@ -102,7 +100,12 @@ CLASSIC.put(
     "wait_for_joins_without_end", rebalance, "_wait_for_joins", lambda *_, **__: None, "each wait has a deadline, and no other"
 )
 CLASSIC.put(
-    "show_groups_that_are_not_written", GroupRegistry, "find_at", lambda groups, group_id, _: groups.find(group_id), _SHOWN
+    "show_groups_that_are_not_written",
+    GroupRegistry,
+    "find_at",
+    lambda groups, group_id, _: groups.find(group_id),
+    _SHOWN,
+    first=3995,
 )
 CLASSIC.wrap(
     "list_no_empty_groups", GroupRegistry, "groups_at", lambda at, *which: (each for each in at(*which) if each.members), _SHOWN
@@ -243,7 +246,7 @@ def release_what_another_has_by_now(_: Any, group: ConsumerGroup, __: str, *owne
 
 
 CONSUMER.add("never_roll_back", NEVER_ROLLED_BACK, finds=(*TWICE, REPLAYED, COMMITTED))
-CONSUMER.add("answer_before_the_high_watermark", ANSWERED_EARLY, finds=(COMMITTED,))
+CONSUMER.add("answer_before_the_high_watermark", ANSWERED_EARLY, finds=(COMMITTED, _PARTS))
 
 # ---------------------------------------------------------------------------------------------------------------- conversion
 

@@ -16,16 +16,16 @@ from odradek.coordinator.group.consumer.member import LEAVE_EPOCH, LEAVE_STATIC_
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, RequestTopicPartitions
-from tests.campaigns.simulation.consumer_groups.history import EPOCHS
-from tests.campaigns.simulation.process import Process
+from tests.campaigns.simulation.groups.history import EPOCHS
+from tests.campaigns.simulation.groups.members import Process
 from tests.campaigns.simulation.violation import Violation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from uuid import UUID
 
-    from tests.campaigns.simulation.consumer_groups.plan import GroupPlan
-    from tests.campaigns.simulation.consumer_groups.world import ConsumerWorld
+    from tests.campaigns.simulation.groups.plan import GroupPlan
+    from tests.campaigns.simulation.groups.world import World
 
 RETRIABLE = frozenset({ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR})
 _LOST_PLACE = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH})
@@ -50,7 +50,7 @@ class ConsumerMember(Process):
 
     def __init__(
         self,
-        world: ConsumerWorld,
+        world: World,
         group: GroupPlan,
         client_id: str,
         instance_id: str | None,
@@ -60,7 +60,7 @@ class ConsumerMember(Process):
         rebalance_timeout_ms: int,
         assignor: str | None,
     ) -> None:
-        super().__init__(world, group, client_id, instance_id)  # type: ignore[arg-type]  # another plan
+        super().__init__(world, group, client_id, instance_id)
         self.subscription = subscription
         self.member_id = "" if version == 0 else f"{client_id}#{world.new_token()}"
         self.generation = 0
@@ -211,7 +211,6 @@ class ConsumerMember(Process):
         self._is_revoking = False
         new = self._target - self.partitions
         self.partitions = self._target
-        self._world.is_changed = True
         if new:
             self._world.offsets.fetch(self)
         self._beat()
