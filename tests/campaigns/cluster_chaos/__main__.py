@@ -7,8 +7,8 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from tests.campaigns.cluster_chaos.accounts import Violation
 from tests.campaigns.cluster_chaos.chaos import Chaos
+from tests.campaigns.cluster_chaos.clients import Violation
 from tests.campaigns.cluster_chaos.faults import FAULTS
 from tests.campaigns.cluster_chaos.harms import HARMS
 from tests.campaigns.cluster_chaos.nodes import CONTROLLERS

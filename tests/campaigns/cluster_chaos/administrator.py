@@ -10,8 +10,7 @@ from random import Random
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.campaigns.cluster_chaos.accounts import PARTITIONS, Violation
-from tests.campaigns.cluster_chaos.clients import CLIENT
+from tests.campaigns.cluster_chaos.clients import CLIENT, PARTITIONS, Violation
 
 PREFIX = "made-"
 _REPLICAS = 3

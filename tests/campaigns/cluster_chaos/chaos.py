@@ -15,7 +15,6 @@ from typing import Final
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.campaigns.cluster_chaos.accounts import PARTITIONS, Violation, check_hurried, check_ledger, check_orders
 from tests.campaigns.cluster_chaos.administrator import Administrator, check_topics
 from tests.campaigns.cluster_chaos.clients import (
     CLIENT,
@@ -25,10 +24,15 @@ from tests.campaigns.cluster_chaos.clients import (
     IDLE,
     LEDGER,
     ORDERS,
+    PARTITIONS,
     Feeder,
     Hurried,
     Teller,
     Transactor,
+    Violation,
+    check_hurried,
+    check_ledger,
+    check_orders,
     committed_offsets,
     read_all,
 )

@@ -11,7 +11,7 @@ from enum import Enum
 from random import Random
 from typing import NamedTuple
 
-from tests.campaigns.cluster_chaos.accounts import Violation
+from tests.campaigns.cluster_chaos.clients import Violation
 from tests.campaigns.cluster_chaos.network import CLIENTS, CONTROLLER, Flow
 from tests.campaigns.cluster_chaos.nodes import NODES, SESSION_S, Nodes, between, peers_of
 

@@ -4,7 +4,9 @@ from random import Random
 
 import pytest
 
-from tests.campaigns.cluster_chaos.accounts import (
+from tests.campaigns.cluster_chaos.administrator import check_topics
+from tests.campaigns.cluster_chaos.chaos import Chaos
+from tests.campaigns.cluster_chaos.clients import (
     PARTITIONS,
     Violation,
     check_hurried,
@@ -13,8 +15,6 @@ from tests.campaigns.cluster_chaos.accounts import (
     entries_of,
     order_partition,
 )
-from tests.campaigns.cluster_chaos.administrator import check_topics
-from tests.campaigns.cluster_chaos.chaos import Chaos
 from tests.campaigns.cluster_chaos.harms import HARMS, deck
 from tests.campaigns.cluster_chaos.nodes import NODES
 from tests.campaigns.cluster_chaos.views import PartitionView, are_in_sync

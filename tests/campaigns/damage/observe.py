@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.record_batch import iter_batches
 from odradek.protocol.records import Record
-from tests.campaigns.damage.client import Client
-from tests.campaigns.damage.life import GROUPS, TOPICS, Left
+from tests.campaigns.damage.life import GROUPS, TOPICS, Client, Left
 
 if TYPE_CHECKING:
     from odradek.testing.blocking import BlockingBroker

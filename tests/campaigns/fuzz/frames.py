@@ -1,10 +1,12 @@
 """The fuzzers' input: valid requests of every API and version served, and mutations of them."""
 
 import io
+import mmap
 import random
 import struct
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from kio.serial import entity_writer
@@ -15,6 +17,30 @@ from odradek.protocol.record_batch import HEADER_SIZE, batch_crc
 from odradek.protocol.records import Record, build_batch
 from odradek.protocol.schemas import load
 from tests.protocol.random_messages import random_message
+from tests.raw_client import encode_request, fetch_fields
+
+_STATM = Path("/proc/self/statm")
+
+
+def resident_kib() -> int:
+    """Of this process."""
+    return _own_pages(1) * mmap.PAGESIZE // 1024
+
+
+def address_space_bytes() -> int:
+    """Of this process."""
+    return _own_pages(0) * mmap.PAGESIZE
+
+
+def memory_kib(pid: int) -> int:
+    """The proportional set size of a process."""
+    rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    return int(rollup.split("\nPss:", 1)[1].split(None, 1)[0])
+
+
+def _own_pages(column: int) -> int:
+    return int(_STATM.read_bytes().split()[column])
+
 
 _EXTREMES = (0, 1, -1, -2, 127, 128, 2**15 - 1, -(2**15), 2**31 - 1, -(2**31), 2**24, 2**28, 2**63 - 1, -(2**63))
 _LONG_UVARINTS = (b"\xff\xff\xff\xff\x0f", b"\xff\xff\xff\xff\x7f", b"\xff\xff\xff\x7f", b"\xff\xff\x7f", b"\x80" * 6 + b"\x01")
@@ -157,3 +183,51 @@ _MUTATIONS: tuple[Callable[[bytearray, list[bytes], random.Random], None], ...] 
     _splice,
     _repeat,
 )
+
+_GROUP = "g"
+
+
+def aimed_frames(topic: str) -> list[bytes]:
+    """Frames, without the length in front, that a broker which has ``topic`` answers with more than an error."""
+    return [encode_request(key, version, **fields)[4:] for key, version, fields in _requests(topic) if key in SERVED]
+
+
+def _requests(topic: str) -> list[tuple[ApiKey, int, dict[str, Any]]]:
+    offset = {"partition_index": 0, "committed_offset": 3, "committed_metadata": "metadata"}
+    member = {"group_id": _GROUP, "member_id": "m", "generation_id": 1}
+    return [
+        (ApiKey.FETCH, 12, fetch_fields(topic, 0)),
+        (ApiKey.FETCH, 12, fetch_fields(topic, 0, max_wait_ms=20, min_bytes=1 << 20, session_epoch=0)),
+        (ApiKey.LIST_OFFSETS, 7, {"topics": [{"name": topic, "partitions": [{"partition_index": 0, "timestamp": -3}]}]}),
+        (ApiKey.METADATA, 9, {"topics": [{"name": topic}]}),
+        (ApiKey.OFFSET_FOR_LEADER_EPOCH, 4, {"topics": [{"topic": topic, "partitions": [{"partition": 0}]}]}),
+        (ApiKey.DELETE_RECORDS, 2, {"topics": [{"name": topic, "partitions": [{"partition_index": 0, "offset": -1}]}]}),
+        (ApiKey.CREATE_PARTITIONS, 3, {"topics": [{"name": topic, "count": 2}]}),
+        (ApiKey.DESCRIBE_CONFIGS, 4, {"resources": [{"resource_type": 2, "resource_name": topic}], "include_synonyms": True}),
+        (ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, {"topics": [{"name": topic}], "response_partition_limit": 5}),
+        (ApiKey.FIND_COORDINATOR, 4, {"coordinator_keys": [_GROUP]}),
+        (ApiKey.JOIN_GROUP, 5, _join_fields(member_id="")),
+        (ApiKey.JOIN_GROUP, 7, _join_fields(member_id="", group_instance_id="i")),
+        (ApiKey.SYNC_GROUP, 5, {**member, "assignments": [{"member_id": "m", "assignment": b"a"}]}),
+        (ApiKey.HEARTBEAT, 4, member),
+        (ApiKey.LEAVE_GROUP, 5, {"group_id": _GROUP, "members": [{"member_id": "", "group_instance_id": "i"}]}),
+        (ApiKey.DESCRIBE_GROUPS, 5, {"groups": [_GROUP]}),
+        (ApiKey.LIST_GROUPS, 4, {}),
+        (ApiKey.DELETE_GROUPS, 2, {"groups_names": [_GROUP]}),
+        (ApiKey.OFFSET_COMMIT, 8, {"group_id": "simple", "topics": [{"name": topic, "partitions": [offset, offset]}]}),
+        (ApiKey.OFFSET_COMMIT, 3, {"group_id": _GROUP, "topics": [{"name": topic, "partitions": [offset]}]}),
+        (ApiKey.OFFSET_FETCH, 8, {"groups": [{"group_id": "simple"}, {"group_id": _GROUP}], "require_stable": True}),
+        (ApiKey.OFFSET_FETCH, 5, {"group_id": "simple", "topics": [{"name": topic, "partition_indexes": (0, 1)}]}),
+        (ApiKey.OFFSET_DELETE, 0, {"group_id": "simple", "topics": [{"name": topic, "partitions": [{"partition_index": 0}]}]}),
+    ]
+
+
+def _join_fields(**fields: Any) -> dict[str, Any]:
+    return {
+        "group_id": _GROUP,
+        "session_timeout_ms": 6000,
+        "rebalance_timeout_ms": 20,
+        "protocol_type": "consumer",
+        "protocols": [{"name": "range", "metadata": b"\0\0\0\0\0\1\0\1t\xff\xff\xff\xff"}],
+        **fields,
+    }

@@ -26,8 +26,16 @@ from odradek.protocol.headers import read_request_header
 from odradek.protocol.record_batch import Buffer, iter_batches, read_header, validate
 from odradek.protocol.records import read_records
 from odradek.protocol.requests import request_decoder
-from tests.campaigns.fuzz.frames import frame_of_spoilt_batch, mutated, random_batch, served_versions, valid_frame, valid_frames
-from tests.campaigns.fuzz.memory import address_space_bytes, resident_kib
+from tests.campaigns.fuzz.frames import (
+    address_space_bytes,
+    frame_of_spoilt_batch,
+    mutated,
+    random_batch,
+    resident_kib,
+    served_versions,
+    valid_frame,
+    valid_frames,
+)
 
 _MAX_FRAME_BYTES = 1 << 20
 _MAX_BATCH_BYTES = 1 << 20

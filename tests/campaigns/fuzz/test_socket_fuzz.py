@@ -5,8 +5,7 @@ import re
 import pytest
 
 from tests.campaigns.fuzz import socket_fuzz
-from tests.campaigns.fuzz.socket_fuzz import Fuzzer
-from tests.campaigns.fuzz.working_client import WorkingClient
+from tests.campaigns.fuzz.socket_fuzz import Fuzzer, WorkingClient
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarks.peers import free_ports, spawn, tail
 from tests.broker_process import BrokerProcess, command_environment
-from tests.campaigns.growing_out import commands
+from tests.campaigns.growing_out import processes
 from tests.campaigns.kafka_tools.kafka_broker import TIMEOUT_S, accepts, end_process, until
 
 ODRADEK, KAFKA = "odradek", "kafka"
@@ -46,7 +46,7 @@ class OneDirectory:
             self._odradek.settings, self._odradek.arguments = {}, ("--config", str(properties))
             self._odradek.start()
             return
-        self._kafka = process = spawn(commands.words(commands.START, file=properties), directory)
+        self._kafka = process = spawn(processes.words(processes.START, file=properties), directory)
         until(lambda: process.poll() is not None or accepts(self.address))
         if process.poll() is not None:
             raise AssertionError(tail(directory))
@@ -75,7 +75,7 @@ class OneDirectory:
         path = directory / "server.properties"
         chosen = [word for key, value in self._settings.items() for word in ("--set", f"{key}={value}")]
         chosen += ["--controller-port", str(self._controller_port)]
-        command = [*commands.words(commands.GROW_OUT_WITH_FLAGS, data=self.data, port=self.port, out=path), *chosen]
+        command = [*processes.words(processes.GROW_OUT_WITH_FLAGS, data=self.data, port=self.port, out=path), *chosen]
         done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False, env=command_environment())
         assert done.returncode == 0, done.stderr
         self.grow_out_said += done.stderr.splitlines()

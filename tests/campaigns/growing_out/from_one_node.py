@@ -13,13 +13,12 @@ numbers and open transactions go on at the other broker (``kept``).
 from pathlib import Path
 
 from benchmarks.peers import free_ports
-from tests.campaigns.cluster_chaos.accounts import Violation
+from tests.campaigns.cluster_chaos.clients import Violation
 from tests.campaigns.growing_out.inventory import Inventory, differences, settled, take_inventory
 from tests.campaigns.growing_out.kept import Kept
 from tests.campaigns.growing_out.live import LiveClients
 from tests.campaigns.growing_out.moved import MovedFound
-from tests.campaigns.growing_out.processes import Processes
-from tests.campaigns.growing_out.tools import KafkaTools
+from tests.campaigns.growing_out.processes import KafkaTools, Processes
 from tests.campaigns.kafka_tools.kafka_broker import TIMEOUT_S
 from tests.raw_client import RawClient
 

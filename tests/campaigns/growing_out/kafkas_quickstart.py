@@ -12,8 +12,7 @@ from benchmarks.peers import free_ports
 from odradek.storage.checkpoints import new_uuid_text
 from tests.campaigns.growing_out.inventory import Inventory, differences, settled, take_inventory
 from tests.campaigns.growing_out.kept import Kept
-from tests.campaigns.growing_out.processes import Processes
-from tests.campaigns.growing_out.tools import KafkaTools
+from tests.campaigns.growing_out.processes import KafkaTools, Processes
 from tests.campaigns.kafka_tools.kafka_broker import TIMEOUT_S
 from tests.raw_client import RawClient
 

@@ -11,8 +11,20 @@ from typing import NamedTuple
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.campaigns.cluster_chaos.accounts import PARTITIONS, Violation, check_ledger, check_orders
-from tests.campaigns.cluster_chaos.clients import CLIENT, GROUP, LEDGER, ORDERS, Feeder, Teller, committed_offsets, read_all
+from tests.campaigns.cluster_chaos.clients import (
+    CLIENT,
+    GROUP,
+    LEDGER,
+    ORDERS,
+    PARTITIONS,
+    Feeder,
+    Teller,
+    Violation,
+    check_ledger,
+    check_orders,
+    committed_offsets,
+    read_all,
+)
 from tests.campaigns.growing_out.watcher import GROUP as WATCHERS
 from tests.campaigns.growing_out.watcher import Watcher
 

@@ -11,15 +11,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.campaigns.cluster_chaos.accounts import Violation
+from tests.campaigns.cluster_chaos.clients import Violation
 from tests.campaigns.growing_out import consumer_groups
 from tests.campaigns.growing_out.consumer_groups import ConsumerGroupsKept
 from tests.campaigns.growing_out.engines import KAFKA, ODRADEK, ODRADEK_ON_KAFKAS_FILE, OneDirectory
 from tests.campaigns.growing_out.inventory import KEPT, Inventory, differences, settled, take_inventory
 from tests.campaigns.growing_out.kafkas_own import KAFKA_SETTINGS, kafkas_own, leave_what_only_kafka_has
-from tests.campaigns.growing_out.kept import Kept
+from tests.campaigns.growing_out.kept import Kept, described_quotas, leave_quotas
 from tests.campaigns.growing_out.live import LiveClients
-from tests.campaigns.growing_out.quotas import described_quotas, leave_quotas
 from tests.campaigns.growing_out.taken_over import leave_a_consumer_group, look_at_it, take_over
 from tests.raw_client import RawClient
 

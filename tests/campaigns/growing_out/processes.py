@@ -1,15 +1,56 @@
 """odradek and Apache Kafka as processes that are started with a file of properties, by name, and stopped or killed."""
 
+import json
+import re
+import shlex
 import signal
 import subprocess
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from benchmarks import kafka_jars
 from benchmarks.peers import spawn, tail
 from tests.broker_process import command_environment
-from tests.campaigns.cluster_chaos.accounts import Violation
-from tests.campaigns.growing_out import commands
+from tests.campaigns.cluster_chaos.clients import Violation
 from tests.campaigns.kafka_tools.kafka_broker import TIMEOUT_S, accepts, end_process, until
+from tests.campaigns.kafka_tools.kafka_controllers import JVM_FLAGS
+
+SERVE_WITH_FLAGS = "odradek serve --data-dir {data} --port {port}"
+SERVE = "odradek serve --config {file}"
+GROW_OUT_WITH_FLAGS = "odradek grow-out --data-dir {data} --port {port} --out {out}"
+GROW_OUT = "odradek grow-out --config {file} --out {out}"
+START = "kafka-server-start.sh {file}"
+CLUSTER_ID = "kafka-cluster.sh cluster-id --bootstrap-server {servers}"
+UNREGISTER = "kafka-cluster.sh unregister --bootstrap-server {servers} --id {broker}"
+FORMAT = "kafka-storage.sh format --cluster-id {cluster} --config {file}"
+FORMAT_STANDALONE = "kafka-storage.sh format --standalone --cluster-id {cluster} --config {file}"
+_REASSIGN = "kafka-reassign-partitions.sh --bootstrap-server {servers}"
+GENERATE = f"{_REASSIGN} --topics-to-move-json-file {{topics}} --broker-list {{brokers}} --generate"
+EXECUTE = f"{_REASSIGN} --reassignment-json-file {{plan}} --execute"
+VERIFY = f"{_REASSIGN} --reassignment-json-file {{plan}} --verify"
+ALL = (SERVE_WITH_FLAGS, SERVE, GROW_OUT_WITH_FLAGS, GROW_OUT, START, CLUSTER_ID, UNREGISTER, FORMAT, GENERATE, EXECUTE, VERIFY)
+
+_CLASSES = {
+    "kafka-server-start.sh": "kafka.Kafka",
+    "kafka-storage.sh": "kafka.tools.StorageTool",
+    "kafka-cluster.sh": "org.apache.kafka.tools.ClusterTool",
+    "kafka-reassign-partitions.sh": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
+}
+
+
+def words(command: str, **values: object) -> list[str]:
+    """The words of one of the commands, to be run."""
+    program, *arguments = [word.format(**values) for word in shlex.split(command)]
+    if program == "odradek":
+        return [sys.executable, "-m", "odradek", *arguments]
+    # Half of a controller's heap is the cleaner's.
+    return [kafka_jars.java(), *JVM_FLAGS, "-Xmx512m", "-cp", f"{kafka_jars.libraries()}/*", _CLASSES[program], *arguments]
+
+
+def is_one(line: str) -> bool:
+    """Whether a line that somebody is to type is one of the commands."""
+    return any(re.fullmatch(re.sub(r"\\\{\w+\\\}", r"\\S+", re.escape(command)), line) for command in ALL)
 
 
 class Processes:
@@ -30,7 +71,7 @@ class Processes:
         """Start ``odradek``, and wait until it is ready."""
         with self._log.open("a", encoding="utf-8") as log:
             process = subprocess.Popen(
-                commands.words(commands.SERVE, file=properties),
+                words(SERVE, file=properties),
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
@@ -46,14 +87,14 @@ class Processes:
         self._starts += 1
         directory = self._scratch / f"kafka-{self._starts}"
         directory.mkdir()
-        process = self._running[name] = spawn(commands.words(commands.START, file=properties), directory)
+        process = self._running[name] = spawn(words(START, file=properties), directory)
         until(lambda: process.poll() is not None or accepts(f"127.0.0.1:{port}"))
         if process.poll() is not None:
             raise AssertionError(tail(directory))
 
     def grow_out(self, config: Path, out: Path) -> Path:
         """Have ``odradek grow-out`` write a file for Kafka; its path."""
-        command = commands.words(commands.GROW_OUT, file=config, out=out)
+        command = words(GROW_OUT, file=config, out=out)
         done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False, env=command_environment())
         assert done.returncode == 0, done.stderr
         return out
@@ -84,3 +125,54 @@ class Processes:
     @property
     def _log(self) -> Path:
         return self._scratch / "odradek.log"
+
+
+_PROPOSED = "Proposed partition reassignment configuration\n"
+_MOVE_TIMEOUT_S = 240.0
+
+
+class KafkaTools:
+    """``servers`` are the brokers to ask, ``scratch`` takes the files that the tools read."""
+
+    def __init__(self, scratch: Path, servers: str) -> None:
+        self._scratch = scratch
+        self._servers = servers
+
+    def reassign(self, topics: Sequence[str], brokers: Sequence[int]) -> int:
+        """Have all partitions of these topics on these brokers and no others, and wait until it is done; how many there are."""
+        topics_file, plan_file = self._scratch / "topics.json", self._scratch / "plan.json"
+        topics_file.write_text(json.dumps({"version": 1, "topics": [{"topic": topic} for topic in topics]}), encoding="utf-8")
+        generated = self._run(GENERATE, topics=topics_file, brokers=",".join(map(str, brokers)))
+        proposed = generated.partition(_PROPOSED)[2]
+        plan_file.write_text(proposed, encoding="utf-8")
+        self._run(EXECUTE, plan=plan_file)
+        until(lambda: self._is_done(plan_file), _MOVE_TIMEOUT_S)
+        return len(json.loads(proposed)["partitions"])
+
+    def unregister(self, broker: int) -> None:
+        """Have the cluster forget a broker that was stopped."""
+        told = self._run(UNREGISTER, broker=broker)
+        assert f"Broker {broker} is no longer registered" in told, told
+
+    def cluster_id(self) -> str:
+        """The cluster's."""
+        return self._run(CLUSTER_ID).strip().rpartition(" ")[2]
+
+    def format(self, cluster_id: str, properties: Path) -> None:
+        """Make the data directory of a broker that is to join."""
+        self._run(FORMAT, cluster=cluster_id, file=properties)
+
+    def format_standalone(self, cluster_id: str, properties: Path) -> None:
+        """Make the data directory of a node that is the first of its cluster, as the quickstart does."""
+        self._run(FORMAT_STANDALONE, cluster=cluster_id, file=properties)
+
+    def _is_done(self, plan_file: Path) -> bool:
+        told = self._run(VERIFY, plan=plan_file)
+        assert "failed" not in told, told
+        return "is still in progress" not in told
+
+    def _run(self, command: str, **values: object) -> str:
+        line = words(command, servers=self._servers, **values)
+        done = subprocess.run(line, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+        assert done.returncode == 0, (command, values, done.stdout, done.stderr)
+        return done.stdout

@@ -4,10 +4,10 @@ import pytest
 from crc32c import crc32c
 
 from odradek.protocol.record_batch import iter_batches
-from tests.campaigns.growing_out.commands import is_one
 from tests.campaigns.growing_out.engines import KAFKA, ODRADEK
 from tests.campaigns.growing_out.inventory import differences
 from tests.campaigns.growing_out.one_directory import KILL, STOP, Run, take_turns
+from tests.campaigns.growing_out.processes import is_one
 from tests.campaigns.growing_out.watcher import Progress
 from tests.project.documents import DOCS, code_blocks
 

@@ -12,11 +12,10 @@ from pathlib import Path
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from tests.campaigns.cluster_chaos.accounts import Violation
-from tests.campaigns.cluster_chaos.clients import CLIENT
+from tests.campaigns.cluster_chaos.clients import CLIENT, Violation
 from tests.campaigns.growing_out.live import LiveClients
 from tests.campaigns.growing_out.moved import MovedFound
-from tests.campaigns.growing_out.tools import KafkaTools
+from tests.campaigns.growing_out.processes import KafkaTools
 from tests.campaigns.kafka_tools.kafka_broker import TIMEOUT_S, until
 from tests.campaigns.kafka_tools.kafka_brokers import KafkaBrokers
 from tests.campaigns.kafka_tools.kafka_controllers import KafkaControllers

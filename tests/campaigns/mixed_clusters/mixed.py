@@ -15,8 +15,7 @@ from confluent_kafka.admin import ConfigResource
 
 from tests.campaigns.kafka_tools.dump_log_segments import dump
 from tests.campaigns.mixed_clusters.cluster import MixedCluster
-from tests.campaigns.mixed_clusters.comparison import Replica, replicas_in
-from tests.campaigns.mixed_clusters.faults import FAULTS, planted
+from tests.campaigns.mixed_clusters.comparison import FAULTS, Replica, planted, replicas_in
 from tests.campaigns.mixed_clusters.load import (
     IDEMPOTENT,
     PARTITIONS,

@@ -8,8 +8,15 @@ from struct import pack
 import pytest
 
 from odradek.protocol.records import Record, build_batch
-from tests.campaigns.mixed_clusters.comparison import HIGH_WATERMARKS, LEADER_EPOCHS, LOG_STARTS, Replica, compare
-from tests.campaigns.mixed_clusters.faults import FAULTS, planted
+from tests.campaigns.mixed_clusters.comparison import (
+    FAULTS,
+    HIGH_WATERMARKS,
+    LEADER_EPOCHS,
+    LOG_STARTS,
+    Replica,
+    compare,
+    planted,
+)
 from tests.campaigns.mixed_clusters.load import IDEMPOTENT, PLAIN, TRANSACTED, violations
 
 TOPIC = "t-with-dashes"

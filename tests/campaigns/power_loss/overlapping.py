@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from random import Random
     from typing import Any
 
+    from tests.campaigns.power_loss.clients import Talk
     from tests.campaigns.power_loss.run import Run
-    from tests.campaigns.power_loss.talk import Talk
 
 _PARTITIONS = [("strict", 0), ("strict", 1), ("lazy", 0), ("thrifty", 0), ("timed", 0)]
 _COMPACTED = "compacted", 0

@@ -11,10 +11,10 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages import messages
 from odradek.timing.clock import VirtualClock
 from odradek.timing.seeded_background import SeededBackground
+from tests.campaigns.power_loss.clients import Talk, ask
 from tests.campaigns.power_loss.disk import RecordingDisk
 from tests.campaigns.power_loss.ledger import Ends, Ledger
 from tests.campaigns.power_loss.node import DATA, Lines, Node
-from tests.campaigns.power_loss.talk import Talk, ask
 
 if TYPE_CHECKING:
     import asyncio

@@ -8,8 +8,7 @@ from typing import Self
 from confluent_kafka import ConsumerGroupState, ConsumerGroupType, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.campaigns.rolling_groups.books import Books
-from tests.campaigns.rolling_groups.members import CONSUMER, GROUP, TOPIC, Member
+from tests.campaigns.rolling_groups.members import CONSUMER, GROUP, TOPIC, Books, Member
 
 # What the broker has to be started with: members are to learn of each other soon.
 SETTINGS = {

@@ -2,9 +2,8 @@
 
 import pytest
 
-from tests.campaigns.rolling_groups.books import Books
 from tests.campaigns.rolling_groups.faults import SEEDED
-from tests.campaigns.rolling_groups.members import COOPERATIVE, classic
+from tests.campaigns.rolling_groups.members import COOPERATIVE, Books, classic
 from tests.campaigns.rolling_groups.rolling import SETTINGS, Rolling, there_and_back
 
 MEMBERS, PARTITIONS = 3, 6

@@ -17,7 +17,7 @@ import traceback
 from collections import Counter
 from pathlib import Path
 
-from tests.campaigns.fuzz.memory import memory_kib
+from tests.campaigns.fuzz.frames import memory_kib
 from tests.campaigns.security_fuzz import at_doors, in_process
 from tests.campaigns.security_fuzz.doors import AtWork, Doors, doors
 

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from tests.broker.network.tls_pair import Pair, tls_listener
 from tests.broker.sasl.odd_frames import enabled, talk
-from tests.campaigns.fuzz.frames import mutated
-from tests.campaigns.fuzz.memory import resident_kib
+from tests.campaigns.fuzz.frames import mutated, resident_kib
 from tests.tls import Certificates
 
 _FRAMES_A_RUN = 1_000

@@ -14,10 +14,9 @@ from itertools import count, cycle
 from typing import TYPE_CHECKING
 
 from tests.campaigns.soak.bank import BOOKS, MAKES, Partition
-from tests.campaigns.soak.books import Books, require
+from tests.campaigns.soak.books import Books, Digests, Tape, require
+from tests.campaigns.soak.feeder import Window
 from tests.campaigns.soak.readers import open_reader
-from tests.campaigns.soak.tape import Digests, Tape
-from tests.campaigns.soak.window import Window
 
 if TYPE_CHECKING:
     from tests.broker_process import BrokerProcess

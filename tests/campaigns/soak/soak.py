@@ -44,10 +44,9 @@ from tests.campaigns.soak.bank import (
     orders_of,
 )
 from tests.campaigns.soak.books import require
-from tests.campaigns.soak.costs import BROKER, Costs, Spent
 from tests.campaigns.soak.feeder import Feeder, open_accounts
 from tests.campaigns.soak.patience import ServedClock
-from tests.campaigns.soak.report import Report
+from tests.campaigns.soak.report import BROKER, Costs, Report, Spent
 from tests.campaigns.soak.segments import Segments
 from tests.campaigns.soak.staff import Said, Staff
 

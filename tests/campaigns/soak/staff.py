@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     import random
     from pathlib import Path
 
-    from tests.campaigns.soak.costs import Costs
     from tests.campaigns.soak.patience import ServedClock
+    from tests.campaigns.soak.report import Costs
     from tests.campaigns.soak.settings import Pace
 
 TELLERS_A_MAKE = 2

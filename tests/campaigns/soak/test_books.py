@@ -18,9 +18,8 @@ from tests.campaigns.soak.bank import (
     place_of,
     transfers,
 )
-from tests.campaigns.soak.books import Books, Violation, effects
+from tests.campaigns.soak.books import Books, Digests, Tape, Violation, effects
 from tests.campaigns.soak.readers import Line
-from tests.campaigns.soak.tape import Digests, Tape
 
 
 class Log:

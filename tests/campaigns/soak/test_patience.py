@@ -9,8 +9,8 @@ import pytest
 
 from tests.campaigns.soak import staff
 from tests.campaigns.soak.books import Violation
-from tests.campaigns.soak.costs import Costs
 from tests.campaigns.soak.patience import ServedClock, Silence, waited_s
+from tests.campaigns.soak.report import Costs
 from tests.campaigns.soak.settings import Pace
 
 BROKER, OTHER_BROKER, TELLER = 1, 2, 3

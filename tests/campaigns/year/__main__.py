@@ -6,8 +6,7 @@ Prints each measure over the time, and what grew that must not.
 import argparse
 import sys
 
-from tests.campaigns.year.life import YEAR_DAYS, live
-from tests.campaigns.year.measure import MEASURES
+from tests.campaigns.year.life import MEASURES, YEAR_DAYS, live
 
 
 def main() -> int:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from odradek.timing.clock import VirtualClock
-    from tests.campaigns.year.disk import WatchedDisk
+    from tests.campaigns.year.life import WatchedDisk
 
 _HOUR_MS = 60 * 60 * 1000
 _DAY_MS = 24 * _HOUR_MS

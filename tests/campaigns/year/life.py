@@ -1,14 +1,100 @@
 """The life of a broker, day by day, what is measured of it, and what must hold of the measures."""
 
 import asyncio
+import gc
+import sys
+from collections import Counter
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
+from weakref import WeakSet
 
 from odradek.broker.logging import lines_to
+from odradek.broker.server import Broker
+from odradek.protocol.coordinator_records import offsets
+from odradek.storage.memory_filesystem import MemoryFile, MemoryFileSystem
 from odradek.timing.clock import VirtualClock
 from tests.campaigns.year.busy_broker import BusyBroker
-from tests.campaigns.year.disk import WatchedDisk
-from tests.campaigns.year.measure import MEASURES, measure
+
+
+class Handle(MemoryFile):
+    """A file that somebody has open, until it is closed or forgotten."""
+
+    __slots__ = ("__weakref__", "_open", "path")
+
+    def __init__(self, path: str, file: MemoryFile, handles: "WeakSet[Handle]") -> None:
+        self.data = file.data
+        self.path = path
+        self._open = handles
+        handles.add(self)
+
+    def close(self) -> None:
+        """Let go of it."""
+        self._open.discard(self)
+
+
+class WatchedDisk(MemoryFileSystem):
+    """``handles`` are the files that are open."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.handles: WeakSet[Handle] = WeakSet()
+
+    def open(self, path: str, *, create: bool = False) -> Handle:
+        """A handle of its own for each who opens the file."""
+        return Handle(path, super().open(path, create=create), self.handles)
+
+
+# Caches, of so many entries at most, of names that there were: they are full after some years of this.
+_CACHES = (offsets._remember_names.cache_clear,)
+_METADATA = "__cluster_metadata"
+_KINDS = (".log", ".index", ".snapshot", ".deleted")
+MEASURES = (
+    *("disk bytes", "files", *(f"{kind} files" for kind in _KINDS), "open files", "logs", "segments"),
+    *(
+        "producers",
+        "open transactions",
+        "timers",
+        "groups",
+        "offsets",
+        "pending offsets",
+        "transactional ids",
+        "blocks of memory",
+    ),
+)
+
+
+def measure(broker: Broker, disk: WatchedDisk) -> dict[str, int]:
+    """All of it by name. Left out is the metadata log, which keeps a few records of each topic that there ever was."""
+    clears = [*_CACHES, *(host.runtime._partition_of.clear for host in (broker.groups, broker.transactions))]
+    for clear in clears:
+        clear()
+    gc.collect()
+    files = {path: file for path, file in disk.files.items() if _METADATA not in path}
+    kinds: Counter[str] = Counter(path[path.rfind(".") :] for path in files)
+    logs = list(broker.log_manager.logs.values())
+    groups = _shards(broker.groups)
+    transactions = _shards(broker.transactions)
+    return {
+        "disk bytes": sum(len(file.data) for file in files.values()),
+        "files": len(files),
+        **{f"{kind} files": kinds[kind] for kind in _KINDS},
+        "open files": sum(_METADATA not in handle.path for handle in disk.handles),
+        "logs": len(logs),
+        "segments": sum(len(log.segments) for log in logs),
+        "producers": sum(len(log.producers.by_id) for log in logs),
+        "open transactions": sum(len(log.producers.open_transactions) for log in logs),
+        "timers": len(broker.timer),
+        "groups": sum(len(shard.groups.stored) + len(shard.groups.live) for shard in groups),
+        "offsets": sum(len(shard.offsets) for shard in groups),
+        "pending offsets": sum(len(shard.offsets.pending) for shard in groups),
+        "transactional ids": sum(len(shard.transactions.by_id) for shard in transactions),
+        "blocks of memory": sys.getallocatedblocks(),
+    }
+
+
+def _shards(coordinator: Any) -> list[Any]:
+    return [hosted.shard for hosted in coordinator.runtime._hosted.values()]
+
 
 YEAR_DAYS = 365
 _MEASURED_EVERY_DAYS = 5

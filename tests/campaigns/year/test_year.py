@@ -2,8 +2,7 @@
 
 import pytest
 
-from tests.campaigns.year.life import KEPT, PRESENT, YEAR_DAYS, Lived, live
-from tests.campaigns.year.measure import MEASURES
+from tests.campaigns.year.life import KEPT, MEASURES, PRESENT, YEAR_DAYS, Lived, live
 
 # One process: the year passes once.
 pytestmark = [pytest.mark.xdist_group("year"), pytest.mark.timeout(240)]
