@@ -93,12 +93,10 @@ class Handle:
         self.context = context
 
     def cancel(self) -> None:
-        """Part of asyncio.Handle."""
         self.callback = None
         self.args = ()
 
     def cancelled(self) -> bool:
-        """Part of asyncio.Handle."""
         return self.callback is None
 
 
@@ -240,22 +238,18 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         return handle
 
     def call_later(self, delay: float, callback: Callable[..., Any], *args: Any, context: Context | None = None) -> Any:
-        """Part of AbstractEventLoop."""
         return self.call_at(self.now_ms / 1000 + delay, callback, *args, context=context)
 
     def call_at(self, when: float, callback: Callable[..., Any], *args: Any, context: Context | None = None) -> Any:
-        """Part of AbstractEventLoop."""
         handle = Handle(callback, args, context or copy_context())
         heappush(self._scheduled, (when * 1000, self._count, handle))
         self._count += 1
         return handle
 
     def create_future(self) -> asyncio.Future[Any]:
-        """Part of AbstractEventLoop."""
         return asyncio.Future(loop=self)
 
     def create_task(self, coro: Any, *, name: str | None = None, context: Context | None = None) -> asyncio.Task[Any]:
-        """Part of AbstractEventLoop."""
         task = asyncio.Task(coro, loop=self, name=name or "", context=context)
         process = PROCESS.get()
         if process is not None:
@@ -279,15 +273,12 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         """Part of AbstractEventLoop. Tasks of processes that were killed are never asked how they ended."""
 
     def get_debug(self) -> bool:
-        """Part of AbstractEventLoop."""
         return False
 
     def is_running(self) -> bool:
-        """Part of AbstractEventLoop."""
         return not self._is_closed
 
     def is_closed(self) -> bool:
-        """Part of AbstractEventLoop."""
         return self._is_closed
 
     def close(self) -> None:
@@ -308,11 +299,9 @@ class ProcessClock:
         self._wall_ms = wall_ms
 
     def now_ms(self) -> int:
-        """Part of Clock."""
         return self._wall_ms + int(self._loop.now_ms)
 
     def monotonic_ms(self) -> float:
-        """Part of Clock."""
         return self._loop.now_ms
 
     def machine_ms(self, duration_ms: float) -> float:
@@ -320,9 +309,7 @@ class ProcessClock:
         return float("inf")
 
     def attach(self, timer: Timer) -> None:
-        """Part of Clock."""
         self._loop.attach(timer)
 
     def detach(self, timer: Timer) -> None:
-        """Part of Clock."""
         self._loop.detach(timer)

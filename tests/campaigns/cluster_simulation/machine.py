@@ -40,7 +40,6 @@ class LateBackground:
         self._inline = InlineBackground()
 
     def run(self, work: Callable[[], T], then: Callable[[Future[T]], object], *, name: str = "disk") -> None:
-        """Part of Background."""
         if self._is_abandoned:
             return
         self._under_way += 1
@@ -53,24 +52,19 @@ class LateBackground:
             then(outcome_of(work))
 
     def run_long(self, work: Callable[[Beside], T], then: Callable[[Future[T]], object], *, name: str) -> LongWork:
-        """Part of Background."""
         return self._inline.run_long(work, then, name=name)
 
     def for_each(self, action: Callable[[T], object], items: Iterable[T], *, name: str) -> None:
-        """Part of Background."""
         self._inline.for_each(action, items, name=name)
 
     async def settle(self) -> None:
-        """Part of Background."""
         while self._under_way and not self._is_abandoned:  # noqa: ASYNC110  time is virtual: it costs nothing
             await asyncio.sleep(0.001)
 
     async def finish(self) -> None:
-        """Part of Background."""
         await self.settle()
 
     def abandon(self) -> None:
-        """Part of Background."""
         self._is_abandoned = True
 
 

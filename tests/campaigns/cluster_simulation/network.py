@@ -47,36 +47,29 @@ class Transport(asyncio.Transport):
         return self._address if name == "peername" else default
 
     def write(self, data: Any) -> None:
-        """Part of asyncio.Transport."""
         if not self._is_closing and self.peer is not None:
             self._network.send(self, self.peer, bytes(data))
 
     def writelines(self, list_of_data: Any) -> None:
-        """Part of asyncio.Transport."""
         self.write(b"".join(map(bytes, list_of_data)))
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         """Part of asyncio.Transport: the network takes all."""
 
     def get_write_buffer_size(self) -> int:
-        """Part of asyncio.Transport."""
         return 0
 
     def pause_reading(self) -> None:
-        """Part of asyncio.Transport."""
         self.is_reading = False
 
     def resume_reading(self) -> None:
-        """Part of asyncio.Transport."""
         self.is_reading = True
         self.wake()
 
     def is_closing(self) -> bool:
-        """Part of asyncio.Transport."""
         return self._is_closing
 
     def close(self) -> None:
-        """Part of asyncio.Transport."""
         if not self._is_closing:
             self._is_closing = True
             self._coming.clear()
@@ -156,18 +149,15 @@ class _Server:
         self._name = host, port
 
     def getsockname(self) -> tuple[str, int]:
-        """Part of socket."""
         return self._name
 
     def setsockopt(self, *_: object) -> None:
         """Part of socket."""
 
     async def start_serving(self) -> None:
-        """Part of asyncio.Server."""
         self.is_serving = True
 
     def close(self) -> None:
-        """Part of asyncio.Server."""
         self._network.unlisten(self._name, self)
 
 
@@ -259,7 +249,6 @@ class SimulatedNetwork:
     # -------------------------------------------------------------------------------------------------------------- connections
 
     def listen(self, make_protocol: Callable[[], asyncio.BufferedProtocol], host: str, port: int) -> _Server:
-        """Part of Network."""
         process = _process()
         if (host, port) in self._servers:
             raise OSError(errno.EADDRINUSE, "Address already in use")
@@ -274,7 +263,6 @@ class SimulatedNetwork:
     async def connect(
         self, make_protocol: Callable[[], asyncio.BufferedProtocol], host: str, port: int
     ) -> tuple[Transport, asyncio.BufferedProtocol]:
-        """Part of Network."""
         process = _process()
         await self._way(process, host)
         server = self._servers.get((host, port))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,7 @@ from odradek.broker.controller_server import ControllerServer
 from odradek.broker.metadata.topic_names import CONSUMER_OFFSETS_TOPIC
 from odradek.coordinator.runtime.hashing import partition_for
 from tests.campaigns.cluster_simulation.consumers import Committer, Member, Reader
-from tests.campaigns.cluster_simulation.loop import VirtualLoop
+from tests.campaigns.cluster_simulation.loop import ProcessClock, VirtualLoop
 from tests.campaigns.cluster_simulation.machine import Machine
 from tests.campaigns.cluster_simulation.network import SimulatedNetwork
 from tests.campaigns.cluster_simulation.plan import HURRIED, draw, with_race
@@ -19,6 +18,7 @@ from tests.campaigns.cluster_simulation.producers import CarelessProducer, Idemp
 from tests.campaigns.cluster_simulation.races import TRANSACTION_PARTITIONS
 from tests.campaigns.cluster_simulation.transactions import HurriedProducer, TransactionalProducer
 from tests.campaigns.cluster_simulation.witness import Ledger, Witness
+from tests.campaigns.simulation.runner import Events
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from tests.campaigns.cluster_simulation.client import Client
     from tests.campaigns.cluster_simulation.loop import Handle
 
-_LAST_EVENTS = 80
 _LOOK_MS = 60
 _OFFSETS_PARTITIONS = 2
 _CONTROLLER_ID = 100
@@ -73,18 +72,17 @@ CONTROLLER_CONFIGS = {
 }
 
 
-class World:
-    """``counts`` counts what happened. ``events`` are the last of it."""
+class World(Events):
+    """A history of a cluster."""
 
     def __init__(self, seed: int, *, show: Callable[[str], None] | None = None) -> None:
-        self.rng = Random(seed)
+        super().__init__(seed, show)
         self.loop = VirtualLoop()
+        self.clock = ProcessClock(self.loop, 0)
         # Of its own, so that what it draws changes no other history.
         self.plan = with_race(draw(self.rng), Random(f"race {seed}"))
         self.network = SimulatedNetwork(self.loop, Random(self.rng.getrandbits(64)), self.plan.longest_latency_ms)
         self.loop.network = self.network
-        self.counts: Counter[str] = Counter()
-        self.events: deque[tuple[int, str, tuple[object, ...]]] = deque(maxlen=_LAST_EVENTS)
         self.ledger = Ledger()
         self.witness = Witness()
         self.is_in_trouble = True
@@ -93,7 +91,6 @@ class World:
         self.clients: list[Client] = []
         # Brokers that ended without warning, and whether their disks have lost something: until they are in sync again.
         self._tainted: dict[int, bool] = {}
-        self._show = show
         self._complaint: Exception | None = None
         self._had_last: set[Client] = set()
         configs = {**CONTROLLER_CONFIGS, "min.insync.replicas": str(self.plan.min_in_sync)}
@@ -110,11 +107,6 @@ class World:
         return Machine(self, node_id, host, configs, BrokerServer)
 
     # ----------------------------------------------------------------------------------------------------------- what it knows
-
-    @property
-    def clock(self) -> Any:
-        """For who tells of it: it has ``monotonic_ms``."""
-        return self.controller._clock
 
     @property
     def broker_ids(self) -> list[int]:
@@ -151,17 +143,6 @@ class World:
     def host_of(self, node_id: int) -> str:
         """Where a broker is."""
         return f"b{node_id}"
-
-    def note(self, event: str, *details: object) -> None:
-        """Record an event."""
-        now_ms = int(self.loop.now_ms)
-        self.events.append((now_ms, event, details))
-        if self._show is not None:
-            self._show(f"{now_ms:>8} {event % details}")
-
-    def last_events(self) -> list[str]:
-        """The last events, as lines."""
-        return [f"{now_ms:>8} {event % details}" for now_ms, event, details in self.events]
 
     def complain(self, error: Exception) -> None:
         """Something was found; the history ends with the first."""

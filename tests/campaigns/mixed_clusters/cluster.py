@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from confluent_kafka import Consumer, ElectionType, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
@@ -39,61 +40,34 @@ _FETCH_WAIT_S = 0.5
 _INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state")
 
 
-class MixedCluster:
-    """Brokers by node id, not started yet. Each is in a rack of its own, ``rack-ID``.
-
-    ``spare`` are further ones of odradek's, which begin when they are told to.
-    """
+class TwoMakes:
+    """Brokers of odradek's and Apache Kafka's by node id, with their settings, under a controller of either; not started yet."""
 
     def __init__(
         self,
         scratch: Path,
+        kafka: Mapping[int, Mapping[str, str]],
+        odradek: Mapping[int, Mapping[str, str]],
+        of_controller: Mapping[str, str],
         *,
-        kafka: Sequence[int],
-        odradek: Sequence[int],
-        spare: Sequence[int] = (),
-        is_kafkas_controller: bool = True,
-        settings: Mapping[str, str] | None = None,
-        controller_settings: Mapping[str, str] | None = None,
+        is_kafkas_controller: bool,
     ) -> None:
-        chosen = SETTINGS | dict(settings or {})
-        of_controller = CONTROLLER_SETTINGS | dict(controller_settings or {})
         self.controllers = (
             KafkaControllers(scratch / "controllers", 1, of_controller)
             if is_kafkas_controller
             else OdradekController(scratch / "controllers", of_controller)
         )
-        racks = {node_id: {**chosen, "broker.rack": f"rack-{node_id}"} for node_id in (*kafka, *odradek, *spare)}
-        self.kafka = KafkaBrokers(scratch / "kafka", self.controllers, {node_id: racks[node_id] for node_id in kafka})
-        self.odradek = OdradekBrokers(
-            scratch / "odradek", self.controllers, {node_id: racks[node_id] for node_id in (*odradek, *spare)}
-        )
-        self.nodes = (*kafka, *odradek)
-        self.admin = AdminClient({"bootstrap.servers": self.servers, "log_level": 0})
+        self.kafka = KafkaBrokers(scratch / "kafka", self.controllers, kafka)
+        self.odradek = OdradekBrokers(scratch / "odradek", self.controllers, odradek)
+        self.admin = AdminClient({**self.client_configs(), "log_level": 0})
 
-    def begin(self) -> None:
-        """Start all."""
-        self.controllers.start()
-        self.kafka.start()
-        self.odradek.start(*(node_id for node_id in self.nodes if node_id in self.odradek.ports))
+    def client_configs(self) -> dict[str, Any]:
+        """Of a client that may do everything."""
+        raise NotImplementedError
 
-    def create_internal_topics(self) -> None:
-        """Have the coordinators' topics while all brokers live, so that each of these leads a part of them."""
-        consumer = Consumer({"bootstrap.servers": self.servers, "group.id": "first"})
-        self.until(lambda: _is_coordinated(consumer))
-        Producer({"bootstrap.servers": self.servers, "transactional.id": "first"}).init_transactions(DEADLINE_S)
-        self.until(lambda: all(set(self.leaders(name)) == set(self.nodes) for name in _INTERNAL_TOPICS))
-
-    @property
-    def ports(self) -> dict[int, int]:
-        """Of all brokers but the spare ones."""
-        every = self.odradek.ports | self.kafka.ports
-        return {node_id: every[node_id] for node_id in self.nodes}
-
-    @property
-    def servers(self) -> str:
-        """For clients."""
-        return ",".join(f"127.0.0.1:{port}" for port in self.ports.values())
+    def told(self) -> object:
+        """What there is to say where something does not come to be."""
+        raise NotImplementedError
 
     def close(self) -> None:
         """End all, and remove what Kafka's had."""
@@ -140,6 +114,100 @@ class MixedCluster:
         """The in-sync replicas of each partition."""
         partitions = self.admin.list_topics(name, timeout=10).topics[name].partitions
         return [sorted(partitions[index].isrs) for index in sorted(partitions)]
+
+    def until(self, condition: Callable[[], bool]) -> None:
+        """Wait for it."""
+        deadline = time.monotonic() + DEADLINE_S
+        while not condition():
+            assert time.monotonic() < deadline, self.told()
+            time.sleep(0.05)
+
+    # --------------------------------------------------------------------------------------------------------------- clients
+
+    def produce(self, topic: str, values: Iterable[bytes], partitions: int, **config: object) -> None:
+        """All of it, acknowledged by all replicas in sync."""
+        producer = Producer({**self.client_configs(), "acks": "all", "linger.ms": "0", **config})
+        failures: list[object] = []
+        for number, value in enumerate(values):
+            producer.produce(
+                topic, value, partition=number % partitions, callback=lambda error, _: error and failures.append(error)
+            )
+        assert producer.flush(DEADLINE_S) == 0
+        assert failures == []
+
+    def consume(self, topic: str, partitions: int, count: int, **config: object) -> list[bytes]:
+        """So many values, sorted."""
+        consumer = Consumer({**self.client_configs(), "group.id": "reader", "enable.auto.commit": False, **config})
+        consumer.assign([TopicPartition(topic, index, 0) for index in range(partitions)])
+        found: list[object] = []
+        deadline = time.monotonic() + DEADLINE_S
+        while len(found) < count and time.monotonic() < deadline:
+            found += [message.value() for message in consumer.consume(500, 0.5) if message.error() is None]
+        consumer.close()
+        return sorted(found)
+
+    def replica(self, node_id: int, topic: str, partition: int) -> bytes:
+        """The bytes of a replica's segments."""
+        directory = self.data(node_id) / f"{topic}-{partition}"
+        return b"".join(path.read_bytes() for path in sorted(directory.glob("*.log"))).rstrip(b"\0")
+
+
+class MixedCluster(TwoMakes):
+    """Brokers by node id, not started yet. Each is in a rack of its own, ``rack-ID``.
+
+    ``spare`` are further ones of odradek's, which begin when they are told to.
+    """
+
+    def __init__(
+        self,
+        scratch: Path,
+        *,
+        kafka: Sequence[int],
+        odradek: Sequence[int],
+        spare: Sequence[int] = (),
+        is_kafkas_controller: bool = True,
+        settings: Mapping[str, str] | None = None,
+        controller_settings: Mapping[str, str] | None = None,
+    ) -> None:
+        chosen = SETTINGS | dict(settings or {})
+        of_controller = CONTROLLER_SETTINGS | dict(controller_settings or {})
+        racks = {node_id: {**chosen, "broker.rack": f"rack-{node_id}"} for node_id in (*kafka, *odradek, *spare)}
+        self.nodes = (*kafka, *odradek)
+        super().__init__(
+            scratch,
+            {node_id: racks[node_id] for node_id in kafka},
+            {node_id: racks[node_id] for node_id in (*odradek, *spare)},
+            of_controller,
+            is_kafkas_controller=is_kafkas_controller,
+        )
+
+    def client_configs(self) -> dict[str, Any]:
+        """Of any client."""
+        return {"bootstrap.servers": self.servers}
+
+    def begin(self) -> None:
+        """Start all."""
+        self.controllers.start()
+        self.kafka.start()
+        self.odradek.start(*(node_id for node_id in self.nodes if node_id in self.odradek.ports))
+
+    def create_internal_topics(self) -> None:
+        """Have the coordinators' topics while all brokers live, so that each of these leads a part of them."""
+        consumer = Consumer({"bootstrap.servers": self.servers, "group.id": "first"})
+        self.until(lambda: _is_coordinated(consumer))
+        Producer({"bootstrap.servers": self.servers, "transactional.id": "first"}).init_transactions(DEADLINE_S)
+        self.until(lambda: all(set(self.leaders(name)) == set(self.nodes) for name in _INTERNAL_TOPICS))
+
+    @property
+    def ports(self) -> dict[int, int]:
+        """Of all brokers but the spare ones."""
+        every = self.odradek.ports | self.kafka.ports
+        return {node_id: every[node_id] for node_id in self.nodes}
+
+    @property
+    def servers(self) -> str:
+        """For clients."""
+        return ",".join(f"127.0.0.1:{port}" for port in self.ports.values())
 
     def prefer(self, topic: str, partitions: int) -> None:
         """Have every replica in sync, and the first of each partition's lead: earlier tests have moved leaderships."""
@@ -214,13 +282,6 @@ class MixedCluster:
         for node_id in self.nodes:
             self.stop(node_id)
 
-    def until(self, condition: Callable[[], bool]) -> None:
-        """Wait for it."""
-        deadline = time.monotonic() + DEADLINE_S
-        while not condition():
-            assert time.monotonic() < deadline, self.told()
-            time.sleep(0.05)
-
     def told(self) -> tuple[list[object], list[str]]:
         """What each broker says of all partitions, and has said."""
         told: list[object] = []
@@ -232,35 +293,6 @@ class MixedCluster:
                 continue
             told.append((node_id, {n: [(p.leader, p.isrs) for p in topic.partitions.values()] for n, topic in topics.items()}))
         return told, [self.odradek.log(node_id)[-1500:] for node_id in self.nodes if node_id in self.odradek.ports]
-
-    # --------------------------------------------------------------------------------------------------------------- clients
-
-    def produce(self, topic: str, values: Iterable[bytes], partitions: int, **config: object) -> None:
-        """All of it, acknowledged by all replicas in sync."""
-        producer = Producer({"bootstrap.servers": self.servers, "acks": "all", "linger.ms": "0", **config})
-        failures: list[object] = []
-        for number, value in enumerate(values):
-            producer.produce(
-                topic, value, partition=number % partitions, callback=lambda error, _: error and failures.append(error)
-            )
-        assert producer.flush(DEADLINE_S) == 0
-        assert failures == []
-
-    def consume(self, topic: str, partitions: int, count: int, **config: object) -> list[bytes]:
-        """So many values, sorted."""
-        consumer = Consumer({"bootstrap.servers": self.servers, "group.id": "reader", "enable.auto.commit": False, **config})
-        consumer.assign([TopicPartition(topic, index, 0) for index in range(partitions)])
-        found: list[object] = []
-        deadline = time.monotonic() + DEADLINE_S
-        while len(found) < count and time.monotonic() < deadline:
-            found += [message.value() for message in consumer.consume(500, 0.5) if message.error() is None]
-        consumer.close()
-        return sorted(found)
-
-    def replica(self, node_id: int, topic: str, partition: int) -> bytes:
-        """The bytes of a replica's segments."""
-        directory = self.data(node_id) / f"{topic}-{partition}"
-        return b"".join(path.read_bytes() for path in sorted(directory.glob("*.log"))).rstrip(b"\0")
 
     def replicas_agree(self, topic: str, partitions: int) -> bool:
         """Whether all brokers have the same, of a topic that all have."""

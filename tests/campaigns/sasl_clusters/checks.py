@@ -8,9 +8,9 @@ from confluent_kafka.admin import NewTopic
 
 from tests.campaigns.kafka_tools.kafka_brokers import KafkaBrokers
 from tests.campaigns.kafka_tools.odradek_controller import OdradekController
+from tests.campaigns.mixed_clusters.cluster import DEADLINE_S
 from tests.campaigns.sasl_clusters.cluster import (
     BOTH,
-    DEADLINE_S,
     KAFKA,
     KAFKA_STRANGER,
     OURS,
@@ -31,8 +31,8 @@ def replicates(cluster: SaslCluster) -> None:
     """What both brokers acknowledge is on both of them, byte for byte, whichever leads."""
     cluster.create("even", [[KAFKA, OURS], [OURS, KAFKA]], min_insync_replicas="2")
     values = of_values("even", 400)
-    cluster.produce("even", values)
-    assert cluster.consume("even", len(values)) == values
+    cluster.produce("even", values, 2)
+    assert cluster.consume("even", 2, len(values)) == values
     for index in range(2):
         cluster.until(lambda index=index: cluster.replica(KAFKA, "even", index) == cluster.replica(OURS, "even", index))  # type: ignore[misc]
         assert cluster.replica(OURS, "even", index)
@@ -53,7 +53,7 @@ def ends_transactions(cluster: SaslCluster) -> None:
         else:
             producer.abort_transaction(DEADLINE_S)
     expected = sorted(2 * [value for number, value in enumerate(of_values("sums", _TRANSACTIONS)) if number % 4])
-    assert cluster.consume("sums", len(expected), **{"isolation.level": "read_committed"}) == expected
+    assert cluster.consume("sums", 2, len(expected), **{"isolation.level": "read_committed"}) == expected
 
 
 def renews_sessions(cluster: SaslCluster) -> None:
@@ -63,7 +63,7 @@ def renews_sessions(cluster: SaslCluster) -> None:
     ends_s = time.monotonic() + 3 * SESSION_MS / 1000
     count = 0
     while time.monotonic() < ends_s:
-        cluster.produce("renewed", of_values(f"renewed-{count}", 2))
+        cluster.produce("renewed", of_values(f"renewed-{count}", 2), 2)
         count += 1
         assert [isr for _, isr in cluster.partitions("renewed")] == [BOTH, BOTH]
     told = [

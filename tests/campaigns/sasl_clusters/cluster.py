@@ -4,22 +4,17 @@ Names of listeners are those that ``kafka_tools`` gives its nodes: the broker's 
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
 
 from odradek.broker.metadata.bootstrap import write_bootstrap
 from odradek.broker.metadata.scram_credentials import credential_record
 from odradek.protocol.scram import MECHANISMS, salted_password
 from odradek.storage.filesystem import RealFileSystem
-from tests.campaigns.kafka_tools.kafka_brokers import KafkaBrokers
-from tests.campaigns.kafka_tools.kafka_controllers import KafkaControllers
-from tests.campaigns.kafka_tools.odradek_brokers import OdradekBrokers
 from tests.campaigns.kafka_tools.odradek_controller import OdradekController
+from tests.campaigns.mixed_clusters.cluster import TwoMakes
 from tests.tls import Certificates
 
 KAFKA, OURS = 5, 11
@@ -31,7 +26,6 @@ SECRETS = {"brokers": "brokers-secret", "alice": "alice-secret"}
 WRONG = "another-secret"
 # Kafka's brokers and odradek's renew a session at 85 to 95 % of this.
 SESSION_MS = 2_000
-DEADLINE_S = 60
 # By tokens that nobody has signed.
 OAUTHBEARER = "OAUTHBEARER"
 _PACKAGE = "org.apache.kafka.common.security"
@@ -99,7 +93,7 @@ _OF_BROKERS = {
 }
 
 
-class SaslCluster:
+class SaslCluster(TwoMakes):
     """``begin`` and ``close`` once each."""
 
     def __init__(self, scratch: Path, security: Security, *, is_kafkas_controller: bool) -> None:
@@ -109,35 +103,34 @@ class SaslCluster:
         (scratch / "certificates").mkdir()
         self._certificates = Certificates(scratch / "certificates")
         settings = security.settings(self._certificates)
-        self.controllers = (
-            KafkaControllers(scratch / "controllers", 1, settings | _OF_KAFKA)
-            if is_kafkas_controller
-            else OdradekController(scratch / "controllers", settings | _OF_ODRADEK)
-        )
-        self._add_users()
         to_controllers, to_brokers = (dict([security.line(listener, WRONG)]) for listener in _LISTENERS)
         of_kafka, of_odradek = settings | _OF_BROKERS | _OF_KAFKA, settings | _OF_BROKERS | _OF_ODRADEK
-        self.kafka = KafkaBrokers(
-            scratch / "kafka", self.controllers, {KAFKA: of_kafka, KAFKA_STRANGER: of_kafka | to_controllers}
-        )
         strangers = {
             STRANGER: of_odradek | to_controllers | {"initial.broker.registration.timeout.ms": "1500"},
             STRANGER_TO_BROKERS: of_odradek | to_brokers,
         }
-        self.odradek = OdradekBrokers(scratch / "odradek", self.controllers, {OURS: of_odradek, **strangers})
-        self.admin = AdminClient(self.client("brokers"))
+        super().__init__(
+            scratch,
+            {KAFKA: of_kafka, KAFKA_STRANGER: of_kafka | to_controllers},
+            {OURS: of_odradek, **strangers},
+            settings | (_OF_KAFKA if is_kafkas_controller else _OF_ODRADEK),
+            is_kafkas_controller=is_kafkas_controller,
+        )
+        self._add_users()
+
+    def client_configs(self) -> dict[str, Any]:
+        """Of a super user."""
+        return self.client("brokers")
+
+    def told(self) -> str:
+        """What nodes of odradek's have said last."""
+        return self.logs()[-3000:]
 
     def begin(self) -> None:
         """Start the controller, and a broker of each kind."""
         self.controllers.start()
         self.kafka.start(KAFKA)
         self.odradek.start(OURS)
-
-    def close(self) -> None:
-        """End all."""
-        self.odradek.close()
-        self.kafka.close()
-        self.controllers.close()
 
     def logs(self) -> str:
         """What nodes of odradek's have said."""
@@ -154,50 +147,9 @@ class SaslCluster:
 
     # -------------------------------------------------------------------------------------------------------------- questions
 
-    def create(self, name: str, assignments: Sequence[Sequence[int]], **config: str) -> None:
-        """Create a topic whose partitions have these replicas, and wait until the first of each leads."""
-        configs = {key.replace("_", "."): value for key, value in config.items()}
-        topic = NewTopic(name, len(assignments), replica_assignment=assignments, config=configs)
-        self.admin.create_topics([topic])[name].result(DEADLINE_S)
-        self.until(lambda: [leader for leader, _ in self.partitions(name)] == [replicas[0] for replicas in assignments])
-
     def partitions(self, name: str) -> list[tuple[int, list[int]]]:
         """The leader and the in-sync replicas of each partition."""
-        partitions = self.admin.list_topics(name, timeout=10).topics[name].partitions
-        return [(partitions[index].leader, sorted(partitions[index].isrs)) for index in sorted(partitions)]
-
-    def produce(self, topic: str, values: Sequence[bytes]) -> None:
-        """All of it, in two partitions, acknowledged by all replicas in sync."""
-        producer = Producer({**self.client("brokers"), "acks": "all", "linger.ms": 0})
-        failures: list[object] = []
-        for number, value in enumerate(values):
-            producer.produce(topic, value, partition=number % 2, callback=lambda error, _: error and failures.append(error))
-        assert producer.flush(DEADLINE_S) == 0
-        assert failures == []
-
-    def consume(self, topic: str, count: int, **config: str) -> list[bytes]:
-        """So many values of two partitions, sorted."""
-        group = {"group.id": "reader", "enable.auto.commit": False}
-        consumer = Consumer({**self.client("brokers"), **group, **config})
-        consumer.assign([TopicPartition(topic, index, 0) for index in range(2)])
-        found: list[bytes] = []
-        deadline = time.monotonic() + DEADLINE_S
-        while len(found) < count and time.monotonic() < deadline:
-            found += [message.value() for message in consumer.consume(500, 0.5) if message.error() is None]
-        consumer.close()
-        return sorted(found)
-
-    def replica(self, node_id: int, topic: str, partition: int) -> bytes:
-        """The bytes of a replica's segments."""
-        data = (self.kafka if node_id in self.kafka.ports else self.odradek).data(node_id)
-        return b"".join(path.read_bytes() for path in sorted((data / f"{topic}-{partition}").glob("*.log"))).rstrip(b"\0")
-
-    def until(self, condition: Callable[[], bool]) -> None:
-        """Wait for it."""
-        deadline = time.monotonic() + DEADLINE_S
-        while not condition():
-            assert time.monotonic() < deadline, self.logs()[-3000:]
-            time.sleep(0.05)
+        return [*zip(self.leaders(name), self.in_sync(name), strict=True)]
 
     def _add_users(self) -> None:
         mechanism = MECHANISMS.get(self.security.mechanism)

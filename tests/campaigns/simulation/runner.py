@@ -13,8 +13,9 @@ from collections import Counter, deque
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from random import Random
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+from odradek.protocol.produce_request import ProduceRequest
 from odradek.timing.clock import VirtualClock
 from odradek.timing.timer import Timer
 from tests.campaigns.simulation.violation import Violation
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 _SEEDS_A_JOB = 50
 _MOST_FAILURES = 5
-_LAST_EVENTS = 60
+_LAST_EVENTS = 80
 
 
 class History(Protocol):
@@ -41,19 +42,19 @@ class History(Protocol):
         """What happened last."""
 
 
-class Chronicle:
-    """The base of a simulated world: a source of randomness, a clock, scheduled steps, and a record of events.
+class Events:
+    """A source of randomness, and a record of events: the last of them, as (virtual ms, format, arguments).
 
-    ``events`` has the last events: (virtual ms, format, arguments). ``counts`` counts requests, responses and faults.
+    ``counts`` counts requests, responses and faults. A world sets its ``clock`` before it notes anything.
     """
+
+    clock: Any
 
     def __init__(self, seed: int, show: Callable[[str], None] | None) -> None:
         self.rng = Random(seed)
-        self.clock = VirtualClock()
         self.counts: Counter[str] = Counter()
         self.events: deque[tuple[int, str, tuple[object, ...]]] = deque(maxlen=_LAST_EVENTS)
         self._show = show
-        self._timer = Timer(self.clock)
 
     def note(self, event: str, *details: object) -> None:
         """Record an event."""
@@ -66,6 +67,15 @@ class Chronicle:
         """The last events, as lines."""
         return [f"{now_ms:>8} {event % details}" for now_ms, event, details in self.events]
 
+
+class Chronicle(Events):
+    """The base of a simulated world: also a clock, and scheduled steps."""
+
+    def __init__(self, seed: int, show: Callable[[str], None] | None) -> None:
+        super().__init__(seed, show)
+        self.clock = VirtualClock()
+        self._timer = Timer(self.clock)
+
     def at_tick(self, delay_ms: float, tick_ms: int, step: Callable[[], None]) -> None:
         """Schedule ``step`` in ``delay_ms``, rounded up to a multiple of ``tick_ms``, so that several steps coincide."""
         due_ms = self.clock.monotonic_ms() + delay_ms
@@ -75,6 +85,31 @@ class Chronicle:
         """The time of the next step, here or of the broker's timer; infinity for none."""
         deadlines = [timer.next_deadline_ms() for timer in (self._timer, broker) if timer is not None]
         return min((deadline_ms for deadline_ms in deadlines if deadline_ms is not None), default=float("inf"))
+
+
+_SHOWN = (
+    *("error_code", "member_id", "group_instance_id", "generation_id", "generation_id_or_member_epoch", "leader", "assignment"),
+    *("producer_id", "producer_epoch", "committed", "group_id", "topics", "transactions", "results_by_transaction", "responses"),
+    *("groups", "results", "groups_names", "markers"),
+)
+
+
+class Brief:
+    """A message for the trace: its informative fields, formatted only if the trace is read."""
+
+    __slots__ = ("_message",)
+
+    def __init__(self, message: Any) -> None:
+        self._message = message
+
+    def __str__(self) -> str:
+        message = self._message
+        if isinstance(message, ProduceRequest):
+            return str(
+                [(topic, [(index, None if data is None else len(data)) for index, data in of]) for topic, of in message.topics]
+            )
+        values = ((name, getattr(message, name, None)) for name in _SHOWN)
+        return " ".join(f"{name}={value}" for name, value in values if value not in (None, "", ()))
 
 
 class Run(Protocol):

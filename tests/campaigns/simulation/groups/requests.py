@@ -18,33 +18,6 @@ DELETE = messages(ApiKey.DELETE_GROUPS)
 DESCRIBE = messages(ApiKey.DESCRIBE_GROUPS)
 LIST = messages(ApiKey.LIST_GROUPS)
 
-_SHOWN = (
-    "error_code",
-    "member_id",
-    "group_instance_id",
-    "generation_id",
-    "generation_id_or_member_epoch",
-    "leader",
-    "assignment",
-    "topics",
-    "groups",
-    "results",
-    "groups_names",
-)
-
-
-class Brief:
-    """A message for the trace: its informative fields, formatted only if the trace is read."""
-
-    __slots__ = ("_message",)
-
-    def __init__(self, message: Any) -> None:
-        self._message = message
-
-    def __str__(self) -> str:
-        values = ((name, getattr(self._message, name, None)) for name in _SHOWN)
-        return " ".join(f"{name}={value}" for name, value in values if value not in (None, "", ()))
-
 
 def commit(consumer: Any, group_id: str, topic_id: UUID, offsets: Mapping[int, int], *, topic: str) -> Any:
     """An OffsetCommit of a member, or of a client that is no member."""

@@ -21,7 +21,7 @@ from odradek.coordinator.runtime.record import CoordinatorRecord, encode_record
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.coordinator_records import GroupMetadataKey, GroupMetadataValue
 from odradek.protocol.errors import ErrorCode
-from tests.campaigns.simulation.groups import checks, requests
+from tests.campaigns.simulation.groups import checks
 from tests.campaigns.simulation.groups.administrator import Administrator
 from tests.campaigns.simulation.groups.broker import SimulatedBroker
 from tests.campaigns.simulation.groups.consumer_member import ConsumerMember, Subscription
@@ -31,7 +31,7 @@ from tests.campaigns.simulation.groups.members import ClassicMember
 from tests.campaigns.simulation.groups.offsets import Offsets
 from tests.campaigns.simulation.groups.plan import LONGEST_HOLD_MS, REBALANCE_TIMEOUTS_MS, SESSION_TIMEOUTS_MS
 from tests.campaigns.simulation.groups.replayed import check_replayed
-from tests.campaigns.simulation.runner import Chronicle
+from tests.campaigns.simulation.runner import Brief, Chronicle
 from tests.campaigns.simulation.violation import Violation
 
 if TYPE_CHECKING:
@@ -305,7 +305,7 @@ class World(Chronicle):
         objection = self._objection(api_key, request)
         call = Call(api_key, client_id, request, self.clock.monotonic_ms() + within_ms, objection)
         self._calls[waits_for_others].append(call)
-        self.note("%s asks %s v%s %s", client_id, api_key.name, version, requests.Brief(request))
+        self.note("%s asks %s v%s %s", client_id, api_key.name, version, Brief(request))
         if (group_id := getattr(request, "group_id", None)) is not None:
             self._touched[group_id] = None
 
@@ -323,7 +323,7 @@ class World(Chronicle):
             error_code = response.topics[0].partitions[0].error_code
         name = call.api_key.name if error_code is None else f"{call.api_key.name} {ErrorCode(error_code).name}"
         self.counts[name] += 1
-        self.note("%s is answered %s %s", call.client_id, name, requests.Brief(response))
+        self.note("%s is answered %s %s", call.client_id, name, Brief(response))
         if error_code in untrue:
             raise Violation(KNOWN, f"{call.request} is answered {ErrorCode(error_code).name}")
         if error_code != ErrorCode.NONE:

@@ -10,34 +10,27 @@ from typing import TYPE_CHECKING, Any
 
 from odradek.broker.coordination.coordinator_logs import PartitionLog
 from odradek.broker.metadata.topic_names import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
-from odradek.coordinator.group.config import GroupConfig
-from odradek.coordinator.group.group_shard import GroupShard
-from odradek.coordinator.group.offsets import OffsetConfig
 from odradek.coordinator.runtime.hashing import partition_for
 from odradek.coordinator.runtime.record import decode_group_record
-from odradek.coordinator.runtime.runtime import CoordinatorRuntime
-from odradek.coordinator.runtime.states import ShardState
 from odradek.coordinator.transaction.config import TransactionConfig
 from odradek.coordinator.transaction.record import decode_transaction_record
 from odradek.coordinator.transaction.transaction_shard import TransactionShard
 from odradek.protocol.coordinator_records import OffsetCommitKey
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.timing.clock import VirtualClock
-from odradek.timing.timer import Timer
 from tests.campaigns.simulation.groups.broker import REPORTS
+from tests.campaigns.simulation.groups.replayed import compare, make_group_shard, replay
 from tests.campaigns.simulation.transactions.server import Loop
 from tests.campaigns.simulation.violation import Violation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from odradek.coordinator.group.group_shard import GroupShard
     from odradek.coordinator.runtime.hosted_shard import HostedShard
     from odradek.coordinator.runtime.marker import EndTxnMarker
     from odradek.coordinator.runtime.shard_context import ShardContext
     from tests.campaigns.simulation.transactions.server import Server
     from tests.campaigns.simulation.transactions.world import World
-
-_REPLAYED = "the log replayed gives the live state"
 
 
 def check_stable_offset(world: World, name: tuple[str, int]) -> None:
@@ -104,13 +97,13 @@ class _ReadOnlyLog:
         raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, f"{len(records)} records of {producer} at {now_ms}")
 
 
-class _View:
+class _View(Loop):
     """A coordinator's logs for one who only reads. Part of ``coordinator.runtime.ports``."""
 
-    def __init__(self, server: Server, topic: str, loop: Loop) -> None:
+    def __init__(self, server: Server, topic: str) -> None:
+        super().__init__()
         self._server = server
         self._topic = topic
-        self._loop = loop
         self.partition_count = len(server.partitions.of_topic(topic))
 
     def open(self, partition: int) -> _ReadOnlyLog:
@@ -122,7 +115,7 @@ class _View:
 
     def call_soon(self, callback: Callable[[], None]) -> None:
         """In the view's own loop."""
-        self._loop.soon.append(callback)
+        self.soon.append(callback)
 
 
 class _NoMarkers:
@@ -137,38 +130,10 @@ def _make_transaction_shard(_partition: int, context: ShardContext) -> Transacti
     return TransactionShard(context, TransactionConfig(), new_producer_id=lambda: -1, marker_writer=_NoMarkers(), reports=REPORTS)
 
 
-def _make_group_shard(_partition: int, context: ShardContext) -> GroupShard:
-    return GroupShard(context, config=GroupConfig, reports=REPORTS, new_id=str, offset_config=OffsetConfig())
-
-
 _KINDS: dict[str, tuple[Any, Any]] = {
     TRANSACTION_STATE_TOPIC: (_make_transaction_shard, decode_transaction_record),
-    CONSUMER_OFFSETS_TOPIC: (_make_group_shard, decode_group_record),
+    CONSUMER_OFFSETS_TOPIC: (make_group_shard, decode_group_record),
 }
-
-
-def _replay(server: Server, topic: str, index: int) -> Any:
-    make_shard, decode = _KINDS[topic]
-    loop = Loop()
-    shards: list[Any] = []
-
-    def make(partition: int, context: ShardContext) -> Any:
-        shards.append(make_shard(partition, context))
-        return shards[-1]
-
-    def on_fault(event: str, error: Exception) -> None:
-        if not isinstance(error, KafkaError):
-            raise Violation(_REPLAYED, f"{event}: {error!r}")
-
-    runtime: CoordinatorRuntime[Any] = CoordinatorRuntime(
-        "replay", _View(server, topic, loop), make, decode, Timer(VirtualClock()), on_fault=on_fault
-    )
-    runtime.start_loading(index, 0)
-    while loop.soon:
-        loop.turn()
-    if runtime.states()[index] is not ShardState.ACTIVE:
-        raise Violation(_REPLAYED, f"{topic}-{index} cannot be loaded")
-    return shards[0]
 
 
 def check_replayed(world: World, server: Server, topic: str, hosted: HostedShard[Any]) -> None:
@@ -177,25 +142,16 @@ def check_replayed(world: World, server: Server, topic: str, hosted: HostedShard
     if hosted.has_open_batch or partition.log is None:
         return
     where = f"{topic}-{hosted.partition}"
-    fresh = _replay(server, topic, hosted.partition)
+    fresh = replay(_View(server, topic), hosted.partition, *_KINDS[topic], KafkaError)
     if topic == TRANSACTION_STATE_TOPIC:
-        _compare(where, transactions_of(hosted.shard), transactions_of(fresh))
+        compare(where, transactions_of(hosted.shard), transactions_of(fresh))
         return
-    _compare(where, _offsets_of(hosted.shard), _offsets_of(fresh))
-    _compare(f"{where}, pending", _pending_of(hosted.shard), _pending_of(fresh))
+    compare(where, _offsets_of(hosted.shard), _offsets_of(fresh))
+    compare(f"{where}, pending", _pending_of(hosted.shard), _pending_of(fresh))
     seen = world.witness.offsets_of(hosted.partition)
-    _compare(f"{where}, as appended", _offsets_of(hosted.shard), {key: value for key, (_, value) in seen.committed.items()})
+    compare(f"{where}, as appended", _offsets_of(hosted.shard), {key: value for key, (_, value) in seen.committed.items()})
     pending = dict.fromkeys(seen.pending_keys())
-    _compare(f"{where}, pending as appended", dict.fromkeys(hosted.shard.offsets.pending._producers), pending)
-
-
-def _compare(what: str, live: dict[Any, Any], expected: dict[Any, Any]) -> None:
-    if live == expected:
-        return
-    for name in dict.fromkeys((*live, *expected)):
-        if name not in live or name not in expected or live[name] != expected[name]:
-            found = f"{live.get(name)!r}, and the log says {expected.get(name)!r}"
-            raise Violation(_REPLAYED, f"{what}: {name} is {found}")
+    compare(f"{where}, pending as appended", dict.fromkeys(hosted.shard.offsets.pending._producers), pending)
 
 
 def transactions_of(shard: TransactionShard) -> dict[str, Any]:

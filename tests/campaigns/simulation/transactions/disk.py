@@ -52,7 +52,6 @@ class SimulatedDisk(MemoryFileSystem):
         self.is_dead = False
 
     def open(self, path: str, *, create: bool = False) -> MemoryFile:
-        """Part of FileSystem."""
         if path in self.files:
             return self.files[path]
         if create:
@@ -71,7 +70,6 @@ class SimulatedDisk(MemoryFileSystem):
             raise Killed
 
     def rename(self, source: str, target: str) -> None:
-        """Part of FileSystem."""
         self._ensure_alive()
         super().rename(source, target)
 
@@ -105,7 +103,6 @@ class SimulatedFile(MemoryFile):
         self._path = path
 
     def append(self, buffers: Sequence[Buffer]) -> None:
-        """Part of File."""
         trap = self._disk.next_write(self._path, may_fail=True)
         if trap is Trap.FAIL:
             raise OSError("the disk does not take this")

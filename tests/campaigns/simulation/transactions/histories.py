@@ -91,8 +91,3 @@ SIMULATION = runner.Simulation(
         "members that waited for stable offsets": ["members wait for stable offsets"],
     },
 )
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """1 if a history fails."""
-    return runner.main(SIMULATION, __doc__ or "", arguments)

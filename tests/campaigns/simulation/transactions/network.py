@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
-from tests.campaigns.simulation.transactions import requests
+from tests.campaigns.simulation.runner import Brief
 from tests.campaigns.simulation.transactions.checks import check_fetched
 from tests.campaigns.simulation.transactions.plan import LONGEST_HOLD_MS
 from tests.campaigns.simulation.violation import Violation
@@ -322,7 +322,7 @@ class Network:
             raise AssertionError("the broker is down")
         call = Call(api_key, who, world.clock.monotonic_ms() + _ANSWERED_WITHIN_MS, lost)
         self._calls.append(call)
-        world.note("%s asks %s v%s %s", who, api_key.name, version, requests.Brief(request))
+        world.note("%s asks %s v%s %s", who, api_key.name, version, Brief(request))
         is_asking = True
 
         def respond(response: Any) -> None:
@@ -331,7 +331,7 @@ class Network:
             call.is_answered = True
             if is_asking and api_key is ApiKey.OFFSET_FETCH:
                 check_fetched(world, server, request, response)
-            world.note("%s is answered %s %s", who, api_key.name, requests.Brief(response))
+            world.note("%s is answered %s %s", who, api_key.name, Brief(response))
             give(self._digest(api_key, response))
 
         is_decided = server.ask(api_key, version, request, respond)

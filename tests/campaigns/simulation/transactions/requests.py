@@ -29,38 +29,6 @@ _MARKERS = messages(ApiKey.WRITE_TXN_MARKERS)
 Partition = tuple[str, int]
 Identity = tuple[int, int]
 
-_SHOWN = (
-    "error_code",
-    "producer_id",
-    "producer_epoch",
-    "committed",
-    "group_id",
-    "topics",
-    "transactions",
-    "results_by_transaction",
-    "responses",
-    "groups",
-    "markers",
-)
-
-
-class Brief:
-    """A message for the trace, made a text only where somebody reads it."""
-
-    __slots__ = ("_message",)
-
-    def __init__(self, message: Any) -> None:
-        self._message = message
-
-    def __str__(self) -> str:
-        message = self._message
-        if isinstance(message, ProduceRequest):
-            return str(
-                [(topic, [(index, None if data is None else len(data)) for index, data in of]) for topic, of in message.topics]
-            )
-        values = ((name, getattr(message, name, None)) for name in _SHOWN)
-        return " ".join(f"{name}={value}" for name, value in values if value not in (None, "", ()))
-
 
 def _by_topic(partitions: Iterable[Partition]) -> list[tuple[str, list[int]]]:
     return [(topic, [index for _, index in of]) for topic, of in groupby(sorted(partitions), key=lambda each: each[0])]

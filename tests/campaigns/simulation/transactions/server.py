@@ -14,25 +14,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from odradek.broker.config import BrokerConfig, load
 from odradek.broker.context import RequestContext, Session
-from odradek.broker.handlers import (
-    add_offsets_to_txn,
-    add_partitions_to_txn,
-    delete_groups,
-    describe_producers,
-    describe_transactions,
-    end_txn,
-    fetch,
-    heartbeat,
-    init_producer_id,
-    join_group,
-    list_transactions,
-    offset_commit,
-    offset_fetch,
-    produce,
-    sync_group,
-    txn_offset_commit,
-    write_txn_markers,
-)
 from odradek.broker.metadata.decisions import NewTopic
 from odradek.broker.metadata.topic_names import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
 from odradek.broker.quotas.quota_switch import QuotaSwitch
@@ -41,7 +22,6 @@ from odradek.broker.replica.replica_moves import ReplicaMoves
 from odradek.broker.server import Broker
 from odradek.broker.storage_start import open_storage
 from odradek.coordinator.runtime.states import ShardState
-from odradek.protocol.api_keys import ApiKey
 from odradek.timing.background import InlineBackground
 from odradek.timing.reply import Reply
 
@@ -52,29 +32,11 @@ if TYPE_CHECKING:
     from odradek.broker.replica.partition import Partition
     from odradek.coordinator.runtime.hosted_shard import HostedShard
     from odradek.coordinator.runtime.runtime import CoordinatorRuntime
+    from odradek.protocol.api_keys import ApiKey
     from odradek.timing.clock import VirtualClock
     from tests.campaigns.simulation.transactions.disk import SimulatedDisk
     from tests.campaigns.simulation.transactions.plan import Plan
 
-_HANDLERS: dict[ApiKey, Callable[[Any, Any, Any], Any]] = {
-    ApiKey.INIT_PRODUCER_ID: init_producer_id.handle,
-    ApiKey.ADD_PARTITIONS_TO_TXN: add_partitions_to_txn.handle,
-    ApiKey.ADD_OFFSETS_TO_TXN: add_offsets_to_txn.handle,
-    ApiKey.PRODUCE: produce.handle,
-    ApiKey.TXN_OFFSET_COMMIT: txn_offset_commit.handle,
-    ApiKey.END_TXN: end_txn.handle,
-    ApiKey.FETCH: fetch.handle,
-    ApiKey.WRITE_TXN_MARKERS: write_txn_markers.handle,
-    ApiKey.OFFSET_COMMIT: offset_commit.handle,
-    ApiKey.OFFSET_FETCH: offset_fetch.handle,
-    ApiKey.JOIN_GROUP: join_group.handle,
-    ApiKey.SYNC_GROUP: sync_group.handle,
-    ApiKey.HEARTBEAT: heartbeat.handle,
-    ApiKey.DELETE_GROUPS: delete_groups.handle,
-    ApiKey.DESCRIBE_TRANSACTIONS: describe_transactions.handle,
-    ApiKey.LIST_TRANSACTIONS: list_transactions.handle,
-    ApiKey.DESCRIBE_PRODUCERS: describe_producers.handle,
-}
 COORDINATORS_TOPICS = (TRANSACTION_STATE_TOPIC, CONSUMER_OFFSETS_TOPIC)
 
 
@@ -215,7 +177,7 @@ class Server(Broker):
     def ask(self, api_key: ApiKey, version: int, request: Any, answered: Callable[[Any], None]) -> bool:
         """One request, and what to do with its response, now or later. Returns whether its effects are there."""
         context = RequestContext(api_key, version, 0, "client", Session("PLAINTEXT", ("127.0.0.1", 1)))
-        outcome = _HANDLERS[api_key](self, context, request)
+        outcome = self.dispatcher.call(context, request)
         if isinstance(outcome, Reply):
             outcome.when_done(answered)
             return outcome.done or outcome.is_decided
