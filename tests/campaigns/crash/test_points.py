@@ -1,4 +1,4 @@
-"""Some of the crash points of transactions, one scenario each; the campaign crash-points runs them all."""
+"""Some crash points of transactions, one scenario each, and that all are reached. The campaign crash-points runs them all."""
 
 from importlib import import_module
 
@@ -8,6 +8,8 @@ from tests.campaigns.crash.points.broker import DyingBroker
 from tests.campaigns.crash.points.places import FILE_APPEND, Moment
 from tests.campaigns.crash.points.points import BY_NAME, POINTS
 from tests.campaigns.crash.points.run import make_templates, run_point
+from tests.campaigns.crash.points.scenario import Ending
+from tests.campaigns.crash.points.workloads import points_by_workload, reached_by
 from tests.cases import each_case
 
 SOME = (
@@ -41,6 +43,9 @@ SOME = (
 
 # One process: the templates take three brokers.
 pytestmark = [pytest.mark.interpreted, pytest.mark.xdist_group("crash-points")]
+
+
+BY_WORKLOAD = points_by_workload()
 
 
 @pytest.fixture(scope="module")
@@ -91,3 +96,16 @@ def test_only_a_files_append_is_torn():
     torn = [place for point in POINTS for place in point.places if place.moment is Moment.MIDDLE]
     assert {place.target for place in torn} == {FILE_APPEND}
     assert all(place.keep_bytes for place in torn)
+
+
+@pytest.mark.parametrize("workload", BY_WORKLOAD, ids=str)
+def test_a_workload_comes_to_all_of_its_points(workload, templates, tmp_path):
+    points = BY_WORKLOAD[workload]
+    reached = set(reached_by(workload, points, templates, tmp_path))
+    assert [point.name for point in points if point.name not in reached] == []
+    # A place that nothing calls is told as not reached.
+    assert ("stop: asked" in reached) == (workload.ending is Ending.STOP)
+
+
+def test_every_point_has_a_workload():
+    assert {point.name for points in BY_WORKLOAD.values() for point in points} == set(BY_NAME)

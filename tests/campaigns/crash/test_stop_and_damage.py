@@ -1,6 +1,7 @@
 """A graceful stop, and how the broker handles log files that changed since."""
 
 import json
+import shutil
 import time
 
 import pytest
@@ -209,3 +210,20 @@ def test_an_offline_topic_can_be_deleted_and_made_anew(broker_with_damage):
         assert deleted.error_code == NONE
         create_topics(client, "damaged")
         assert client.produce("damaged", b"x").base_offset == 0
+
+
+NOTICED_S = 15.0
+
+
+def test_a_broker_whose_data_directory_is_removed_ends_with_a_line(broker_process):
+    broker = broker_process()
+    shutil.rmtree(broker.data_dir)
+    assert broker.wait_ended(NOTICED_S) == 1
+    assert f"{broker.data_dir}, does not work: the directory was removed" in broker.stderr
+    assert "Traceback" not in broker.stderr
+
+
+def test_a_lock_file_alone_may_go(broker_process):
+    broker = broker_process()
+    (broker.data_dir / ".lock").unlink()
+    assert broker.stop() == 0

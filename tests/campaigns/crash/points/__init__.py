@@ -14,5 +14,5 @@ The broker's code has no support for this.
     workloads   the steps up to the kill, without it: which points are reached
 
 ``tests.campaigns.crash.crash_points`` runs all points, ``tests/campaigns/crash/test_points.py`` some.
-``tests/campaigns/crash/test_points_are_reached.py`` checks that each is reached.
+``tests/campaigns/crash/test_points.py`` checks that each is reached.
 """
