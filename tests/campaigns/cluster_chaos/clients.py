@@ -314,8 +314,11 @@ def committed_offsets(servers: str, group: str) -> dict[int, int]:
         consumer.close()
 
 
-def read_all(servers: str, topic: str, timeout_s: float = 60) -> dict[int, list[bytes]]:
-    """Every committed value of each partition, by offset. Raises Violation where the end is not reached."""
+def read_all(servers: str, topic: str, timeout_s: float = 60, *, is_quiet: bool = False) -> dict[int, list[bytes]]:
+    """Every committed value of each partition, by offset. Raises Violation where the end is not reached.
+
+    ``is_quiet``: no broker goes or comes meanwhile, and an error is a violation.
+    """
     consumer = Consumer({"bootstrap.servers": servers, "group.id": "reader", "enable.partition.eof": True, **CONSUMER})
     found: dict[int, list[bytes]] = {index: [] for index in range(PARTITIONS)}
     consumer.assign([TopicPartition(topic, index, 0) for index in range(PARTITIONS)])
@@ -330,5 +333,7 @@ def read_all(servers: str, topic: str, timeout_s: float = 60) -> dict[int, list[
                 ended.discard(message.partition())
             elif message.error().code() == KafkaError._PARTITION_EOF:
                 ended.add(message.partition())
+            elif is_quiet:
+                raise Violation(f"{topic}-{message.partition()} at {message.offset()}: {message.error()}")
     consumer.close()
     return found

@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Iterable, Mapping
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 PARTITIONS = 3
 CLIENT = {"reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 200, "metadata.recovery.strategy": "none", "log_level": 0}
@@ -150,33 +150,6 @@ def violations(every: Iterable[Writer], read: Mapping[str, Mapping[int, list[byt
 
 def _is_ascending(numbers: list[int]) -> bool:
     return numbers == sorted(numbers)
-
-
-def read_all(servers: str, topic: str, timeout_s: float = 60) -> dict[int, list[bytes]]:
-    """Every committed value of each partition, by offset. Raises TimeoutError where the end is not reached."""
-    consumer = Consumer(
-        {"bootstrap.servers": servers, "group.id": "reader", "isolation.level": "read_committed", "enable.partition.eof": True}
-        | {"enable.auto.commit": False, **CLIENT}
-    )
-    found: dict[int, list[bytes]] = {index: [] for index in range(PARTITIONS)}
-    consumer.assign([TopicPartition(topic, index, 0) for index in range(PARTITIONS)])
-    ended: set[int] = set()
-    deadline = time.monotonic() + timeout_s
-    try:
-        while len(ended) < PARTITIONS:
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"{topic} is not read to its end")
-            for message in consumer.consume(500, 0.5):
-                if message.error() is None:
-                    found[message.partition()].append(message.value())
-                    ended.discard(message.partition())
-                elif message.error().code() == KafkaError._PARTITION_EOF:
-                    ended.add(message.partition())
-                else:
-                    raise AssertionError(f"{topic}-{message.partition()} at {message.offset()}: {message.error()}")
-    finally:
-        consumer.close()
-    return found
 
 
 def _insist(call: object) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from confluent_kafka import ElectionType, KafkaException, TopicPartition
 from confluent_kafka.admin import ConfigResource
 
+from tests.campaigns.cluster_chaos.clients import read_all
 from tests.campaigns.kafka_tools.dump_log_segments import dump
 from tests.campaigns.mixed_clusters.cluster import MixedCluster
 from tests.campaigns.mixed_clusters.comparison import FAULTS, Replica, planted, replicas_in
@@ -23,7 +24,6 @@ from tests.campaigns.mixed_clusters.load import (
     TRANSACTED,
     UNCERTAIN,
     Writer,
-    read_all,
     violations,
     writers,
 )
@@ -154,9 +154,9 @@ class Mixed:
         for writer in self._writers:
             writer.stop()
         self._until(self._are_in_sync)
-        read = {topic: read_all(self.cluster.servers, topic) for topic in SAFE}
+        read = {topic: read_all(self.cluster.servers, topic, is_quiet=True) for topic in SAFE}
         self.differences += violations(self._writers, read)
-        again = {topic: read_all(self.cluster.servers, topic) for topic in SAFE}
+        again = {topic: read_all(self.cluster.servers, topic, is_quiet=True) for topic in SAFE}
         self.differences += [f"{topic} is read otherwise when it is read again" for topic in SAFE if read[topic] != again[topic]]
         told = {writer.name: len(writer.acknowledged) for writer in self._writers}
         self.report += [f"done: {dict(self._done)}", f"acknowledged: {told}"]
