@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import socket
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import ExitStack
 from itertools import count
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 import uvloop
 from hypothesis import settings
+from kafka.net.inet import KafkaNetSocket
 
 from benchmarks.load_tool import MissingTool
 from odradek.build import is_compiled
@@ -22,6 +24,16 @@ from tests.tls import Certificates
 settings.register_profile("no deadline", deadline=None)
 settings.load_profile("no deadline")
 
+
+class _LeftOpen(socket.socket):
+    """A socket that nobody closes where its connection is refused, or its client closed while it connects: without a warning."""
+
+    def __del__(self) -> None:
+        self.close()
+
+
+# kafka-python leaves such sockets to the garbage collector, whichever test it runs in.
+KafkaNetSocket.socket = lambda _, *kind: _LeftOpen(*kind)
 # All of a group's tests are in one process, which others wait for at the end: these take minutes.
 _LONG_GROUPS = frozenset({"spark", "pipeline", "kafka-tools", "image"})
 # These are marked ``further``, which ``make test`` leaves out: comparisons with Apache Kafka, and all of a directory or a file.

@@ -12,11 +12,7 @@ from tests.campaigns.crash.three_brokers import ThreeBrokers
 KILLS = 3
 
 
-pytestmark = [
-    pytest.mark.timeout(180),
-    # kafka-python leaves the sockets of connections that were refused to the garbage collector.
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
-]
+pytestmark = pytest.mark.timeout(180)
 
 
 def live_through_kills(broker, caplog):

@@ -40,8 +40,6 @@ def _quiet_clients(caplog):
 
 
 @pytest.mark.timeout(240)
-# kafka-python leaves the sockets of connections that were refused to the garbage collector.
-@pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 def test_money_is_conserved_and_every_order_carried_out_once_whoever_is_killed(broker_process, tmp_path):
     report = Soak(broker_process(settings=SHORT), tmp_path / "tellers", seeded("bank"), HARMED).run(DURATION_S)
     print(report)
@@ -52,7 +50,6 @@ def test_money_is_conserved_and_every_order_carried_out_once_whoever_is_killed(b
 
 @pytest.mark.interpreted
 @pytest.mark.timeout(240)
-@pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 @pytest.mark.parametrize(
     ("fault", "every", "pace", "told"),
     [

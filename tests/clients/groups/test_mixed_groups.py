@@ -7,9 +7,6 @@ import pytest
 from tests.clients.groups.behaviour import RECORDS, SHORT_SESSION_MS
 from tests.clients.groups.members import MAKES
 
-# kafka-python leaves the sockets of connections that were refused, while a broker is away, to the garbage collector.
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
-
 
 @pytest.mark.parametrize("assignor", ["range", "roundrobin"])
 @pytest.mark.parametrize("makes", list(combinations(MAKES, 2)), ids=" and ".join)
