@@ -263,7 +263,7 @@ from odradek.testing import NewTopic, NotReached
 @pytest.mark.parametrize("number", range(4))
 def test_shares(kafka_session, kafka_bootstrap_servers, number):
     print("address", kafka_bootstrap_servers, "group", kafka_session.group("g"))
-    orders = kafka_session.topic("orders", NewTopic(2, {"retention.ms": 5000}))
+    orders = kafka_session.topic("orders", NewTopic(2, {"retention.ms": 86_400_000}))
     producer = Producer({"bootstrap.servers": kafka_bootstrap_servers, "linger.ms": 0})
     producer.produce(orders, b"client", partition=0)
     assert producer.flush(15) == 0
@@ -294,7 +294,7 @@ def test_fails(kafka_session):
 def test_workers_share_a_broker_that_the_controller_runs(run_pytest):
     status, output = run_pytest(SHARED, "-n", "2", "--dist", "load", "--kafka-shared", "-rP", ini="kafka_topics =\n    audit\n")
     assert status == 1, output
-    assert "1 failed, 4 passed" in output
+    assert "1 failed, 4 passed" in output, output
     found = re.findall(r"address (\S+) group (\S+)", output)
     assert len({address for address, _ in found}) == 1
     assert len({group for _, group in found}) == len(found) == 4
