@@ -1,5 +1,5 @@
 # make run      serve on 127.0.0.1:9092, in an environment of its own (.venv)
-# make run-compiled  the same as C extensions (three minutes to make)
+# make run-compiled  the same as C extensions (two minutes to make)
 # make test     all that a change needs, set-up included
 # make test-all  the same, and what a further judge needs: beside Apache Kafka, the campaigns' short forms, planted faults, the rest of
 #               Spark, other languages, and all of it that is compiled again on odradek as C extensions

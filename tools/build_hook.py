@@ -3,7 +3,7 @@
     ODRADEK_COMPILE=1 pip wheel --no-deps --wheel-dir dist .
 
 The Python files are the same, without additions: mypyc turns each module into a C extension with the same behaviour. This needs
-a C compiler and some three minutes. Without the variable, and for editable installations, the hook does nothing.
+a C compiler and some two minutes. Without the variable, and for editable installations, the hook does nothing.
 """
 
 from __future__ import annotations
