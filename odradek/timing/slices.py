@@ -4,10 +4,10 @@ Work is a generator. It yields None where it may be interrupted, which should be
 waits for, whose response is sent back in. A slice goes on over such points until ``SLICE_MS`` have passed. Work that is done by
 then never leaves the turn of the loop in which it began. Under a clock that stands still, all work is.
 
-If there is more work than one, new work has a short slice before all else: most is done by then. Of the rest, work that has had
-few slices goes before work that has had more, since most of it is done soon, too. Then that of the least weight goes first, and
-of equal weights the one that began first: a large request delays no smaller one, and few are under way for long at once, with
-what they have made. Every fourth slice is for the work that began first, so that all of it ends.
+If there is more work than one, new work has a short slice before all else: most is done by then. Of the rest, work without
+a weight that has had few slices goes before work that has had more, since most of it is done soon, too. Then that of the least
+weight goes first, and of equal weights the one that began first: a large request delays no smaller one, and few are under way
+for long at once, with what they have made. Every fourth slice is for the work that began first, so that all of it ends.
 
 Left out: work that computes for long without yielding, and work in threads (``background``).
 """
@@ -53,8 +53,10 @@ class _Work:
 
     @property
     def rank(self) -> int:
-        """0 for new work, up to that of long work. The end of work is neither new nor long."""
-        return 1 if self.weight == LIGHTEST else min(self.slices, _FEW_SLICES)
+        """0 for new work, up to that of long work. Work with a weight is long from its first slice on, its end never."""
+        if self.weight == LIGHTEST:
+            return 1
+        return _FEW_SLICES if self.slices and self.weight else min(self.slices, _FEW_SLICES)
 
 
 # (rank, weight, when it began; the work, what to send in)

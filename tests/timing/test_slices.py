@@ -111,6 +111,16 @@ def test_work_of_some_slices_is_not_behind_all_the_long_work_that_began_before()
     assert all(reply.response == "done" for reply in long)
 
 
+def test_large_requests_are_worked_on_one_after_the_other_from_their_second_slice_on():
+    loop = Loop(SLICE_MS)
+    notes = []
+    loop.slices.run(steps(4, notes, "first"), weight=9)
+    loop.slices.run(steps(4, notes, "second"), weight=9)
+    loop.turns()
+    assert notes[:2] == ["first0", "second0"]
+    assert notes[2:] == ["first1", "first2", "first3", "second1", "second2", "second3"]
+
+
 def test_the_end_of_work_goes_before_the_middle_of_other_work():
     loop = Loop(SLICE_MS)
     notes = []
