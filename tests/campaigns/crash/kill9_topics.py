@@ -95,6 +95,16 @@ class PatternConsumer(ABC):
         self._thread.join(JOIN_TIMEOUT_S)
 
 
+# Configs of the consumers written in Python.
+_IN_PYTHON = {
+    "auto_offset_reset": "earliest",
+    "enable_auto_commit": False,
+    "metadata_max_age_ms": REFRESH_MS,
+    "fetch_max_wait_ms": 50,
+    "retry_backoff_ms": 50,
+}
+
+
 class ConfluentConsumer(PatternConsumer):
     make: ClassVar[str] = "librdkafka"
 
@@ -126,11 +136,7 @@ class KafkaPythonConsumer(PatternConsumer):
         consumer = KafkaConsumer(
             bootstrap_servers=self._address,
             group_id=self.make,
-            auto_offset_reset="earliest",
-            enable_auto_commit=False,
-            metadata_max_age_ms=REFRESH_MS,
-            fetch_max_wait_ms=50,
-            retry_backoff_ms=50,
+            **_IN_PYTHON,
             reconnect_backoff_ms=20,
             reconnect_backoff_max_ms=200,
             metrics_enabled=False,
@@ -203,11 +209,7 @@ class AiokafkaConsumer(PatternConsumer):
         return aiokafka.AIOKafkaConsumer(
             bootstrap_servers=self._address,
             group_id=self.make,
-            auto_offset_reset="earliest",
-            enable_auto_commit=False,
-            metadata_max_age_ms=REFRESH_MS,
-            fetch_max_wait_ms=50,
-            retry_backoff_ms=50,
+            **_IN_PYTHON,
         )
 
 
