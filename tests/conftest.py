@@ -1,4 +1,4 @@
-"""What all tests share: a real broker on demand, its log beside a failure, the choice of tests, and the longest group first."""
+"""Shared by all tests: a real broker on demand, its log beside a failure, the choice of tests, and the longest group first."""
 
 import asyncio
 import gc
@@ -26,7 +26,10 @@ settings.load_profile("no deadline")
 
 
 class _LeftOpen(socket.socket):
-    """A socket that nobody closes where its connection is refused, or its client closed while it connects: without a warning."""
+    """A socket of kafka-python, without the warning where it is left open.
+
+    That is so where its connection is refused, or its client is closed while it connects.
+    """
 
     def __del__(self) -> None:
         self.close()

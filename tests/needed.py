@@ -6,7 +6,7 @@ from pathlib import Path
 
 from benchmarks.load_tool import MissingTool
 
-# What Debian calls them otherwise.
+# Names of Debian's packages that differ from the program's.
 _PACKAGES = {"go": "golang", "mvn": "maven", "java": "default-jdk-headless"}
 _JAVAS = ("java", "javac", "keytool")
 

@@ -44,11 +44,11 @@ class _Work:
 
     def __init__(self, weight: int, begun: int, generator: Generator[Reply[Any] | None, Any, Any], reply: Reply[Any]) -> None:
         self.weight = weight
-        # Which one it is, in the order of beginning.
+        # Its number in the order of beginning.
         self.begun = begun
         self.generator = generator
         self.reply = reply
-        # How many it has had.
+        # The number of slices it has had.
         self.slices = 0
 
     @property

@@ -61,7 +61,7 @@ def in_place(*changes: Change) -> Iterator[None]:
     with ExitStack() as stack:
         for owner, name, value in changes:
             own = vars(owner)
-            # What a class inherits is not put back, but found again.
+            # An inherited attribute is removed, and found again in the base class.
             back = (setattr, owner, name, own[name]) if name in own else (delattr, owner, name)
             assert hasattr(owner, name)
             setattr(owner, name, value)
@@ -134,7 +134,7 @@ class Faults(dict[str, Fault]):
         return None, None
 
     def is_found_by(self, name: str, error: Exception | None) -> bool:
-        """Whether that is what the fault breaks."""
+        """True if the fault breaks that."""
         return isinstance(error, Violation) and error.invariant in self[name].finds
 
     def search_all(self, most: int) -> int:
@@ -203,7 +203,7 @@ _calls: Counter[str] = Counter()
 
 
 def is_due(name: str = "") -> bool:
-    """Whether this call, one of every so many, is to go wrong."""
+    """True if this call, one of every so many, is to go wrong."""
     _calls[name] += 1
     return _calls[name] % _every == 0
 

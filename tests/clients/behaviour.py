@@ -1,4 +1,4 @@
-"""What any library's producers and consumers do, whichever it is: test modules inherit it and say which library it is."""
+"""Properties of any library's producers and consumers. Test modules inherit them and name their library."""
 
 import os
 import time

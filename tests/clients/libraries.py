@@ -45,7 +45,7 @@ class Record(NamedTuple):
 
 
 class Told(NamedTuple):
-    """What a producer is told of a record."""
+    """A record's metadata, as its producer is told."""
 
     partition: int
     offset: int
@@ -63,7 +63,7 @@ class Library:
     too_large, invalid, fenced = "MessageSizeTooLargeError", "InvalidRecordError", "ProducerFencedError"
     # Records that only some libraries can write: key, value, headers.
     odd_records: ClassVar[list[tuple[Any, ...]]] = []
-    # Whether a consumer tells where it is after a seek to the end, and the time of an offset.
+    # True if a consumer tells its position after a seek to the end, and the time of an offset.
     tells_its_place = True
 
     def __init__(self, address: str, stack: ExitStack) -> None:

@@ -66,7 +66,7 @@ def read_target(new_consumer):
 
 
 def end_of_a_zombie(broker, make, step):
-    """How a transformer ends that is frozen before this step, and wakes when another one has transformed the record."""
+    """The end of a transformer that is frozen before this step, and wakes when another one has transformed the record."""
 
     def transformer(name, step):
         program = python_program(make)

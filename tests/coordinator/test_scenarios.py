@@ -1,4 +1,4 @@
-"""What coordinators answer, as files say."""
+"""Answers of coordinators, beside those in scenario files."""
 
 from pathlib import Path
 

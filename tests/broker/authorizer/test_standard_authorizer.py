@@ -144,7 +144,7 @@ def test_names_are_kafkas():
     assert kafkas_name(AclOperation.READ) == "Read"
 
 
-# What the configuration may say of the authorizer.
+# The authorizer's configs.
 FULL = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
 

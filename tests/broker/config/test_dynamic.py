@@ -74,7 +74,7 @@ def test_where_a_config_may_be_set_while_the_broker_runs(name, dynamic, for_one_
     assert is_for_one_broker_only(name) is for_one_broker_only
 
 
-# What is told of configs; the expectations are what a Kafka 4.3.1 broker told with the same settings.
+# Descriptions of configs. A Kafka 4.3.1 broker with the same settings gave the expected ones.
 TOPIC, BROKER, CLUSTER, STATIC, DEFAULT = list(ConfigSource)[:5]
 
 

@@ -1,4 +1,4 @@
-"""Who asks a broker that coordinates no more is told so, in the shape of each response."""
+"""Requests to a broker that is no longer the coordinator: the error, in the shape of each response."""
 
 import pytest
 

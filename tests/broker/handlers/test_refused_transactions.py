@@ -1,4 +1,4 @@
-"""What a transaction's producer is refused over a raw socket, in the words of every version."""
+"""Refusals of a transactional producer's requests over a raw socket, in every version."""
 
 from functools import partial
 

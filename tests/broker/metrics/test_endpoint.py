@@ -45,7 +45,7 @@ async def exchange(endpoint, request, **client):
 
 
 async def told(reading):
-    """What ``reading`` gives, or nothing where the connection was reset."""
+    """The result of ``reading``, or nothing where the connection was reset."""
     try:
         return await reading
     except ConnectionResetError:

@@ -93,7 +93,7 @@ def test_what_kafka_has_is_named_after_its_mbean_and_what_it_has_not_after_odrad
 def test_labels_are_those_of_the_mbean():
     for metric in METRICS:
         wanted = [label for label in metric.labels if metric.mbean]
-        # What Prometheus does not allow in a label's name is an underscore.
+        # An underscore replaces each character that Prometheus does not allow in a label's name.
         assert [label for label in wanted if f"{label}=" not in metric.mbean.replace("-", "_")] == []
 
 

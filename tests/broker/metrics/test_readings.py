@@ -1,4 +1,4 @@
-"""What the metrics say after something has happened to the broker, its cleaner and its replicas."""
+"""The metrics after an event in the broker, its cleaner or its replicas."""
 
 from types import SimpleNamespace
 
@@ -109,7 +109,7 @@ async def test_fetch_sessions_are_counted(bed):
     assert read["kafka_server_fetchsessioncache_numincrementalfetchpartitionscached"] == {(): 1}
 
 
-# What the metrics say of compaction.
+# Metrics of compaction.
 MANAGER = "kafka_log_logcleanermanager_"
 CLEANER = "kafka_log_logcleaner_"
 BACKOFF_MS = 15_000
@@ -154,7 +154,7 @@ async def test_a_log_that_was_given_up_is_counted_until_it_is_gone(bed):
         assert read[f"{MANAGER}uncleanable_partitions_count"] == {(): expected}
 
 
-# What the metrics say of replicas that are in sync, and of those that are not.
+# Metrics of in-sync and out-of-sync replicas.
 def readings(*partitions):
     return {metric: value for metric, [((), value)] in REPLICATION_SECTION.read(SimpleNamespace(partitions=partitions))}
 

@@ -137,7 +137,7 @@ def test_there_are_only_so_many_sensors(quotas, manager):
     assert owners[-1] == "c10000"
 
 
-# What a Fetch response counts for is its size.
+# A Fetch response counts with its size.
 TOPIC_ID = UUID(int=7)
 PARTITIONS = (
     PartitionData(partition_index=0, records=bytes(5)),
@@ -158,7 +158,7 @@ def test_the_size_is_that_of_the_body_and_four_bytes(version, partitions):
     assert fetch_response_bytes(version, results) == sum(map(len, encoded)) - header_bytes + 4
 
 
-# What the metrics say of quotas.
+# Metrics of quotas.
 @pytest.fixture
 def broker():
     return broker_with("t")

@@ -117,7 +117,7 @@ def test_what_is_no_token_is_refused(token):
         take_apart(token)
 
 
-# What tokens are checked by is made of their HMACs, kept while they are there, and shown by nothing.
+# Credentials of tokens are made of their HMACs. They are kept as long as the tokens. Nothing shows them.
 def token(token_id, owner="User:alice", expires_ms=7):
     times = {"issue_timestamp": 1, "max_timestamp": 9, "expiration_timestamp": expires_ms}
     return DelegationTokenRecord(owner=owner, requester="User:bob", renewers=(), token_id=token_id, **times)

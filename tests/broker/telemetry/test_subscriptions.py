@@ -95,7 +95,7 @@ def test_an_id_is_written_as_kafka_writes_it():
     assert id_text(UUID(int=(1 << 128) - 1)) == "_" * 21 + "w"
 
 
-# What docs/telemetry.md shows is so.
+# The examples of docs/telemetry.md.
 PAGE = DOCS / "telemetry.md"
 
 

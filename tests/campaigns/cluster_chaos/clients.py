@@ -22,11 +22,11 @@ DEBIT, CREDIT = "debit", "credit"
 
 
 class Violation(Exception):
-    """What must not be."""
+    """A violated invariant."""
 
 
 def order_partition(number: int) -> int:
-    """Where an order is."""
+    """The partition of an order."""
     return number % PARTITIONS
 
 

@@ -255,7 +255,7 @@ class Member(Committer):
         await super().work()
 
     async def _join(self) -> bool:
-        """Whether the group is this member's now."""
+        """True while the group is this member's."""
         request = JoinGroupRequest(
             group_id=self.group,
             session_timeout_ms=_SESSION_MS,

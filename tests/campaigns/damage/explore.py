@@ -97,7 +97,7 @@ def _cuts(path: str, content: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def batch_ends(content: bytes) -> Iterator[int]:
-    """Where each batch of a .log ends."""
+    """The end of each batch of a .log."""
     position = 0
     while position < len(content):
         position += LOG_OVERHEAD + int.from_bytes(content[position + 8 : position + 12], "big")

@@ -53,7 +53,7 @@ class WorkingClient:
 
     @property
     def acknowledged(self) -> int:
-        """How many records the broker has taken."""
+        """The number of records that the broker has taken."""
         return len(self._values)
 
     def start(self) -> None:

@@ -49,7 +49,7 @@ def words(command: str, **values: object) -> list[str]:
 
 
 def is_one(line: str) -> bool:
-    """Whether a line that somebody is to type is one of the commands."""
+    """True if a line to type is one of the commands."""
     return any(re.fullmatch(re.sub(r"\\\{\w+\\\}", r"\\S+", re.escape(command)), line) for command in ALL)
 
 

@@ -66,7 +66,7 @@ class TwoMakes:
         raise NotImplementedError
 
     def told(self) -> object:
-        """What there is to say where something does not come to be."""
+        """The explanation of a wait that ended in vain."""
         raise NotImplementedError
 
     def close(self) -> None:

@@ -123,7 +123,7 @@ class SaslCluster(TwoMakes):
         return self.client("brokers")
 
     def told(self) -> str:
-        """What nodes of odradek's have said last."""
+        """The last lines of odradek's nodes."""
         return self.logs()[-3000:]
 
     def begin(self) -> None:

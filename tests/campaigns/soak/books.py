@@ -73,7 +73,7 @@ class Tape:
 
     def __init__(self, makes: Sequence[str]) -> None:
         self.digests = Digests()
-        # Where each make reads on, and up to where any make has read.
+        # The next offset of each make, and the furthest that any make has read.
         self.positions = dict.fromkeys(makes, 0)
         self._frontier = 0
         self._lines: list[Line] = []

@@ -63,7 +63,7 @@ class Spent:
 
 
 class Costs:
-    """What has been used since this was made."""
+    """The use since this was made."""
 
     def __init__(self) -> None:
         self._latest: dict[tuple[str, int], float] = {}

@@ -111,7 +111,7 @@ class Bed:
         return str(next(self._ids))
 
     def _services(self):
-        """What consumer groups need of a broker."""
+        """The part of a broker that consumer groups need."""
         raise NotImplementedError
 
     # ------------------------------------------------------------------------------------------------------- the loop

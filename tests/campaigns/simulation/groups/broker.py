@@ -79,7 +79,7 @@ class Topics:
         self.names = {topic_id: name for name, topic_id in self.ids.items()}
 
     def count(self, name: str) -> int:
-        """How many partitions there are; 0 for a topic that is not there."""
+        """The number of partitions; 0 for a topic that is not there."""
         topic = self._controller.image.topics.get(name)
         return 0 if topic is None else len(topic.partitions)
 

@@ -1,4 +1,4 @@
-"""What must be true of a group at any moment, and what speaks for and against a request as it arrives.
+"""Invariants of a group at any moment, and reasons for and against a request as it arrives.
 
 state        follows the one before according to the table
 counts       of waiting members, of a protocol's supporters, of static members: equal to those of the members
@@ -212,7 +212,7 @@ def check_deadlines(hosted: HostedShard[GroupShard], group: ConsumerGroup) -> No
 
 
 def objection_to(api_key: ApiKey, request: Any, hosted: HostedShard[GroupShard] | None, topics: Topics) -> str:
-    """What there is to be said against granting a request; empty where there is nothing, or it is decided later."""
+    """Reasons against granting a request; empty where there are none, or it is decided later."""
     if hosted is None or hosted._is_deciding or api_key not in CHECKED_APIS:
         return ""
     group = hosted.shard.groups.find(request.group_id)
@@ -259,7 +259,7 @@ def _objection_to_commit(group: ConsumerGroup, request: Any, topics: Topics) -> 
 
 
 def objection_to_epoch(group: Any, member_id: str | None, epoch: int) -> str:
-    """What there is to be said against a member's fetching of offsets."""
+    """Reasons against a member's OffsetFetch."""
     member = group.members.get(member_id) if isinstance(group, ConsumerGroup) else None
     if not isinstance(group, ConsumerGroup):
         return ""

@@ -57,7 +57,7 @@ def end(world: World) -> None:
             raise Violation(UNCHANGED, f"{place}: {was}, then {after.get(place)}")
     if world.plan.is_classic and not all(process.is_settled for process in world.alive()):
         raise Violation(UNCHANGED, f"{[*map(str, world.alive())]}")
-    # Where topics change classic groups may rebalance; their members are the same in the end.
+    # Classic groups may rebalance where topics change; their members are the same in the end.
     _come_to_rest(world)
     for group in world.plan.groups:
         world.offsets.fetch_all(group)

@@ -43,7 +43,7 @@ def place_of(member_id: str) -> str:
 
 
 def follows(earlier: int, later: int) -> bool:
-    """Whether a group may go from the one generation to the other. A history has few generations in between."""
+    """True if a group may go from the one generation to the other. A history has few generations in between."""
     return later > earlier or (later < 1_000_000 and earlier > _MAX_GENERATION - 1_000_000)
 
 
@@ -66,7 +66,7 @@ _OF_OFFSETS = (b"\0\0", b"\0\1")
 
 
 class Records:
-    """What the log says of one group. ``epoch`` is None where there is no consumer group, ``classic`` where no classic one is."""
+    """The records of one group. ``epoch`` is None where there is no consumer group, ``classic`` where no classic one is."""
 
     __slots__ = ("assignments", "classic", "epoch", "members", "target_epoch")
 
@@ -119,7 +119,7 @@ class GroupHistory:
             and isinstance(record.key, ConsumerGroupMetadataKey | GroupMetadataKey)
             and not group.state[2]
         ):
-            # Whatever follows in this batch finds a group without members.
+            # The records behind it in this batch find a group without members.
             self._before[group_id] = group.state
 
     def _apply(self, offset: int, group_id: str, group: Records, key: Any, value: Any) -> None:
@@ -210,11 +210,11 @@ class GroupHistory:
         return history
 
     def find(self, group_id: str) -> Records:
-        """What there is of a group."""
+        """The history of a group."""
         return self.groups.get(group_id) or Records()
 
     def is_reached(self, group_id: str, member_id: str, epoch: int, high_watermark: int) -> bool:
-        """Whether a record that is committed says that the member is, or was, in the epoch."""
+        """True if a committed record says that the member is, or was, in the epoch."""
         offset = self._reached.get((group_id, member_id, epoch))
         return offset is not None and offset < high_watermark
 
@@ -234,7 +234,7 @@ _ONE_ASSIGNMENT = "members of a generation hold parts of one assignment"
 
 
 class _Generation:
-    """What was told of one generation."""
+    """The answers that concern one generation."""
 
     __slots__ = ("has_begun", "leader", "members", "protocol", "told")
 
@@ -243,7 +243,7 @@ class _Generation:
         self.protocol = protocol
         self.members: frozenset[str] | None = None
         self.told: set[str] = set()
-        # Whether it is told as it begins: the leader is to assign.
+        # True once an answer told it at its beginning, when the leader is to assign.
         self.has_begun = False
 
 
@@ -277,7 +277,7 @@ class Told:
             raise Violation(_ONE_LEADER, f"{where}: {strangers} are told of it, and its members are {sorted(known.members)}")
 
     def check_group(self, group: ClassicGroup) -> None:
-        """Who is in a generation has joined it; a static member may be late. Raises Violation."""
+        """Check that each member of a generation has joined it; a static member may be late. Raises Violation."""
         known = self._generations.get((group, group.generation))
         if known is None:
             return

@@ -99,7 +99,7 @@ class Process:
 
 
 class Phase(Enum):
-    """What a member is doing."""
+    """The states of a member."""
 
     JOINING = auto()
     SYNCING = auto()
@@ -150,12 +150,12 @@ class ClassicMember(Process):
 
     @property
     def partitions(self) -> frozenset[tuple[UUID, int]]:
-        """What it owns, by the ids that the topics had when it was assigned."""
+        """Its partitions, by the ids that the topics had when it was assigned."""
         return frozenset((self._ids[name], index) for name, index in self.owned if name in self._ids)
 
     @property
     def is_settled(self) -> bool:
-        """Whether it has told all there is to say, and has what it was told to have."""
+        """True once it has reported everything, and owns its assignment."""
         return self.phase is Phase.STABLE and self._names() == self._joined_with
 
     def __str__(self) -> str:

@@ -68,7 +68,7 @@ def begin_no_generation(begin: Any, group: ClassicGroup, now_ms: int) -> None:
     group.generation = generation
 
 
-# That a failure is told as a success is rare: the first such history is not far behind this one.
+# Few histories tell a failure as a success: the first is not far behind this one.
 @CLASSIC.around(Answers, "fail", "who is told is told by a coordinator", first=675)
 def tell_of_failures_as_of_success(_: Any, answers: Any, events: Any, error: Any) -> None:
     for event in events[::-1]:
@@ -87,7 +87,7 @@ CLASSIC.add(
 )
 CLASSIC.put("write_no_assignment", stored, "MemberMetadata", lambda *fields: MemberMetadata(*fields[:-1], b""), _PARTS)
 CLASSIC.add("never_roll_back", NEVER_ROLLED_BACK, finds=(REPLAYED,))
-# What becomes of a failure that nobody is told of depends on who waited.
+# The effect of a failure that nobody is told of depends on who waited.
 CLASSIC.put(
     "never_tell_of_failure",
     decision,

@@ -1,4 +1,4 @@
-"""Whether the log, replayed into a fresh shard by the runtime's own loader, gives the state there is, field by field.
+"""Comparison, field by field, of a shard with a fresh one into which the runtime's own loader has replayed the log.
 
 Compared when all that was decided is written: what is stored of groups of both protocols, offsets, and of the live classic
 groups those that are Stable or Empty. Of others the log has the generation before, until there is an assignment.

@@ -180,7 +180,7 @@ class World(Chronicle):
         return checks.objection_to(api_key, request, hosted, self.topics)
 
     def objection_to_epoch(self, group_id: str, member_id: str | None, epoch: int) -> str:
-        """What there is to be said against a member's fetching of offsets now."""
+        """Reasons against a member's OffsetFetch now."""
         hosted = self.hosted(group_id)
         if hosted is None or hosted._is_deciding:
             return ""
@@ -228,7 +228,7 @@ class World(Chronicle):
         self._check_moment()
 
     def _plan_turn(self) -> None:
-        """What the loop is yet to do, it does at some moment soon."""
+        """Have the loop do what is due, at some moment soon."""
         if self.logs.soon and not self._is_turn_due:
             self._is_turn_due = True
             self.later(self.rng.choice((1, 1, 20, 200)), self._turn_is_due)
@@ -259,7 +259,7 @@ class World(Chronicle):
     # ------------------------------------------------------------------------------------------------------ requests
 
     def partition_of(self, group_id: str) -> int:
-        """Where a group is coordinated."""
+        """The partition of __consumer_offsets that coordinates a group."""
         return partition_for(group_id, self.plan.shards)
 
     def hosted(self, group_id: str) -> HostedShard[GroupShard] | None:
@@ -267,7 +267,7 @@ class World(Chronicle):
         return self.broker.active_shard(self.partition_of(group_id))
 
     def log_of(self, group_id: str) -> SimulatedLog:
-        """Where it is written."""
+        """The log that it is written to."""
         return self.logs.logs[self.partition_of(group_id)]
 
     def ask(
@@ -293,7 +293,7 @@ class World(Chronicle):
             self._deliver(client_id, api_key, version, build(), answered)
 
     def connect_anew(self, consumer: Any) -> None:
-        """What is under way to the broker comes on another connection than what follows."""
+        """Send later requests on another connection than those under way."""
         self._delivered_until_ms.pop(consumer, None)
 
     def _deliver(self, client_id: str, api_key: ApiKey, version: int, request: Any, answered: Callable[[Any], None]) -> None:
@@ -337,7 +337,7 @@ class World(Chronicle):
     # ------------------------------------------------------------------------------------------------------- members
 
     def may_repeat(self) -> bool:
-        """Whether a request is sent twice, this time."""
+        """True if a request is sent twice, this time."""
         return self.is_in_trouble and self.rng.random() < self.plan.repeat_share
 
     def alive(self, group: GroupPlan | None = None) -> list[Any]:

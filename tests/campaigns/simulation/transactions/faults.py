@@ -49,7 +49,7 @@ def check_refusal(world: World, process: Process, api_key: ApiKey, code: int) ->
     if is_plain and code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
         raise Violation("who sends in order is taken in order", f"{api_key.name} of {process}")
     if api_key is ApiKey.PRODUCE and code == ErrorCode.INVALID_TXN_STATE and world.plan.faults.keys() & _UNVERIFYING:
-        # What was verified before these says nothing of what is there now.
+        # A verification before these says nothing of the present state.
         return
     if code in _FENCED and not world.witness.fates.is_superseded(process.plan.transactional_id, producer_id, epoch):
         latest = world.witness.fates.latest.get(process.plan.transactional_id)

@@ -48,7 +48,7 @@ _MARKERS = "a transaction's fate is the same on all its partitions"
 
 
 class Fate:
-    """How one transaction was decided to end. ``missing`` are the partitions that have no marker yet.
+    """The decision on one transaction. ``missing`` are the partitions that have no marker yet.
 
     ``coordinator_epoch`` is that of the last marker written for it.
     """
@@ -119,7 +119,7 @@ class Fates:
         return None
 
     def seed(self, transactional_id: str, value: TransactionLogValue) -> None:
-        """What was there before the history began."""
+        """The state before the history began."""
         self._seeds[transactional_id] = value
 
     def _note_tombstone(self, transactional_id: str) -> None:
@@ -191,7 +191,7 @@ class Fates:
                 yield f"{transactional_id} is {value}"
 
     def is_superseded(self, transactional_id: str, producer_id: int, epoch: int) -> bool:
-        """Whether the log has somebody newer than this producer."""
+        """True if the log has a newer producer than this one."""
         value = self.latest.get(transactional_id)
         return value is None or value.producer_id != producer_id or value.producer_epoch > epoch
 

@@ -164,7 +164,7 @@ _BACKOFF_MS = 20
 
 
 class Phase(Enum):
-    """What a member is doing."""
+    """The states of a member."""
 
     JOINING = auto()
     FETCHING = auto()
@@ -196,7 +196,7 @@ class Member:
 
     @property
     def is_ready(self) -> bool:
-        """Whether a transaction may begin."""
+        """True if a transaction may begin."""
         return self._phase is Phase.READY and not self._has_to_join
 
     def start(self) -> None:
@@ -210,11 +210,11 @@ class Member:
         self._turn += 1
 
     def hold(self) -> Held:
-        """What a transaction that begins now goes on from."""
+        """The position from which a transaction that begins now goes on."""
         return Held(self._member_id, self._generation, self._instance_id, dict(self._positions))
 
     def pause_ms(self) -> int:
-        """How long the process pauses in front of a commit."""
+        """The pause of the process before a commit."""
         rng = self._world.rng
         return self._plan.session_timeout_ms + rng.choice((50, 400)) if rng.random() < self._plan.pause_share else 0
 

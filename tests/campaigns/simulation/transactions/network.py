@@ -46,7 +46,7 @@ _BACKOFF_MS = 20
 
 @dataclass(frozen=True, slots=True)
 class FlightPlan:
-    """How many batches a step of a transaction sends to a partition, and the share of the answers that are cut off."""
+    """The batches that a step of a transaction sends to a partition, and the share of the answers that are cut off."""
 
     most_batches: int
     cut_share: float
@@ -145,7 +145,7 @@ class Pipelines:
         self._later(_BACKOFF_MS, lambda: self._send(partition))
 
     def _look(self) -> None:
-        """Whether the step is over."""
+        """End the step if nothing of it is left."""
         is_idle = not any(batch.is_in_flight for batches in self._left.values() for batch in batches)
         if not self._is_over and is_idle and (self._error or not any(self._left.values())):
             self._is_over = True
@@ -153,7 +153,7 @@ class Pipelines:
 
 
 class _Place:
-    """That of a response among the others; ``give`` is set when it is there."""
+    """The place of a response among the others; ``give`` is set when it is there."""
 
     __slots__ = ("give",)
 
