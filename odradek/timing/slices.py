@@ -4,16 +4,19 @@ Work is a generator. It yields None where it may be interrupted, which should be
 waits for, whose response is sent back in. A slice goes on over such points until ``SLICE_MS`` have passed. Work that is done by
 then never leaves the turn of the loop in which it began. Under a clock that stands still, all work is.
 
-If there is more work than one, new work has a short slice before all else: most is done by then. Of the rest, work without
-a weight that has had few slices goes before work that has had more, since most of it is done soon, too. Then that of the least
-weight goes first, and of equal weights the one that began first: a large request delays no smaller one, and few are under way
-for long at once, with what they have made. Every fourth slice is for the work that began first, so that all of it ends.
+If there is more work than one, new work has a short slice before all else: most is done by then. Then work with few slices goes
+before long work, and of long work that of the least weight first, and of equal weights the one that began first: a large request
+delays no smaller one. Every fourth slice is for the work that began first, so that all of it ends.
+
+Work without a weight keeps what it has made. So no more than ``_AT_ONCE`` of it go on; others stop after their first slice until
+one of these has ended. Then it is the newest's turn, since it is the one that may be short, and each fourth time the oldest's.
 
 Left out: work that computes for long without yielding, and work in threads (``background``).
 """
 
 from __future__ import annotations
 
+from collections import deque
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -28,9 +31,9 @@ T = TypeVar("T")
 SLICE_MS: Final = 5.0
 # Of new work, while there is other work.
 _FIRST_SLICE_MS: Final = 1.0
-# Work that has had so many is long. An answer that takes the loop 10 ms is then not behind those that take it seconds, and most
-# of these wait with no more than 10 ms have made.
+# Work that has had so many is long. An answer that takes the loop 10 ms is then not behind those that take it seconds.
 _FEW_SLICES: Final = 3
+_AT_ONCE: Final = 8
 _OLDEST_EVERY: Final = 4
 # The weight of work that may take minutes: all requests go first. And of the end of work: it goes before the middle of any other.
 HEAVIEST: Final = 1 << 62
@@ -52,6 +55,11 @@ class _Work:
         self.slices = 0
 
     @property
+    def has_made_much(self) -> bool:
+        """True for work without a weight after its first slice."""
+        return self.slices > 0 and not self.weight
+
+    @property
     def rank(self) -> int:
         """0 for new work, up to that of long work. Work with a weight is long from its first slice on, its end never."""
         if self.weight == LIGHTEST:
@@ -67,6 +75,8 @@ class Slices:
     """Long work of one event loop. Loop thread only."""
 
     __slots__ = (
+        "_aside",
+        "_at_once",
         "_call_soon",
         "_count",
         "_is_closed",
@@ -74,6 +84,7 @@ class Slices:
         "_is_running",
         "_monotonic_ms",
         "_ready",
+        "_taken_from_aside",
         "_under_way",
         "slices",
     )
@@ -82,6 +93,10 @@ class Slices:
         self._monotonic_ms = monotonic_ms
         self._call_soon = call_soon
         self._ready: list[_Ready] = []
+        # How many of these have made much; those that wait until there are fewer, and how many have been taken from them.
+        self._at_once = 0
+        self._aside: deque[tuple[_Work, Any]] = deque()
+        self._taken_from_aside = 0
         # How many works were begun, and how many of these have not ended.
         self._count = 0
         self._under_way = 0
@@ -116,7 +131,18 @@ class Slices:
         self._is_closed = True
 
     def _put(self, work: _Work, value: object) -> None:
+        if work.has_made_much:
+            if work.slices == 1 and self._at_once >= _AT_ONCE:
+                self._aside.append((work, value))
+                return
+            self._at_once += 1
         heappush(self._ready, (work.rank, work.weight, work.begun, work, value))
+
+    def _take_from_aside(self) -> None:
+        if self._aside and self._at_once < _AT_ONCE:
+            self._taken_from_aside += 1
+            is_newest = self._taken_from_aside % _OLDEST_EVERY > 0
+            self._put(*(self._aside.pop() if is_newest else self._aside.popleft()))
 
     def _arm(self) -> None:
         if self._ready and not self._is_due and not self._is_running and not self._is_closed:
@@ -131,6 +157,8 @@ class Slices:
     def _run_slice(self) -> None:
         self.slices += 1
         rank, _, _, work, value = self._next()
+        if work.has_made_much:
+            self._at_once -= 1
         work.slices += 1
         self._is_running = True
         until_ms = self._monotonic_ms() + (SLICE_MS if rank or not self._ready else _FIRST_SLICE_MS)
@@ -154,6 +182,7 @@ class Slices:
             work.reply.complete(error)
         finally:
             self._is_running = False
+            self._take_from_aside()
             self._arm()
 
     def _next(self) -> _Ready:

@@ -97,18 +97,39 @@ def test_new_work_is_done_before_long_work_goes_on_and_has_no_whole_slice_at_fir
     assert 1 < sum(note.startswith("other") for note in notes) < begun
 
 
-def test_work_of_some_slices_is_not_behind_all_the_long_work_that_began_before():
+@pytest.mark.parametrize(("count", "most_ended"), [(7, 0), (100, 1)])
+def test_work_of_some_slices_is_behind_one_long_work_at_most(count, most_ended):
     loop = Loop(SLICE_MS / 4)
-    long = [loop.slices.run(steps(4_000)) for _ in range(100)]
-    # By now each of them has had all that work may have that is not long.
-    for _ in range(600):
+    long = [loop.slices.run(steps(1_000)) for _ in range(count)]
+    # By now each that goes on has had all that work may have that is not long.
+    for _ in range(300):
         loop.turn()
+    ended = sum(reply.done for reply in long)
     medium = loop.slices.run(steps(8))
-    for _ in range(5):
+    while not medium.done:
         loop.turn()
-    assert medium.response == "done"
+    assert sum(reply.done for reply in long) - ended <= most_ended
     loop.turns()
     assert all(reply.response == "done" for reply in long)
+
+
+def test_of_much_long_work_little_is_half_done():
+    loop = Loop(SLICE_MS)
+    taken = [0] * 100
+
+    def work(number):
+        for _ in range(20):
+            taken[number] += 1
+            yield None
+        taken[number] = 0
+
+    for number in range(len(taken)):
+        loop.slices.run(work(number))
+    most = 0
+    while loop.turn():
+        most = max(most, sum(steps > 1 for steps in taken))
+    assert taken == [0] * 100
+    assert most <= 9
 
 
 def test_large_requests_are_worked_on_one_after_the_other_from_their_second_slice_on():
