@@ -229,9 +229,9 @@ async def _start(server: BrokerServer, stopping: asyncio.Event) -> bool:
     stop.cancel()
     if not starting.done():
         starting.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await starting
-        return False
+        await asyncio.wait((starting,))
+        if starting.cancelled():
+            return False
     await starting
     return True
 

@@ -12,7 +12,6 @@ Kafka's class is BrokerServer.
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -222,9 +221,7 @@ class ClusterMember:
     async def close(self) -> None:
         """Follow, fetch and ask nothing any more; the copy of the metadata log is closed with ``metadata``."""
         self.abandon()
-        for task in self._tasks:
-            with suppress(asyncio.CancelledError, Exception):
-                await task
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._fetchers.close()
 
     def abandon(self) -> None:

@@ -6,7 +6,6 @@ partition and ends with the last. A leader that has come back under another addr
 
 import asyncio
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from random import Random
 from zlib import crc32
 
@@ -124,9 +123,7 @@ class ReplicaFetchers:
     async def close(self) -> None:
         """Fetch nothing any more."""
         self.end()
-        for task in list(self._ended):
-            with suppress(asyncio.CancelledError, Exception):
-                await task
+        await asyncio.gather(*self._ended, return_exceptions=True)
 
     def end(self) -> None:
         """The same, without waiting for what is under way."""

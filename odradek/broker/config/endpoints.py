@@ -5,6 +5,7 @@ for security protocols and for connection limits by address, are split at the la
 """
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
 from odradek.broker.config.definitions import InvalidConfig
@@ -119,8 +120,12 @@ def _check_inter_broker(values: Mapping[str, Any], names: Sequence[str]) -> None
         raise InvalidConfig(key, named or by_protocol, f"among the names of listeners: {', '.join(names)}")
 
 
-def per_ip_overrides(text: str) -> dict[str, int]:
-    """``max.connections.per.ip.overrides``: the limit of each address or host name; raises InvalidConfig."""
+@lru_cache(maxsize=8)
+def per_ip_overrides(text: str) -> Mapping[str, int]:
+    """``max.connections.per.ip.overrides``: the limit of each address or host name; raises InvalidConfig.
+
+    Each connection asks for it.
+    """
     overrides = {}
     for address, limit in _parse_map("max.connections.per.ip.overrides", text, "a list of ADDRESS:COUNT"):
         if not limit.isdecimal():

@@ -115,7 +115,7 @@ class SaslGuard:
             case Break(cause):
                 raise MalformedMessage(cause)
         answer = self._dispatcher.dispatch(frame, session, arrived_ms)
-        authenticator.versions_told(accepted=_is_accepted(frame, session))
+        authenticator.versions_told(accepted=_is_accepted(answer))
         return answer
 
     @property
@@ -173,10 +173,9 @@ class SaslGuard:
         )
 
 
-def _is_accepted(frame: bytes | memoryview, session: Session) -> bool:
-    """Whether an ApiVersions request was; from version 3 on, it names the client's software (KIP-511)."""
-    version = int.from_bytes(frame[2:4], "big")
-    return version <= 2 or session.client_software_name is not None
+def _is_accepted(answer: list[Any] | Reply[Outcome]) -> bool:
+    """True for an answer to ApiVersions without an error, whose code follows the size and the correlation id."""
+    return not isinstance(answer, Reply) and b"".join(answer)[8:10] == bytes(2)
 
 
 def _shown(name: str | None) -> str | None:

@@ -1,5 +1,6 @@
 """Each partition is fetched from the leader that it has, and from no other."""
 
+import asyncio
 from random import Random
 
 import pytest
@@ -136,3 +137,13 @@ async def test_a_leader_has_as_many_fetchers_as_are_configured_and_each_partitio
     bed.fetchers.resize()
     await settle()
     assert bed.by_leader == {FIRST: {0, 1, 2, 3}}
+
+
+async def test_a_close_that_is_cancelled_tells_so(bed):
+    bed.fetchers.follow([bed.partition(0, FIRST)])
+    await settle()
+    closing = asyncio.ensure_future(bed.fetchers.close())
+    await asyncio.sleep(0)
+    assert closing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await closing

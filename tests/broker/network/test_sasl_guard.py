@@ -32,6 +32,8 @@ class Echo:
 
     def __init__(self):
         self.principals = []
+        # In place of the echo.
+        self.error_code = 0
 
     def pipeline_depth(self, _frame):
         return 1
@@ -43,6 +45,8 @@ class Echo:
         self.principals.append(session.principal)
         if frame[:2] == b"\0\x12":
             session.client_software_name = "client"
+        if self.error_code:
+            return [bytes(8), self.error_code.to_bytes(2)]
         return [len(frame).to_bytes(4), bytes(frame)]
 
 
@@ -123,6 +127,17 @@ def test_nothing_reaches_dispatch_before():
     assert bed.send(METADATA) == b""
     assert bed.echo.principals == []
     assert bed.connection.session.principal == ANONYMOUS
+    assert bed.transport.closed
+
+
+def test_versions_that_were_refused_may_be_asked_for_again_and_others_not():
+    bed = Bed()
+    versions = encode_request(ApiKey.API_VERSIONS, 3, client_software_name="c", client_software_version="1")
+    bed.echo.error_code = ErrorCode.UNSUPPORTED_VERSION
+    assert bed.send(versions).endswith(bytes([0, ErrorCode.UNSUPPORTED_VERSION]))
+    bed.echo.error_code = 0
+    assert bed.send(versions) == versions
+    assert bed.send(versions) == b""
     assert bed.transport.closed
 
 
