@@ -12,45 +12,52 @@ deleted. An offset that is pending in an open transaction does not expire, nor d
 Source: ``OffsetMetadataManager.cleanupExpiredOffsets``, ``ClassicGroup.offsetExpirationCondition`` of Apache Kafka.
 """
 
-from typing import Final
+from collections.abc import Iterator
+from typing import Final, cast
 
 from odradek.coordinator.group.interface import Group
 from odradek.coordinator.group.offsets import CommittedOffsets, TopicOffsets, offset_tombstone
 from odradek.coordinator.runtime.record import CoordinatorRecord
 from odradek.coordinator.runtime.result import CoordinatorResult
-from odradek.protocol.coordinator_records import OffsetCommitValue
+from odradek.protocol.coordinator_records import OffsetCommitKey, OffsetCommitValue
 
 _KEY: Final = "expire-offsets"
+# Groups and offsets that are looked at in one turn of the loop: a millisecond or two. Those of one group are never parted.
+_TOGETHER: Final = 2_000
+_PAUSE_MS: Final = 1
 
 
 def schedule_expiry(offsets: CommittedOffsets) -> None:
     """Look for expired offsets every ``offsets.retention.check.interval.ms``, for as long as the shard is here."""
-
-    def expire() -> CoordinatorResult[None]:
-        schedule_expiry(offsets)
-        return expire_offsets(offsets)
-
-    offsets.context.schedule(_KEY, offsets.config.offsets_retention_check_interval_ms, expire)
+    interval_ms = offsets.config.offsets_retention_check_interval_ms
+    offsets.context.schedule(_KEY, interval_ms, lambda: _expire(offsets, iter(list(offsets.groups.stored_ids()))))
 
 
-def expire_offsets(offsets: CommittedOffsets) -> CoordinatorResult[None]:
-    """Delete the expired offsets of all groups of the shard."""
+def _expire(offsets: CommittedOffsets, group_ids: Iterator[str]) -> CoordinatorResult[None]:
+    """Delete the expired offsets of the first of these groups; those of the others follow in the next turns."""
     now_ms = offsets.clock.now_ms()
     records: list[CoordinatorRecord] = []
-    for group_id in offsets.groups.stored_ids():
+    with_pending = offsets.pending.group_ids()
+    looked_at = 0
+    for group_id in group_ids:
         group = offsets.groups.find(group_id)
         if group is None:
             continue
         topics = offsets.by_group.get(group_id)
         expired = [] if topics is None else _expired(group, topics, now_ms, offsets.config.offsets_retention_ms)
-        pending = offsets.pending.of_group(group_id) if offsets.pending else []
-        if pending:
-            expired = [record for record in expired if record.key not in pending]
+        if group_id in with_pending:
+            expired = [record for record in expired if cast("OffsetCommitKey", record.key) not in offsets.pending]
         offsets.counters.expirations += len(expired)
         records += expired
-        kept = 0 if topics is None else sum(map(len, topics.values())) - len(expired)
-        if not kept and not pending and group.is_empty:
+        count = 0 if topics is None else sum(map(len, topics.values()))
+        if count == len(expired) and group_id not in with_pending and group.is_empty:
             records += group.tombstones()
+        looked_at += 1 + count
+        if looked_at >= _TOGETHER:
+            offsets.context.schedule(_KEY, _PAUSE_MS, lambda: _expire(offsets, group_ids))
+            break
+    else:
+        schedule_expiry(offsets)
     return CoordinatorResult(records, None, atomic=False)
 
 

@@ -48,6 +48,10 @@ class PendingOffsets:
         """A group's offsets that are pending."""
         return [key for key in self._producers if key.group == group_id]
 
+    def group_ids(self) -> set[str]:
+        """The groups that have pending offsets."""
+        return {key.group for key in self._producers}
+
     def of_topics(self, topics: Container[str]) -> list[OffsetCommitKey]:
         """The offsets of topics that are pending, of all groups."""
         return [key for key in self._producers if key.topic in topics]

@@ -119,6 +119,21 @@ def test_a_group_with_members_stays_without_offsets(bed):
     assert bed.group() is not None
 
 
+def test_many_offsets_expire_some_in_each_turn_of_the_loop(bed):
+    groups, offsets = 30, 200
+    for number in range(groups):
+        bed.commit(dict.fromkeys(range(offsets), 10), group_id=f"g{number}")
+    bed.records()
+    bed.advance(RETENTION_MS - 1)
+    assert bed.records() == []
+    turns = []
+    while sum(turns) < groups * (offsets + 1):
+        bed.advance(1)
+        turns.append(len(bed.records()))
+    assert len(turns) > 2
+    assert max(turns) <= 2_000 + offsets
+
+
 def test_an_expiry_that_the_log_refuses_is_tried_again(bed):
     bed.commit({0: 10}, retention_time_ms=DAY_MS, version=4)
     bed.log.failure = ErrorCode.NOT_ENOUGH_REPLICAS
