@@ -15,6 +15,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from odradek.__main__ import start
+from odradek.protocol.response_decoder import response_decoder
+from odradek.protocol.responses import response_encoder
 from tests.broker_process import BrokerProcess
 from tests.campaigns.simulation import runner
 from tests.campaigns.simulation.violation import Violation
@@ -161,11 +163,11 @@ def main(simulation: Simulation, faults: Faults, about: str, arguments: list[str
     return int(failed or missed > 0)
 
 
-# -------------------------------------------------------------------------------------- in the answers of a broker in process
+# ------------------------------------------------------------------------------------------------- in the answers of a broker
 
 
 class SpoiltAnswers:
-    """A gate that changes the answers to one API."""
+    """Changes the answers to one API: a gate of a broker in process, or at work in a proxy."""
 
     def __init__(self, api: ApiKey, change: Callable[[Any], Any]) -> None:
         self._api = api
@@ -180,6 +182,13 @@ class SpoiltAnswers:
     def stand_in(self, broker: ThreadedBroker) -> None:
         """Change its answers from now on."""
         broker._thread.broker.add_gate(self)
+
+    def in_frame(self, api: ApiKey, version: int, frame: bytes) -> bytes:
+        """The frame of an answer, with its length, as a proxy is to pass it on."""
+        if api is not self._api:
+            return frame
+        response = self._change(response_decoder(api, version)(frame[4:]))
+        return b"".join(response_encoder(api, version)(int.from_bytes(frame[4:8]), response))
 
 
 # ------------------------------------------------------------------------------------------------- in a broker's own process

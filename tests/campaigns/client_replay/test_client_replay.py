@@ -1,9 +1,11 @@
-"""The short form: sessions replayed against another odradek, and the faults that a replay finds."""
+"""The short form: sessions replayed against another odradek and a cluster of them, and the faults that a replay finds."""
 
 import pytest
 
+from benchmarks.cluster.clusters import OdradekCluster
 from tests.campaigns.client_replay.__main__ import against_odradek
-from tests.campaigns.client_replay.faulty import FAULTS
+from tests.campaigns.client_replay.clusters import replay_to
+from tests.campaigns.client_replay.faulty import FAULTS, answers
 from tests.campaigns.client_replay.sessions import SESSIONS, record
 
 
@@ -22,6 +24,16 @@ def recorded():
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_replay_finds_a_planted_fault(recorded, fault):
-    api, path, _ = FAULTS[fault]
-    found = against_odradek(recorded, fault).differences
-    assert (api, path) in {(each.exchange.api, each.path) for each in found}
+    assert FAULTS[fault].answer in answers(against_odradek(recorded, FAULTS[fault]))
+
+
+@pytest.mark.timeout(180)
+def test_three_brokers_answer_a_recorded_session_as_one_did(recorded):
+    result = replay_to(OdradekCluster, recorded)
+    assert result.sent == len(recorded.exchanges) > 40
+    assert [str(each) for each in result.differences] == []
+
+
+@pytest.mark.timeout(180)
+def test_a_replay_at_three_brokers_finds_all_planted_faults_and_nothing_else(recorded):
+    assert answers(replay_to(OdradekCluster, recorded, *FAULTS.values())) == {fault.answer for fault in FAULTS.values()}

@@ -21,7 +21,7 @@ STORIES: Final = ("groups", "consumers", "transactions")
 # Until all brokers know of a change.
 SPREADS_S: Final = 0.1
 LED_BY_FIRST: Final = (1, 2, 3)
-_INTERNAL_TOPICS: Final = {"__consumer_offsets": (2, 3, 1), "__transaction_state": (3, 1, 2)}
+INTERNAL_TOPICS: Final = {"__consumer_offsets": (2, 3, 1), "__transaction_state": (3, 1, 2)}
 _OF_GROUPS: Final = (
     *(ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.HEARTBEAT, ApiKey.LEAVE_GROUP, ApiKey.CONSUMER_GROUP_HEARTBEAT),
     *(ApiKey.DESCRIBE_GROUPS, ApiKey.LIST_GROUPS, ApiKey.DELETE_GROUPS, ApiKey.CONSUMER_GROUP_DESCRIBE),
@@ -62,7 +62,7 @@ def internal_topics() -> Script:
     compacted = [{"name": "cleanup.policy", "value": "compact"}]
     topics = [
         {"name": name, "configs": compacted, **_assigned(int(SETTINGS["offsets.topic.num.partitions"]), replicas)}
-        for name, replicas in _INTERNAL_TOPICS.items()
+        for name, replicas in INTERNAL_TOPICS.items()
     ]
     asked = {"topics": topics, "timeout_ms": 10_000}
     # NONE, TOPIC_ALREADY_EXISTS
