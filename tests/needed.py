@@ -2,12 +2,13 @@
 
 import os
 import shutil
+import sysconfig
 from pathlib import Path
 
 from benchmarks.load_tool import MissingTool
 
 # Names of Debian's packages that differ from the program's.
-_PACKAGES = {"go": "golang", "mvn": "maven", "java": "default-jdk-headless"}
+_PACKAGES = {"go": "golang", "mvn": "maven", "java": "default-jdk-headless", "cc": "gcc python3-dev"}
 _JAVAS = ("java", "javac", "keytool")
 
 
@@ -19,6 +20,13 @@ def needed(program: str, *other_names: str) -> str:
     if found is None:
         raise MissingTool(missing("java", "there is no Java, 17 or newer") if program in _JAVAS else missing(program))
     return found
+
+
+def needed_c_compiler() -> None:
+    """Raise MissingTool where no C extension of Python can be built: the compiler, or Python's headers, are missing."""
+    compiler = str(sysconfig.get_config_var("CC") or "cc").split()[0]
+    if shutil.which(compiler) is None or not Path(sysconfig.get_path("include"), "Python.h").exists():
+        raise MissingTool(missing("cc", "there is no C compiler, or no Python.h"))
 
 
 def missing(program: str, what: str = "") -> str:

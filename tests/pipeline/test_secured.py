@@ -17,8 +17,8 @@ def secured(tmp_path_factory):
 
 
 @pytest.fixture
-def ingest(command, secured, warehouse):
-    """``odradek pipeline ingest``, with the broker's file: (exit status, stderr)."""
+def ingest(spark, command, secured, warehouse):
+    """``odradek pipeline ingest`` in the session, with the broker's file: (exit status, stderr)."""
     arguments = ("--bootstrap-server", secured.address, "--warehouse", warehouse, "--command-config", secured.properties_path)
     return lambda *more: command("ingest", *arguments, *more)
 

@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from tests.broker_process import REPOSITORY
+from tests.needed import needed_c_compiler
 from tests.project.test_tools import tool
 
 hook = tool("build_hook")
@@ -66,6 +67,7 @@ def test_nothing_is_done_unless_it_is_asked_for(monkeypatch, tmp_path):
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory):
     """Run a script on a build of two small modules."""
+    needed_c_compiler()
     folder = tmp_path_factory.mktemp("compiled")
     package = folder / "project" / "odradek" / "timing"
     package.mkdir(parents=True)

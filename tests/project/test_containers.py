@@ -16,6 +16,7 @@ import pytest
 from odradek.broker.config.broker_config import load
 from odradek.properties import parse_properties
 from tests.broker_process import REPOSITORY, command_environment
+from tests.needed import needed_c_compiler
 from tests.project.containers import (
     DOCKERFILE,
     SERVICES,
@@ -138,6 +139,7 @@ def copied(tmp_path):
 @pytest.mark.timeout(240)
 @pytest.mark.further
 def test_what_the_build_stage_copies_is_all_that_the_compiled_build_needs(copied, tmp_path):
+    needed_c_compiler()
     source = copied("build")
     compile_little(source)
     # The tests' environment has what pip would fetch. The whole is built by the campaign image-steps.

@@ -16,6 +16,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
 from tests.broker_process import command_environment
+from tests.needed import needed
 from tests.project.documents import DOCS, code_blocks
 from tests.secure import part_of, printed_by, python_of
 
@@ -124,6 +125,7 @@ async def test_a_new_certificate_is_shown_to_the_next_connection(certificates, t
 
 
 async def test_a_secure_broker_is_steered_by_what_it_prints(tmp_path):
+    needed("curl")
     data = tmp_path / "a data directory"
     with served("--secure", "--data-dir", str(data), is_secure=True) as (control, _):
         assert control.token is None
