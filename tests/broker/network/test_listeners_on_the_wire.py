@@ -84,13 +84,17 @@ def test_connections_over_the_limit_are_closed_and_a_place_that_is_left_is_free(
 
 
 def test_an_idle_connection_is_closed_and_a_waiting_one_is_not(broker_process):
-    broker = broker_process(settings={"connections.max.idle.ms": 300})
-    with RawClient(broker.host, broker.port) as idle, RawClient(broker.host, broker.port) as waiting:
+    broker = broker_process(settings={"connections.max.idle.ms": 1000})
+    with RawClient(broker.host, broker.port) as waiting:
         topic = {"name": "t", "num_partitions": 1, "replication_factor": 1}
         waiting.call(ApiKey.CREATE_TOPICS, 7, topics=[topic], timeout_ms=5000)
-        waiting.send(ApiKey.FETCH, 12, **fetch_fields("t", 0, max_wait_ms=1200))
-        assert is_served(idle)
-        assert idle.is_closed_by_peer()
+        waiting.send(ApiKey.FETCH, 12, **fetch_fields("t", 0, max_wait_ms=30_000))
+        # It comes later, and so has been silent for less time when it is closed.
+        with RawClient(broker.host, broker.port) as idle:
+            assert is_served(idle)
+            assert idle.is_closed_by_peer()
+        with RawClient(broker.host, broker.port) as producer:
+            assert producer.produce("t", b"x").error_code == 0
         assert waiting.receive(ApiKey.FETCH, 12).error_code == 0
 
 
