@@ -173,4 +173,5 @@ async def test_a_deleted_group_is_counted_and_gone(groups):
     await groups.send(ApiKey.DELETE_GROUPS, 1, groups_names=["g"])
     read = groups.bed.read()
     assert read["odradek_groups_deleted_total"] == {(): 1}
+    assert read[f"{COORDINATOR}offset_deletion_total"] == {(): 1}
     assert read[STATES] == {(): 0}

@@ -86,6 +86,10 @@ def test_a_log_that_is_deleted_from_and_one_that_is_clean_enough_are_left_alone(
     assert offsets_of(kept) == list(range(100))
 
 
+def test_a_clean_reads_into_half_of_the_io_buffer_as_in_kafka():
+    assert Setup(log_cleaner_io_buffer_size=8192).cleaner._limits().io_buffer_bytes == 4096
+
+
 def test_log_cleaner_enable_false_leaves_all_logs_alone():
     setup = Setup(log_cleaner_enable=False)
     log = setup.create()
