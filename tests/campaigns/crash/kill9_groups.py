@@ -5,7 +5,8 @@ After each restart:
 
     no commit lost           each committed offset is at least the one that the killed broker acknowledged
     no group stuck           within a deadline, exactly the expected members share each group's partitions
-    no needless rebalance    a group that rested keeps its generation and its member ids
+    no needless rebalance    a group that rested keeps its generation and its member ids; on a machine too busy to start the
+                             broker while sessions last, clients begin new ones
     no epoch goes back       a group of the consumer protocol, and each of its members, has no lower epoch than before
 
 At the end every record has been processed, and no partition had two owners in one generation.
@@ -47,7 +48,7 @@ KINDS = (
 )
 FEWEST_MEMBERS, MOST_MEMBERS = 1, 3
 # Longer than a restart, so that a restart expires no session; short enough to wait for when a LeaveGroup is lost with the broker.
-SESSION_TIMEOUT_MS = 4_000
+SESSION_TIMEOUT_MS = 8_000
 SETTINGS = {
     "group.min.session.timeout.ms": 1_000,
     "group.consumer.min.session.timeout.ms": 1_000,
@@ -56,10 +57,15 @@ SETTINGS = {
     "group.consumer.heartbeat.interval.ms": 200,
     "group.consumer.assignment.interval.ms": 0,
 }
+# librdkafka begins a new session, as another member, if it misses its coordinator for as long as one lasts. Half of that is for
+# clients to find the coordinator again.
+LONGEST_RESTART_S = SESSION_TIMEOUT_MS / 2_000
 LONGEST_WAIT_FOR_KILL_S = 0.5
 SETTLE_TIMEOUT_S = 40.0
 FEED_INTERVAL_S = 0.05
 REST, JOIN, LEAVE = "rests", "has somebody join", "has somebody leave"
+# A group that rested, on a machine that was too busy to start the broker in time.
+SESSIONS_END = "rests, and its sessions end"
 
 
 class Feeder:
@@ -111,6 +117,11 @@ class LivingGroup:
         self.granted: dict[int, int] = {}
         self._before: tuple[int, set[str]] = (0, set())
 
+    def begin(self) -> None:
+        """Have the first two members join."""
+        self.join()
+        self.join()
+
     def join(self) -> None:
         self._number += 1
         name = f"{self.make}-{self._number}"
@@ -141,9 +152,11 @@ class LivingGroup:
         """Remember what the killed broker acknowledged."""
         self.granted = dict(self.group.journal.granted)
 
-    def check_start(self) -> None:
+    def check_start(self, away_s: float) -> None:
         """The broker has begun again."""
         self.check_commits()
+        if away_s > LONGEST_RESTART_S and self.action == REST:
+            self.action = SESSIONS_END
 
     def check_commits(self) -> None:
         committed = self.group.observer.committed(self.group.group_id)
@@ -181,6 +194,16 @@ class LivingConsumerGroup(LivingGroup):
     # The group's and its members' epochs.
     _epochs: tuple[int, dict[str, int]] = (0, {})
 
+    def begin(self) -> None:
+        """Have the second member join once the first has its partitions.
+
+        librdkafka's second heartbeat may say that it owns nothing, before it takes the partitions that the first one gave it. If
+        the other member joins right then, the broker gives it half of them, and both have these for a moment.
+        """
+        self.join()
+        self.group.journal.wait_until_shared(*self._members, partitions=PARTITIONS, timeout_s=SETTLE_TIMEOUT_S)
+        self.join()
+
     def settle(self) -> None:
         self.group.journal.wait_until_shared(*self._members, partitions=PARTITIONS, timeout_s=SETTLE_TIMEOUT_S)
         wait_until(lambda: self._described().group_state == "Stable", f"{self.make} is stable")
@@ -189,8 +212,8 @@ class LivingConsumerGroup(LivingGroup):
         self._epochs = self._all_epochs()
         super().act(rng)
 
-    def check_start(self) -> None:
-        super().check_start()
+    def check_start(self, away_s: float) -> None:
+        super().check_start(away_s)
         group, members = self._all_epochs()
         assert group >= self._epochs[0], f"{self.make}: the group's epoch was {self._epochs[0]}, and is {group}"
         back = {who: (epoch, members[who]) for who, epoch in self._epochs[1].items() if members.get(who, epoch) < epoch}
@@ -223,8 +246,7 @@ def kill_under_groups(broker: BrokerProcess | ThreeBrokers, rng: random.Random, 
             for topic, (make, assignor) in zip(topics, KINDS, strict=True)
         ]
         for living in groups:
-            living.join()
-            living.join()
+            living.begin()
         feeder = Feeder(broker.address, topics)
         feeder.start()
         for kill in range(kills):
@@ -250,11 +272,13 @@ def _kill_once(broker: BrokerProcess | ThreeBrokers, rng: random.Random, groups:
     # The moment of the kill is random: no condition is waited for.
     time.sleep(delay_s)
     broker.kill9()
+    killed_s = time.monotonic()
     for living in groups:
         living.note_kill()
     broker.start()
+    away_s = time.monotonic() - killed_s
     for living in groups:
-        living.check_start()
+        living.check_start(away_s)
     print(f"kill {number} after {delay_s:.3f} s:", "; ".join(f"{living.make} {living.action}" for living in groups), flush=True)
 
 
