@@ -49,6 +49,8 @@ POLL_MS = 100
 RETRY_AFTER_S = 0.05
 STOP_TIMEOUT_S = 2.0
 JOIN_TIMEOUT_S = 30.0
+# The broker may be killed before a consumer has found it, again and again, and each start takes its time on a busy machine.
+BOOTSTRAP_TIMEOUT_MS = 120_000
 
 
 class PatternConsumer(ABC):
@@ -137,6 +139,7 @@ class KafkaPythonConsumer(PatternConsumer):
             bootstrap_servers=self._address,
             group_id=self.make,
             **_IN_PYTHON,
+            bootstrap_timeout_ms=BOOTSTRAP_TIMEOUT_MS,
             reconnect_backoff_ms=20,
             reconnect_backoff_max_ms=200,
             metrics_enabled=False,
