@@ -52,6 +52,8 @@ def start_session(warehouse: Path) -> SparkSession:
         # To compile what Spark would generate takes longer than these few records: 80 s of the tables' passes, and 59 without.
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        # Each result comes by a socket that takes one connection, and is closed after 15 s without one.
+        "spark.python.authenticate.socketTimeout": "2m",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         # Producers outlive the write that made them; those of a broker that has ended would go on looking for it.
