@@ -89,8 +89,10 @@ class ConsumerSessions:
         self._timers.cancel(("consumer-sync", group_id, member_id))
 
     def forget_timeouts(self, group_id: str, member_id: str) -> None:
-        """What a member of this id was given time for, before the group was a classic one, is of the past."""
-        self._timers.cancel(("consumer-revocation", group_id, member_id))
+        """Drop the deadlines of a member of this id from before the group was a classic one.
+
+        A revocation's stays, which finds the member in another epoch or protocol.
+        """
         self.end_join(group_id, member_id)
         self.end_sync(group_id, member_id)
 
