@@ -49,6 +49,7 @@ def test_no_history_breaks_an_invariant(kind, first):
 
 
 @pytest.mark.interpreted
+@pytest.mark.timeout(180)
 @pytest.mark.parametrize(("kind", "name"), [(name, fault) for name, kind in KINDS.items() for fault in kind.faults.soon])
 def test_a_planted_fault_is_found(kind, name):
     faults = KINDS[kind].faults
