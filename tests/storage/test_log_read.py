@@ -70,6 +70,14 @@ def test_nothing_at_or_above_the_upper_offset_is_read():
     assert read(log, 9, upper_offset=5) is None
 
 
+def test_a_read_below_an_offset_of_a_later_segment_ends_with_its_own_segment():
+    log = filled()
+    second, third = log.segments[1].base_offset, log.segments[2].base_offset
+    for upper in (second, third - 1, third):
+        *_, (_, last) = iter_batches(read(log, 0, upper_offset=upper))
+        assert last.next_offset == second
+
+
 def test_a_read_is_cut_at_max_bytes():
     log = open_log()
     for _ in range(5):
