@@ -34,9 +34,9 @@ from odradek.timing.slices import HEAVIEST, Slices
 T = TypeVar("T")
 
 # Partitions that one change may add or remove without being sliced.
-_AT_ONCE: Final = 64
-_CREATED_TOGETHER: Final = 8
-_DELETED_TOGETHER: Final = 32
+_AT_ONCE: Final = 16
+_CREATED_TOGETHER: Final = 2
+_DELETED_TOGETHER: Final = 8
 _MANY: Final = 1_000
 
 # Work in slices.

@@ -47,8 +47,8 @@ async def test_many_partitions_are_led_over_several_turns(broker):
 
 
 async def test_few_partitions_are_led_at_once(broker):
-    create(broker, count=64)
-    assert led(broker) == 64
+    create(broker, count=16)
+    assert led(broker) == 16
 
 
 async def test_the_answer_comes_when_all_are_led_and_metadata_says_which_are_not(broker):
