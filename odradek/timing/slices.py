@@ -8,8 +8,8 @@ If there is more work than one, new work has a short slice before all else: most
 before long work, and of long work that of the least weight first, and of equal weights the one that began first: a large request
 delays no smaller one. Every fourth slice is for the work that began first, so that all of it ends.
 
-Work without a weight keeps what it has made. So no more than ``_AT_ONCE`` of it go on; others stop after their first slice until
-one of these has ended. Then it is the newest's turn, since it is the one that may be short, and each fourth time the oldest's.
+Work without a weight keeps the part of its answer that is made. So ``_AT_ONCE`` such works go on at most, and others stop after
+their first slice. When one has ended, the newest of the others goes on, since it may be short. Each fourth time the oldest does.
 
 Left out: work that computes for long without yielding, and work in threads (``background``).
 """
@@ -55,7 +55,7 @@ class _Work:
         self.slices = 0
 
     @property
-    def has_made_much(self) -> bool:
+    def is_half_made(self) -> bool:
         """True for work without a weight after its first slice."""
         return self.slices > 0 and not self.weight
 
@@ -93,7 +93,7 @@ class Slices:
         self._monotonic_ms = monotonic_ms
         self._call_soon = call_soon
         self._ready: list[_Ready] = []
-        # How many of these have made much; those that wait until there are fewer, and how many have been taken from them.
+        # The number of these that are half made; the works that wait until it falls; and how many of them have gone on.
         self._at_once = 0
         self._aside: deque[tuple[_Work, Any]] = deque()
         self._taken_from_aside = 0
@@ -131,7 +131,7 @@ class Slices:
         self._is_closed = True
 
     def _put(self, work: _Work, value: object) -> None:
-        if work.has_made_much:
+        if work.is_half_made:
             if work.slices == 1 and self._at_once >= _AT_ONCE:
                 self._aside.append((work, value))
                 return
@@ -157,7 +157,7 @@ class Slices:
     def _run_slice(self) -> None:
         self.slices += 1
         rank, _, _, work, value = self._next()
-        if work.has_made_much:
+        if work.is_half_made:
             self._at_once -= 1
         work.slices += 1
         self._is_running = True

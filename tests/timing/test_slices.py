@@ -101,7 +101,7 @@ def test_new_work_is_done_before_long_work_goes_on_and_has_no_whole_slice_at_fir
 def test_work_of_some_slices_is_behind_one_long_work_at_most(count, most_ended):
     loop = Loop(SLICE_MS / 4)
     long = [loop.slices.run(steps(1_000)) for _ in range(count)]
-    # By now each that goes on has had all that work may have that is not long.
+    # By now each work that goes on has had so many slices that it is long.
     for _ in range(300):
         loop.turn()
     ended = sum(reply.done for reply in long)

@@ -124,7 +124,7 @@ def _check_inter_broker(values: Mapping[str, Any], names: Sequence[str]) -> None
 def per_ip_overrides(text: str) -> Mapping[str, int]:
     """``max.connections.per.ip.overrides``: the limit of each address or host name; raises InvalidConfig.
 
-    Each connection asks for it.
+    The result is kept, since each new connection asks for it.
     """
     overrides = {}
     for address, limit in _parse_map("max.connections.per.ip.overrides", text, "a list of ADDRESS:COUNT"):

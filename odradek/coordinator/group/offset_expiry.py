@@ -22,7 +22,7 @@ from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.protocol.coordinator_records import OffsetCommitKey, OffsetCommitValue
 
 _KEY: Final = "expire-offsets"
-# Groups and offsets that are looked at in one turn of the loop: a millisecond or two. Those of one group are never parted.
+# Groups and offsets that are looked at in one turn of the loop: a millisecond or two. The offsets of a group share a turn.
 _TOGETHER: Final = 2_000
 _PAUSE_MS: Final = 1
 
@@ -34,7 +34,7 @@ def schedule_expiry(offsets: CommittedOffsets) -> None:
 
 
 def _expire(offsets: CommittedOffsets, group_ids: Iterator[str]) -> CoordinatorResult[None]:
-    """Delete the expired offsets of the first of these groups; those of the others follow in the next turns."""
+    """Delete the expired offsets of the first of these groups. The next turns delete those of the other groups."""
     now_ms = offsets.clock.now_ms()
     records: list[CoordinatorRecord] = []
     with_pending = offsets.pending.group_ids()

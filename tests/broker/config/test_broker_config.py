@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from odradek.broker.config import InvalidConfig, load
+from odradek.broker.config.endpoints import per_ip_overrides
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.storage.log_config import LogConfig
 from tests.cases import each_case
@@ -337,3 +338,9 @@ def test_a_broker_of_a_cluster_has_the_listener_by_which_brokers_come():
 def test_the_listener_between_brokers_is_named_once():
     with pytest.raises(InvalidConfig, match=r"security\.inter\.broker\.protocol"):
         load("listeners=SSL://:9092\nsecurity.inter.broker.protocol=SSL\ninter.broker.listener.name=SSL")
+
+
+def test_limits_by_address_are_parsed_once_for_all_connections():
+    limits = "127.0.0.1:5,::1:3"
+    assert per_ip_overrides(limits) is per_ip_overrides(limits)
+    assert per_ip_overrides(limits) == {"127.0.0.1": 5, "::1": 3}

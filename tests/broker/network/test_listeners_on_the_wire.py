@@ -89,7 +89,7 @@ def test_an_idle_connection_is_closed_and_a_waiting_one_is_not(broker_process):
         topic = {"name": "t", "num_partitions": 1, "replication_factor": 1}
         waiting.call(ApiKey.CREATE_TOPICS, 7, topics=[topic], timeout_ms=5000)
         waiting.send(ApiKey.FETCH, 12, **fetch_fields("t", 0, max_wait_ms=30_000))
-        # It comes later, and so has been silent for less time when it is closed.
+        # The idle client connects later: when it is closed, the waiting one has been silent for longer.
         with RawClient(broker.host, broker.port) as idle:
             assert is_served(idle)
             assert idle.is_closed_by_peer()

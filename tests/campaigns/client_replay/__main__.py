@@ -83,7 +83,7 @@ def between(client: str, kafka: Replay, odradek: Replay) -> list[Difference]:
     found = []
     for place in sorted(there.keys() | here.keys()):
         example = there.get(place) or here[place]
-        # What one of them has not told otherwise is as it was recorded.
+        # A make that reports no difference here gave the recorded answer.
         as_recorded = replace(example, replayed=example.recorded)
         values = [str(each.get(place, as_recorded).replayed) for each in (there, here)]
         if values[0] != values[1]:

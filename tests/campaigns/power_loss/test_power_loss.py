@@ -209,7 +209,7 @@ def test_nothing_that_was_promised_is_lost_whatever_a_disk_is_left_with(loop):
     assert not exploration.explore_by_chance(Random(2), 100).findings
 
 
-# It takes 13 s on an idle machine, and has taken five times as long beside other tests.
+# 13 s on an idle machine, and five times as long beside other tests on a slow one.
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("flush_messages", [1, None])
 def test_nothing_that_was_promised_is_lost_while_threads_sync_compact_move_and_remove(loop, flush_messages):

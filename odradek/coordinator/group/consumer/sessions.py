@@ -91,7 +91,7 @@ class ConsumerSessions:
     def forget_timeouts(self, group_id: str, member_id: str) -> None:
         """Drop the deadlines of a member of this id from before the group was a classic one.
 
-        A revocation's stays, which finds the member in another epoch or protocol.
+        The deadline of a revocation stays: it finds the member in another epoch or protocol, and does nothing.
         """
         self.end_join(group_id, member_id)
         self.end_sync(group_id, member_id)
