@@ -22,7 +22,8 @@ from odradek.pipeline.transactions import STATUSES
 
 READER = "reader-of-formatted-records"
 _TIMEOUT_S = 180
-_IDLE_MS = "5000"
+# The consumer ends when it has waited so long for a record. Where it has seen none at all, it had too little of the processor.
+_IDLE_MS, _LONG_IDLE_MS = 5_000, 60_000
 
 Records = dict[tuple, list[Any]]
 
@@ -40,18 +41,8 @@ class Formatter:
 
 def print_records(formatter: Formatter, address: str) -> Records:
     """The formatter's output for the whole topic, by key."""
-    command = [
-        *(kafka_jars.java(), "-Xmx256m", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"),
-        *("-cp", f"{kafka_jars.libraries()}/*", "org.apache.kafka.tools.consumer.ConsoleConsumer"),
-        *("--bootstrap-server", address, "--topic", formatter.topic, "--from-beginning"),
-        *("--group", f"{READER}-{formatter.name}"),
-        *("--formatter", f"org.apache.kafka.tools.consumer.{formatter.name}", "--isolation-level", "read_committed"),
-        *("--timeout-ms", _IDLE_MS, "--command-property", "enable.auto.commit=false"),
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
-    assert "Processed a total of" in done.stderr, f"ConsoleConsumer: {done.stderr}"
     records: Records = defaultdict(list)
-    for record in _objects(done.stdout):
+    for record in _objects(_printed(formatter, address, _IDLE_MS) or _printed(formatter, address, _LONG_IDLE_MS)):
         value = record["value"] and record["value"]["data"]
         key, said = formatter.printed(record["key"]["data"], value)
         if not key[0].startswith(READER):
@@ -59,10 +50,23 @@ def print_records(formatter: Formatter, address: str) -> Records:
     return dict(records)
 
 
+def _printed(formatter: Formatter, address: str, idle_ms: int) -> str:
+    command = [
+        *(kafka_jars.java(), "-Xmx256m", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"),
+        *("-cp", f"{kafka_jars.libraries()}/*", "org.apache.kafka.tools.consumer.ConsoleConsumer"),
+        *("--bootstrap-server", address, "--topic", formatter.topic, "--from-beginning"),
+        *("--group", f"{READER}-{formatter.name}"),
+        *("--formatter", f"org.apache.kafka.tools.consumer.{formatter.name}", "--isolation-level", "read_committed"),
+        *("--timeout-ms", str(idle_ms), "--command-property", "enable.auto.commit=false"),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
+    assert "Processed a total of" in done.stderr, f"ConsoleConsumer: {done.stderr}"
+    return done.stdout.strip()
+
+
 def _objects(text: str) -> Iterator[dict[str, Any]]:
     """The JSON objects in a text, with or without line breaks between them."""
     decoder = json.JSONDecoder()
-    text = text.strip()
     while text:
         found, end = decoder.raw_decode(text)
         yield found
