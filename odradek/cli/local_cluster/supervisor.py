@@ -14,9 +14,13 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 
+from odradek.cli.apis import METADATA
 from odradek.cli.local_cluster.control import MAX_LINE_BYTES, decode, encode
 from odradek.cli.local_cluster.node import Answer, Child, Node, NodeState
 from odradek.cli.local_cluster.plan import NodePlan
+from odradek.client.blocking import BlockingClient
+from odradek.client.errors import ClientError
+from odradek.protocol.message_types.metadata import MetadataRequest
 from odradek.timing.clock import Clock
 
 CANNOT_START = 2
@@ -24,6 +28,9 @@ CANNOT_START = 2
 _STOP_GRACE_MS = 30_000.0
 # There is nobody to take leave of.
 _STOP_GRACE_WITHOUT_CONTROLLER_MS = 3_000.0
+# A broker that has said that it is ready answers at once.
+_ANSWER_TIMEOUT_S = 1.0
+_ASKED_AGAIN_AFTER_S = 0.01
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 HANDLED_SIGNALS = (*_STOP_SIGNALS, signal.SIGCHLD)
 
@@ -58,6 +65,7 @@ class Supervisor:
             while self._deadline_ms is None or self._alive():
                 for key, _ in self._selector.select(self._wait_s()):
                     key.data()
+                self._say_ready()
                 self._stop_further()
         finally:
             self._kill_all()
@@ -92,10 +100,15 @@ class Supervisor:
             return
         node.enter(NodeState.RUNNING)
         _answer_all(node.on_running, {"done": f"{node.plan.name} is ready on {node.plan.address}"})
-        brokers = self._brokers()
-        if not self._said_ready and all(broker.state is NodeState.RUNNING for broker in brokers):
+
+    def _may_be_ready(self) -> bool:
+        return not self._said_ready and all(broker.state is NodeState.RUNNING for broker in self._brokers())
+
+    def _say_ready(self) -> None:
+        """When every broker knows all others. It learns of them from the controller, and of itself perhaps first."""
+        if self._may_be_ready() and all(_knows(broker, len(self._brokers())) for broker in self._brokers()):
             self._said_ready = True
-            print(f"odradek cluster ready on {','.join(broker.plan.address for broker in brokers)}", flush=True)
+            print(f"odradek cluster ready on {','.join(broker.plan.address for broker in self._brokers())}", flush=True)
 
     def _on_signals(self) -> None:
         numbers = os.read(self._signals_read, 256)
@@ -176,6 +189,8 @@ class Supervisor:
         return [node for node in self._nodes.values() if node.plan.role == "broker"]
 
     def _wait_s(self) -> float | None:
+        if self._may_be_ready():
+            return _ASKED_AGAIN_AFTER_S
         return None if self._deadline_ms is None else max(self._deadline_ms - self._clock.monotonic_ms(), 0) / 1_000
 
     def _accept(self) -> None:
@@ -237,6 +252,21 @@ class Supervisor:
 def tell(line: str) -> None:
     """One line on stderr."""
     print(f"odradek: {' '.join(line.split())}", file=sys.stderr, flush=True)
+
+
+def _knows(broker: Node, brokers: int) -> bool:
+    """Whether a broker tells its clients of so many."""
+    host, _, port = broker.plan.address.rpartition(":")
+    try:
+        client = BlockingClient(host, int(port), "odradek cluster", _ANSWER_TIMEOUT_S)
+    except ClientError:
+        return False
+    try:
+        return len(client.call(METADATA, MetadataRequest(topics=())).brokers) == brokers
+    except ClientError:
+        return False
+    finally:
+        client.close()
 
 
 def _described(node: Node) -> dict[str, object]:
