@@ -1,7 +1,6 @@
 """The process behind the ``odradek`` command and ``python -m odradek``."""
 
 import gc
-import sys
 from typing import NoReturn
 
 from odradek.cli.main import main
@@ -11,8 +10,6 @@ def start() -> NoReturn:
     """Run the command as a process of its own."""
     # While everything is being imported nothing becomes garbage.
     gc.disable()
-    # kio registers its types with hypothesis wherever that is installed: 100 ms of start-up that only a test suite has a use for.
-    sys.modules.setdefault("hypothesis", None)  # type: ignore[arg-type]
     main()
 
 

@@ -16,8 +16,9 @@ from kio.serial import entity_reader
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.records import Record, build_batch
 from odradek.protocol.request_encoder import request_header
-from odradek.protocol.schemas import field_specs, load
+from odradek.protocol.schemas import Layout, load
 from odradek.protocol.writers import Write, compile_writer
+from tests import kio_schemas
 
 TIMEOUT_S = 10.0
 MAX_BYTES = 1 << 20
@@ -25,35 +26,40 @@ MAX_BYTES = 1 << 20
 
 def encode_request(api_key: ApiKey, version: int, correlation_id: int = 1, client_id: str | None = "raw", **fields: Any) -> bytes:
     """A whole frame. Fields that are not named have Kafka's default."""
-    entity = load(api_key, version, "request")
-    chunks: list[bytes] = [request_header(api_key, version, correlation_id, client_id, flexible=bool(entity.__flexible__))]
-    _writer(entity)(chunks.append, _message(entity, fields))
+    layout = _layout(api_key, version)
+    chunks: list[bytes] = [request_header(api_key, version, correlation_id, client_id, flexible=layout.flexible)]
+    _writer(layout)(chunks.append, _message(layout, fields))
     body = b"".join(chunks)
     return struct.pack(">i", len(body)) + body
 
 
 @cache
-def _writer(entity: type[Any]) -> Write:
-    return compile_writer(entity, {})
+def _layout(api_key: ApiKey, version: int) -> Layout:
+    return load(api_key, version, "request")
 
 
-def _message(entity: type[Any], fields: dict[str, Any]) -> Any:
-    """An object with every field of ``entity``, one of kio's classes: those given, and Kafka's defaults."""
+@cache
+def _writer(layout: Layout) -> Write:
+    return compile_writer(layout, {})
+
+
+def _message(layout: Layout, fields: dict[str, Any]) -> Any:
+    """An object with every field of ``layout``: those given, and Kafka's defaults."""
     values = {}
-    for spec in field_specs(entity):
+    for spec in layout.fields:
         value = fields.pop(spec.name, spec.default)
-        if spec.entity is not None and isinstance(value, list | tuple):
-            value = [_message(spec.entity, dict(item)) for item in value]
-        elif spec.entity is not None and isinstance(value, dict):
-            value = _message(spec.entity, dict(value))
+        if spec.layout is not None and isinstance(value, list | tuple):
+            value = [_message(spec.layout, dict(item)) for item in value]
+        elif spec.layout is not None and isinstance(value, dict):
+            value = _message(spec.layout, dict(value))
         values[spec.name] = value
-    assert not fields, f"{entity.__name__} has no {sorted(fields)}"
+    assert not fields, f"{layout.name} has no {sorted(fields)}"
     return SimpleNamespace(**values)
 
 
 def decode_response(api_key: ApiKey, version: int, frame: bytes) -> tuple[int, Any]:
     """(correlation id, kio's response); all of the frame must be used up."""
-    entity = load(api_key, version, "response")
+    entity = kio_schemas.load(api_key, version, "response")
     position = 4
     if entity.__flexible__ and api_key != ApiKey.API_VERSIONS:
         assert frame[4] == 0, "tagged fields in a response header"

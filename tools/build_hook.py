@@ -32,7 +32,7 @@ COMPILED = {
         consumer_heartbeats control_records frames headers offset_commit plain_batches produce_request produce_response
         record_batch record_bounds record_walk requests responses transaction_messages varint
     """,
-    "odradek/protocol/coordinator_records": "consumer_groups groups offsets transactions",
+    "odradek/protocol/coordinator_records": "offsets transactions",
     "odradek/broker": "context served",
     "odradek/broker/controller": "delayed_metadata_fetch",
     "odradek/broker/coordination": "*",

@@ -20,21 +20,17 @@ from odradek.pipeline.columns import Column, Cursor, Elements, Integers, Mask, e
 from odradek.protocol.coordinator_records.newer_groups import (
     KINDS,
     VALUE_VERSION,
-    Array,
     Kind,
-    Nullable,
-    Plain,
-    Struct,
-    Type,
     topic_id_text,
 )
+from odradek.protocol.schemas import FieldSpec, Layout
 
-_READ_INTEGER: dict[Plain, Callable[[Cursor], Integers]] = {
-    Plain.INT8: Cursor.read_int8,
-    Plain.UINT16: Cursor.read_uint16,
-    Plain.INT16: Cursor.read_int16,
-    Plain.INT32: Cursor.read_int32,
-    Plain.INT64: Cursor.read_int64,
+_READ_INTEGER: dict[str | None, Callable[[Cursor], Integers]] = {
+    "int8": Cursor.read_int8,
+    "uint16": Cursor.read_uint16,
+    "int16": Cursor.read_int16,
+    "int32": Cursor.read_int32,
+    "int64": Cursor.read_int64,
 }
 _UUID_BYTES = 16
 
@@ -72,44 +68,46 @@ def _read_kind(kind: Kind, key: Column, value: Column, rows: Integers) -> tuple[
     }
 
 
-def _read(cursor: Cursor, kind: Type) -> pa.Array:
+def _read(cursor: Cursor, spec: FieldSpec) -> pa.Array:
     """The JSON text of a field in each row; arbitrary or null for a dropped row."""
-    if isinstance(kind, Struct):
-        return pc.binary_join_element_wise("{", _fields(cursor, kind), "}", "")
-    if isinstance(kind, Nullable):
-        presence = np.clip(cursor.read_int8(), 0, 1)
-        return pc.if_else(pa.array(presence > 0), _elements(cursor, presence, kind.struct), "null")
-    if isinstance(kind, Array):
+    kind = spec.kafka_type
+    element = spec._replace(is_array=False, nullable=False)
+    if spec.is_array:
         counts = cursor.read_uvarint() - 1
-        elements = _elements(cursor, np.maximum(counts, 0), kind.element)
+        elements = _elements(cursor, np.maximum(counts, 0), element)
         return pc.if_else(pa.array(counts >= 0), pc.binary_join_element_wise("[", elements, "]", ""), "null")
+    if spec.layout is not None and spec.nullable:
+        presence = np.clip(cursor.read_int8(), 0, 1)
+        return pc.if_else(pa.array(presence > 0), _elements(cursor, presence, element), "null")
+    if spec.layout is not None:
+        return pc.binary_join_element_wise("{", _fields(cursor, spec.layout), "}", "")
     if kind in _READ_INTEGER:
         return pa.array(_READ_INTEGER[kind](cursor)).cast(pa.string())
-    if kind is Plain.UUID:
+    if kind == "uuid":
         starts = cursor.skip(_UUID_BYTES)
         return _texts(cursor, np.stack((starts, np.full(len(starts), _UUID_BYTES)), axis=1), _json_topic_id)
-    if kind is Plain.NULLABLE_STRING:
+    if kind == "string" and spec.nullable:
         return pc.fill_null(_texts(cursor, cursor.read_nullable_compact_string(), _json_string), "null")
     # Compact bytes have the same size prefix as compact strings.
-    return _texts(cursor, cursor.read_compact_string(), _json_bytes if kind is Plain.BYTES else _json_string)
+    return _texts(cursor, cursor.read_compact_string(), _json_bytes if kind == "bytes" else _json_string)
 
 
-def _fields(cursor: Cursor, struct: Struct) -> pa.Array:
+def _fields(cursor: Cursor, layout: Layout) -> pa.Array:
     """The JSON text of a struct's fields, without its braces."""
-    told = _joined((name, _read(cursor, kind)) for name, kind in struct.fields.items())
-    for tag, having, inside in cursor.tagged_fields(sorted(struct.tagged)):
-        name, kind = struct.tagged[tag]
-        texts = pc.binary_join_element_wise(f',"{name}":', _read(inside, kind), "")
+    told = _joined((spec.name, _read(cursor, spec)) for spec in layout.fields if spec.tag is None)
+    tagged = {spec.tag: spec for spec in layout.fields if spec.tag is not None}
+    for tag, having, inside in cursor.tagged_fields(sorted(tagged)):
+        texts = pc.binary_join_element_wise(f',"{tagged[tag].name}":', _read(inside, tagged[tag]), "")
         told = pc.binary_join_element_wise(told, pc.fill_null(_spread(texts, having, len(told)), ""), "")
     return told
 
 
-def _elements(cursor: Cursor, counts: Integers, kind: Type) -> pa.Array:
+def _elements(cursor: Cursor, counts: Integers, element: FieldSpec) -> pa.Array:
     """The JSON texts of the array elements of each row, joined by commas; ``counts`` elements in each row."""
     rows, texts = [], []
     for having, part in cursor.elements(counts, 1):
         rows.append(having)
-        texts.append(_read(part, kind))
+        texts.append(_read(part, element))
     flat = np.concatenate(rows)
     order = np.argsort(flat, kind="stable")
     return pc.binary_join(lists(Elements(flat[order], {}), len(counts), pa.concat_arrays(texts).take(pa.array(order))), ",")

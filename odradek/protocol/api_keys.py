@@ -97,7 +97,7 @@ class ApiKey(IntEnum):
     DELETE_SHARE_GROUP_OFFSETS = 92
 
 
-# The newest version of each in kio 0.6.5, which is Kafka 4.3's; a test compares the two.
+# The newest version of each in Kafka 4.3. A test compares it with kio's, another reader of Kafka's definitions.
 NEWEST_VERSION: dict[ApiKey, int] = {
     ApiKey.PRODUCE: 13,
     ApiKey.FETCH: 18,

@@ -1,4 +1,4 @@
-"""The error codes in a response: one flat function for each API, compiled from the schemas' field metadata.
+"""The error codes in a response: one flat function for each API, compiled from its fields.
 
 A response may have a code at its top, one for each topic, group or partition, or all of these. The function reads every field
 of type error code, and skips parts of a response that have no such field. NONE is not reported. For large responses there is the
@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any, Protocol
 
 from odradek.protocol.api_keys import NEWEST_VERSION, ApiKey
-from odradek.protocol.schemas import field_specs, load
+from odradek.protocol.schemas import Layout, load
 
 
 class ErrorTally(Protocol):
@@ -41,19 +41,19 @@ def compile_sliced_error_scan(api_key: ApiKey) -> SlicedErrorScan:
 def _compiled(lines: list[str]) -> Callable[[Any, ErrorTally], Any]:
     scope: dict[str, Any] = {}
     body = "".join(f"    {line}\n" for line in lines or ["pass"])
-    exec(f"def scan(o, tally):\n{body}", scope)  # noqa: S102  names come from kio's schemas
+    exec(f"def scan(o, tally):\n{body}", scope)  # noqa: S102  names come from Kafka's definitions
     return scope["scan"]  # type: ignore[no-any-return]
 
 
-def _scan_lines(entity: type[Any], owner: str, *, in_slices: bool) -> list[str]:
+def _scan_lines(layout: Layout, owner: str, *, in_slices: bool) -> list[str]:
     lines: list[str] = []
-    for spec in field_specs(entity):
+    for spec in layout.fields:
         value = f"{owner}.{spec.name}"
-        if spec.kafka_type == "error_code" and not spec.is_array:
+        if spec.is_error_code:
             lines += [f"if {value}:", f"    tally.note_error({value})"]
-        if spec.entity is None:
+        if spec.layout is None:
             continue
-        inner = _scan_lines(spec.entity, f"{owner}_{spec.name}", in_slices=in_slices)
+        inner = _scan_lines(spec.layout, f"{owner}_{spec.name}", in_slices=in_slices)
         if inner and spec.is_array:
             lines += [f"for {owner}_{spec.name} in {value} or ():" if spec.nullable else f"for {owner}_{spec.name} in {value}:"]
             lines += [f"    {line}" for line in inner]

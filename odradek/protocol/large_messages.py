@@ -35,14 +35,14 @@ def sliced_decoder(api_key: ApiKey, version: int) -> SlicedDecoder:
 
     ``most_items`` is what its arrays may have, all together.
     """
-    entity = load(api_key, version, "request")
+    layout = load(api_key, version, "request")
     canonical = messages(api_key).classes["request"]
     shape = older_shape(api_key, version)
     if shape is not None:
-        own = {entity.__name__, *shape.reshaped}
+        own = {layout.name, *shape.reshaped}
         canonical = {name: of for name, of in canonical.items() if name not in own}
-    read = compile_sliced_reader(entity, canonical)
-    flexible = bool(entity.__flexible__)
+    read = compile_sliced_reader(layout, canonical)
+    flexible = layout.flexible
 
     def decode(frame: bytes, position: int, most_items: int) -> Generator[None, Any, Any]:
         try:
@@ -63,11 +63,11 @@ def sliced_encoder(api_key: ApiKey, version: int) -> SlicedEncoder:
 
     It raises ResponseTooLarge for more than there is room for.
     """
-    entity = load(api_key, version, "response")
+    layout = load(api_key, version, "response")
     rewrite = older_response(api_key, version)
     canonical = messages(api_key).classes["response"] if rewrite is None else {}
-    flexible = bool(entity.__flexible__) and api_key != ApiKey.API_VERSIONS
-    write = compile_sliced_writer(entity, canonical)
+    flexible = layout.flexible and api_key != ApiKey.API_VERSIONS
+    write = compile_sliced_writer(layout, canonical)
 
     def encode(correlation_id: int, response: Any, room: Room) -> Generator[None, Any, list[bytes]]:
         chunks: list[bytes] = [b""]

@@ -41,7 +41,7 @@ class Messages:
 
 
 def make_class(name: str, defaults: dict[str, object]) -> type[Any]:
-    """A named tuple with these defaults, for a struct of kio's without a canonical class."""
+    """A named tuple with these defaults, for a struct without a canonical class."""
     return namedtuple(name, defaults, defaults=defaults.values())  # noqa: PYI024  made at run time
 
 

@@ -10,9 +10,8 @@
             records    nullable bytes           compact from version 9 on
             tags                                from version 9 on, and after each topic and the request
 
-kio would copy every batch out of the frame, and a frame of a megabyte consists of little else. Here ``records`` is a slice of
-the frame: if the frame is a view, so is the slice, and it is valid as long as the frame. Unknown tags are skipped (KIP-482).
-Tests compare this with kio's writers.
+A frame of a megabyte consists of little else than batches. So ``records`` is a slice of the frame: if the frame is a view, so is
+the slice, and it is valid as long as the frame. Unknown tags are skipped (KIP-482). Tests compare this with kio's writers.
 """
 
 import struct

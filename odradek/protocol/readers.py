@@ -1,11 +1,9 @@
-"""Decoding: one flat function for each class, compiled from kio's field metadata; ``writers`` is the other direction.
+"""Decoding: one flat function for each struct and version, compiled from its fields; ``writers`` is the other direction.
 
-kio decodes in Rust, to classes of its own, one for each version. Converting these to the canonical class cost more than kio
-did: a walk to check array counts (kio allocates memory by the count alone), kio's object, a copy. So each class of kio's
-becomes a function ``read(b, p, end)`` that makes a canonical object of the bytes from ``p`` on in ``b``, a frame of ``end``
-bytes. Each field is read into a variable ``f_NAME``. Neighbouring fields of fixed width share one ``unpack_from``; every other
-field is a few lines written out in place. The last line makes the named tuple. Arrays are tuples. A test compares the results
-with kio's, for every version of every API.
+A function ``read(b, p, end)`` makes a canonical object of the bytes from ``p`` on in ``b``, a frame of ``end`` bytes. Each
+field is read into a variable ``f_NAME``. Neighbouring fields of fixed width share one ``unpack_from``; every other field is a few
+lines written out in place. The last line makes the named tuple. Arrays are tuples. A test compares the results with those of
+kio, a library that tests use as a judge, for every version of every API.
 
     string, bytes        int16 or int32 length (negative: null), compact: uvarint length + 1 (0: null)
     array                int32 count (negative: null), compact: uvarint count + 1 (0: null)
@@ -25,7 +23,7 @@ from uuid import UUID
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.headers import MOST_TAGGED_FIELDS, refuse_tagged_fields
 from odradek.protocol.messages import make_class
-from odradek.protocol.schemas import FieldSpec, field_specs
+from odradek.protocol.schemas import FieldSpec, Layout
 from odradek.protocol.varint import LONGEST_STRING, read_uvarint, refuse_string
 from odradek.protocol.writers import FIXED_WIDTHS
 
@@ -36,14 +34,16 @@ ReadFrame = Callable[[Any, int], tuple[Any, int]]
 _ZERO_UUID = bytes(16)
 
 
-def compile_reader(entity: type[Any], canonical: Mapping[str, type[Any]], *, views: bool = False) -> ReadFrame:
-    """``read(frame, position)``: the canonical object at ``position``, in the format of kio's class ``entity``, and its end.
+def compile_reader(
+    layout: Layout, canonical: Mapping[str, type[Any]], *, views: bool = False, compiler: "type[ReaderCompiler] | None" = None
+) -> ReadFrame:
+    """``read(frame, position)``: the canonical object at ``position``, as ``layout`` has it, and its end.
 
     A struct that is not in ``canonical`` gets a class of its own, with every field under its ``FieldSpec.name``. A field that
     the canonical class lacks is skipped. With ``views`` the frame is a memoryview, and records are views of it; all other
     values are copied. ``read`` raises MalformedMessage.
     """
-    read_struct = ReaderCompiler(entity, canonical, views=views).compile()
+    read_struct = (compiler or ReaderCompiler)(layout, canonical, views=views).compile()
 
     def read(frame: Any, position: int) -> tuple[Any, int]:
         try:
@@ -71,15 +71,19 @@ def _refuse_count(name: str, count: int, left: int) -> None:
 class ReaderCompiler:
     """The source and scope of one class's function while they are built: ``b`` the frame, ``p`` the position, ``end`` its end."""
 
-    def __init__(self, entity: type[Any], canonical: Mapping[str, type[Any]], *, views: bool) -> None:
-        self._entity = entity
+    # The value of a zero id, and the length above which a compact string is refused.
+    no_id: UUID | None = None
+    longest_string = LONGEST_STRING
+
+    def __init__(self, layout: Layout, canonical: Mapping[str, type[Any]], *, views: bool) -> None:
+        self._layout = layout
         self._canonical = canonical
         self._views = views
-        self._specs = field_specs(entity)
-        self._flexible = bool(entity.__flexible__)
-        known = canonical.get(entity.__name__)
-        self._target = known or make_class(entity.__name__, {spec.name: spec.default for spec in self._specs})
-        self._fields: tuple[str, ...] = self._target._fields
+        self._specs = layout.fields
+        self._flexible = layout.flexible
+        known = canonical.get(layout.name)
+        self._target = known or make_class(layout.name, {spec.name: spec.default for spec in self._specs})
+        self._fields, self._default_values = self._fields_of_target()
         self._scope: dict[str, Any] = {
             "new": tuple.__new__,
             "target": self._target,
@@ -88,6 +92,7 @@ class ReaderCompiler:
             "int16": Struct(">h").unpack_from,
             "int32": Struct(">i").unpack_from,
             "ZERO_UUID": _ZERO_UUID,
+            "NO_ID": self.no_id,
             "UUID": UUID,
             "short": _short,
             "too_long": refuse_string,
@@ -110,19 +115,25 @@ class ReaderCompiler:
         self._flush_run()
         if self._flexible:
             self._tagged_fields([spec for spec in self._specs if spec.tag is not None])
-        values = "".join(f"f_{name}, " for name in self._fields)
-        self._lines.append(f"return new(target, ({values})), p")
+        self._lines.append(f"return {self._made()}, p")
+
+    def _fields_of_target(self) -> tuple[tuple[str, ...], dict[str, Any]]:
+        return self._target._fields, self._target._field_defaults
+
+    def _made(self) -> str:
+        """An expression: the object."""
+        return f"new(target, ({''.join(f'f_{name}, ' for name in self._fields)}))"
 
     def _function(self, lines: list[str], parameters: str = "b, p, end") -> Read:
         body = "\n".join(f"    {line}" for line in lines)
-        exec(f"def read({parameters}):\n{body}\n", self._scope)  # noqa: S102  names come from kio's schemas
+        exec(f"def read({parameters}):\n{body}\n", self._scope)  # noqa: S102  names come from Kafka's definitions
         return self._scope["read"]  # type: ignore[no-any-return]
 
     def _defaults(self, read: set[str]) -> None:
         """Fields that this version lacks, or may leave out, have the canonical class's defaults."""
         for name in self._fields:
             if name not in read:
-                self._scope[f"default_{name}"] = self._target._field_defaults[name]
+                self._scope[f"default_{name}"] = self._default_values[name]
                 self._lines.append(f"f_{name} = default_{name}")
 
     def _destination(self, spec: FieldSpec) -> str:
@@ -159,15 +170,15 @@ class ReaderCompiler:
         """Lines that read a value without a fixed width into ``to``."""
         if spec.is_array:
             return [*self._count(), *_unless_null(spec, to, self._items(spec, to), nullable=spec.nullable)]
-        if spec.entity is not None:
-            lines = self._struct(spec.entity, to)
+        if spec.layout is not None:
+            lines = self._struct(spec.layout, to)
             if not spec.nullable:
                 return lines
             return ["p += 1", "if b[p - 1] == 255:", f"    {to} = None", "else:", *indented(lines)]
         return self._string_or_bytes(spec, to, nullable=spec.nullable)
 
-    def _struct(self, entity: type[Any], to: str) -> list[str]:
-        read = self._constant("read", ReaderCompiler(entity, self._canonical, views=self._views).compile())
+    def _struct(self, layout: Layout, to: str) -> list[str]:
+        read = self._constant("read", type(self)(layout, self._canonical, views=self._views).compile())
         return [f"{to}, p = {read}(b, p, end)"]
 
     def _string_or_bytes(self, spec: FieldSpec, to: str, *, nullable: bool) -> list[str]:
@@ -183,7 +194,7 @@ class ReaderCompiler:
         if not self._flexible:
             return [f"n, = {legacy}(b, p)", f"p += {2 if legacy == 'int16' else 4}"]
         lines = ["n = b[p] - 1", "p += 1", "if n > 126:", "    n, p = uvarint(b, p - 1)", "    n -= 1"]
-        return [*lines, f"    if n > {LONGEST_STRING}:", "        too_long(n)"] if legacy == "int16" else lines
+        return [*lines, f"    if n > {self.longest_string}:", "        too_long(n)"] if legacy == "int16" else lines
 
     def _items(self, spec: FieldSpec, to: str) -> list[str]:
         """Lines that read ``n`` items into a tuple."""
@@ -192,8 +203,8 @@ class ReaderCompiler:
             code = FIXED_WIDTHS[spec.kafka_type]
             return [*lines, f"{to} = unpack_from(f'>{{n}}{code}', b, p)", f"p += n * {Struct('>' + code).size}"]
         lines += ["items = []", "for _ in range(n):"]
-        if spec.entity is not None:
-            item = self._struct(spec.entity, "item")
+        if spec.layout is not None:
+            item = self._struct(spec.layout, "item")
         elif spec.kafka_type == "uuid":
             value = "bytes(b[p:p + 16])" if self._views else "b[p:p + 16]"
             item = [f"item = {value}", "p += 16", "if p > end:", "    short()", f"item = {_uuid('item')}"]
@@ -205,22 +216,28 @@ class ReaderCompiler:
     def _tagged_fields(self, specs: list[FieldSpec]) -> None:
         known = [spec for spec in specs if spec.name in self._fields]
         readers = {spec.tag or 0: (place, self.value_reader(spec)) for place, spec in enumerate(known)}
-        defaults = [self._target._field_defaults[spec.name] for spec in known]
+        defaults = [self._default_values[spec.name] for spec in known]
         name = self._constant("tagged", lambda frame, position, end: _read_tagged(readers, defaults, frame, position, end))
         destinations = "".join(f"{self._destination(spec)}, " for spec in known)
         self._lines += ["p += 1", "if b[p - 1]:", f"    p, ({destinations}) = {name}(b, p - 1, end)"]
 
     def value_reader(self, spec: FieldSpec) -> Read:
-        """A function for the value of one tagged field, in which a struct has no presence byte."""
+        """A function for the value of one tagged field. The presence byte of a struct is there only if it may be null."""
         if spec.kafka_type in FIXED_WIDTHS and not spec.is_array:
             return self._function([*self._fixed([spec], ["v"]), "return v, p"])
-        if spec.entity is not None and not spec.is_array:
-            return ReaderCompiler(spec.entity, self._canonical, views=self._views).compile()
+        if spec.layout is not None and not spec.is_array:
+            read = type(self)(spec.layout, self._canonical, views=self._views).compile()
+            return _unless_absent(read) if spec.nullable else read
         return self._function([*self._variable(spec, "v"), "return v, p"])
 
 
+def _unless_absent(read: Read) -> Read:
+    """``read`` after a byte 1; None after a 0 or a -1."""
+    return lambda frame, position, end: read(frame, position + 1, end) if frame[position] == 1 else (None, position + 1)
+
+
 def _uuid(value: str) -> str:
-    return f"None if {value} == ZERO_UUID else UUID(bytes={value})"
+    return f"NO_ID if {value} == ZERO_UUID else UUID(bytes={value})"
 
 
 def _unless_null(spec: FieldSpec, to: str, lines: list[str], *, nullable: bool) -> list[str]:

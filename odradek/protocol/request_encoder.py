@@ -50,10 +50,10 @@ def request_encoder(api_key: ApiKey, version: int) -> Encoder:
     ``encode`` raises KafkaError: UNSUPPORTED_VERSION for content that the version cannot express, INVALID_REQUEST for a value
     that does not fit its field.
     """
-    entity = load(api_key, version, "request")
+    layout = load(api_key, version, "request")
     rewrite = next((rewrite for last, rewrite in _REWRITES.get(api_key, ()) if version <= last), None)
-    write = compile_writer(entity, messages(api_key).classes["request"] if rewrite is None else {})
-    flexible = bool(entity.__flexible__)
+    write = compile_writer(layout, messages(api_key).classes["request"] if rewrite is None else {})
+    flexible = layout.flexible
 
     def encode(correlation_id: int, client_id: str | None, request: object) -> list[Any]:
         chunks: list[Any] = [b""]

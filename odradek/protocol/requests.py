@@ -92,15 +92,15 @@ def _make_decoder(api_key: ApiKey, version: int) -> Decoder:
 
 
 def _make_general_decoder(api_key: ApiKey, version: int) -> Decoder:
-    entity = load(api_key, version, "request")
+    layout = load(api_key, version, "request")
     canonical = messages(api_key).classes["request"]
     shape = older_shape(api_key, version)
     rewrite = None if shape is None else shape.rewrite
     if shape is not None:
-        own = {entity.__name__, *shape.reshaped}
+        own = {layout.name, *shape.reshaped}
         canonical = {name: of for name, of in canonical.items() if name not in own}
-    read = compile_reader(entity, canonical)
-    flexible = bool(entity.__flexible__)
+    read = compile_reader(layout, canonical)
+    flexible = layout.flexible
 
     def decode(frame: Buffer, position: int) -> Any:
         if type(frame) is not bytes:

@@ -37,16 +37,16 @@ def response_decoder(api_key: ApiKey, version: int) -> Decoder:
 
     ``decode`` raises MalformedMessage only.
     """
-    entity = load(api_key, version, "response")
+    layout = load(api_key, version, "response")
     rewrite = next((rewrite for last, rewrite in _REWRITES.get(api_key, ()) if version <= last), None)
     views = api_key in _WITH_RECORDS
     as_buffer = memoryview if views else bytes
     canonical = messages(api_key).classes["response"]
     if rewrite is not None:
-        canonical = {name: message for name, message in canonical.items() if name != entity.__name__}
-    read = compile_reader(entity, canonical, views=views)
+        canonical = {name: message for name, message in canonical.items() if name != layout.name}
+    read = compile_reader(layout, canonical, views=views)
     # An ApiVersions response has header v0 in every version (KIP-511).
-    flexible = bool(entity.__flexible__) and api_key != ApiKey.API_VERSIONS
+    flexible = layout.flexible and api_key != ApiKey.API_VERSIONS
 
     def decode(frame: Buffer) -> object:
         try:

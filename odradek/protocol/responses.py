@@ -34,16 +34,16 @@ GoodEncoder = Callable[[int, Any], "bytes | None"]
 @cache
 def response_encoder(api_key: ApiKey, version: int) -> Encoder:
     """``encode(correlation_id, response)``: the frame with its length, as chunks of bytes or of anything with a length."""
-    entity = load(api_key, version, "response")
+    layout = load(api_key, version, "response")
     rewrite = older_response(api_key, version)
     canonical = messages(api_key).classes["response"] if rewrite is None else {}
     # An ApiVersions response has header v0 in every version: the client may not know the flexible one (KIP-511).
-    flexible = bool(entity.__flexible__) and api_key != ApiKey.API_VERSIONS
+    flexible = layout.flexible and api_key != ApiKey.API_VERSIONS
     if rewrite is None:
-        encode_in_one = compile_fixed_width_encoder(entity, canonical, tagged_header=flexible)
+        encode_in_one = compile_fixed_width_encoder(layout, canonical, tagged_header=flexible)
         if encode_in_one is not None:
             return encode_in_one
-    write: Write = compile_writer(entity, canonical)
+    write: Write = compile_writer(layout, canonical)
     carries_records = api_key == ApiKey.FETCH
 
     def encode(correlation_id: int, response: Any) -> list[Any]:
@@ -95,7 +95,7 @@ def _remembering(encode: Encoder) -> GoodEncoder:
     """``encode``, called once for each shared response; later frames differ in the correlation id only."""
     from odradek.protocol.accepted_commit import AcceptedCommit
 
-    # By identity; the reference to the response keeps its id unique. Values: the bytes before and after the correlation id.
+    # By idlayout; the reference to the response keeps its id unique. Values: the bytes before and after the correlation id.
     remembered: dict[int, tuple[Any, bytes, bytes]] = {}
 
     def encode_once(correlation_id: int, response: Any) -> bytes | None:

@@ -1,112 +1,128 @@
-"""kio's schemas, in the form that our own classes, readers and writers are compiled from.
+"""The fields of a message in one of its versions: what our own readers and writers are compiled from.
 
-kio has one dataclass for each API and version. ``field_specs`` turns its fields into ``FieldSpec``s: the name in our canonical
-classes, the wire type, and the default. kio decodes durations and times to ``timedelta`` and ``datetime``; ours are integers of
-milliseconds, and their names say so (``timeout`` becomes ``timeout_ms``). Classes are imported when first needed: each takes
-about a millisecond, and a broker needs few of them.
+A module of ``message_types`` has a table for the request and one for the response, as Kafka's definitions give them:
+
+    FetchRequest 4-18 flexible 12+
+     cluster_id string 12+ null 12+ tag 0 = null
+     replica_id int32 -14 = -1
+     topics []FetchTopic
+      topic string -12
+      topic_id uuid 13+
+
+The first line has the name, the versions that there are, and those with compact lengths and tagged fields (KIP-482). A field has
+its name in the canonical class, its type, the versions that have it if not all do, those in which it may be null, its tag, and
+its default as JSON if that is not zero or empty. The fields of a struct stand below it.
 """
 
-from dataclasses import MISSING, Field, dataclass, fields
-from datetime import datetime, timedelta
-from enum import IntEnum
+import json
+import re
 from importlib import import_module
-from types import NoneType
-from typing import Any, get_args, get_origin
+from typing import Final, NamedTuple
 
 from odradek.protocol.api_keys import ApiKey
 
-MILLISECOND = timedelta(milliseconds=1)
-_MILLISECOND_TYPES = frozenset({"timedelta_i32", "timedelta_i64", "datetime_i64"})
-_IMPLICIT_DEFAULTS: dict[str, object] = {
-    "string": "",
-    "bytes": b"",
-    "records": None,
-    "bool": False,
-    "uuid": None,
-    "float64": 0.0,
-}
+_FIELD: Final = re.compile(
+    r"( +)(\w+) (\[\])?(\w+)(?: ([\d+-]+))?(?: (null)(?: ([\d+-]+))?)?(?: tag (\d+))?(?: = (.+))?",
+)
+_ZEROS: Final[dict[str, object]] = {"string": "", "bytes": b"", "records": None, "bool": False, "uuid": None, "float64": 0.0}
 
 
-@dataclass(frozen=True, slots=True)
-class FieldSpec:
-    """One field of a message.
+# The default of a struct: one whose fields have theirs.
+OF_FIELDS: Final = object()
 
-    ``wire_name`` is kio's attribute, ``name`` ours. ``kafka_type`` is kio's type name; for a struct it is None, and ``entity``
-    is its kio class. ``tag`` is None for an untagged field. ``default`` is in canonical form.
+
+class FieldSpec(NamedTuple):
+    """One field of a struct in one version.
+
+    ``name`` is the canonical class's. ``kafka_type`` is Kafka's name of a primitive type; for a struct it is None, and ``layout``
+    is the struct's. ``tag`` is None for an untagged field. ``default`` is in canonical form, or OF_FIELDS.
     """
 
     name: str
-    wire_name: str
     kafka_type: str | None
-    entity: type[Any] | None
+    layout: "Layout | None"
     is_array: bool
     nullable: bool
     tag: int | None
     default: object
 
-
-def load(api_key: ApiKey, version: int, kind: str) -> type[Any]:
-    """Kio's class for an API's ``kind`` ("request" or "response") in that version."""
-    name = api_key.name.lower()
-    module = import_module(f"kio.schema.{name}.v{version}.{kind}")
-    camel = "".join(part.capitalize() for part in name.split("_"))
-    return getattr(module, camel + kind.capitalize())  # type: ignore[no-any-return]
+    @property
+    def is_error_code(self) -> bool:
+        """Whether its values are Kafka's error codes."""
+        return self.name.endswith("error_code") and not self.is_array
 
 
-def field_specs(entity: type[Any]) -> tuple[FieldSpec, ...]:
-    """The fields of one of kio's classes in wire order."""
-    return tuple(_spec(field) for field in fields(entity))
+class Layout:
+    """A message or a struct as one version has it: its name in the schema, and its fields in wire order."""
+
+    __slots__ = ("fields", "flexible", "name")
+
+    def __init__(self, name: str, *, flexible: bool, fields: tuple[FieldSpec, ...]) -> None:
+        self.name = name
+        self.flexible = flexible
+        self.fields = fields
 
 
-def _spec(field: "Field[Any]") -> FieldSpec:
-    inner, is_array, nullable = _unwrap(field.type)
-    kafka_type = field.metadata.get("kafka_type")
-    entity = inner if kafka_type is None else None
-    in_milliseconds = kafka_type in _MILLISECOND_TYPES
-    return FieldSpec(
-        name=f"{field.name}_ms" if in_milliseconds and not field.name.endswith("_ms") else field.name,
-        wire_name=field.name,
-        kafka_type=kafka_type,
-        entity=entity,
-        is_array=is_array,
-        nullable=nullable,
-        tag=field.metadata.get("tag"),
-        default=_default(field, kafka_type, is_array, nullable),
-    )
+def load(api_key: ApiKey, version: int, kind: str) -> Layout:
+    """An API's ``kind`` ("request" or "response") in that version."""
+    module = import_module(f"odradek.protocol.message_types.{api_key.name.lower()}")
+    return layout_of(getattr(module, f"{kind.upper()}_FIELDS"), version)
 
 
-def _unwrap(annotation: Any) -> tuple[Any, bool, bool]:
-    """(type, is an array, may be null) of an annotation such as ``tuple[X, ...] | None``."""
-    nullable = False
-    arguments = get_args(annotation)
-    if NoneType in arguments:
-        nullable = True
-        (annotation,) = (argument for argument in arguments if argument is not NoneType)
-    if get_origin(annotation) is tuple:
-        inner, _, inner_nullable = _unwrap(get_args(annotation)[0])
-        return inner, True, nullable or inner_nullable
-    return annotation, False, nullable
+def layout_of(table: str, version: int) -> Layout:
+    """The message of a table in that version. Raises ValueError if there is none."""
+    heading, *lines = table.strip("\n").splitlines()
+    name, versions, *flexible = heading.split()
+    if not _holds(versions, version):
+        raise ValueError(f"{name} has versions {versions}, and no {version}")
+    return _layout(name, lines, 1, version, flexible=bool(flexible) and _holds(flexible[1], version))
 
 
-def _default(field: "Field[Any]", kafka_type: str | None, is_array: bool, nullable: bool) -> object:
-    if field.default is not MISSING:
-        default = plain(field.default)
-        return -1 if default is None and kafka_type == "datetime_i64" else default
+def _layout(name: str, lines: list[str], depth: int, version: int, *, flexible: bool) -> Layout:
+    """The struct whose fields are the first of ``lines``, those indented by ``depth``; deeper ones are fields of these."""
+    fields = []
+    for place, line in enumerate(lines, 1):
+        found = _FIELD.fullmatch(line)
+        if found is None:
+            raise ValueError(f"no field: {line}")
+        indent, field, brackets, of, versions, null, null_versions, tag, default = found.groups()
+        if len(indent) < depth:
+            break
+        if len(indent) > depth or not _holds(versions, version):
+            continue
+        layout = _layout(of, lines[place:], depth + 1, version, flexible=flexible) if of[0].isupper() else None
+        is_array = brackets is not None
+        nullable = null is not None and _holds(null_versions, version)
+        fields.append(
+            FieldSpec(
+                name=field,
+                kafka_type=None if layout else of,
+                layout=layout,
+                is_array=is_array,
+                nullable=nullable,
+                tag=None if tag is None else int(tag),
+                default=json.loads(default) if default else _zero(of, is_array=is_array, nullable=nullable),
+            )
+        )
+    return Layout(name, flexible=flexible, fields=tuple(fields))
+
+
+def _holds(versions: str | None, version: int) -> bool:
+    """Whether a version is one of ``4-7``, ``-7`` (up to 7), ``4+``, ``4`` or None (all)."""
+    if versions is None:
+        return True
+    if versions.endswith("+"):
+        return version >= int(versions[:-1])
+    first, dash, last = versions.partition("-")
+    return int(first or 0) <= version <= int(last if dash else first)
+
+
+def _zero(kafka_type: str, *, is_array: bool, nullable: bool) -> object:
+    """The default of a field for which Kafka's definitions give none."""
     if is_array:
         return ()
-    if kafka_type is None:
-        return None if nullable else MISSING
+    if kafka_type[0].isupper():
+        return OF_FIELDS
     if nullable:
-        return -1 if kafka_type == "datetime_i64" else None
-    return _IMPLICIT_DEFAULTS.get(kafka_type, 0)
-
-
-def plain(value: Any) -> Any:
-    """A primitive of kio's in canonical form: durations and times as milliseconds, enums as numbers."""
-    if isinstance(value, timedelta):
-        return value // MILLISECOND
-    if isinstance(value, datetime):
-        return round(value.timestamp() * 1000)
-    if isinstance(value, IntEnum):
-        return int(value)
-    return value
+        return None
+    return _ZEROS.get(kafka_type, 0)

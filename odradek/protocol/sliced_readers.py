@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.readers import Read, ReaderCompiler, indented
-from odradek.protocol.schemas import FieldSpec, field_specs
+from odradek.protocol.schemas import FieldSpec, Layout
 from odradek.protocol.writers import FIXED_WIDTHS
 
 # Each is read in about a millisecond.
@@ -40,10 +40,10 @@ class ItemBudget:
             raise MalformedMessage(f"its arrays have more than {self.limit} items")
 
 
-def compile_sliced_reader(entity: type[Any], canonical: Mapping[str, type[Any]]) -> ReadSliced:
+def compile_sliced_reader(layout: Layout, canonical: Mapping[str, type[Any]]) -> ReadSliced:
     """``read(frame, position, budget)``: a generator that returns the canonical object, and its end. Raises MalformedMessage."""
-    read_struct: Any = _SlicedCompiler(entity, canonical, views=False).compile()
-    is_sliced = has_arrays(entity)
+    read_struct: Any = _SlicedCompiler(layout, canonical, views=False).compile()
+    is_sliced = has_arrays(layout)
 
     def read(frame: bytes, position: int, budget: ItemBudget) -> Generator[None, Any, tuple[Any, int]]:
         try:
@@ -58,10 +58,10 @@ def compile_sliced_reader(entity: type[Any], canonical: Mapping[str, type[Any]])
     return read
 
 
-def has_arrays(entity: type[Any]) -> bool:
+def has_arrays(layout: Layout) -> bool:
     """Whether a struct, or one within it, has an array among its untagged fields."""
     return any(
-        spec.is_array or (spec.entity is not None and has_arrays(spec.entity)) for spec in field_specs(entity) if spec.tag is None
+        spec.is_array or (spec.layout is not None and has_arrays(spec.layout)) for spec in layout.fields if spec.tag is None
     )
 
 
@@ -73,13 +73,13 @@ class _SlicedCompiler(ReaderCompiler):
     def compile(self) -> Read:
         self._scope["refuse_string"] = _refuse_string
         self._body()
-        if not has_arrays(self._entity):
+        if not has_arrays(self._layout):
             return self._function(self._lines)
         return self._function([*NEVER_YIELD, *self._lines], "b, p, end, budget")
 
-    def _struct(self, entity: type[Any], to: str) -> list[str]:
-        read = self._constant("read", _SlicedCompiler(entity, self._canonical, views=False).compile())
-        return [f"{to}, p = {f'yield from {read}(b, p, end, budget)' if has_arrays(entity) else f'{read}(b, p, end)'}"]
+    def _struct(self, layout: Layout, to: str) -> list[str]:
+        read = self._constant("read", _SlicedCompiler(layout, self._canonical, views=False).compile())
+        return [f"{to}, p = {f'yield from {read}(b, p, end, budget)' if has_arrays(layout) else f'{read}(b, p, end)'}"]
 
     def _string_or_bytes(self, spec: FieldSpec, to: str, *, nullable: bool) -> list[str]:
         lines = super()._string_or_bytes(spec, to, nullable=nullable)
@@ -94,7 +94,7 @@ class _SlicedCompiler(ReaderCompiler):
             # None is made of more than 16 bytes, and all by few calls.
             return [*lines, *super()._items(spec, to)]
         item = (
-            self._struct(spec.entity, "item") if spec.entity is not None else self._string_or_bytes(spec, "item", nullable=False)
+            self._struct(spec.layout, "item") if spec.layout is not None else self._string_or_bytes(spec, "item", nullable=False)
         )
         # ``n`` is used for strings' lengths as well.
         lines += ["items = []", f"for left in range(n, 0, -{BLOCK}):", f"    for _ in range(min(left, {BLOCK})):"]
@@ -103,4 +103,4 @@ class _SlicedCompiler(ReaderCompiler):
 
     def value_reader(self, spec: FieldSpec) -> Read:
         # A tagged field is small: no request that is served has an array in one.
-        return ReaderCompiler(self._entity, self._canonical, views=False).value_reader(spec)
+        return ReaderCompiler(self._layout, self._canonical, views=False).value_reader(spec)

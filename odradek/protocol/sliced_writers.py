@@ -8,7 +8,7 @@ is taken from the ``Room`` that the response has. An item that is in an array tw
 from collections.abc import Callable, Generator, Mapping
 from typing import Any, Final
 
-from odradek.protocol.schemas import FieldSpec
+from odradek.protocol.schemas import FieldSpec, Layout
 from odradek.protocol.sliced_readers import BLOCK, NEVER_YIELD, has_arrays
 from odradek.protocol.writers import FIXED_WIDTHS, Append, Write, WriterCompiler, compile_writer
 
@@ -54,11 +54,11 @@ def _in_runs(chunks: list[bytes]) -> list[bytes]:
     return found
 
 
-def compile_sliced_writer(entity: type[Any], canonical: Mapping[str, type[Any]]) -> WriteSliced:
-    """The generator for ``entity``, one of kio's classes; see ``writers.compile_writer``."""
-    if has_arrays(entity):
-        return _SlicedCompiler(entity, canonical).compile()  # type: ignore[return-value]
-    write_all = compile_writer(entity, canonical)
+def compile_sliced_writer(layout: Layout, canonical: Mapping[str, type[Any]]) -> WriteSliced:
+    """The generator for ``layout``; see ``writers.compile_writer``."""
+    if has_arrays(layout):
+        return _SlicedCompiler(layout, canonical).compile()  # type: ignore[return-value]
+    write_all = compile_writer(layout, canonical)
 
     def write(append: Append, message: Any, room: Room) -> Generator[None, Any, None]:  # noqa: ARG001  no array, no bytes to speak of
         write_all(append, message)
@@ -74,12 +74,12 @@ class _SlicedCompiler(WriterCompiler):
         return self._function("append, o, room")
 
     def _items(self, spec: FieldSpec) -> list[str]:
-        if spec.entity is None and spec.kafka_type in FIXED_WIDTHS:
+        if spec.layout is None and spec.kafka_type in FIXED_WIDTHS:
             return ["room.take(16 * len(v))", *super()._items(spec)]
-        if spec.entity is None:
+        if spec.layout is None:
             item = [line.replace("append", "part.append") for line in super()._items(spec)[1:]]
-        elif has_arrays(spec.entity):
-            self._scope[f"write_{spec.name}"] = _SlicedCompiler(spec.entity, self._canonical).compile()
+        elif has_arrays(spec.layout):
+            self._scope[f"write_{spec.name}"] = _SlicedCompiler(spec.layout, self._canonical).compile()
             self._scope["in_runs"] = _in_runs
             return [
                 "known = {}",
@@ -99,7 +99,7 @@ class _SlicedCompiler(WriterCompiler):
                 "    yield",
             ]
         else:
-            self._scope[f"write_{spec.name}"] = compile_writer(spec.entity, self._canonical)
+            self._scope[f"write_{spec.name}"] = compile_writer(spec.layout, self._canonical)
             item = [f"    write_{spec.name}(part.append, i)"]
         lines = [f"for k in range(0, len(items), {BLOCK}):", "    part = []", f"    for i in items[k:k + {BLOCK}]:"]
         lines += [f"    {line}" for line in item]

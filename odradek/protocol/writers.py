@@ -1,9 +1,8 @@
-"""Encoding: one flat function for each class, compiled from kio's field metadata; ``readers`` is the other direction.
+"""Encoding: one flat function for each struct and version, compiled from its fields; ``readers`` is the other direction.
 
-kio decodes in Rust but encodes in Python, field by field through a buffer. Here each class of kio's (one API, one version, one
-struct) becomes a function ``write(append, o)`` that takes the fields of a canonical object and appends chunks of bytes.
-Neighbouring fields of fixed width share one ``struct.pack``; every other field is a few lines written out in place. The result
-equals that of kio's writers, byte for byte. Canonical objects are named tuples. If most fields are written, the tuple is
+A function ``write(append, o)`` takes the fields of a canonical object and appends chunks of bytes. Neighbouring fields of fixed
+width share one ``struct.pack``; every other field is a few lines written out in place. A test compares the result with what kio
+writes, byte for byte. Canonical objects are named tuples. If most fields are written, the tuple is
 unpacked, which takes two thirds of the time of reading attribute by attribute.
 
     string, bytes        int16 or int32 length (-1: null), compact: uvarint length + 1 (0: null)
@@ -16,12 +15,11 @@ being read. A field that the canonical class lacks is written with its default.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING
 from struct import Struct
 from typing import Any
 
 from odradek.protocol.messages import make_class
-from odradek.protocol.schemas import FieldSpec, field_specs
+from odradek.protocol.schemas import OF_FIELDS, FieldSpec, Layout
 from odradek.protocol.varint import SMALL_UVARINTS, uvarint
 
 Append = Callable[[Any], None]
@@ -33,16 +31,10 @@ FIXED_WIDTHS = {
     "int16": "h",
     "int32": "i",
     "int64": "q",
-    "uint8": "B",
     "uint16": "H",
     "uint32": "I",
-    "uint64": "Q",
     "float64": "d",
     "bool": "?",
-    "error_code": "h",
-    "timedelta_i32": "i",
-    "timedelta_i64": "q",
-    "datetime_i64": "q",
     "uuid": "16s",
 }
 # Types that ``struct`` packs without conversion.
@@ -52,53 +44,53 @@ _ZERO_UUID = bytes(16)
 _MOST = 0.65
 
 
-def compile_writer(entity: type[Any], canonical: Mapping[str, type[Any]]) -> Write:
-    """The writer for ``entity``, one of kio's classes. It takes the canonical object of the same name.
+def compile_writer(layout: Layout, canonical: Mapping[str, type[Any]]) -> Write:
+    """The writer for ``layout``. It takes the canonical object of the same name.
 
     A class that is not in ``canonical`` must have every field under its ``FieldSpec.name``.
     """
-    return WriterCompiler(entity, canonical).compile()
+    return WriterCompiler(layout, canonical).compile()
 
 
 def compile_fixed_width_encoder(
-    entity: type[Any], canonical: Mapping[str, type[Any]], *, tagged_header: bool
+    layout: Layout, canonical: Mapping[str, type[Any]], *, tagged_header: bool
 ) -> Callable[[int, Any], list[bytes]] | None:
     """``encode(correlation_id, response)``: the whole frame by one ``pack``; None unless all fields are of fixed width."""
-    fields = _plain_fields(entity, canonical)
+    fields = _plain_fields(layout, canonical)
     if fields is None:
         return None
     codes, names = fields
-    layout = Struct(f">ii{'B' if tagged_header else ''}{codes}")
-    header = f"{layout.size - 4}, c, 0" if tagged_header else f"{layout.size - 4}, c"
-    values = [f"o.{name}" for name in names] + ["0"] * bool(entity.__flexible__)
-    scope: dict[str, Any] = {"pack": layout.pack}
-    exec(f"def encode(c, o):\n    return [pack({', '.join([header, *values])})]\n", scope)  # noqa: S102  names come from kio's schemas
+    packed = Struct(f">ii{'B' if tagged_header else ''}{codes}")
+    header = f"{packed.size - 4}, c, 0" if tagged_header else f"{packed.size - 4}, c"
+    values = [f"o.{name}" for name in names] + ["0"] * layout.flexible
+    scope: dict[str, Any] = {"pack": packed.pack}
+    exec(f"def encode(c, o):\n    return [pack({', '.join([header, *values])})]\n", scope)  # noqa: S102  names come from Kafka's definitions
     return scope["encode"]  # type: ignore[no-any-return]
 
 
-def _plain_fields(entity: type[Any], canonical: Mapping[str, type[Any]]) -> tuple[str, list[str]] | None:
+def _plain_fields(layout: Layout, canonical: Mapping[str, type[Any]]) -> tuple[str, list[str]] | None:
     """The format and the names of a canonical object's fields; None unless all are untagged and of fixed width."""
-    specs = field_specs(entity)
-    known = canonical[entity.__name__]._fields if entity.__name__ in canonical else ()
+    specs = layout.fields
+    known = canonical[layout.name]._fields if layout.name in canonical else ()
     if any(spec.is_array or spec.tag is not None for spec in specs):
         return None
     if any(spec.kafka_type not in _PLAIN_WIDTHS or spec.name not in known for spec in specs):
         return None
     codes = "".join(FIXED_WIDTHS[spec.kafka_type or ""] for spec in specs)
-    return f"{codes}B" if entity.__flexible__ else codes, [spec.name for spec in specs]
+    return f"{codes}B" if layout.flexible else codes, [spec.name for spec in specs]
 
 
 class WriterCompiler:
     """The source and the scope of one class's function while they are built."""
 
-    def __init__(self, entity: type[Any], canonical: Mapping[str, type[Any]]) -> None:
-        self._entity = entity
+    def __init__(self, layout: Layout, canonical: Mapping[str, type[Any]]) -> None:
+        self._layout = layout
         self._canonical = canonical
-        self._canonical_class = canonical.get(entity.__name__)
+        self._canonical_class = canonical.get(layout.name)
         self._known: tuple[str, ...] | None = None if self._canonical_class is None else self._canonical_class._fields
         # The canonical object's fields that are written, each in a variable of its own.
         self._taken: set[str] = set()
-        self._flexible = bool(entity.__flexible__)
+        self._flexible = layout.flexible
         self._scope: dict[str, Any] = {
             "UV": SMALL_UVARINTS,
             "uvarint": uvarint,
@@ -118,11 +110,11 @@ class WriterCompiler:
 
     def _function(self, parameters: str) -> Write:
         body = "\n".join(f"    {line}" for line in [*self._prologue(), *self._lines]) or "    pass"
-        exec(f"def write({parameters}):\n{body}\n", self._scope)  # noqa: S102  names come from kio's schemas
+        exec(f"def write({parameters}):\n{body}\n", self._scope)  # noqa: S102  names come from Kafka's definitions
         return self._scope["write"]  # type: ignore[no-any-return]
 
     def _body(self) -> None:
-        specs = field_specs(self._entity)
+        specs = self._layout.fields
         for spec in specs:
             if spec.tag is None:
                 self._field(spec)
@@ -146,9 +138,9 @@ class WriterCompiler:
         return [f"f_{name} = o.{name}" for name in names if name in self._taken]
 
     def _default_object(self, spec: FieldSpec) -> Any:
-        if spec.entity is None or spec.is_array or spec.default is None:
+        if spec.default is not OF_FIELDS:
             return spec.default
-        raise TypeError(f"{self._entity.__name__}.{spec.name}: the canonical class has nothing to say here")
+        raise TypeError(f"{self._layout.name}.{spec.name}: the canonical class has nothing to say here")
 
     def _may_be_null(self, spec: FieldSpec) -> bool:
         """Whether the field's canonical default is null, as newer versions allow."""
@@ -183,8 +175,8 @@ class WriterCompiler:
         if spec.is_array:
             lines = [*self._count("len(v)"), *self._items(spec)]
             return self._or_null(spec, lines, self._null_count())
-        if spec.entity is not None:
-            self._scope[f"write_{spec.name}"] = compile_writer(spec.entity, self._canonical)
+        if spec.layout is not None:
+            self._scope[f"write_{spec.name}"] = compile_writer(spec.layout, self._canonical)
             if not spec.nullable:
                 return [f"write_{spec.name}(append, v)"]
             return self._or_null(spec, ["append(b'\\x01')", f"write_{spec.name}(append, v)"], "b'\\xff'")
@@ -215,13 +207,13 @@ class WriterCompiler:
         return ["n = len(v) + 1", "append(UV[n] if n < 128 else uvarint(n))", "append(v)"]
 
     def _items(self, spec: FieldSpec) -> list[str]:
-        if spec.entity is not None:
-            plain = _plain_fields(spec.entity, self._canonical)
+        if spec.layout is not None:
+            plain = _plain_fields(spec.layout, self._canonical)
             if plain is not None:
                 self._scope[f"pack_{spec.name}"] = Struct(f">{plain[0]}").pack
-                values = [f"i.{name}" for name in plain[1]] + ["0"] * bool(spec.entity.__flexible__)
+                values = [f"i.{name}" for name in plain[1]] + ["0"] * spec.layout.flexible
                 return [f"append(join([pack_{spec.name}({', '.join(values)}) for i in v]))"]
-            self._scope[f"write_{spec.name}"] = compile_writer(spec.entity, self._canonical)
+            self._scope[f"write_{spec.name}"] = compile_writer(spec.layout, self._canonical)
             return ["for i in v:", f"    write_{spec.name}(append, i)"]
         if spec.kafka_type == "uuid":
             return ["for i in v:", "    append(ZERO_UUID if i is None else i.bytes)"]
@@ -258,49 +250,38 @@ class WriterCompiler:
 
     def _untouched(self, spec: FieldSpec) -> Any:
         """The canonical class's default object for this field."""
-        if self._canonical_class is None:
+        if self._canonical_class is None or (spec.default is OF_FIELDS and spec.nullable):
             return spec.default
         return self._canonical_class._field_defaults[spec.name]
 
     def _value_writer(self, spec: FieldSpec) -> Write:
-        """A function that writes the value of one field within a tag, which has no form for null."""
-        inner = WriterCompiler(self._entity, self._canonical)
+        """A function that writes the value of one field within a tag. Only a struct has a form for null there."""
+        inner = WriterCompiler(self._layout, self._canonical)
         if spec.kafka_type in FIXED_WIDTHS and not spec.is_array:
             value = "(ZERO_UUID if o is None else o.bytes)" if spec.kafka_type == "uuid" else "o"
             inner._run.append((FIXED_WIDTHS[spec.kafka_type], value))
             inner._flush_run()
         else:
-            bare = FieldSpec(
-                name=spec.name,
-                wire_name=spec.wire_name,
-                kafka_type=spec.kafka_type,
-                entity=spec.entity,
-                is_array=spec.is_array,
-                nullable=False,
-                tag=None,
-                default=spec.default,
-            )
-            inner._lines += ["v = o", *inner._variable(bare)]
+            lines = inner._variable(spec._replace(nullable=False, tag=None))
+            if spec.layout is not None and spec.nullable and not spec.is_array:
+                lines = ["append(b'\\1' if v is not None else b'\\0')", "if v is not None:", *(f"    {line}" for line in lines)]
+            inner._lines += ["v = o", *lines]
         body = "\n".join(f"    {line}" for line in inner._lines)
-        exec(f"def write(append, o):\n{body}\n", inner._scope)  # noqa: S102  names come from kio's schemas
+        exec(f"def write(append, o):\n{body}\n", inner._scope)  # noqa: S102  names come from Kafka's definitions
         return inner._scope["write"]  # type: ignore[no-any-return]
 
     def _encoded_default(self, spec: FieldSpec, write: Write) -> bytes | None:
         """The default's bytes. None if the default is null: such a field is left out without being encoded."""
-        if spec.default is None:
+        default = _default(spec)
+        if default is None:
             return None
-        default = spec.default
-        if spec.entity is not None and not spec.is_array:
-            default = _struct_defaults(spec.entity)
         chunks: list[bytes] = []
         write(chunks.append, default)
         return b"".join(chunks)
 
 
-def _struct_defaults(entity: type[Any]) -> Any:
-    """An object with the defaults of the struct's fields."""
-    defaults = {
-        spec.name: _struct_defaults(spec.entity) if spec.default is MISSING and spec.entity else spec.default
-        for spec in field_specs(entity)
-    }
-    return make_class(entity.__name__, defaults)()
+def _default(spec: FieldSpec) -> Any:
+    """A field's default; that of a struct is an object with the defaults of its fields."""
+    if spec.layout is None or spec.default is not OF_FIELDS:
+        return spec.default
+    return make_class(spec.layout.name, {each.name: _default(each) for each in spec.layout.fields})()

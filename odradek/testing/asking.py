@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 from odradek.broker.context import ANONYMOUS, CLOSE_CONNECTION, NO_RESPONSE, Reply, RequestContext, Session
 from odradek.broker.network.dispatch import CloseConnection
 from odradek.protocol.errors import MalformedMessage
+from odradek.protocol.messages import messages
+from odradek.protocol.readers import compile_reader
+from odradek.protocol.schemas import load
 from odradek.testing.answer import Answer
 
 if TYPE_CHECKING:
@@ -64,11 +67,7 @@ def _as_message(api_key: ApiKey, version: int, response: Any) -> Any:
         return None
     if isinstance(response, bytes):
         # A body that its handler has written by itself.
-        from kio.serial import entity_reader
-
-        from odradek.protocol.schemas import load
-
-        return entity_reader(load(api_key, version, "response"))(response, 0)[0]
+        return compile_reader(load(api_key, version, "response"), messages(api_key).classes["response"])(response, 0)[0]
     return response
 
 

@@ -10,7 +10,7 @@ from odradek.broker.handlers.in_pieces import IN_PIECES, NEVER_SLICED
 from odradek.broker.pieces import Joined, Pieces, Repeated, cut
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.messages import messages
-from odradek.protocol.schemas import field_specs, load
+from odradek.protocol.schemas import load
 from tests.cases import each_case
 
 
@@ -94,11 +94,11 @@ def test_an_item_that_is_asked_once_is_answered_as_often_as_it_is_named():
 def test_a_row_names_arrays_that_are_there(api_key):
     pieces = IN_PIECES[api_key]
     for kind, path in (("request", pieces.asked), ("response", pieces.answered)):
-        entity = load(api_key, SERVED[api_key].max_version, kind)
+        layout = load(api_key, SERVED[api_key].max_version, kind)
         for field in path:
-            spec = next(spec for spec in field_specs(entity) if spec.name == field)
+            spec = next(spec for spec in layout.fields if spec.name == field)
             assert spec.is_array
-            entity = spec.entity
+            layout = spec.layout
 
 
 def test_every_row_is_of_an_api_that_is_served_and_sliced():

@@ -11,7 +11,7 @@ from kio.serial import entity_reader, entity_writer
 
 from odradek.broker.handlers import SERVED
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.schemas import field_specs, load, plain
+from tests.kio_schemas import field_specs, load, plain
 
 every_api = pytest.mark.parametrize("api_key", ApiKey, ids=lambda api_key: api_key.name)
 every_served_api = pytest.mark.parametrize("api_key", SERVED, ids=lambda api_key: api_key.name)
@@ -60,7 +60,7 @@ def rebuilt(kios: Any, make: Callable[[str, dict[str, Any]], Any]) -> Any:
 
     def value_of(spec: Any, value: Any) -> Any:
         if value is None:
-            return -1 if spec.kafka_type == "datetime_i64" else None
+            return -1 if spec.kafka_type == "datetime_i64" else () if spec.is_array and not spec.nullable else None
         convert = plain if spec.entity is None else lambda each: rebuilt(each, make)
         return [convert(each) for each in value] if spec.is_array else convert(value)
 

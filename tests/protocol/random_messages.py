@@ -8,7 +8,7 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from odradek.protocol.schemas import FieldSpec, field_specs
+from tests.kio_schemas import FieldSpec, field_specs
 
 _RANGES = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 _UNSIGNED = {"uint8": 8, "uint16": 16, "uint32": 32, "uint64": 64}

@@ -7,6 +7,7 @@ import pytest
 from odradek.coordinator.runtime.record import CoordinatorRecord, decode_group_record, encode_record
 from odradek.protocol.coordinator_records.consumer_groups import (
     ClassicMemberMetadata,
+    ClassicProtocol,
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataKey,
@@ -21,7 +22,10 @@ from odradek.protocol.coordinator_records.consumer_groups import (
     ConsumerGroupTargetAssignmentMemberValue,
     ConsumerGroupTargetAssignmentMetadataKey,
     ConsumerGroupTargetAssignmentMetadataValue,
+    KnownTopic,
     OwnedPartitions,
+    PartitionRacks,
+    TargetPartitions,
     decode_value,
 )
 from odradek.protocol.coordinator_records.newer_groups import decode_newer
@@ -29,12 +33,12 @@ from odradek.protocol.errors import MalformedMessage
 from tests.cases import each_case
 
 TOPIC = UUID(int=5)
-CLASSIC = ClassicMemberMetadata(9, (("range", b"\1\2"),))
+CLASSIC = ClassicMemberMetadata(9, (ClassicProtocol("range", b"\1\2"),))
 RECORDS = {
     "consumer_group_metadata": (ConsumerGroupMetadataKey("g"), ConsumerGroupMetadataValue(3, -7)),
     "consumer_group_partition_metadata": (
         ConsumerGroupPartitionMetadataKey("g"),
-        ConsumerGroupPartitionMetadataValue(b"\1\0"),
+        ConsumerGroupPartitionMetadataValue((KnownTopic(TOPIC, "t", 1, (PartitionRacks(0, ("r",)),)),)),
     ),
     "consumer_group_member_metadata": (
         ConsumerGroupMemberMetadataKey("g", "m"),
@@ -46,7 +50,7 @@ RECORDS = {
     ),
     "consumer_group_target_assignment_member": (
         ConsumerGroupTargetAssignmentMemberKey("g", "m"),
-        ConsumerGroupTargetAssignmentMemberValue(((TOPIC, (0, 2)),)),
+        ConsumerGroupTargetAssignmentMemberValue((TargetPartitions(TOPIC, (0, 2)),)),
     ),
     "consumer_group_current_member_assignment": (
         ConsumerGroupCurrentMemberAssignmentKey("g", "m"),
@@ -75,7 +79,7 @@ def test_a_tombstone_is_read_again(kind):
     assert decode_group_record(*encode_record(record)) == record
 
 
-@each_case("kind", [kind for kind in RECORDS if "partition_metadata" not in kind])
+@each_case("kind", RECORDS)
 def test_a_value_that_is_cut_off_is_malformed(kind):
     key, value = RECORDS[kind]
     _, data = encode_record(CoordinatorRecord(key, value))

@@ -15,11 +15,11 @@ from odradek.protocol.messages import messages
 from odradek.protocol.request_encoder import request_header
 from odradek.protocol.requests import request_decoder
 from odradek.protocol.responses import response_encoder
-from odradek.protocol.schemas import load
 from odradek.protocol.sliced_readers import BLOCK
 from odradek.protocol.sliced_writers import ResponseTooLarge, Room
 from odradek.protocol.varint import uvarint
 from tests.cases import case
+from tests.kio_schemas import load
 from tests.protocol.kio_messages import canonical, encoded, served_versions
 from tests.protocol.random_messages import random_message
 

@@ -11,8 +11,8 @@ from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.messages import messages
 from odradek.protocol.offset_commit import read_offset_commit_request
 from odradek.protocol.responses import good_response_encoder, response_encoder
-from odradek.protocol.schemas import load
 from tests.cases import each_case
+from tests.kio_schemas import load
 from tests.protocol.random_messages import random_message
 from tests.protocol.test_requests import encode
 

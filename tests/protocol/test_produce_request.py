@@ -10,9 +10,9 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.produce_request import FIRST_FLEXIBLE
 from odradek.protocol.requests import request_decoder
-from odradek.protocol.schemas import MILLISECOND, load
 from odradek.protocol.varint import uvarint
 from tests.cases import each_case
+from tests.kio_schemas import MILLISECOND, load
 from tests.protocol.random_messages import random_message
 from tests.protocol.test_requests import encode
 

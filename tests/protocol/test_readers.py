@@ -12,6 +12,7 @@ from odradek.protocol.messages import messages
 from odradek.protocol.readers import compile_reader
 from odradek.protocol.schemas import load
 from odradek.protocol.varint import uvarint
+from tests import kio_schemas
 from tests.cases import case, each_case
 from tests.protocol.kio_messages import encoded, every_api, fields_of, known_versions, same_fields
 from tests.protocol.random_messages import random_message
@@ -28,7 +29,7 @@ def reader(api_key, version):
 def test_every_request_is_read_as_kio_reads_it_and_to_the_same_byte(api_key):
     for version in known_versions(api_key, "request"):
         read = reader(api_key, version)
-        entity = load(api_key, version, "request")
+        entity = kio_schemas.load(api_key, version, "request")
         rng = random.Random(f"{api_key}-{version}")
         with case(f"v{version}"):
             for _ in range(20):

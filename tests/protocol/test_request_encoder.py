@@ -13,8 +13,8 @@ from odradek.protocol.headers import read_request_header, skip_tagged_fields
 from odradek.protocol.messages import messages
 from odradek.protocol.produce_request import ProduceRequest
 from odradek.protocol.request_encoder import request_encoder
-from odradek.protocol.schemas import load, plain
 from tests.cases import case, each_case
+from tests.kio_schemas import load, plain
 from tests.protocol.kio_messages import canonical, every_api, known_versions
 from tests.protocol.random_messages import random_message
 

@@ -22,8 +22,8 @@ from odradek.protocol.message_types.alter_partition import (
 from odradek.protocol.messages import messages
 from odradek.protocol.request_encoder import request_header
 from odradek.protocol.requests import request_decoder
-from odradek.protocol.schemas import load
 from tests.cases import case, each_case
+from tests.kio_schemas import load
 from tests.protocol.kio_messages import encoded, every_served_api, served_versions
 from tests.protocol.random_messages import random_message
 from tests.raw_client import encode_request

@@ -10,8 +10,8 @@ from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.messages import messages
 from odradek.protocol.response_decoder import response_decoder
 from odradek.protocol.responses import response_encoder
-from odradek.protocol.schemas import load
 from tests.cases import case, each_case
+from tests.kio_schemas import load
 from tests.protocol.kio_messages import encoded, every_api, fields_of, known_versions, same_value
 from tests.protocol.random_messages import random_message
 

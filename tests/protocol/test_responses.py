@@ -13,6 +13,7 @@ from odradek.protocol.messages import messages
 from odradek.protocol.readers import compile_reader
 from odradek.protocol.responses import response_encoder
 from odradek.protocol.schemas import load
+from tests import kio_schemas
 from tests.cases import case, each_case
 from tests.protocol.kio_messages import assert_written, encoded, every_served_api, served_versions
 from tests.protocol.random_messages import random_message
@@ -30,7 +31,7 @@ def _sent(api_key: ApiKey, version: int, response: Any) -> bytes:
 
 
 def _read_back(api_key: ApiKey, version: int, frame: bytes) -> Any:
-    entity = load(api_key, version, "response")
+    entity = kio_schemas.load(api_key, version, "response")
     assert int.from_bytes(frame[:4], "big") == len(frame) - 4
     assert int.from_bytes(frame[4:8], "big") == 77
     start = 9 if entity.__flexible__ and api_key != ApiKey.API_VERSIONS else 8
@@ -57,9 +58,9 @@ def test_a_response_is_written_as_the_writer_of_its_fields_alone_writes_it(api_k
     """What an encoder knows of a frequent response changes none of its bytes."""
     m = messages(api_key)
     for version in served_versions(api_key, "response"):
-        entity = load(api_key, version, "response")
+        entity = kio_schemas.load(api_key, version, "response")
         rng = random.Random(f"{api_key}-{version}")
-        read = compile_reader(entity, m.classes["response"])
+        read = compile_reader(load(api_key, version, "response"), m.classes["response"])
         with case(f"v{version}"):
             for _ in range(5):
                 expected = encoded(random_message(entity, rng))

@@ -10,6 +10,7 @@ from odradek.protocol.messages import make_class
 from odradek.protocol.schemas import load
 from odradek.protocol.varint import uvarint
 from odradek.protocol.writers import compile_writer
+from tests import kio_schemas
 from tests.cases import case, each_case
 from tests.protocol.kio_messages import assert_written, encoded, every_api, known_versions, rebuilt
 from tests.protocol.random_messages import random_message
@@ -19,8 +20,8 @@ from tests.protocol.random_messages import random_message
 def test_every_message_is_written_as_kio_writes_it(api_key: ApiKey) -> None:
     for kind in ("request", "response"):
         for version in known_versions(api_key, kind):
-            entity = load(api_key, version, kind)
-            ours = compile_writer(entity, {})
+            entity = kio_schemas.load(api_key, version, kind)
+            ours = compile_writer(load(api_key, version, kind), {})
             rng = random.Random(f"{api_key}-{version}-{kind}")
             with case(f"{kind} v{version}"):
                 for _ in range(12):

@@ -3,17 +3,15 @@
     key      int16 version, which is the kind | string group id | string member id, or a regular expression, in some kinds
     value    int16 version, 0 | fields | tagged fields
 
-All values are flexible. One table of fields (``KINDS``) decodes them into dictionaries under Kafka's names, for display. There
-is no encoder, and a broker without such groups does not import this module. Topic ids are in Kafka's base64, bytes in base64.
-Tagged fields that are not in the table are skipped; one that is absent from a record is absent from the dictionary.
-
-Source: group-coordinator/src/main/resources/common/message of Apache Kafka 4.3 (9 and 18 were those of earlier releases).
+All values are flexible. The tables of fields decode them into dictionaries under Kafka's names, for display. A broker without
+such groups does not import this module. Topic ids are in Kafka's base64, bytes in base64. Tagged fields that are not in the table
+are skipped; one that is absent from a record is absent from the dictionary.
 """
 
+import re
 from base64 import b64encode, urlsafe_b64encode
-from enum import Enum, auto
 from functools import cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple
 
 from odradek.protocol.coordinator_records.fields import (
     Read,
@@ -28,44 +26,13 @@ from odradek.protocol.coordinator_records.fields import (
     required,
     take,
 )
+from odradek.protocol.coordinator_records.tables import KEYS, VALUES
 from odradek.protocol.errors import MalformedMessage
+from odradek.protocol.schemas import FieldSpec, Layout, layout_of
 from odradek.protocol.varint import read_uvarint
 
-
-class Plain(Enum):
-    """A field with a single value."""
-
-    INT8 = auto()
-    UINT16 = auto()
-    INT16 = auto()
-    INT32 = auto()
-    INT64 = auto()
-    UUID = auto()
-    STRING = auto()
-    NULLABLE_STRING = auto()
-    BYTES = auto()
-
-
-class Struct(NamedTuple):
-    """Fields in order, and tagged fields by tag: name and type."""
-
-    fields: "dict[str, Type]"
-    tagged: "dict[int, tuple[str, Type]]" = {}  # noqa: RUF012  never changed
-
-
-class Nullable(NamedTuple):
-    """A struct after a byte 1. For null that byte is -1, or 0 in a tagged field."""
-
-    struct: Struct
-
-
-class Array(NamedTuple):
-    """Uvarint count + 1, or 0 for null, and the elements."""
-
-    element: "Type"
-
-
-Type: TypeAlias = Plain | Struct | Nullable | Array
+VALUE_VERSION: Final = 0
+_FIRST: Final = 3
 
 
 class Kind(NamedTuple):
@@ -73,7 +40,7 @@ class Kind(NamedTuple):
 
     name: str
     key_names: tuple[str, ...]
-    value: Struct
+    value: Layout
 
 
 class NewerRecord(NamedTuple):
@@ -85,157 +52,14 @@ class NewerRecord(NamedTuple):
     value_version: int | None
 
 
-VALUE_VERSION = 0
-_EPOCHS: "dict[int, tuple[str, Type]]" = {0: ("assignment_epochs", Array(Plain.INT32))}
-_INT32S, _INT16S, _STRINGS = Array(Plain.INT32), Array(Plain.INT16), Array(Plain.STRING)
-_KEY_VALUES = Array(Struct({"key": Plain.STRING, "value": Plain.STRING}))
-_PARTITIONS = Array(Struct({"topic_id": Plain.UUID, "partitions": _INT32S}))
-_OWNED = Array(Struct({"topic_id": Plain.UUID, "partitions": _INT32S}, _EPOCHS))
-_TASKS = Array(Struct({"subtopology_id": Plain.STRING, "partitions": _INT32S}))
-_OWNED_TASKS = Array(Struct({"subtopology_id": Plain.STRING, "partitions": _INT32S}, _EPOCHS))
-_NAMED_TOPICS = Array(Struct({"topic_id": Plain.UUID, "topic_name": Plain.STRING}))
-_NAMED_PARTITIONS = Array(Struct({"topic_id": Plain.UUID, "topic_name": Plain.STRING, "partitions": _INT32S}))
-_RACKS = Array(Struct({"partition": Plain.INT32, "racks": _STRINGS}))
-_TOPIC_METADATA: "dict[str, Type]" = {
-    "topic_id": Plain.UUID,
-    "topic_name": Plain.STRING,
-    "num_partitions": Plain.INT32,
-    "partition_metadata": _RACKS,
-}
-_CLASSIC_MEMBER = Struct(
-    {
-        "session_timeout_ms": Plain.INT32,
-        "supported_protocols": Array(Struct({"name": Plain.STRING, "metadata": Plain.BYTES})),
-    }
-)
-_ENDPOINT = Struct({"host": Plain.STRING, "port": Plain.UINT16})
-_TOPIC_INFO = Array(
-    Struct(
-        {
-            "name": Plain.STRING,
-            "partitions": Plain.INT32,
-            "replication_factor": Plain.INT16,
-            "topic_configs": _KEY_VALUES,
-        }
-    )
-)
-_COPARTITION = Array(
-    Struct({"source_topics": _INT16S, "source_topic_regex": _INT16S, "repartition_source_topics": _INT16S}),
-)
-_SUBTOPOLOGY = Struct(
-    {
-        "subtopology_id": Plain.STRING,
-        "source_topics": _STRINGS,
-        "source_topic_regex": _STRINGS,
-        "state_changelog_topics": _TOPIC_INFO,
-        "repartition_sink_topics": _STRINGS,
-        "repartition_source_topics": _TOPIC_INFO,
-        "copartition_groups": _COPARTITION,
-    }
-)
-_MEMBER_EPOCHS: "dict[str, Type]" = {"member_epoch": Plain.INT32, "previous_member_epoch": Plain.INT32, "state": Plain.INT8}
-_CLIENT: "dict[str, Type]" = {"client_id": Plain.STRING, "client_host": Plain.STRING}
-_GROUP, _MEMBER, _REGEX = ("group_id",), ("group_id", "member_id"), ("group_id", "regular_expression")
-_EPOCH: "dict[str, Type]" = {"epoch": Plain.INT32}
-_ASSIGNED = Struct({"assignment_epoch": Plain.INT32}, {0: ("assignment_timestamp", Plain.INT64)})
+def _kind(key_version: int) -> Kind:
+    key = layout_of(KEYS[key_version], 0)
+    name = re.sub("(?<!^)([A-Z])", r"_\1", key.name.removesuffix("Key")).lower()
+    return Kind(name, tuple(spec.name for spec in key.fields), layout_of(VALUES[key_version], VALUE_VERSION))
 
-KINDS: dict[int, Kind] = {
-    3: Kind("consumer_group_metadata", _GROUP, Struct(_EPOCH, {0: ("metadata_hash", Plain.INT64)})),
-    4: Kind("consumer_group_partition_metadata", _GROUP, Struct({"topics": Array(Struct(_TOPIC_METADATA))})),
-    5: Kind(
-        "consumer_group_member_metadata",
-        _MEMBER,
-        Struct(
-            {"instance_id": Plain.NULLABLE_STRING, "rack_id": Plain.NULLABLE_STRING}
-            | _CLIENT
-            | {
-                "subscribed_topic_names": _STRINGS,
-                "subscribed_topic_regex": Plain.NULLABLE_STRING,
-                "rebalance_timeout_ms": Plain.INT32,
-                "server_assignor": Plain.NULLABLE_STRING,
-            },
-            {0: ("classic_member_metadata", Nullable(_CLASSIC_MEMBER))},
-        ),
-    ),
-    6: Kind("consumer_group_target_assignment_metadata", _GROUP, _ASSIGNED),
-    7: Kind("consumer_group_target_assignment_member", _MEMBER, Struct({"topic_partitions": _PARTITIONS})),
-    8: Kind(
-        "consumer_group_current_member_assignment",
-        _MEMBER,
-        Struct(_MEMBER_EPOCHS | {"assigned_partitions": _OWNED, "partitions_pending_revocation": _OWNED}),
-    ),
-    10: Kind(
-        "share_group_member_metadata",
-        _MEMBER,
-        Struct({"rack_id": Plain.NULLABLE_STRING} | _CLIENT | {"subscribed_topic_names": _STRINGS}),
-    ),
-    11: Kind("share_group_metadata", _GROUP, Struct(_EPOCH | {"metadata_hash": Plain.INT64})),
-    12: Kind("share_group_target_assignment_metadata", _GROUP, _ASSIGNED),
-    13: Kind("share_group_target_assignment_member", _MEMBER, Struct({"topic_partitions": _PARTITIONS})),
-    14: Kind("share_group_current_member_assignment", _MEMBER, Struct(_MEMBER_EPOCHS | {"assigned_partitions": _PARTITIONS})),
-    15: Kind(
-        "share_group_state_partition_metadata",
-        _GROUP,
-        Struct(
-            {
-                "initializing_topics": _NAMED_PARTITIONS,
-                "initialized_topics": _NAMED_PARTITIONS,
-                "deleting_topics": _NAMED_TOPICS,
-            }
-        ),
-    ),
-    16: Kind(
-        "consumer_group_regular_expression",
-        _REGEX,
-        Struct({"topics": _STRINGS, "version": Plain.INT64, "timestamp": Plain.INT64}),
-    ),
-    17: Kind(
-        "streams_group_metadata",
-        _GROUP,
-        Struct(
-            _EPOCH | {"metadata_hash": Plain.INT64},
-            {0: ("validated_topology_epoch", Plain.INT32), 1: ("last_assignment_configs", _KEY_VALUES)},
-        ),
-    ),
-    19: Kind(
-        "streams_group_member_metadata",
-        _MEMBER,
-        Struct(
-            {"instance_id": Plain.NULLABLE_STRING, "rack_id": Plain.NULLABLE_STRING}
-            | _CLIENT
-            | {
-                "rebalance_timeout_ms": Plain.INT32,
-                "topology_epoch": Plain.INT32,
-                "process_id": Plain.STRING,
-                "user_endpoint": Nullable(_ENDPOINT),
-                "client_tags": _KEY_VALUES,
-            }
-        ),
-    ),
-    20: Kind("streams_group_target_assignment_metadata", _GROUP, _ASSIGNED),
-    21: Kind(
-        "streams_group_target_assignment_member",
-        _MEMBER,
-        Struct({"active_tasks": _TASKS, "standby_tasks": _TASKS, "warmup_tasks": _TASKS}),
-    ),
-    22: Kind(
-        "streams_group_current_member_assignment",
-        _MEMBER,
-        Struct(
-            _MEMBER_EPOCHS
-            | {
-                "active_tasks": _OWNED_TASKS,
-                "standby_tasks": _OWNED_TASKS,
-                "warmup_tasks": _OWNED_TASKS,
-                "active_tasks_pending_revocation": _OWNED_TASKS,
-                "standby_tasks_pending_revocation": _OWNED_TASKS,
-                "warmup_tasks_pending_revocation": _OWNED_TASKS,
-            }
-        ),
-    ),
-    23: Kind("streams_group_topology", _GROUP, Struct(_EPOCH | {"subtopologies": Array(_SUBTOPOLOGY)})),
-}
-"""By the key's version."""
+
+# By the key's version.
+KINDS: Final = {key_version: _kind(key_version) for key_version in KEYS if key_version >= _FIRST}
 
 
 def _read_int8(data: bytes, position: int) -> tuple[int, int]:
@@ -268,27 +92,27 @@ def _read_bytes(data: bytes, position: int) -> tuple[str, int]:
     return b64encode(raw).decode(), end
 
 
-_READ_PLAIN: dict[Plain, Read[Any]] = {
-    Plain.INT8: _read_int8,
-    Plain.UINT16: _read_uint16,
-    Plain.INT16: read_int16,
-    Plain.INT32: read_int32,
-    Plain.INT64: read_int64,
-    Plain.UUID: _read_uuid,
-    Plain.STRING: _read_string,
-    Plain.NULLABLE_STRING: read_nullable_compact_string,
-    Plain.BYTES: _read_bytes,
+_READ: Final[dict[str, Read[Any]]] = {
+    "int8": _read_int8,
+    "uint16": _read_uint16,
+    "int16": read_int16,
+    "int32": read_int32,
+    "int64": read_int64,
+    "uuid": _read_uuid,
+    "string": _read_string,
+    "bytes": _read_bytes,
 }
 
 
-def _reader(kind: Type) -> Read[Any]:
-    if isinstance(kind, Struct):
-        return _struct_reader(kind)
-    if isinstance(kind, Nullable):
-        return _nullable_reader(_struct_reader(kind.struct))
-    if isinstance(kind, Array):
-        return _array_reader(_reader(kind.element))
-    return _READ_PLAIN[kind]
+def _reader(spec: FieldSpec) -> Read[Any]:
+    if spec.is_array:
+        return _array_reader(_reader(spec._replace(is_array=False, nullable=False)))
+    if spec.layout is not None:
+        read = _struct_reader(spec.layout)
+        return _nullable_reader(read) if spec.nullable else read
+    if spec.kafka_type == "string" and spec.nullable:
+        return read_nullable_compact_string
+    return _READ[spec.kafka_type or ""]
 
 
 def _array_reader(element: Read[Any]) -> Read[list[Any] | None]:
@@ -308,9 +132,9 @@ def _array_reader(element: Read[Any]) -> Read[list[Any] | None]:
     return read
 
 
-def _struct_reader(struct: Struct) -> Read[dict[str, Any]]:
-    fields = {name: _reader(kind) for name, kind in struct.fields.items()}
-    known = {tag: (name, _reader(kind)) for tag, (name, kind) in struct.tagged.items()}
+def _struct_reader(layout: Layout) -> Read[dict[str, Any]]:
+    fields = {spec.name: _reader(spec) for spec in layout.fields if spec.tag is None}
+    known = {spec.tag: (spec.name, _reader(spec)) for spec in layout.fields if spec.tag is not None}
 
     def read(data: bytes, position: int) -> tuple[dict[str, Any], int]:
         found: dict[str, Any] = {}

@@ -25,3 +25,16 @@ REQUEST: Final[dict[str, type[Any]]] = {
 RESPONSE: Final[dict[str, type[Any]]] = {
     "AddOffsetsToTxnResponse": AddOffsetsToTxnResponse,
 }
+
+REQUEST_FIELDS: Final = """
+AddOffsetsToTxnRequest 0-4 flexible 3+
+ transactional_id string
+ producer_id int64
+ producer_epoch int16
+ group_id string
+"""
+RESPONSE_FIELDS: Final = """
+AddOffsetsToTxnResponse 0-4 flexible 3+
+ throttle_time_ms int32
+ error_code int16
+"""

@@ -39,3 +39,22 @@ REQUEST: Final[dict[str, type[Any]]] = {
 RESPONSE: Final[dict[str, type[Any]]] = {
     "AddRaftVoterResponse": AddRaftVoterResponse,
 }
+
+REQUEST_FIELDS: Final = """
+AddRaftVoterRequest 0-1 flexible 0+
+ cluster_id string null
+ timeout_ms int32
+ voter_id int32
+ voter_directory_id uuid
+ listeners []Listener
+  name string
+  host string
+  port uint16
+ ack_when_committed bool 1+ = true
+"""
+RESPONSE_FIELDS: Final = """
+AddRaftVoterResponse 0-1 flexible 0+
+ throttle_time_ms int32
+ error_code int16
+ error_message string null
+"""

@@ -25,3 +25,16 @@ REQUEST: Final[dict[str, type[Any]]] = {
 RESPONSE: Final[dict[str, type[Any]]] = {
     "AllocateProducerIdsResponse": AllocateProducerIdsResponse,
 }
+
+REQUEST_FIELDS: Final = """
+AllocateProducerIdsRequest 0 flexible 0+
+ broker_id int32
+ broker_epoch int64 = -1
+"""
+RESPONSE_FIELDS: Final = """
+AllocateProducerIdsResponse 0 flexible 0+
+ throttle_time_ms int32
+ error_code int16
+ producer_id_start int64
+ producer_id_len int32
+"""

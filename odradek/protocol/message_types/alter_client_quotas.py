@@ -66,3 +66,26 @@ RESPONSE: Final[dict[str, type[Any]]] = {
     "EntryData": EntryData,
     "AlterClientQuotasResponse": AlterClientQuotasResponse,
 }
+
+REQUEST_FIELDS: Final = """
+AlterClientQuotasRequest 0-1 flexible 1+
+ entries []EntryData
+  entity []EntityData
+   entity_type string
+   entity_name string null
+  ops []OpData
+   key string
+   value float64
+   remove bool
+ validate_only bool
+"""
+RESPONSE_FIELDS: Final = """
+AlterClientQuotasResponse 0-1 flexible 1+
+ throttle_time_ms int32
+ entries []EntryData
+  error_code int16
+  error_message string null
+  entity []EntityData
+   entity_type string
+   entity_name string null
+"""

@@ -51,3 +51,23 @@ RESPONSE: Final[dict[str, type[Any]]] = {
     "AlterConfigsResourceResponse": AlterConfigsResourceResponse,
     "AlterConfigsResponse": AlterConfigsResponse,
 }
+
+REQUEST_FIELDS: Final = """
+AlterConfigsRequest 0-2 flexible 2+
+ resources []AlterConfigsResource
+  resource_type int8
+  resource_name string
+  configs []AlterableConfig
+   name string
+   value string null
+ validate_only bool
+"""
+RESPONSE_FIELDS: Final = """
+AlterConfigsResponse 0-2 flexible 2+
+ throttle_time_ms int32
+ responses []AlterConfigsResourceResponse
+  error_code int16
+  error_message string null
+  resource_type int8
+  resource_name string
+"""

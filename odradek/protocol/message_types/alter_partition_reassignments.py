@@ -61,3 +61,27 @@ RESPONSE: Final[dict[str, type[Any]]] = {
     "ReassignableTopicResponse": ReassignableTopicResponse,
     "AlterPartitionReassignmentsResponse": AlterPartitionReassignmentsResponse,
 }
+
+REQUEST_FIELDS: Final = """
+AlterPartitionReassignmentsRequest 0-1 flexible 0+
+ timeout_ms int32 = 60000
+ allow_replication_factor_change bool 1+ = true
+ topics []ReassignableTopic
+  name string
+  partitions []ReassignablePartition
+   partition_index int32
+   replicas []int32 null = null
+"""
+RESPONSE_FIELDS: Final = """
+AlterPartitionReassignmentsResponse 0-1 flexible 0+
+ throttle_time_ms int32
+ allow_replication_factor_change bool 1+ = true
+ error_code int16
+ error_message string null
+ responses []ReassignableTopicResponse
+  name string
+  partitions []ReassignablePartitionResponse
+   partition_index int32
+   error_code int16
+   error_message string null
+"""

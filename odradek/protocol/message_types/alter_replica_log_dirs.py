@@ -55,3 +55,21 @@ RESPONSE: Final[dict[str, type[Any]]] = {
     "AlterReplicaLogDirTopicResult": AlterReplicaLogDirTopicResult,
     "AlterReplicaLogDirsResponse": AlterReplicaLogDirsResponse,
 }
+
+REQUEST_FIELDS: Final = """
+AlterReplicaLogDirsRequest 1-2 flexible 2+
+ dirs []AlterReplicaLogDir
+  path string
+  topics []AlterReplicaLogDirTopic
+   name string
+   partitions []int32
+"""
+RESPONSE_FIELDS: Final = """
+AlterReplicaLogDirsResponse 1-2 flexible 2+
+ throttle_time_ms int32
+ results []AlterReplicaLogDirTopicResult
+  topic_name string
+  partitions []AlterReplicaLogDirPartitionResult
+   partition_index int32
+   error_code int16
+"""

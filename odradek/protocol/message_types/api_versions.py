@@ -56,3 +56,28 @@ RESPONSE: Final[dict[str, type[Any]]] = {
     "FinalizedFeatureKey": FinalizedFeatureKey,
     "ApiVersionsResponse": ApiVersionsResponse,
 }
+
+REQUEST_FIELDS: Final = """
+ApiVersionsRequest 0-4 flexible 3+
+ client_software_name string 3+
+ client_software_version string 3+
+"""
+RESPONSE_FIELDS: Final = """
+ApiVersionsResponse 0-4 flexible 3+
+ error_code int16
+ api_keys []ApiVersion
+  api_key int16
+  min_version int16
+  max_version int16
+ throttle_time_ms int32 1+
+ supported_features []SupportedFeatureKey 3+ tag 0
+  name string 3+
+  min_version int16 3+
+  max_version int16 3+
+ finalized_features_epoch int64 3+ tag 1 = -1
+ finalized_features []FinalizedFeatureKey 3+ tag 2
+  name string 3+
+  max_version_level int16 3+
+  min_version_level int16 3+
+ zk_migration_ready bool 3+ tag 3 = false
+"""

@@ -74,3 +74,27 @@ RESPONSE: Final[dict[str, type[Any]]] = {
     "DirectoryData": DirectoryData,
     "AssignReplicasToDirsResponse": AssignReplicasToDirsResponse,
 }
+
+REQUEST_FIELDS: Final = """
+AssignReplicasToDirsRequest 0 flexible 0+
+ broker_id int32
+ broker_epoch int64 = -1
+ directories []DirectoryData
+  id_ uuid
+  topics []TopicData
+   topic_id uuid
+   partitions []PartitionData
+    partition_index int32
+"""
+RESPONSE_FIELDS: Final = """
+AssignReplicasToDirsResponse 0 flexible 0+
+ throttle_time_ms int32
+ error_code int16
+ directories []DirectoryData
+  id_ uuid
+  topics []TopicData
+   topic_id uuid
+   partitions []PartitionData
+    partition_index int32
+    error_code int16
+"""

@@ -13,7 +13,7 @@ class BrokerHeartbeatRequest(NamedTuple):
     current_metadata_offset: int = 0
     want_fence: bool = False
     want_shut_down: bool = False
-    offline_log_dirs: Sequence[UUID | None] | None = ()
+    offline_log_dirs: Sequence[UUID | None] = ()
     cordoned_log_dirs: Sequence[UUID | None] | None = None
 
 
@@ -33,3 +33,22 @@ REQUEST: Final[dict[str, type[Any]]] = {
 RESPONSE: Final[dict[str, type[Any]]] = {
     "BrokerHeartbeatResponse": BrokerHeartbeatResponse,
 }
+
+REQUEST_FIELDS: Final = """
+BrokerHeartbeatRequest 0-2 flexible 0+
+ broker_id int32
+ broker_epoch int64 = -1
+ current_metadata_offset int64
+ want_fence bool
+ want_shut_down bool
+ offline_log_dirs []uuid 1+ tag 0
+ cordoned_log_dirs []uuid 2+ null 2+ tag 1 = null
+"""
+RESPONSE_FIELDS: Final = """
+BrokerHeartbeatResponse 0-2 flexible 0+
+ throttle_time_ms int32
+ error_code int16
+ is_caught_up bool = false
+ is_fenced bool = true
+ should_shut_down bool
+"""

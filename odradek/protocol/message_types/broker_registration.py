@@ -32,7 +32,7 @@ class BrokerRegistrationRequest(NamedTuple):
     features: Sequence[Feature] = ()
     rack: str | None = None
     is_migrating_zk_broker: bool = False
-    log_dirs: Sequence[UUID | None] | None = ()
+    log_dirs: Sequence[UUID | None] = ()
     previous_broker_epoch: int = -1
 
 
@@ -52,3 +52,29 @@ REQUEST: Final[dict[str, type[Any]]] = {
 RESPONSE: Final[dict[str, type[Any]]] = {
     "BrokerRegistrationResponse": BrokerRegistrationResponse,
 }
+
+REQUEST_FIELDS: Final = """
+BrokerRegistrationRequest 0-4 flexible 0+
+ broker_id int32
+ cluster_id string
+ incarnation_id uuid
+ listeners []Listener
+  name string
+  host string
+  port uint16
+  security_protocol int16
+ features []Feature
+  name string
+  min_supported_version int16
+  max_supported_version int16
+ rack string null
+ is_migrating_zk_broker bool 1+ = false
+ log_dirs []uuid 2+
+ previous_broker_epoch int64 3+ = -1
+"""
+RESPONSE_FIELDS: Final = """
+BrokerRegistrationResponse 0-4 flexible 0+
+ throttle_time_ms int32
+ error_code int16
+ broker_epoch int64 = -1
+"""

@@ -73,3 +73,42 @@ RESPONSE: Final[dict[str, type[Any]]] = {
     "DescribedGroup": DescribedGroup,
     "ConsumerGroupDescribeResponse": ConsumerGroupDescribeResponse,
 }
+
+REQUEST_FIELDS: Final = """
+ConsumerGroupDescribeRequest 0-1 flexible 0+
+ group_ids []string
+ include_authorized_operations bool
+"""
+RESPONSE_FIELDS: Final = """
+ConsumerGroupDescribeResponse 0-1 flexible 0+
+ throttle_time_ms int32
+ groups []DescribedGroup
+  error_code int16
+  error_message string null = null
+  group_id string
+  group_state string
+  group_epoch int32
+  assignment_epoch int32
+  assignor_name string
+  members []Member
+   member_id string
+   instance_id string null = null
+   rack_id string null = null
+   member_epoch int32
+   client_id string
+   client_host string
+   subscribed_topic_names []string
+   subscribed_topic_regex string null = null
+   assignment Assignment
+    topic_partitions []TopicPartitions
+     topic_id uuid
+     topic_name string
+     partitions []int32
+   target_assignment Assignment
+    topic_partitions []TopicPartitions
+     topic_id uuid
+     topic_name string
+     partitions []int32
+   member_type int8 1+ = -1
+  authorized_operations int32 = -2147483648
+"""

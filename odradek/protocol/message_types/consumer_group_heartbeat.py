@@ -24,7 +24,7 @@ class ConsumerGroupHeartbeatRequest(NamedTuple):
     subscribed_topic_names: Sequence[str] | None = None
     subscribed_topic_regex: str | None = None
     server_assignor: str | None = None
-    topic_partitions: Sequence[RequestTopicPartitions] | None = ()
+    topic_partitions: Sequence[RequestTopicPartitions] | None = None
 
 
 class TopicPartitions(NamedTuple):
@@ -61,3 +61,32 @@ RESPONSE: Final[dict[str, type[Any]]] = {
     "Assignment": Assignment,
     "ConsumerGroupHeartbeatResponse": ConsumerGroupHeartbeatResponse,
 }
+
+REQUEST_FIELDS: Final = """
+ConsumerGroupHeartbeatRequest 0-1 flexible 0+
+ group_id string
+ member_id string
+ member_epoch int32
+ instance_id string null = null
+ rack_id string null = null
+ rebalance_timeout_ms int32 = -1
+ subscribed_topic_names []string null = null
+ subscribed_topic_regex string 1+ null 1+ = null
+ server_assignor string null = null
+ topic_partitions []TopicPartitions null = null
+  topic_id uuid
+  partitions []int32
+"""
+RESPONSE_FIELDS: Final = """
+ConsumerGroupHeartbeatResponse 0-1 flexible 0+
+ throttle_time_ms int32
+ error_code int16
+ error_message string null = null
+ member_id string null = null
+ member_epoch int32
+ heartbeat_interval_ms int32
+ assignment Assignment null = null
+  topic_partitions []TopicPartitions
+   topic_id uuid
+   partitions []int32
+"""

@@ -48,3 +48,25 @@ REQUEST: Final[dict[str, type[Any]]] = {
 RESPONSE: Final[dict[str, type[Any]]] = {
     "ControllerRegistrationResponse": ControllerRegistrationResponse,
 }
+
+REQUEST_FIELDS: Final = """
+ControllerRegistrationRequest 0 flexible 0+
+ controller_id int32
+ incarnation_id uuid
+ zk_migration_ready bool
+ listeners []Listener
+  name string
+  host string
+  port uint16
+  security_protocol int16
+ features []Feature
+  name string
+  min_supported_version int16
+  max_supported_version int16
+"""
+RESPONSE_FIELDS: Final = """
+ControllerRegistrationResponse 0 flexible 0+
+ throttle_time_ms int32
+ error_code int16
+ error_message string null
+"""

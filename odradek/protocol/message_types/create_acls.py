@@ -44,3 +44,22 @@ RESPONSE: Final[dict[str, type[Any]]] = {
     "AclCreationResult": AclCreationResult,
     "CreateAclsResponse": CreateAclsResponse,
 }
+
+REQUEST_FIELDS: Final = """
+CreateAclsRequest 1-3 flexible 2+
+ creations []AclCreation
+  resource_type int8
+  resource_name string
+  resource_pattern_type int8 = 3
+  principal string
+  host string
+  operation int8
+  permission_type int8
+"""
+RESPONSE_FIELDS: Final = """
+CreateAclsResponse 1-3 flexible 2+
+ throttle_time_ms int32
+ results []AclCreationResult
+  error_code int16
+  error_message string null
+"""

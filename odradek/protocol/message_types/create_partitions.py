@@ -50,3 +50,22 @@ RESPONSE: Final[dict[str, type[Any]]] = {
     "CreatePartitionsTopicResult": CreatePartitionsTopicResult,
     "CreatePartitionsResponse": CreatePartitionsResponse,
 }
+
+REQUEST_FIELDS: Final = """
+CreatePartitionsRequest 0-3 flexible 2+
+ topics []CreatePartitionsTopic
+  name string
+  count int32
+  assignments []CreatePartitionsAssignment null
+   broker_ids []int32
+ timeout_ms int32
+ validate_only bool
+"""
+RESPONSE_FIELDS: Final = """
+CreatePartitionsResponse 0-3 flexible 2+
+ throttle_time_ms int32
+ results []CreatePartitionsTopicResult
+  name string
+  error_code int16
+  error_message string null = null
+"""

@@ -78,3 +78,37 @@ RESPONSE: Final[dict[str, type[Any]]] = {
     "CreatableTopicResult": CreatableTopicResult,
     "CreateTopicsResponse": CreateTopicsResponse,
 }
+
+REQUEST_FIELDS: Final = """
+CreateTopicsRequest 2-7 flexible 5+
+ topics []CreatableTopic
+  name string
+  num_partitions int32
+  replication_factor int16
+  assignments []CreatableReplicaAssignment
+   partition_index int32
+   broker_ids []int32
+  configs []CreatableTopicConfig
+   name string
+   value string null
+ timeout_ms int32 = 60000
+ validate_only bool = false
+"""
+RESPONSE_FIELDS: Final = """
+CreateTopicsResponse 2-7 flexible 5+
+ throttle_time_ms int32
+ topics []CreatableTopicResult
+  name string
+  topic_id uuid 7+
+  error_code int16
+  error_message string null
+  topic_config_error_code int16 5+ tag 0
+  num_partitions int32 5+ = -1
+  replication_factor int16 5+ = -1
+  configs []CreatableTopicConfigs 5+ null 5+
+   name string 5+
+   value string 5+ null 5+
+   read_only bool 5+
+   config_source int8 5+ = -1
+   is_sensitive bool 5+
+"""

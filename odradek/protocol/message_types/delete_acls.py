@@ -60,3 +60,32 @@ RESPONSE: Final[dict[str, type[Any]]] = {
     "DeleteAclsFilterResult": DeleteAclsFilterResult,
     "DeleteAclsResponse": DeleteAclsResponse,
 }
+
+REQUEST_FIELDS: Final = """
+DeleteAclsRequest 1-3 flexible 2+
+ filters []DeleteAclsFilter
+  resource_type_filter int8
+  resource_name_filter string null
+  pattern_type_filter int8 = 3
+  principal_filter string null
+  host_filter string null
+  operation int8
+  permission_type int8
+"""
+RESPONSE_FIELDS: Final = """
+DeleteAclsResponse 1-3 flexible 2+
+ throttle_time_ms int32
+ filter_results []DeleteAclsFilterResult
+  error_code int16
+  error_message string null
+  matching_acls []DeleteAclsMatchingAcl
+   error_code int16
+   error_message string null
+   resource_type int8
+   resource_name string
+   pattern_type int8 = 3
+   principal string
+   host string
+   operation int8
+   permission_type int8
+"""

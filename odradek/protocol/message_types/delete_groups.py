@@ -31,3 +31,15 @@ RESPONSE: Final[dict[str, type[Any]]] = {
     "DeletableGroupResult": DeletableGroupResult,
     "DeleteGroupsResponse": DeleteGroupsResponse,
 }
+
+REQUEST_FIELDS: Final = """
+DeleteGroupsRequest 0-2 flexible 2+
+ groups_names []string
+"""
+RESPONSE_FIELDS: Final = """
+DeleteGroupsResponse 0-2 flexible 2+
+ throttle_time_ms int32
+ results []DeletableGroupResult
+  group_id string
+  error_code int16
+"""

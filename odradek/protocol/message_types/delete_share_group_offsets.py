@@ -44,3 +44,21 @@ RESPONSE: Final[dict[str, type[Any]]] = {
     "DeleteShareGroupOffsetsResponseTopic": DeleteShareGroupOffsetsResponseTopic,
     "DeleteShareGroupOffsetsResponse": DeleteShareGroupOffsetsResponse,
 }
+
+REQUEST_FIELDS: Final = """
+DeleteShareGroupOffsetsRequest 0 flexible 0+
+ group_id string
+ topics []DeleteShareGroupOffsetsRequestTopic
+  topic_name string
+"""
+RESPONSE_FIELDS: Final = """
+DeleteShareGroupOffsetsResponse 0 flexible 0+
+ throttle_time_ms int32
+ error_code int16
+ error_message string null = null
+ responses []DeleteShareGroupOffsetsResponseTopic
+  topic_name string
+  topic_id uuid
+  error_code int16
+  error_message string null = null
+"""

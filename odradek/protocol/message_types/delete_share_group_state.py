@@ -56,3 +56,21 @@ RESPONSE: Final[dict[str, type[Any]]] = {
     "DeleteStateResult": DeleteStateResult,
     "DeleteShareGroupStateResponse": DeleteShareGroupStateResponse,
 }
+
+REQUEST_FIELDS: Final = """
+DeleteShareGroupStateRequest 0 flexible 0+
+ group_id string
+ topics []DeleteStateData
+  topic_id uuid
+  partitions []PartitionData
+   partition int32
+"""
+RESPONSE_FIELDS: Final = """
+DeleteShareGroupStateResponse 0 flexible 0+
+ results []DeleteStateResult
+  topic_id uuid
+  partitions []PartitionResult
+   partition int32
+   error_code int16
+   error_message string null = null
+"""

@@ -43,3 +43,21 @@ RESPONSE: Final[dict[str, type[Any]]] = {
     "DeletableTopicResult": DeletableTopicResult,
     "DeleteTopicsResponse": DeleteTopicsResponse,
 }
+
+REQUEST_FIELDS: Final = """
+DeleteTopicsRequest 1-6 flexible 4+
+ topics []DeleteTopicState 6+
+  name string 6+ null 6+ = null
+  topic_id uuid 6+
+ topic_names []string -5
+ timeout_ms int32
+"""
+RESPONSE_FIELDS: Final = """
+DeleteTopicsResponse 1-6 flexible 4+
+ throttle_time_ms int32
+ responses []DeletableTopicResult
+  name string null 6+
+  topic_id uuid 6+
+  error_code int16
+  error_message string 5+ null 5+ = null
+"""

@@ -51,3 +51,29 @@ RESPONSE: Final[dict[str, type[Any]]] = {
     "DescribeAclsResource": DescribeAclsResource,
     "DescribeAclsResponse": DescribeAclsResponse,
 }
+
+REQUEST_FIELDS: Final = """
+DescribeAclsRequest 1-3 flexible 2+
+ resource_type_filter int8
+ resource_name_filter string null
+ pattern_type_filter int8 = 3
+ principal_filter string null
+ host_filter string null
+ operation int8
+ permission_type int8
+"""
+RESPONSE_FIELDS: Final = """
+DescribeAclsResponse 1-3 flexible 2+
+ throttle_time_ms int32
+ error_code int16
+ error_message string null
+ resources []DescribeAclsResource
+  resource_type int8
+  resource_name string
+  pattern_type int8 = 3
+  acls []AclDescription
+   principal string
+   host string
+   operation int8
+   permission_type int8
+"""

@@ -59,3 +59,25 @@ RESPONSE: Final[dict[str, type[Any]]] = {
     "EntryData": EntryData,
     "DescribeClientQuotasResponse": DescribeClientQuotasResponse,
 }
+
+REQUEST_FIELDS: Final = """
+DescribeClientQuotasRequest 0-1 flexible 1+
+ components []ComponentData
+  entity_type string
+  match_type int8
+  match string null
+ strict bool
+"""
+RESPONSE_FIELDS: Final = """
+DescribeClientQuotasResponse 0-1 flexible 1+
+ throttle_time_ms int32
+ error_code int16
+ error_message string null
+ entries []EntryData null
+  entity []EntityData
+   entity_type string
+   entity_name string null
+  values []ValueData
+   key string
+   value float64
+"""

@@ -91,3 +91,43 @@ RESPONSE: Final[dict[str, type[Any]]] = {
     "Node": Node,
     "DescribeQuorumResponse": DescribeQuorumResponse,
 }
+
+REQUEST_FIELDS: Final = """
+DescribeQuorumRequest 0-2 flexible 0+
+ topics []TopicData
+  topic_name string
+  partitions []PartitionData
+   partition_index int32
+"""
+RESPONSE_FIELDS: Final = """
+DescribeQuorumResponse 0-2 flexible 0+
+ error_code int16
+ error_message string 2+ null 2+
+ topics []TopicData
+  topic_name string
+  partitions []PartitionData
+   partition_index int32
+   error_code int16
+   error_message string 2+ null 2+
+   leader_id int32
+   leader_epoch int32
+   high_watermark int64
+   current_voters []ReplicaState
+    replica_id int32
+    replica_directory_id uuid 2+
+    log_end_offset int64
+    last_fetch_timestamp int64 1+ = -1
+    last_caught_up_timestamp int64 1+ = -1
+   observers []ReplicaState
+    replica_id int32
+    replica_directory_id uuid 2+
+    log_end_offset int64
+    last_fetch_timestamp int64 1+ = -1
+    last_caught_up_timestamp int64 1+ = -1
+ nodes []Node 2+
+  node_id int32 2+
+  listeners []Listener 2+
+   name string 2+
+   host string 2+
+   port uint16 2+
+"""

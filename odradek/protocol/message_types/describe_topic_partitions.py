@@ -77,3 +77,36 @@ RESPONSE: Final[dict[str, type[Any]]] = {
     "Cursor": Cursor,
     "DescribeTopicPartitionsResponse": DescribeTopicPartitionsResponse,
 }
+
+REQUEST_FIELDS: Final = """
+DescribeTopicPartitionsRequest 0 flexible 0+
+ topics []TopicRequest
+  name string
+ response_partition_limit int32 = 2000
+ cursor Cursor null = null
+  topic_name string
+  partition_index int32
+"""
+RESPONSE_FIELDS: Final = """
+DescribeTopicPartitionsResponse 0 flexible 0+
+ throttle_time_ms int32
+ topics []DescribeTopicPartitionsResponseTopic
+  error_code int16
+  name string null
+  topic_id uuid
+  is_internal bool = false
+  partitions []DescribeTopicPartitionsResponsePartition
+   error_code int16
+   partition_index int32
+   leader_id int32
+   leader_epoch int32 = -1
+   replica_nodes []int32
+   isr_nodes []int32
+   eligible_leader_replicas []int32 null = null
+   last_known_elr []int32 null = null
+   offline_replicas []int32
+  topic_authorized_operations int32 = -2147483648
+ next_cursor Cursor null = null
+  topic_name string
+  partition_index int32
+"""

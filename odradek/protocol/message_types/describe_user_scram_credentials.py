@@ -50,3 +50,22 @@ RESPONSE: Final[dict[str, type[Any]]] = {
     "DescribeUserScramCredentialsResult": DescribeUserScramCredentialsResult,
     "DescribeUserScramCredentialsResponse": DescribeUserScramCredentialsResponse,
 }
+
+REQUEST_FIELDS: Final = """
+DescribeUserScramCredentialsRequest 0 flexible 0+
+ users []UserName null
+  name string
+"""
+RESPONSE_FIELDS: Final = """
+DescribeUserScramCredentialsResponse 0 flexible 0+
+ throttle_time_ms int32
+ error_code int16
+ error_message string null
+ results []DescribeUserScramCredentialsResult
+  user string
+  error_code int16
+  error_message string null
+  credential_infos []CredentialInfo
+   mechanism int8
+   iterations int32
+"""

@@ -27,3 +27,18 @@ REQUEST: Final[dict[str, type[Any]]] = {
 RESPONSE: Final[dict[str, type[Any]]] = {
     "EndTxnResponse": EndTxnResponse,
 }
+
+REQUEST_FIELDS: Final = """
+EndTxnRequest 0-5 flexible 3+
+ transactional_id string
+ producer_id int64
+ producer_epoch int16
+ committed bool
+"""
+RESPONSE_FIELDS: Final = """
+EndTxnResponse 0-5 flexible 3+
+ throttle_time_ms int32
+ error_code int16
+ producer_id int64 5+ = -1
+ producer_epoch int16 5+ = -1
+"""

@@ -24,3 +24,15 @@ REQUEST: Final[dict[str, type[Any]]] = {
 RESPONSE: Final[dict[str, type[Any]]] = {
     "EnvelopeResponse": EnvelopeResponse,
 }
+
+REQUEST_FIELDS: Final = """
+EnvelopeRequest 0 flexible 0+
+ request_data bytes
+ request_principal bytes null
+ client_host_address bytes
+"""
+RESPONSE_FIELDS: Final = """
+EnvelopeResponse 0 flexible 0+
+ response_data bytes null = null
+ error_code int16
+"""

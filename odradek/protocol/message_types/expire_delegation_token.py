@@ -29,3 +29,15 @@ REQUEST: Final[dict[str, type[Any]]] = {
 RESPONSE: Final[dict[str, type[Any]]] = {
     "ExpireDelegationTokenResponse": ExpireDelegationTokenResponse,
 }
+
+REQUEST_FIELDS: Final = """
+ExpireDelegationTokenRequest 1-2 flexible 2+
+ hmac bytes
+ expiry_time_period_ms int64
+"""
+RESPONSE_FIELDS: Final = """
+ExpireDelegationTokenResponse 1-2 flexible 2+
+ error_code int16
+ expiry_timestamp_ms int64
+ throttle_time_ms int32
+"""

@@ -25,3 +25,16 @@ REQUEST: Final[dict[str, type[Any]]] = {
 RESPONSE: Final[dict[str, type[Any]]] = {
     "HeartbeatResponse": HeartbeatResponse,
 }
+
+REQUEST_FIELDS: Final = """
+HeartbeatRequest 0-4 flexible 4+
+ group_id string
+ generation_id int32
+ member_id string
+ group_instance_id string 3+ null 3+ = null
+"""
+RESPONSE_FIELDS: Final = """
+HeartbeatResponse 0-4 flexible 4+
+ throttle_time_ms int32 1+
+ error_code int16
+"""

@@ -52,3 +52,24 @@ RESPONSE: Final[dict[str, type[Any]]] = {
     "AlterConfigsResourceResponse": AlterConfigsResourceResponse,
     "IncrementalAlterConfigsResponse": IncrementalAlterConfigsResponse,
 }
+
+REQUEST_FIELDS: Final = """
+IncrementalAlterConfigsRequest 0-1 flexible 1+
+ resources []AlterConfigsResource
+  resource_type int8
+  resource_name string
+  configs []AlterableConfig
+   name string
+   config_operation int8
+   value string null
+ validate_only bool
+"""
+RESPONSE_FIELDS: Final = """
+IncrementalAlterConfigsResponse 0-1 flexible 1+
+ throttle_time_ms int32
+ responses []AlterConfigsResourceResponse
+  error_code int16
+  error_message string null
+  resource_type int8
+  resource_name string
+"""

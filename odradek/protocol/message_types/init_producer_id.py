@@ -31,3 +31,22 @@ REQUEST: Final[dict[str, type[Any]]] = {
 RESPONSE: Final[dict[str, type[Any]]] = {
     "InitProducerIdResponse": InitProducerIdResponse,
 }
+
+REQUEST_FIELDS: Final = """
+InitProducerIdRequest 0-6 flexible 2+
+ transactional_id string null
+ transaction_timeout_ms int32
+ producer_id int64 3+ = -1
+ producer_epoch int16 3+ = -1
+ enable2_pc bool 6+ = false
+ keep_prepared_txn bool 6+ = false
+"""
+RESPONSE_FIELDS: Final = """
+InitProducerIdResponse 0-6 flexible 2+
+ throttle_time_ms int32
+ error_code int16
+ producer_id int64 = -1
+ producer_epoch int16
+ ongoing_txn_producer_id int64 6+ = -1
+ ongoing_txn_producer_epoch int16 6+ = -1
+"""

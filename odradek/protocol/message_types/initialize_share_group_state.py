@@ -58,3 +58,23 @@ RESPONSE: Final[dict[str, type[Any]]] = {
     "InitializeStateResult": InitializeStateResult,
     "InitializeShareGroupStateResponse": InitializeShareGroupStateResponse,
 }
+
+REQUEST_FIELDS: Final = """
+InitializeShareGroupStateRequest 0 flexible 0+
+ group_id string
+ topics []InitializeStateData
+  topic_id uuid
+  partitions []PartitionData
+   partition int32
+   state_epoch int32
+   start_offset int64
+"""
+RESPONSE_FIELDS: Final = """
+InitializeShareGroupStateResponse 0 flexible 0+
+ results []InitializeStateResult
+  topic_id uuid
+  partitions []PartitionResult
+   partition int32
+   error_code int16
+   error_message string null = null
+"""

@@ -54,3 +54,32 @@ RESPONSE: Final[dict[str, type[Any]]] = {
     "JoinGroupResponseMember": JoinGroupResponseMember,
     "JoinGroupResponse": JoinGroupResponse,
 }
+
+REQUEST_FIELDS: Final = """
+JoinGroupRequest 0-9 flexible 6+
+ group_id string
+ session_timeout_ms int32
+ rebalance_timeout_ms int32 1+ = -1
+ member_id string
+ group_instance_id string 5+ null 5+ = null
+ protocol_type string
+ protocols []JoinGroupRequestProtocol
+  name string
+  metadata bytes
+ reason string 8+ null 8+ = null
+"""
+RESPONSE_FIELDS: Final = """
+JoinGroupResponse 0-9 flexible 6+
+ throttle_time_ms int32 2+
+ error_code int16
+ generation_id int32 = -1
+ protocol_type string 7+ null 7+ = null
+ protocol_name string null 7+
+ leader string
+ skip_assignment bool 9+ = false
+ member_id string
+ members []JoinGroupResponseMember
+  member_id string
+  group_instance_id string 5+ null 5+ = null
+  metadata bytes
+"""

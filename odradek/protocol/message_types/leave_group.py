@@ -43,3 +43,22 @@ RESPONSE: Final[dict[str, type[Any]]] = {
     "MemberResponse": MemberResponse,
     "LeaveGroupResponse": LeaveGroupResponse,
 }
+
+REQUEST_FIELDS: Final = """
+LeaveGroupRequest 0-5 flexible 4+
+ group_id string
+ member_id string -2
+ members []MemberIdentity 3+
+  member_id string 3+
+  group_instance_id string 3+ null 3+ = null
+  reason string 5+ null 5+ = null
+"""
+RESPONSE_FIELDS: Final = """
+LeaveGroupResponse 0-5 flexible 4+
+ throttle_time_ms int32 1+
+ error_code int16
+ members []MemberResponse 3+
+  member_id string 3+
+  group_instance_id string 3+ null 3+
+  error_code int16 3+
+"""

@@ -32,3 +32,16 @@ RESPONSE: Final[dict[str, type[Any]]] = {
     "ConfigResource": ConfigResource,
     "ListConfigResourcesResponse": ListConfigResourcesResponse,
 }
+
+REQUEST_FIELDS: Final = """
+ListConfigResourcesRequest 0-1 flexible 0+
+ resource_types []int8 1+
+"""
+RESPONSE_FIELDS: Final = """
+ListConfigResourcesResponse 0-1 flexible 0+
+ throttle_time_ms int32
+ error_code int16
+ config_resources []ConfigResource
+  resource_name string
+  resource_type int8 1+ = 16
+"""

@@ -15,7 +15,7 @@ class ListPartitionReassignmentsRequest(NamedTuple):
     """The ListPartitionReassignments request."""
 
     timeout_ms: int = 60000
-    topics: Sequence[ListPartitionReassignmentsTopics] | None = ()
+    topics: Sequence[ListPartitionReassignmentsTopics] | None = None
 
 
 class OngoingPartitionReassignment(NamedTuple):
@@ -52,3 +52,24 @@ RESPONSE: Final[dict[str, type[Any]]] = {
     "OngoingTopicReassignment": OngoingTopicReassignment,
     "ListPartitionReassignmentsResponse": ListPartitionReassignmentsResponse,
 }
+
+REQUEST_FIELDS: Final = """
+ListPartitionReassignmentsRequest 0 flexible 0+
+ timeout_ms int32 = 60000
+ topics []ListPartitionReassignmentsTopics null = null
+  name string
+  partition_indexes []int32
+"""
+RESPONSE_FIELDS: Final = """
+ListPartitionReassignmentsResponse 0 flexible 0+
+ throttle_time_ms int32
+ error_code int16
+ error_message string null
+ topics []OngoingTopicReassignment
+  name string
+  partitions []OngoingPartitionReassignment
+   partition_index int32
+   replicas []int32
+   adding_replicas []int32
+   removing_replicas []int32
+"""

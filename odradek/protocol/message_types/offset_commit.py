@@ -65,3 +65,30 @@ RESPONSE: Final[dict[str, type[Any]]] = {
     "OffsetCommitResponseTopic": OffsetCommitResponseTopic,
     "OffsetCommitResponse": OffsetCommitResponse,
 }
+
+REQUEST_FIELDS: Final = """
+OffsetCommitRequest 2-10 flexible 8+
+ group_id string
+ generation_id_or_member_epoch int32 = -1
+ member_id string
+ group_instance_id string 7+ null 7+ = null
+ retention_time_ms int64 -4 = -1
+ topics []OffsetCommitRequestTopic
+  name string -9
+  topic_id uuid 10+
+  partitions []OffsetCommitRequestPartition
+   partition_index int32
+   committed_offset int64
+   committed_leader_epoch int32 6+ = -1
+   committed_metadata string null
+"""
+RESPONSE_FIELDS: Final = """
+OffsetCommitResponse 2-10 flexible 8+
+ throttle_time_ms int32 3+
+ topics []OffsetCommitResponseTopic
+  name string -9
+  topic_id uuid 10+
+  partitions []OffsetCommitResponsePartition
+   partition_index int32
+   error_code int16
+"""

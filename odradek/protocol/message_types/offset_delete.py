@@ -56,3 +56,22 @@ RESPONSE: Final[dict[str, type[Any]]] = {
     "OffsetDeleteResponseTopic": OffsetDeleteResponseTopic,
     "OffsetDeleteResponse": OffsetDeleteResponse,
 }
+
+REQUEST_FIELDS: Final = """
+OffsetDeleteRequest 0
+ group_id string
+ topics []OffsetDeleteRequestTopic
+  name string
+  partitions []OffsetDeleteRequestPartition
+   partition_index int32
+"""
+RESPONSE_FIELDS: Final = """
+OffsetDeleteResponse 0
+ error_code int16
+ throttle_time_ms int32
+ topics []OffsetDeleteResponseTopic
+  name string
+  partitions []OffsetDeleteResponsePartition
+   partition_index int32
+   error_code int16
+"""

@@ -73,3 +73,45 @@ RESPONSE: Final[dict[str, type[Any]]] = {
     "OffsetFetchResponseGroup": OffsetFetchResponseGroup,
     "OffsetFetchResponse": OffsetFetchResponse,
 }
+
+REQUEST_FIELDS: Final = """
+OffsetFetchRequest 1-10 flexible 6+
+ group_id string -7
+ topics []OffsetFetchRequestTopic -7 null 2-7
+  name string -7
+  partition_indexes []int32 -7
+ groups []OffsetFetchRequestGroup 8+
+  group_id string 8+
+  member_id string 9+ null 9+ = null
+  member_epoch int32 9+ = -1
+  topics []OffsetFetchRequestTopics 8+ null 8+
+   name string 8-9
+   topic_id uuid 10+
+   partition_indexes []int32 8+
+ require_stable bool 7+ = false
+"""
+RESPONSE_FIELDS: Final = """
+OffsetFetchResponse 1-10 flexible 6+
+ throttle_time_ms int32 3+
+ topics []OffsetFetchResponseTopic -7
+  name string -7
+  partitions []OffsetFetchResponsePartition -7
+   partition_index int32 -7
+   committed_offset int64 -7
+   committed_leader_epoch int32 5-7 = -1
+   metadata string -7 null -7
+   error_code int16 -7
+ error_code int16 2-7 = 0
+ groups []OffsetFetchResponseGroup 8+
+  group_id string 8+
+  topics []OffsetFetchResponseTopics 8+
+   name string 8-9
+   topic_id uuid 10+
+   partitions []OffsetFetchResponsePartitions 8+
+    partition_index int32 8+
+    committed_offset int64 8+
+    committed_leader_epoch int32 8+ = -1
+    metadata string 8+ null 8+
+    error_code int16 8+
+  error_code int16 8+ = 0
+"""

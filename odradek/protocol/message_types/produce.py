@@ -70,3 +70,41 @@ RESPONSE: Final[dict[str, type[Any]]] = {
     "NodeEndpoint": NodeEndpoint,
     "ProduceResponse": ProduceResponse,
 }
+
+REQUEST_FIELDS: Final = """
+ProduceRequest 3-13 flexible 9+
+ transactional_id string null = null
+ acks int16
+ timeout_ms int32
+ topic_data []TopicProduceData
+  name string -12
+  topic_id uuid 13+
+  partition_data []PartitionProduceData
+   index int32
+   records records null
+"""
+RESPONSE_FIELDS: Final = """
+ProduceResponse 3-13 flexible 9+
+ responses []TopicProduceResponse
+  name string -12
+  topic_id uuid 13+
+  partition_responses []PartitionProduceResponse
+   index int32
+   error_code int16
+   base_offset int64
+   log_append_time_ms int64 = -1
+   log_start_offset int64 5+ = -1
+   record_errors []BatchIndexAndErrorMessage 8+
+    batch_index int32 8+
+    batch_index_error_message string 8+ null 8+ = null
+   error_message string 8+ null 8+ = null
+   current_leader LeaderIdAndEpoch 10+ tag 0
+    leader_id int32 10+ = -1
+    leader_epoch int32 10+ = -1
+ throttle_time_ms int32 = 0
+ node_endpoints []NodeEndpoint 10+ tag 0
+  node_id int32 10+
+  host string 10+
+  port int32 10+
+  rack string 10+ null 10+ = null
+"""

@@ -27,3 +27,17 @@ REQUEST: Final[dict[str, type[Any]]] = {
 RESPONSE: Final[dict[str, type[Any]]] = {
     "PushTelemetryResponse": PushTelemetryResponse,
 }
+
+REQUEST_FIELDS: Final = """
+PushTelemetryRequest 0 flexible 0+
+ client_instance_id uuid
+ subscription_id int32
+ terminating bool
+ compression_type int8
+ metrics bytes
+"""
+RESPONSE_FIELDS: Final = """
+PushTelemetryResponse 0 flexible 0+
+ throttle_time_ms int32
+ error_code int16
+"""

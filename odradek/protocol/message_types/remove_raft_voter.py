@@ -26,3 +26,16 @@ REQUEST: Final[dict[str, type[Any]]] = {
 RESPONSE: Final[dict[str, type[Any]]] = {
     "RemoveRaftVoterResponse": RemoveRaftVoterResponse,
 }
+
+REQUEST_FIELDS: Final = """
+RemoveRaftVoterRequest 0 flexible 0+
+ cluster_id string null
+ voter_id int32
+ voter_directory_id uuid
+"""
+RESPONSE_FIELDS: Final = """
+RemoveRaftVoterResponse 0 flexible 0+
+ throttle_time_ms int32
+ error_code int16
+ error_message string null
+"""

@@ -29,3 +29,15 @@ REQUEST: Final[dict[str, type[Any]]] = {
 RESPONSE: Final[dict[str, type[Any]]] = {
     "RenewDelegationTokenResponse": RenewDelegationTokenResponse,
 }
+
+REQUEST_FIELDS: Final = """
+RenewDelegationTokenRequest 1-2 flexible 2+
+ hmac bytes
+ renew_period_ms int64
+"""
+RESPONSE_FIELDS: Final = """
+RenewDelegationTokenResponse 1-2 flexible 2+
+ error_code int16
+ expiry_timestamp_ms int64
+ throttle_time_ms int32
+"""

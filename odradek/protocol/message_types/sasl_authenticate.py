@@ -32,3 +32,15 @@ REQUEST: Final[dict[str, type[Any]]] = {
 RESPONSE: Final[dict[str, type[Any]]] = {
     "SaslAuthenticateResponse": SaslAuthenticateResponse,
 }
+
+REQUEST_FIELDS: Final = """
+SaslAuthenticateRequest 0-2 flexible 2+
+ auth_bytes bytes
+"""
+RESPONSE_FIELDS: Final = """
+SaslAuthenticateResponse 0-2 flexible 2+
+ error_code int16
+ error_message string null
+ auth_bytes bytes
+ session_lifetime_ms int64 1+ = 0
+"""

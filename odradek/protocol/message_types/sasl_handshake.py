@@ -23,3 +23,13 @@ REQUEST: Final[dict[str, type[Any]]] = {
 RESPONSE: Final[dict[str, type[Any]]] = {
     "SaslHandshakeResponse": SaslHandshakeResponse,
 }
+
+REQUEST_FIELDS: Final = """
+SaslHandshakeRequest 0-1
+ mechanism string
+"""
+RESPONSE_FIELDS: Final = """
+SaslHandshakeResponse 0-1
+ error_code int16
+ mechanisms []string
+"""

@@ -69,3 +69,34 @@ RESPONSE: Final[dict[str, type[Any]]] = {
     "DescribedGroup": DescribedGroup,
     "ShareGroupDescribeResponse": ShareGroupDescribeResponse,
 }
+
+REQUEST_FIELDS: Final = """
+ShareGroupDescribeRequest 1 flexible 0+
+ group_ids []string
+ include_authorized_operations bool
+"""
+RESPONSE_FIELDS: Final = """
+ShareGroupDescribeResponse 1 flexible 0+
+ throttle_time_ms int32
+ groups []DescribedGroup
+  error_code int16
+  error_message string null = null
+  group_id string
+  group_state string
+  group_epoch int32
+  assignment_epoch int32
+  assignor_name string
+  members []Member
+   member_id string
+   rack_id string null = null
+   member_epoch int32
+   client_id string
+   client_host string
+   subscribed_topic_names []string
+   assignment Assignment
+    topic_partitions []TopicPartitions
+     topic_id uuid
+     topic_name string
+     partitions []int32
+  authorized_operations int32 = -2147483648
+"""

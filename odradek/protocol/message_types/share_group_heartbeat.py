@@ -48,3 +48,25 @@ RESPONSE: Final[dict[str, type[Any]]] = {
     "Assignment": Assignment,
     "ShareGroupHeartbeatResponse": ShareGroupHeartbeatResponse,
 }
+
+REQUEST_FIELDS: Final = """
+ShareGroupHeartbeatRequest 1 flexible 0+
+ group_id string
+ member_id string
+ member_epoch int32
+ rack_id string null = null
+ subscribed_topic_names []string null = null
+"""
+RESPONSE_FIELDS: Final = """
+ShareGroupHeartbeatResponse 1 flexible 0+
+ throttle_time_ms int32
+ error_code int16
+ error_message string null = null
+ member_id string null = null
+ member_epoch int32
+ heartbeat_interval_ms int32
+ assignment Assignment null = null
+  topic_partitions []TopicPartitions
+   topic_id uuid
+   partitions []int32
+"""

@@ -80,14 +80,14 @@ class StreamsGroupHeartbeatRequest(NamedTuple):
     rack_id: str | None = None
     rebalance_timeout_ms: int = -1
     topology: Topology | None = None
-    active_tasks: Sequence[RequestTaskIds] | None = ()
-    standby_tasks: Sequence[RequestTaskIds] | None = ()
-    warmup_tasks: Sequence[RequestTaskIds] | None = ()
+    active_tasks: Sequence[RequestTaskIds] | None = None
+    standby_tasks: Sequence[RequestTaskIds] | None = None
+    warmup_tasks: Sequence[RequestTaskIds] | None = None
     process_id: str | None = None
     user_endpoint: RequestEndpoint | None = None
-    client_tags: Sequence[KeyValue] | None = ()
-    task_offsets: Sequence[TaskOffset] | None = ()
-    task_end_offsets: Sequence[TaskOffset] | None = ()
+    client_tags: Sequence[KeyValue] | None = None
+    task_offsets: Sequence[TaskOffset] | None = None
+    task_end_offsets: Sequence[TaskOffset] | None = None
     shutdown_application: bool = False
 
 
@@ -139,11 +139,11 @@ class StreamsGroupHeartbeatResponse(NamedTuple):
     acceptable_recovery_lag: int = 0
     task_offset_interval_ms: int = 0
     status: Sequence[Status] | None = ()
-    active_tasks: Sequence[TaskIds] | None = ()
-    standby_tasks: Sequence[TaskIds] | None = ()
-    warmup_tasks: Sequence[TaskIds] | None = ()
+    active_tasks: Sequence[TaskIds] | None = None
+    standby_tasks: Sequence[TaskIds] | None = None
+    warmup_tasks: Sequence[TaskIds] | None = None
     endpoint_information_epoch: int = 0
-    partitions_by_user_endpoint: Sequence[EndpointToPartitions] | None = ()
+    partitions_by_user_endpoint: Sequence[EndpointToPartitions] | None = None
 
 
 REQUEST: Final[dict[str, type[Any]]] = {
@@ -165,3 +165,98 @@ RESPONSE: Final[dict[str, type[Any]]] = {
     "EndpointToPartitions": EndpointToPartitions,
     "StreamsGroupHeartbeatResponse": StreamsGroupHeartbeatResponse,
 }
+
+REQUEST_FIELDS: Final = """
+StreamsGroupHeartbeatRequest 0 flexible 0+
+ group_id string
+ member_id string
+ member_epoch int32
+ endpoint_information_epoch int32
+ instance_id string null = null
+ rack_id string null = null
+ rebalance_timeout_ms int32 = -1
+ topology Topology null = null
+  epoch int32
+  subtopologies []Subtopology
+   subtopology_id string
+   source_topics []string
+   source_topic_regex []string
+   state_changelog_topics []TopicInfo
+    name string
+    partitions int32
+    replication_factor int16
+    topic_configs []KeyValue
+     key string
+     value string
+   repartition_sink_topics []string
+   repartition_source_topics []TopicInfo
+    name string
+    partitions int32
+    replication_factor int16
+    topic_configs []KeyValue
+     key string
+     value string
+   copartition_groups []CopartitionGroup
+    source_topics []int16
+    source_topic_regex []int16
+    repartition_source_topics []int16
+ active_tasks []TaskIds null = null
+  subtopology_id string
+  partitions []int32
+ standby_tasks []TaskIds null = null
+  subtopology_id string
+  partitions []int32
+ warmup_tasks []TaskIds null = null
+  subtopology_id string
+  partitions []int32
+ process_id string null = null
+ user_endpoint Endpoint null = null
+  host string
+  port uint16
+ client_tags []KeyValue null = null
+  key string
+  value string
+ task_offsets []TaskOffset null = null
+  subtopology_id string
+  partition int32
+  offset int64
+ task_end_offsets []TaskOffset null = null
+  subtopology_id string
+  partition int32
+  offset int64
+ shutdown_application bool = false
+"""
+RESPONSE_FIELDS: Final = """
+StreamsGroupHeartbeatResponse 0 flexible 0+
+ throttle_time_ms int32
+ error_code int16
+ error_message string null = null
+ member_id string
+ member_epoch int32
+ heartbeat_interval_ms int32
+ acceptable_recovery_lag int32
+ task_offset_interval_ms int32
+ status []Status null
+  status_code int8
+  status_detail string
+ active_tasks []TaskIds null = null
+  subtopology_id string
+  partitions []int32
+ standby_tasks []TaskIds null = null
+  subtopology_id string
+  partitions []int32
+ warmup_tasks []TaskIds null = null
+  subtopology_id string
+  partitions []int32
+ endpoint_information_epoch int32
+ partitions_by_user_endpoint []EndpointToPartitions null = null
+  user_endpoint Endpoint
+   host string
+   port uint16
+  active_partitions []TopicPartition
+   topic string
+   partitions []int32
+  standby_partitions []TopicPartition
+   topic string
+   partitions []int32
+"""

@@ -40,3 +40,24 @@ REQUEST: Final[dict[str, type[Any]]] = {
 RESPONSE: Final[dict[str, type[Any]]] = {
     "SyncGroupResponse": SyncGroupResponse,
 }
+
+REQUEST_FIELDS: Final = """
+SyncGroupRequest 0-5 flexible 4+
+ group_id string
+ generation_id int32
+ member_id string
+ group_instance_id string 3+ null 3+ = null
+ protocol_type string 5+ null 5+ = null
+ protocol_name string 5+ null 5+ = null
+ assignments []SyncGroupRequestAssignment
+  member_id string
+  assignment bytes
+"""
+RESPONSE_FIELDS: Final = """
+SyncGroupResponse 0-5 flexible 4+
+ throttle_time_ms int32 1+
+ error_code int16
+ protocol_type string 5+ null 5+ = null
+ protocol_name string 5+ null 5+ = null
+ assignment bytes
+"""

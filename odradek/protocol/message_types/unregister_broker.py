@@ -23,3 +23,14 @@ REQUEST: Final[dict[str, type[Any]]] = {
 RESPONSE: Final[dict[str, type[Any]]] = {
     "UnregisterBrokerResponse": UnregisterBrokerResponse,
 }
+
+REQUEST_FIELDS: Final = """
+UnregisterBrokerRequest 0 flexible 0+
+ broker_id int32
+"""
+RESPONSE_FIELDS: Final = """
+UnregisterBrokerResponse 0 flexible 0+
+ throttle_time_ms int32
+ error_code int16
+ error_message string null
+"""

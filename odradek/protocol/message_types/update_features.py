@@ -45,3 +45,24 @@ RESPONSE: Final[dict[str, type[Any]]] = {
     "UpdatableFeatureResult": UpdatableFeatureResult,
     "UpdateFeaturesResponse": UpdateFeaturesResponse,
 }
+
+REQUEST_FIELDS: Final = """
+UpdateFeaturesRequest 0-2 flexible 0+
+ timeout_ms int32 = 60000
+ feature_updates []FeatureUpdateKey
+  feature string
+  max_version_level int16
+  allow_downgrade bool -0
+  upgrade_type int8 1+ = 1
+ validate_only bool 1+ = false
+"""
+RESPONSE_FIELDS: Final = """
+UpdateFeaturesResponse 0-2 flexible 0+
+ throttle_time_ms int32
+ error_code int16
+ error_message string null
+ results []UpdatableFeatureResult -1
+  feature string -1
+  error_code int16 -1
+  error_message string -1 null -1
+"""

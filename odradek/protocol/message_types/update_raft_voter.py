@@ -57,3 +57,28 @@ RESPONSE: Final[dict[str, type[Any]]] = {
     "CurrentLeader": CurrentLeader,
     "UpdateRaftVoterResponse": UpdateRaftVoterResponse,
 }
+
+REQUEST_FIELDS: Final = """
+UpdateRaftVoterRequest 0 flexible 0+
+ cluster_id string null
+ current_leader_epoch int32
+ voter_id int32
+ voter_directory_id uuid
+ listeners []Listener
+  name string
+  host string
+  port uint16
+ k_raft_version_feature KRaftVersionFeature
+  min_supported_version int16
+  max_supported_version int16
+"""
+RESPONSE_FIELDS: Final = """
+UpdateRaftVoterResponse 0 flexible 0+
+ throttle_time_ms int32
+ error_code int16
+ current_leader CurrentLeader tag 0
+  leader_id int32 = -1
+  leader_epoch int32 = -1
+  host string
+  port int32
+"""

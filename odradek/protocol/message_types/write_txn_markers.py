@@ -66,3 +66,26 @@ RESPONSE: Final[dict[str, type[Any]]] = {
     "WritableTxnMarkerResult": WritableTxnMarkerResult,
     "WriteTxnMarkersResponse": WriteTxnMarkersResponse,
 }
+
+REQUEST_FIELDS: Final = """
+WriteTxnMarkersRequest 1-2 flexible 0+
+ markers []WritableTxnMarker
+  producer_id int64
+  producer_epoch int16
+  transaction_result bool
+  topics []WritableTxnMarkerTopic
+   name string
+   partition_indexes []int32
+  coordinator_epoch int32
+  transaction_version int8 2+ = 0
+"""
+RESPONSE_FIELDS: Final = """
+WriteTxnMarkersResponse 1-2 flexible 0+
+ markers []WritableTxnMarkerResult
+  producer_id int64
+  topics []WritableTxnMarkerTopicResult
+   name string
+   partitions []WritableTxnMarkerPartitionResult
+    partition_index int32
+    error_code int16
+"""

@@ -5,27 +5,22 @@ Topics, ids, configs, features and blocks of producer ids are values of records 
 
     unsigned varint frame version (1) | unsigned varint record type (api key) | unsigned varint version | flexible message
 
-The classes follow kio's dataclass conventions: our writers encode them, and kio decodes them. Their plain ``int``s have the wire
-type in the field's metadata. The newest version of each record is written, every version is read; fields that an older version
-lacks have their defaults.
+The classes are dataclasses with the wire type of a field in its metadata. The newest version of each record is written, every
+version is read; fields that an older version lacks have their defaults.
 
 Source: metadata/src/main/resources/common/metadata/*.json of Apache Kafka.
 """
 
-from collections.abc import Callable
-from dataclasses import Field, dataclass, fields, make_dataclass
-from dataclasses import field as dataclass_field
+from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from typing import Any, cast, get_type_hints
-from uuid import UUID
-
-from kio.serial import entity_reader
 
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.metadata_records.base import MetadataRecord
 from odradek.protocol.metadata_records.cluster import ConfigRecord, FeatureLevelRecord, ProducerIdsRecord
+from odradek.protocol.metadata_records.layouts import compile_record_reader, layout
 from odradek.protocol.metadata_records.topics import PartitionRecord, RemoveTopicRecord, TopicRecord
+from odradek.protocol.readers import ReadFrame
 from odradek.protocol.varint import read_uvarint
 from odradek.protocol.writers import Write, compile_writer
 
@@ -44,7 +39,6 @@ __all__ = [
 ]
 
 FRAME_VERSION = 1
-_ZERO_ID = UUID(int=0)
 
 # The module and class of each record type, by its api key. Building a class takes a third of a millisecond, so the modules of
 # types that odradek does not write are imported only if a log has one of them.
@@ -87,12 +81,9 @@ class UnknownMetadataRecord(MalformedMessage):
 
 @dataclass(slots=True)
 class _Reader:
-    """Reads one version of a record type; ``convert`` makes the record out of an older version's fields."""
+    """Reads one version of a record type."""
 
-    read: Callable[[bytes, int], tuple[Any, int]]
-    convert: Callable[[Any], MetadataRecord] | None
-    id_fields: tuple[str, ...]
-    id_array_fields: tuple[str, ...]
+    read: ReadFrame
     # Ids and arrays: thousands of partitions have the same.
     shared_fields: tuple[str, ...]
     last: MetadataRecord | None = None
@@ -122,20 +113,12 @@ def decode(value: bytes) -> MetadataRecord:
     version, position = read_uvarint(value, position)
     reader = _reader(api_key, version)
     try:
-        found, size = reader.read(value, position)
-    except Exception as error:
-        raise MalformedMessage(f"a {_TYPES[api_key].partition('.')[2]} cannot be read: {error}") from error
-    if position + size != len(value):
-        raise MalformedMessage(f"{len(value) - position - size} bytes follow a {_TYPES[api_key].partition('.')[2]}")
-    record = cast("MetadataRecord", found) if reader.convert is None else reader.convert(found)
-    # kio reads the zero id as null. In Kafka the zero id stands for an unassigned directory.
-    for name in reader.id_fields:
-        if getattr(record, name) is None:
-            object.__setattr__(record, name, _ZERO_ID)
-    for name in reader.id_array_fields:
-        ids = getattr(record, name)
-        if ids is not None and None in ids:
-            object.__setattr__(record, name, tuple(_ZERO_ID if each is None else each for each in ids))
+        record: MetadataRecord
+        record, end = reader.read(value, position)
+    except MalformedMessage as error:
+        raise MalformedMessage(f"a {_TYPES[api_key].partition('.')[2]} cannot be read: {error.reason}") from None
+    if end != len(value):
+        raise MalformedMessage(f"{len(value) - end} bytes follow a {_TYPES[api_key].partition('.')[2]}")
     if reader.last is not None:
         _share(record, reader.last, reader.shared_fields)
     reader.last = record
@@ -158,8 +141,8 @@ def _record_type(api_key: int) -> type[MetadataRecord]:
 
 @cache
 def _writer(api_key: int) -> Write:
-    # kio's takes ten times as long, and a topic may have 10,000 partitions.
-    return compile_writer(_record_type(api_key), {})
+    record_type = _record_type(api_key)
+    return compile_writer(layout(record_type, record_type.__version__), {})
 
 
 @cache
@@ -167,38 +150,9 @@ def _reader(api_key: int, version: int) -> _Reader:
     record_type = _record_type(api_key) if api_key in _TYPES else None
     if record_type is None or version > record_type.__version__:
         raise UnknownMetadataRecord(api_key, version)
-    known = [each for each in fields(cast("Any", record_type)) if each.metadata.get("since", 0) <= version]
-    hints = get_type_hints(record_type)
-    ids = [each.name for each in known if each.metadata.get("kafka_type") == "uuid"]
-    id_fields = tuple(name for name in ids if hints[name] is UUID)
-    id_array_fields = tuple(name for name in ids if hints[name] is not UUID)
-    shared_fields = tuple(each.name for each in known if each.name in ids or hints[each.name] == tuple[int, ...])
-    if version == record_type.__version__:
-        return _Reader(entity_reader(cast("type[Any]", record_type)), None, id_fields, id_array_fields, shared_fields)
-    names = [each.name for each in known]
-    older = _older(record_type, version, known, hints)
-
-    def convert(found: Any) -> MetadataRecord:
-        return record_type(**{name: getattr(found, name) for name in names})
-
-    return _Reader(entity_reader(older), convert, id_fields, id_array_fields, shared_fields)
-
-
-def _older(record_type: type[MetadataRecord], version: int, known: list[Field[Any]], hints: dict[str, Any]) -> Any:
-    """A class for an older version of ``record_type``, with the fields of that version."""
-    namespace = {
-        "__type__": record_type.__type__,
-        "__version__": version,
-        "__flexible__": True,
-        "__api_key__": record_type.__api_key__,
-    }
-    described = [
-        (
-            each.name,
-            hints[each.name],
-            # dataclasses declares no type for a default that is MISSING.
-            dataclass_field(default=cast("Any", each.default), metadata=each.metadata),
-        )
-        for each in known
+    shared = [
+        spec.name
+        for spec in layout(record_type, version).fields
+        if spec.kafka_type == "uuid" or (spec.is_array and spec.kafka_type == "int32")
     ]
-    return make_dataclass(record_type.__name__, described, namespace=namespace, frozen=True, slots=True, kw_only=True)
+    return _Reader(compile_record_reader(record_type, version), tuple(shared))

@@ -1,11 +1,9 @@
-"""The base of all metadata records: kio's conventions for message classes, and the wire types of fields.
+"""The base of all metadata records, and the wire types of their fields.
 
 A field's metadata has its wire type, its tag if it is tagged, and under ``since`` the first version that has it (0 if absent).
 """
 
 from typing import Any, ClassVar
-
-from kio.static.constants import EntityType
 
 INT8 = {"kafka_type": "int8"}
 INT16 = {"kafka_type": "int16"}
@@ -33,8 +31,6 @@ class MetadataRecord:
     """A record of the metadata log. ``__version__`` is the newest version, which is written; older ones are read."""
 
     __slots__ = ()
-    __type__: ClassVar = EntityType.data
-    __flexible__: ClassVar[bool] = True
     __version__: ClassVar[int] = 0
     __api_key__: ClassVar[int]
 
@@ -43,6 +39,3 @@ class Nested:
     """A part of a metadata record."""
 
     __slots__ = ()
-    __type__: ClassVar = EntityType.nested
-    __flexible__: ClassVar[bool] = True
-    __version__: ClassVar[int] = 0

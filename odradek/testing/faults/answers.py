@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from odradek.protocol.api_keys import NEWEST_VERSION, ApiKey
 from odradek.protocol.message_types.produce import PartitionProduceResponse, TopicProduceResponse
 from odradek.protocol.messages import messages
-from odradek.protocol.schemas import FieldSpec, field_specs, load
+from odradek.protocol.schemas import FieldSpec, load
 from odradek.testing.faults.subject import PARTITION_FIELDS, TOPIC_FIELDS, partition_of
 
 if TYPE_CHECKING:
@@ -279,18 +279,18 @@ def _key(item: Any) -> object:
 @cache
 def _top(api_key: ApiKey) -> _Top:
     response = messages(api_key).response
-    specs = field_specs(load(api_key, NEWEST_VERSION[api_key], "response"))
+    specs = load(api_key, NEWEST_VERSION[api_key], "response").fields
     return _Top(response, _ERROR in response._fields, tuple(_arrays(api_key, specs)))
 
 
 def _arrays(api_key: ApiKey, specs: tuple[FieldSpec, ...]) -> list[_Array]:
     found = []
     for spec in specs:
-        if spec.entity is None or not spec.is_array:
+        if spec.layout is None or not spec.is_array:
             continue
-        inner = field_specs(spec.entity)
-        codes = tuple(each.name for each in inner if each.kafka_type == "error_code" and not each.is_array)
+        inner = spec.layout.fields
+        codes = tuple(each.name for each in inner if each.is_error_code)
         below = tuple(_arrays(api_key, inner))
         if codes or below:
-            found.append(_Array(spec.name, messages(api_key).classes["response"][spec.entity.__name__], codes, below))
+            found.append(_Array(spec.name, messages(api_key).classes["response"][spec.layout.name], codes, below))
     return found

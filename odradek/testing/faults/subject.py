@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from odradek.protocol.api_keys import NEWEST_VERSION, ApiKey
-from odradek.protocol.schemas import field_specs, load
+from odradek.protocol.schemas import Layout, load
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -145,17 +145,17 @@ def named_by(api_key: ApiKey) -> frozenset[str]:
     return frozenset(_named_in(load(api_key, NEWEST_VERSION[api_key], "request")))
 
 
-def _named_in(entity: type[Any]) -> Iterator[str]:
+def _named_in(layout: Layout) -> Iterator[str]:
     """As ``Request._walk`` reads it."""
-    for spec in field_specs(entity):
-        if spec.name in _GROUP_FIELDS or (spec.name in _GROUPS_FIELDS and spec.entity is None):
+    for spec in layout.fields:
+        if spec.name in _GROUP_FIELDS or (spec.name in _GROUPS_FIELDS and spec.layout is None):
             yield "group"
         elif spec.name in (*_TRANSACTION_FIELDS, *_TRANSACTIONS_FIELDS):
             yield "transactional_id"
         elif spec.name in _TOPICS_FIELDS:
             yield "topic"
-        elif spec.is_array and spec.entity is not None:
-            yield from _named_in(spec.entity)
+        elif spec.is_array and spec.layout is not None:
+            yield from _named_in(spec.layout)
 
 
 def partition_of(item: Any) -> int | None:

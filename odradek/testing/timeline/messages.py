@@ -100,7 +100,7 @@ def held_answer(api: ApiKey, version: int, response: Any, *, keeps_records: bool
     """The response, with bytes of its own; ``sent_answer`` reads it."""
     if isinstance(response, bytes):
         # The decoder takes a header; what it says is not looked at.
-        is_tagged = load(api, version, "response").__flexible__ and api != ApiKey.API_VERSIONS
+        is_tagged = load(api, version, "response").flexible and api != ApiKey.API_VERSIONS
         return SentBytes(bytes(5 if is_tagged else 4) + response)
     if api != ApiKey.FETCH:
         return response

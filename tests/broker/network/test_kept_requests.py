@@ -8,8 +8,8 @@ import random
 from odradek.broker.handlers import SERVED
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.requests import request_decoder
-from odradek.protocol.schemas import load
 from tests.cases import each_case
+from tests.kio_schemas import load
 from tests.protocol.random_messages import random_message
 from tests.protocol.test_requests import encode
 

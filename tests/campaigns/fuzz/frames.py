@@ -15,7 +15,7 @@ from odradek.broker.handlers import SERVED
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.record_batch import HEADER_SIZE, batch_crc
 from odradek.protocol.records import Record, build_batch
-from odradek.protocol.schemas import load
+from tests.kio_schemas import load
 from tests.protocol.random_messages import random_message
 from tests.raw_client import encode_request, fetch_fields
 

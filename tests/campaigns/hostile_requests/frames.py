@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.request_encoder import request_header
-from odradek.protocol.schemas import FieldSpec, field_specs, load
+from odradek.protocol.schemas import FieldSpec, Layout, load
 from odradek.protocol.varint import uvarint
 from odradek.protocol.writers import FIXED_WIDTHS
 
@@ -36,22 +36,22 @@ def array_paths(api_key: ApiKey, version: int) -> list[Path]:
     return list(_arrays(load(api_key, version, "request"), ()))
 
 
-def _arrays(entity: type[Any], inside: Path) -> Iterator[Path]:
-    for spec in field_specs(entity):
+def _arrays(layout: Layout, inside: Path) -> Iterator[Path]:
+    for spec in layout.fields:
         path = (*inside, spec.name)
         if spec.is_array:
             yield path
-        if spec.entity is not None:
-            yield from _arrays(spec.entity, path)
+        if spec.layout is not None:
+            yield from _arrays(spec.layout, path)
 
 
 def large_frame(
     api_key: ApiKey, version: int, large: LargeArray, given: Mapping[str, Any] | None = None, correlation_id: int = 1
 ) -> bytes:
     """A whole frame, its length in front. ``given`` are values of strings and numbers by their fields' names, at any depth."""
-    entity = load(api_key, version, "request")
-    header = request_header(api_key, version, correlation_id, "hostile", flexible=bool(entity.__flexible__))
-    body = header + _Writer(bool(entity.__flexible__), large, given or {}).struct(entity, large.path)
+    layout = load(api_key, version, "request")
+    header = request_header(api_key, version, correlation_id, "hostile", flexible=layout.flexible)
+    body = header + _Writer(layout.flexible, large, given or {}).struct(layout, large.path)
     return struct.pack(">i", len(body)) + body
 
 
@@ -62,8 +62,8 @@ class _Writer:
         self._given = given
         self._number = b""
 
-    def struct(self, entity: type[Any], path: Path = ()) -> bytes:
-        fields = [self._field(spec, path) for spec in field_specs(entity) if spec.tag is None]
+    def struct(self, layout: Layout, path: Path = ()) -> bytes:
+        fields = [self._field(spec, path) for spec in layout.fields if spec.tag is None]
         return b"".join(fields) + (b"\0" if self._flexible else b"")
 
     def _field(self, spec: FieldSpec, path: Path) -> bytes:
@@ -74,15 +74,15 @@ class _Writer:
             return self._count(1) + inner if spec.is_array else inner
         if spec.is_array:
             return self._count(0)
-        if spec.entity is not None:
-            return b"\xff" if spec.nullable else self.struct(spec.entity)
+        if spec.layout is not None:
+            return b"\xff" if spec.nullable else self.struct(spec.layout)
         return self._value(spec)
 
     def _large_array(self, spec: FieldSpec) -> bytes:
         large = self._large
         count = self._count(large.count if large.claimed is None else large.claimed)
         self._number = b"\1" * _DIGITS if large.distinct else b""
-        item = self.struct(spec.entity) if spec.entity is not None else self._value(spec)
+        item = self.struct(spec.layout) if spec.layout is not None else self._value(spec)
         if not large.distinct or self._number not in item:
             return count + item * large.count
         before, _, behind = item.partition(self._number)
@@ -107,5 +107,5 @@ class _Writer:
 
 
 def _entity(spec: FieldSpec) -> type[Any]:
-    assert spec.entity is not None
-    return spec.entity
+    assert spec.layout is not None
+    return spec.layout

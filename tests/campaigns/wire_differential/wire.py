@@ -1,4 +1,4 @@
-"""Requests to bytes and responses to plain values, by kio's schemas and without odradek's codecs.
+"""Requests to bytes and responses to plain values, by Kafka's definitions and without odradek's codecs.
 
 A request's fields are a dictionary, with the names of ``protocol.schemas``. A field that the version does not have is passed
 over, so one dictionary serves all versions. In the place of any value there may be ``Raw`` bytes: that is how counts lie and
@@ -7,24 +7,20 @@ strings are no UTF-8.
 
 import struct
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 from uuid import UUID
 
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.schemas import FieldSpec, field_specs, load
+from odradek.protocol.schemas import OF_FIELDS, FieldSpec, Layout, load
 
 CLIENT_ID = "wire"
 _NUMBERS = {
     "int8": ">b",
     "int16": ">h",
-    "error_code": ">h",
     "int32": ">i",
-    "timedelta_i32": ">i",
     "int64": ">q",
-    "timedelta_i64": ">q",
-    "datetime_i64": ">q",
     "uint16": ">H",
     "uint32": ">I",
     "float64": ">d",
@@ -42,19 +38,13 @@ class Raw:
 @cache
 def request_fields(api_key: ApiKey, version: int) -> tuple[FieldSpec, ...]:
     """The fields of a request in wire order."""
-    return field_specs(load(api_key, version, "request"))
-
-
-@cache
-def struct_fields(entity: type[Any]) -> tuple[FieldSpec, ...]:
-    """The fields of a struct inside a message."""
-    return field_specs(entity)
+    return load(api_key, version, "request").fields
 
 
 @cache
 def is_flexible(api_key: ApiKey, version: int) -> bool:
     """Whether the version has compact lengths and tagged fields (KIP-482)."""
-    return bool(load(api_key, version, "request").__flexible__)
+    return load(api_key, version, "request").flexible
 
 
 def frame(api_key: int, version: int, correlation_id: int, body: bytes, *, flexible: bool) -> bytes:
@@ -83,7 +73,7 @@ def _struct(specs: tuple[FieldSpec, ...], fields: Mapping[str, Any], *, flexible
 
 
 def _default(spec: FieldSpec) -> Any:
-    return {} if spec.default is MISSING else spec.default
+    return {} if spec.default is OF_FIELDS else spec.default
 
 
 def _field(spec: FieldSpec, value: Any, *, flexible: bool) -> bytes:
@@ -107,13 +97,13 @@ def _item(spec: FieldSpec, value: Any, *, flexible: bool) -> bytes:
     if isinstance(value, Raw):
         return value.data
     if kind is None:
-        assert spec.entity is not None
+        assert spec.layout is not None
         if isinstance(value, list):
             # A path through a struct that was not there (``cases.paths.replaced``).
             (value,) = value
         if spec.nullable and not spec.is_array and spec.tag is None:
-            return b"\xff" if value is None else b"\x01" + _struct(struct_fields(spec.entity), value, flexible=flexible)
-        return _struct(struct_fields(spec.entity), value or {}, flexible=flexible)
+            return b"\xff" if value is None else b"\x01" + _struct(spec.layout.fields, value, flexible=flexible)
+        return _struct(spec.layout.fields, value or {}, flexible=flexible)
     if kind in _NUMBERS:
         return struct.pack(_NUMBERS[kind], value)
     if kind == "uuid":
@@ -140,13 +130,13 @@ def uvarint(value: int) -> bytes:
 
 def decode(api_key: ApiKey, version: int, data: bytes) -> dict[str, Any]:
     """A response frame, without its length, as dictionaries, lists and values; ValueError or IndexError if it is none."""
-    entity = load(api_key, version, "response")
-    flexible = bool(entity.__flexible__)
+    layout = load(api_key, version, "response")
+    flexible = layout.flexible
     reader = _Reader(data, flexible=flexible)
     reader.position = 4
     if flexible and api_key is not ApiKey.API_VERSIONS and reader.uvarint():
         raise ValueError("tagged fields in a response header")
-    message = reader.struct(entity)
+    message = reader.struct(layout)
     if reader.position != len(data):
         raise ValueError("more than a response")
     return message
@@ -158,8 +148,8 @@ class _Reader:
         self._flexible = flexible
         self.position = 0
 
-    def struct(self, entity: type[Any]) -> dict[str, Any]:
-        specs = struct_fields(entity)
+    def struct(self, layout: Layout) -> dict[str, Any]:
+        specs = layout.fields
         values = {spec.name: self._field(spec) if spec.tag is None else _unsent(spec) for spec in specs}
         if self._flexible:
             by_tag = {spec.tag: spec for spec in specs}
@@ -193,9 +183,9 @@ class _Reader:
     def _item(self, spec: FieldSpec) -> Any:
         kind = spec.kafka_type
         if kind is None:
-            assert spec.entity is not None
+            assert spec.layout is not None
             is_nullable = spec.nullable and not spec.is_array and spec.tag is None
-            return None if is_nullable and self._take(1) == b"\xff" else self.struct(spec.entity)
+            return None if is_nullable and self._take(1) == b"\xff" else self.struct(spec.layout)
         if kind in _NUMBERS:
             (value,) = struct.unpack(_NUMBERS[kind], self._take(struct.calcsize(_NUMBERS[kind])))
             return value
@@ -221,6 +211,6 @@ def _unsent(spec: FieldSpec) -> Any:
     """What a tagged field is that was not sent."""
     if spec.is_array:
         return [] if spec.default == () else spec.default
-    if spec.entity is None:
+    if spec.layout is None:
         return UUID(int=0) if spec.kafka_type == "uuid" else spec.default
-    return None if spec.nullable else {inner.name: _unsent(inner) for inner in struct_fields(spec.entity)}
+    return None if spec.nullable else {inner.name: _unsent(inner) for inner in spec.layout.fields}

@@ -9,7 +9,7 @@ from odradek.protocol.error_codes_in import compile_error_scan
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages import messages
 from odradek.protocol.responses import response_encoder
-from odradek.protocol.schemas import field_specs, load
+from odradek.protocol.schemas import load
 from odradek.testing import SocketlessBroker
 from odradek.testing.faults.answers import ANSWERED_FIRST, can_divide, error_answer, joined, without
 from odradek.testing.faults.subject import Request
@@ -30,14 +30,14 @@ class Tally:
         self.codes.append(code)
 
 
-def item_of(api_key, entity):
+def item_of(api_key, layout):
     """A struct of a request, with one item in each array."""
     values = {}
-    cls = messages(api_key).classes["request"].get(entity.__name__)
-    for spec in field_specs(entity):
+    cls = messages(api_key).classes["request"].get(layout.name)
+    for spec in layout.fields:
         if spec.is_array:
             values[spec.name] = [
-                item_of(api_key, spec.entity) if spec.entity else "billing" if spec.kafka_type == "string" else 1
+                item_of(api_key, spec.layout) if spec.layout else "billing" if spec.kafka_type == "string" else 1
             ]
         elif spec.name in NAMES:
             values[spec.name] = NAMES[spec.name]

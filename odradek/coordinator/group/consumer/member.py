@@ -87,7 +87,7 @@ class ConsumerMember:
             subscribed_topic_names=frozenset(value.subscribed_topic_names),
             subscribed_topic_regex=value.subscribed_topic_regex,
             server_assignor=value.server_assignor,
-            classic=value.classic,
+            classic=value.classic_member_metadata,
         )
 
     def with_assignment(self, value: ConsumerGroupCurrentMemberAssignmentValue) -> "ConsumerMember":

@@ -17,6 +17,7 @@ from odradek.protocol.coordinator_records.consumer_groups import (
     ConsumerGroupTargetAssignmentMetadataKey,
     ConsumerGroupTargetAssignmentMetadataValue,
     OwnedPartitions,
+    TargetPartitions,
 )
 
 
@@ -43,7 +44,7 @@ def member_record(group_id: str, member: ConsumerMember) -> CoordinatorRecord:
 
 def target_record(group_id: str, member_id: str, target: Partitions) -> CoordinatorRecord:
     """A member's target assignment."""
-    partitions = tuple((topic_id, tuple(sorted(target[topic_id]))) for topic_id in sorted(target))
+    partitions = tuple(TargetPartitions(topic_id, tuple(sorted(target[topic_id]))) for topic_id in sorted(target))
     return CoordinatorRecord(
         ConsumerGroupTargetAssignmentMemberKey(group_id, member_id), ConsumerGroupTargetAssignmentMemberValue(partitions)
     )

@@ -29,7 +29,7 @@ from odradek.coordinator.group.migration.assignments import with_ids
 from odradek.coordinator.group.migration.downgrade import can_downgrade, downgrade_with
 from odradek.coordinator.group.migration.policy import MigrationPolicy
 from odradek.coordinator.runtime.result import LATER, CoordinatorResult
-from odradek.protocol.coordinator_records.consumer_groups import ClassicMemberMetadata
+from odradek.protocol.coordinator_records.consumer_groups import ClassicMemberMetadata, ClassicProtocol
 from odradek.protocol.coordinator_records.consumer_protocol import CONSUMER_PROTOCOL_TYPE, Subscription, read_subscription
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
 from odradek.protocol.message_types.join_group import JoinGroupRequest, JoinGroupResponse
@@ -150,7 +150,7 @@ def _updated(
     old: ConsumerMember, context: MemberContext, request: JoinGroupRequest, subscription: Subscription
 ) -> ConsumerMember:
     timeout_ms = request.rebalance_timeout_ms
-    protocols = tuple((each.name, each.metadata) for each in request.protocols)
+    protocols = tuple(ClassicProtocol(each.name, each.metadata) for each in request.protocols)
     return replace(
         old,
         instance_id=old.instance_id if request.group_instance_id is None else request.group_instance_id,

@@ -31,7 +31,7 @@ from odradek.coordinator.group.consumer.records import (
 )
 from odradek.coordinator.group.consumer.states import MemberState
 from odradek.coordinator.group.migration.assignments import with_ids
-from odradek.protocol.coordinator_records.consumer_groups import ClassicMemberMetadata
+from odradek.protocol.coordinator_records.consumer_groups import ClassicMemberMetadata, ClassicProtocol
 from odradek.protocol.coordinator_records.consumer_protocol import assigned_partitions, assigned_user_data, read_subscription
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
 
@@ -161,7 +161,7 @@ def _converted(
         client_host=member.client_host,
         subscribed_topic_names=frozenset(subscription.topics),
         assigned=owned,
-        classic=ClassicMemberMetadata(member.session_timeout_ms, member.protocols),
+        classic=ClassicMemberMetadata(member.session_timeout_ms, tuple(ClassicProtocol(*each) for each in member.protocols)),
     )
 
 

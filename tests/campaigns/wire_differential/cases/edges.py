@@ -12,7 +12,7 @@ from tests.campaigns.wire_differential.cases import setup
 from tests.campaigns.wire_differential.cases.bases import BASES
 from tests.campaigns.wire_differential.cases.paths import Path, fields_of, mapped, replaced, value_at, versions
 from tests.campaigns.wire_differential.script import Batch, Script, Step
-from tests.campaigns.wire_differential.wire import Raw, is_flexible, struct_fields
+from tests.campaigns.wire_differential.wire import Raw, is_flexible
 
 _BITS = {"int8": 8, "int16": 16, "int32": 32, "timedelta_i32": 32, "int64": 64, "timedelta_i64": 64}
 _LONG = 32_767
@@ -122,14 +122,14 @@ def _edges(api_key: ApiKey, version: int, path: Path, spec: FieldSpec, base: dic
             yield "null", None
         if now:
             yield "twice", [now[0], now[0]]
-        if spec.entity is None:
+        if spec.layout is None:
             for label, value in _values(api_key, version, path, spec):
                 yield f"[{label}]", [value]
         return
     if spec.nullable and spec.kafka_type != "uuid":
         yield "null", None
-    if spec.entity is not None:
-        yield "{}", {inner.name: _filled(inner) for inner in struct_fields(spec.entity)}
+    if spec.layout is not None:
+        yield "{}", {inner.name: _filled(inner) for inner in spec.layout.fields}
         return
     yield from _values(api_key, version, path, spec)
 
@@ -137,7 +137,7 @@ def _edges(api_key: ApiKey, version: int, path: Path, spec: FieldSpec, base: dic
 def _filled(spec: FieldSpec) -> Any:
     if spec.is_array:
         return []
-    return setup.TOPIC if spec.kafka_type == "string" else 0 if spec.entity is None else {}
+    return setup.TOPIC if spec.kafka_type == "string" else 0 if spec.layout is None else {}
 
 
 def _values(api_key: ApiKey, version: int, path: Path, spec: FieldSpec) -> Iterator[tuple[str, Any]]:

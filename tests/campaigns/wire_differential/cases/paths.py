@@ -27,8 +27,8 @@ def fields_of(api_key: ApiKey, version: int) -> Iterator[tuple[Path, FieldSpec]]
 def _walk(specs: tuple[FieldSpec, ...], above: Path) -> Iterator[tuple[Path, FieldSpec]]:
     for spec in specs:
         yield (*above, spec.name), spec
-        if spec.entity is not None:
-            yield from _walk(wire.struct_fields(spec.entity), (*above, spec.name))
+        if spec.layout is not None:
+            yield from _walk(spec.layout.fields, (*above, spec.name))
 
 
 def replaced(fields: Mapping[str, Any], path: Path, value: Any) -> dict[str, Any]:

@@ -91,7 +91,7 @@ def _lies(spec: FieldSpec, now: Any, *, flexible: bool) -> Iterator[tuple[str, b
             yield "a surrogate", _size(3, width, flexible=flexible) + b"\xed\xa0\x80"
     elif spec.kafka_type == "bool":
         yield "2", b"\x02"
-    elif spec.entity is not None and spec.nullable and now is None:
+    elif spec.layout is not None and spec.nullable and now is None:
         yield "neither null nor there", b"\x07"
 
 

@@ -1,0 +1,72 @@
+"""Readers and writers of the group coordinator's values, compiled from the tables of their fields.
+
+Kafka's names for times in these records do not say that they are milliseconds; the classes' names do.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+from struct import Struct
+from typing import Any, Final, NamedTuple
+
+from odradek.protocol.coordinator_records.tables import VALUES
+from odradek.protocol.errors import MalformedMessage
+from odradek.protocol.readers import ReaderCompiler, ReadFrame, compile_reader
+from odradek.protocol.schemas import Layout, layout_of
+from odradek.protocol.writers import Write, compile_writer
+
+_INT16: Final = Struct(">h")
+_VERSION_BYTES: Final = 2
+
+
+class ValueCodec:
+    """One kind of value, by the version of its key. ``classes`` are the value's class and its structs', by Kafka's names."""
+
+    def __init__(self, kind: int, classes: Mapping[str, type[Any]], newest: int = 0) -> None:
+        self._kind = kind
+        self._classes = classes
+        self._newest = newest
+        self._read = cache(self._compiled_reader)
+        self._write = cache(self._compiled_writer)
+
+    def encode(self, value: NamedTuple, version: int = 0) -> bytes:
+        """The value's bytes. Raises struct.error for a value that does not fit its field."""
+        chunks = [_INT16.pack(version)]
+        self._write(version)(chunks.append, value)
+        return b"".join(chunks)
+
+    def decode(self, data: bytes) -> Any:  # noqa: ANN401  of the value's class
+        """The value, of any version. Raises MalformedMessage."""
+        if len(data) < _VERSION_BYTES:
+            raise MalformedMessage(f"a value of {len(data)} bytes")
+        version: int = _INT16.unpack_from(data)[0]
+        if not 0 <= version <= self._newest:
+            raise MalformedMessage(f"a value of version {version} where the newest is {self._newest}")
+        value, end = self._read(version)(data, _VERSION_BYTES)
+        if end != len(data):
+            raise MalformedMessage(f"{len(data) - end} bytes behind the last field")
+        return value
+
+    def _compiled_reader(self, version: int) -> ReadFrame:
+        return compile_reader(self._layout(version), self._classes, compiler=_ValueCompiler)
+
+    def _compiled_writer(self, version: int) -> Write:
+        return compile_writer(self._layout(version), self._classes)
+
+    def _layout(self, version: int) -> Layout:
+        return _in_milliseconds(layout_of(VALUES[self._kind], version))
+
+
+class _ValueCompiler(ReaderCompiler):
+    # No client sends a value, and what a group has is not to be lost.
+    longest_string = 0x7FFFFFFF
+
+
+def _in_milliseconds(layout: Layout) -> Layout:
+    fields = tuple(
+        spec._replace(
+            name=f"{spec.name}_ms" if spec.name.endswith(("timestamp", "timeout")) else spec.name,
+            layout=spec.layout and _in_milliseconds(spec.layout),
+        )
+        for spec in layout.fields
+    )
+    return Layout(layout.name, flexible=layout.flexible, fields=fields)
