@@ -71,8 +71,7 @@ def _refuse_count(name: str, count: int, left: int) -> None:
 class ReaderCompiler:
     """The source and scope of one class's function while they are built: ``b`` the frame, ``p`` the position, ``end`` its end."""
 
-    # The value of a zero id, and the length above which a compact string is refused.
-    no_id: UUID | None = None
+    # The length above which a compact string is refused.
     longest_string = LONGEST_STRING
 
     def __init__(self, layout: Layout, canonical: Mapping[str, type[Any]], *, views: bool) -> None:
@@ -92,7 +91,6 @@ class ReaderCompiler:
             "int16": Struct(">h").unpack_from,
             "int32": Struct(">i").unpack_from,
             "ZERO_UUID": _ZERO_UUID,
-            "NO_ID": self.no_id,
             "UUID": UUID,
             "short": _short,
             "too_long": refuse_string,
@@ -158,7 +156,7 @@ class ReaderCompiler:
         lines = [f"{', '.join(destinations)}, = {name}(b, p)", f"p += {run.size}"]
         for spec, destination in zip(specs, destinations, strict=True):
             if spec.kafka_type == "uuid":
-                lines.append(f"{destination} = {_uuid(destination)}")
+                lines.append(f"{destination} = {self._uuid(destination)}")
         return lines
 
     def _constant(self, name: str, value: Any) -> str:
@@ -207,7 +205,7 @@ class ReaderCompiler:
             item = self._struct(spec.layout, "item")
         elif spec.kafka_type == "uuid":
             value = "bytes(b[p:p + 16])" if self._views else "b[p:p + 16]"
-            item = [f"item = {value}", "p += 16", "if p > end:", "    short()", f"item = {_uuid('item')}"]
+            item = [f"item = {value}", "p += 16", "if p > end:", "    short()", f"item = {self._uuid('item')}"]
         else:
             # Only the array itself is nullable, never an item.
             item = self._string_or_bytes(spec, "item", nullable=False)
@@ -220,6 +218,10 @@ class ReaderCompiler:
         name = self._constant("tagged", lambda frame, position, end: _read_tagged(readers, defaults, frame, position, end))
         destinations = "".join(f"{self._destination(spec)}, " for spec in known)
         self._lines += ["p += 1", "if b[p - 1]:", f"    p, ({destinations}) = {name}(b, p - 1, end)"]
+
+    def _uuid(self, value: str) -> str:
+        """An expression: the id of 16 bytes, None for zeros."""
+        return f"None if {value} == ZERO_UUID else UUID(bytes={value})"
 
     def value_reader(self, spec: FieldSpec) -> Read:
         """A function for the value of one tagged field. The presence byte of a struct is there only if it may be null."""
@@ -234,10 +236,6 @@ class ReaderCompiler:
 def _unless_absent(read: Read) -> Read:
     """``read`` after a byte 1; None after a 0 or a -1."""
     return lambda frame, position, end: read(frame, position + 1, end) if frame[position] == 1 else (None, position + 1)
-
-
-def _uuid(value: str) -> str:
-    return f"NO_ID if {value} == ZERO_UUID else UUID(bytes={value})"
 
 
 def _unless_null(spec: FieldSpec, to: str, lines: list[str], *, nullable: bool) -> list[str]:

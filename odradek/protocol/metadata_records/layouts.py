@@ -1,6 +1,7 @@
 """The layout of a metadata record in each version, and the reader that makes its dataclass."""
 
 from dataclasses import MISSING, Field, fields
+from functools import lru_cache
 from types import NoneType
 from typing import Any, get_args, get_origin, get_type_hints
 from uuid import UUID
@@ -16,14 +17,16 @@ def compile_record_reader(record_type: type[Any], version: int) -> ReadFrame:
 
 
 class _RecordCompiler(ReaderCompiler):
-    # In a request the zero id is no id. Here it stands for an unassigned directory.
-    no_id = UUID(int=0)
     # No client sends a record, and none is lost for the length of a config's value.
     longest_string = 0x7FFFFFFF
 
     def _fields_of_target(self) -> tuple[tuple[str, ...], dict[str, Any]]:
         known = fields(self._target)
         return tuple(each.name for each in known), {each.name: each.default for each in known}
+
+    def _uuid(self, value: str) -> str:
+        self._scope["id_of"] = _id_of
+        return f"id_of({value})"
 
     def _made(self) -> str:
         return f"target({', '.join(f'{name}=f_{name}' for name in self._fields)})"
@@ -37,6 +40,13 @@ def _classes(record_type: type[Any]) -> dict[str, type[Any]]:
             if isinstance(part, type) and issubclass(part, Nested):
                 found |= _classes(part)
     return found
+
+
+# Thousands of partitions have the same topic and the same directories. In a request the zero id is no id; here it stands for an
+# unassigned directory.
+@lru_cache(maxsize=1024)
+def _id_of(data: bytes) -> UUID:
+    return UUID(bytes=data)
 
 
 def layout(record_type: type[Any], version: int) -> Layout:
