@@ -24,6 +24,8 @@ from odradek.protocol.api_keys import ApiKey
 _FIELD: Final = re.compile(
     r"( +)(\w+) (\[\])?(\w+)(?: ([\d+-]+))?(?: (null)(?: ([\d+-]+))?)?(?: tag (\d+))?(?: = (.+))?",
 )
+# CreateTopics also says why it tells no configs, and ShareFetch what became of acknowledgements: their requests have not failed.
+_ERROR_CODES: Final = {"error_code", "partition_error_code"}
 _ZEROS: Final[dict[str, object]] = {"string": "", "bytes": b"", "records": None, "bool": False, "uuid": None, "float64": 0.0}
 
 
@@ -48,8 +50,8 @@ class FieldSpec(NamedTuple):
 
     @property
     def is_error_code(self) -> bool:
-        """Whether its values are Kafka's error codes."""
-        return self.name.endswith("error_code") and not self.is_array
+        """Whether it says what became of a request, or of a part of it."""
+        return self.name in _ERROR_CODES
 
 
 class Layout:

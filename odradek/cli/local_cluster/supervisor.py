@@ -106,7 +106,7 @@ class Supervisor:
 
     def _say_ready(self) -> None:
         """When every broker knows all others. It learns of them from the controller, and of itself perhaps first."""
-        if self._may_be_ready() and all(_knows(broker, len(self._brokers())) for broker in self._brokers()):
+        if self._may_be_ready() and all(knows(broker, len(self._brokers())) for broker in self._brokers()):
             self._said_ready = True
             print(f"odradek cluster ready on {','.join(broker.plan.address for broker in self._brokers())}", flush=True)
 
@@ -254,7 +254,7 @@ def tell(line: str) -> None:
     print(f"odradek: {' '.join(line.split())}", file=sys.stderr, flush=True)
 
 
-def _knows(broker: Node, brokers: int) -> bool:
+def knows(broker: Node, brokers: int) -> bool:
     """Whether a broker tells its clients of so many."""
     host, _, port = broker.plan.address.rpartition(":")
     try:

@@ -10,7 +10,7 @@ import sys
 import threading
 from pathlib import Path
 
-from odradek.cli.local_cluster import forked
+from odradek.cli.local_cluster import forked, supervisor
 from odradek.cli.main import main
 
 
@@ -47,4 +47,5 @@ def note(line):
 
 if __name__ == "__main__":
     forked.run = stand_in
+    supervisor.knows = lambda *_: True
     main()
