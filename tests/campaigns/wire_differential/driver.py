@@ -324,7 +324,7 @@ def error_codes(value: Any) -> set[int]:
 def _is_flexible(api: ApiKey, version: int) -> bool:
     try:
         return wire.is_flexible(api, version)
-    except ImportError:
+    except ValueError:
         return True
 
 

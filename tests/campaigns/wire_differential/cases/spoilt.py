@@ -147,5 +147,5 @@ def _default_body(key: ApiKey | int, version: int) -> bytes:
         return b""
     try:
         return wire.encode(key, version, {})
-    except ImportError:
+    except ValueError:
         return b""
