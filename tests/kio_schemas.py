@@ -64,7 +64,7 @@ def _spec(owner: str, field: "Field[Any]") -> FieldSpec:
     kafka_type = field.metadata.get("kafka_type")
     entity = inner if kafka_type is None else None
     in_milliseconds = kafka_type in _MILLISECOND_TYPES
-    name = f"{field.name}_ms" if in_milliseconds and not field.name.endswith("_ms") else field.name
+    name = f"{field.name}_ms" if in_milliseconds and not field.name.endswith("_ms") else field.name.removesuffix("_")
     return FieldSpec(
         name=name,
         wire_name=field.name,

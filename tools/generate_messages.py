@@ -2,7 +2,8 @@
 
     python tools/generate_messages.py
 
-It also writes the tables of the group coordinator's records, whose classes are written by hand.
+It also writes odradek/protocol/metadata_records (tools/metadata_records.py), and the tables of the group coordinator's records,
+whose classes are written by hand.
 
 The definitions are JSON in the jar of Kafka's clients (``common/message``). A canonical class has the fields of the newest
 version that odradek knows, and those fields of older versions that the broker still honours (``OLDER_FIELDS``). A field is
@@ -23,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from odradek.protocol.api_keys import NEWEST_VERSION, ApiKey
 from odradek.protocol.hidden_fields import SECRETS
 from tools.kafka_definitions import Definitions, Field, Message, Versions, coordinator_records, kafka_definitions
+from tools.metadata_records import record_modules
 
 PROTOCOL = Path(__file__).resolve().parent.parent / "odradek/protocol"
 
@@ -58,6 +60,7 @@ def generate() -> dict[str, str]:
     definitions = kafka_definitions()
     files = {f"message_types/{api_key.name.lower()}.py": _Module(api_key, definitions).source() for api_key in ApiKey}
     files["coordinator_records/tables.py"] = _coordinator_tables()
+    files |= {f"metadata_records/{name}": source for name, source in record_modules(_field_table).items()}
     files["message_types/__init__.py"] = (
         '"""The canonical messages, a module an API (odradek.protocol.messages). Written by tools/generate_messages.py."""\n'
     )

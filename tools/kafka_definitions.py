@@ -103,10 +103,16 @@ def coordinator_records() -> dict[int, tuple[Message, Message]]:
     return {kind: (found[kind, "coordinator-key"], found[kind, "coordinator-value"]) for kind in kinds}
 
 
+def metadata_records() -> dict[int, Message]:
+    """Each kind of record of Kafka's metadata log."""
+    found = {each["apiKey"]: _message(each) for each in _definitions("kafka-metadata")}
+    return {kind: message.up_to(message.versions.last) for kind, message in sorted(found.items())}
+
+
 def _definitions(library: str) -> Iterator[dict[str, Any]]:
     with zipfile.ZipFile(cached(VERSION) / f"{library}-{VERSION}.jar") as jar:
         for name in jar.namelist():
-            if name.startswith("common/message/") and name.endswith(".json"):
+            if name.startswith("common/") and name.endswith(".json"):
                 yield _parsed(jar.read(name).decode())
 
 
@@ -144,9 +150,8 @@ def _versions_or_none(text: str) -> Versions | None:
 
 
 def _snake(name: str) -> str:
-    """A name in snake case; ``id_``, since ``id`` is Python's."""
-    snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
-    return "id_" if snake == "id" else snake
+    """A name in snake case."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
 
 
 def _default(default: str | bool | None, of: str) -> str | None:

@@ -11,6 +11,7 @@ SECRETS: Final = {
     "RenewDelegationTokenRequest": {"hmac"},
     "ExpireDelegationTokenRequest": {"hmac"},
     "DescribedDelegationToken": {"hmac"},
+    "UserScramCredentialRecord": {"salt", "stored_key", "server_key"},
 }
 
 

@@ -82,7 +82,7 @@ class ReaderCompiler:
         self._flexible = layout.flexible
         known = canonical.get(layout.name)
         self._target = known or make_class(layout.name, {spec.name: spec.default for spec in self._specs})
-        self._fields, self._default_values = self._fields_of_target()
+        self._fields: tuple[str, ...] = self._target._fields
         self._scope: dict[str, Any] = {
             "new": tuple.__new__,
             "target": self._target,
@@ -113,14 +113,8 @@ class ReaderCompiler:
         self._flush_run()
         if self._flexible:
             self._tagged_fields([spec for spec in self._specs if spec.tag is not None])
-        self._lines.append(f"return {self._made()}, p")
-
-    def _fields_of_target(self) -> tuple[tuple[str, ...], dict[str, Any]]:
-        return self._target._fields, self._target._field_defaults
-
-    def _made(self) -> str:
-        """An expression: the object."""
-        return f"new(target, ({''.join(f'f_{name}, ' for name in self._fields)}))"
+        values = "".join(f"f_{name}, " for name in self._fields)
+        self._lines.append(f"return new(target, ({values})), p")
 
     def _function(self, lines: list[str], parameters: str = "b, p, end") -> Read:
         body = "\n".join(f"    {line}" for line in lines)
@@ -131,7 +125,7 @@ class ReaderCompiler:
         """Fields that this version lacks, or may leave out, have the canonical class's defaults."""
         for name in self._fields:
             if name not in read:
-                self._scope[f"default_{name}"] = self._default_values[name]
+                self._scope[f"default_{name}"] = self._target._field_defaults[name]
                 self._lines.append(f"f_{name} = default_{name}")
 
     def _destination(self, spec: FieldSpec) -> str:
@@ -214,7 +208,7 @@ class ReaderCompiler:
     def _tagged_fields(self, specs: list[FieldSpec]) -> None:
         known = [spec for spec in specs if spec.name in self._fields]
         readers = {spec.tag or 0: (place, self.value_reader(spec)) for place, spec in enumerate(known)}
-        defaults = [self._default_values[spec.name] for spec in known]
+        defaults = [self._target._field_defaults[spec.name] for spec in known]
         name = self._constant("tagged", lambda frame, position, end: _read_tagged(readers, defaults, frame, position, end))
         destinations = "".join(f"{self._destination(spec)}, " for spec in known)
         self._lines += ["p += 1", "if b[p - 1]:", f"    p, ({destinations}) = {name}(b, p - 1, end)"]

@@ -80,6 +80,11 @@ def layout_of(table: str, version: int) -> Layout:
     return _layout(name, lines, 1, version, flexible=bool(flexible) and _holds(flexible[1], version))
 
 
+def newest_version(table: str) -> int:
+    """The newest version of a table's message."""
+    return int(table.strip("\n").split(maxsplit=2)[1].rpartition("-")[2])
+
+
 def _layout(name: str, lines: list[str], depth: int, version: int, *, flexible: bool) -> Layout:
     """The struct whose fields are the first of ``lines``, those indented by ``depth``; deeper ones are fields of these."""
     fields = []

@@ -104,7 +104,7 @@ class DirectoryAssignments:
             broker_epoch=self._broker_epoch(),
             directories=[
                 RequestDirectoryData(
-                    id_=directory_id,
+                    id=directory_id,
                     topics=[RequestTopicData(topic_id=topic_id, partitions=asked) for topic_id, asked in by_topic.items()],
                 )
                 for directory_id, by_topic in by_directory.items()

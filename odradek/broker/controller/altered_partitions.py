@@ -21,7 +21,7 @@ from odradek.protocol.message_types.alter_partition import (
     TopicData,
 )
 from odradek.protocol.metadata_records import MetadataRecord, PartitionRecord
-from odradek.protocol.metadata_records.partition_changes import NO_LEADER_CHANGE
+from odradek.protocol.metadata_records.base import NO_LEADER_CHANGE
 
 _ANY_EPOCH = -1
 

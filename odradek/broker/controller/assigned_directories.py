@@ -30,7 +30,7 @@ def assign_replicas(
     offline: dict[tuple[str, int], tuple[Topic, PartitionRecord]] = {}
     directories = []
     for asked in request.directories:
-        directory = asked.id_ or MIGRATING
+        directory = asked.id or MIGRATING
         topics = []
         for named in asked.topics:
             topic = None if named.topic_id is None else view.image.topics_by_id.get(named.topic_id)
@@ -49,7 +49,7 @@ def assign_replicas(
                 if not has_online(broker, directory):
                     offline[topic.name, index] = (topic, partition)
             topics.append(TopicData(topic_id=named.topic_id, partitions=answers))
-        directories.append(DirectoryData(id_=asked.id_, topics=topics))
+        directories.append(DirectoryData(id=asked.id, topics=topics))
     records += offline_replicas(view, broker.broker_id, offline.values())
     return AssignReplicasToDirsResponse(directories=directories), records
 

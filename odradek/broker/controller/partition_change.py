@@ -13,11 +13,8 @@ from uuid import UUID
 from odradek.broker.controller.cluster_view import NO_LEADER, directories_of
 from odradek.broker.controller.moving_replicas import MovingReplicas
 from odradek.protocol.metadata_records import PartitionRecord
-from odradek.protocol.metadata_records.partition_changes import (
-    NO_LEADER_CHANGE,
-    NO_RECOVERY_STATE_CHANGE,
-    PartitionChangeRecord,
-)
+from odradek.protocol.metadata_records.base import NO_LEADER_CHANGE, NO_RECOVERY_STATE_CHANGE
+from odradek.protocol.metadata_records.partition_changes import PartitionChangeRecord
 
 RECOVERED: Final = 0
 RECOVERING: Final = 1

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import base64
 import hmac
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from odradek.broker.config.definitions import MAX_LONG
@@ -204,7 +203,7 @@ def _token_id(new_uuid: Callable[[], UUID]) -> str:
 
 
 def _expiring(token: DelegationTokenRecord, expiry_ms: int) -> DelegationTokenRecord:
-    return replace(token, expiration_timestamp=expiry_ms)
+    return token._replace(expiration_timestamp=expiry_ms)
 
 
 def _ensure_renewer(token: DelegationTokenRecord, requester: str) -> None:

@@ -21,7 +21,8 @@ def elect(image: MetadataImage, node_id: int) -> "Iterator[PartitionChangeRecord
         is_elected = partition.leader == node_id and partition.isr == (node_id,)
         if is_elected or node_id not in partition.replicas:
             continue
-        from odradek.protocol.metadata_records.partition_changes import NO_LEADER_CHANGE, PartitionChangeRecord
+        from odradek.protocol.metadata_records.base import NO_LEADER_CHANGE
+        from odradek.protocol.metadata_records.partition_changes import PartitionChangeRecord
 
         yield PartitionChangeRecord(
             topic_id=partition.topic_id,

@@ -9,10 +9,10 @@ quotas.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from odradek.protocol.errors import MalformedMessage
+from odradek.protocol.metadata_records.base import NO_LEADER_CHANGE, NO_RECOVERY_STATE_CHANGE
 from odradek.protocol.metadata_records.log_control import NoOpRecord, ZkMigrationStateRecord
 from odradek.protocol.metadata_records.nodes import (
     BrokerRegistrationChangeRecord,
@@ -22,12 +22,7 @@ from odradek.protocol.metadata_records.nodes import (
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
 )
-from odradek.protocol.metadata_records.partition_changes import (
-    NO_LEADER_CHANGE,
-    NO_RECOVERY_STATE_CHANGE,
-    ClearElrRecord,
-    PartitionChangeRecord,
-)
+from odradek.protocol.metadata_records.partition_changes import ClearElrRecord, PartitionChangeRecord
 from odradek.protocol.metadata_records.security import (
     AccessControlEntryRecord,
     ClientQuotaRecord,
@@ -125,9 +120,9 @@ class KeptRecords:
                 del self.brokers[record.broker_id]
                 delta.brokers[record.broker_id] = None
             case FenceBrokerRecord():
-                self._set_broker(replace(self._broker(record.id), fenced=True), delta)
+                self._set_broker(self._broker(record.id)._replace(fenced=True), delta)
             case UnfenceBrokerRecord():
-                self._set_broker(replace(self._broker(record.id), fenced=False), delta)
+                self._set_broker(self._broker(record.id)._replace(fenced=False), delta)
             case BrokerRegistrationChangeRecord():
                 self._set_broker(_changed(self._broker(record.broker_id), record), delta)
             case AccessControlEntryRecord():
@@ -185,12 +180,11 @@ def merge(partition: PartitionRecord, change: PartitionChangeRecord) -> Partitio
         new |= {"leader": change.leader, "leader_epoch": partition.leader_epoch + 1}
     if change.leader_recovery_state != NO_RECOVERY_STATE_CHANGE:
         new["leader_recovery_state"] = change.leader_recovery_state
-    return replace(partition, partition_epoch=partition.partition_epoch + 1, **new)
+    return partition._replace(partition_epoch=partition.partition_epoch + 1, **new)
 
 
 def _changed(broker: RegisterBrokerRecord, change: BrokerRegistrationChangeRecord) -> RegisterBrokerRecord:
-    return replace(
-        broker,
+    return broker._replace(
         fenced=broker.fenced if change.fenced == 0 else change.fenced > 0,
         in_controlled_shutdown=broker.in_controlled_shutdown or change.in_controlled_shutdown > 0,
         log_dirs=change.log_dirs or broker.log_dirs,

@@ -11,7 +11,7 @@ from odradek.broker.metadata.delta import MetadataDelta
 from odradek.broker.metadata.image import MetadataImage
 from odradek.broker.metadata.metadata_log import MetadataBatch, MetadataUnreadable
 from odradek.protocol.errors import MalformedMessage
-from odradek.protocol.metadata_records import MetadataRecord
+from odradek.protocol.metadata_records import MetadataRecord, kind_of
 
 _BEGIN, _END, _ABORT = 23, 24, 25
 
@@ -52,7 +52,7 @@ class MetadataLoader:
         self._open = None
 
     def _take(self, record: MetadataRecord) -> None:
-        kind = record.__api_key__
+        kind = kind_of(record)
         if kind == _BEGIN:
             if self._open is not None:
                 raise MalformedMessage("a metadata transaction begins within another")

@@ -21,7 +21,7 @@ class RequestTopicData(NamedTuple):
 class RequestDirectoryData(NamedTuple):
     """Part of the AssignReplicasToDirs request."""
 
-    id_: UUID | None = None
+    id: UUID | None = None
     topics: Sequence[RequestTopicData] = ()
 
 
@@ -50,7 +50,7 @@ class TopicData(NamedTuple):
 class DirectoryData(NamedTuple):
     """Part of the AssignReplicasToDirs response."""
 
-    id_: UUID | None = None
+    id: UUID | None = None
     topics: Sequence[TopicData] = ()
 
 
@@ -80,7 +80,7 @@ AssignReplicasToDirsRequest 0 flexible 0+
  broker_id int32
  broker_epoch int64 = -1
  directories []DirectoryData
-  id_ uuid
+  id uuid
   topics []TopicData
    topic_id uuid
    partitions []PartitionData
@@ -91,7 +91,7 @@ AssignReplicasToDirsResponse 0 flexible 0+
  throttle_time_ms int32
  error_code int16
  directories []DirectoryData
-  id_ uuid
+  id uuid
   topics []TopicData
    topic_id uuid
    partitions []PartitionData

@@ -5,24 +5,27 @@ Topics, ids, configs, features and blocks of producer ids are values of records 
 
     unsigned varint frame version (1) | unsigned varint record type (api key) | unsigned varint version | flexible message
 
-The classes are dataclasses with the wire type of a field in its metadata. The newest version of each record is written, every
-version is read; fields that an older version lacks have their defaults.
-
-Source: metadata/src/main/resources/common/metadata/*.json of Apache Kafka.
+The newest version of each record is written, every version is read; fields that an older version lacks have their defaults.
+Classes, and tables of fields in every version (``protocol.schemas``), are in the modules of this package.
 """
 
-from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module
+from struct import unpack
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, TypeAlias
+from uuid import UUID
 
 from odradek.protocol.errors import MalformedMessage
-from odradek.protocol.metadata_records.base import MetadataRecord
 from odradek.protocol.metadata_records.cluster import ConfigRecord, FeatureLevelRecord, ProducerIdsRecord
-from odradek.protocol.metadata_records.layouts import compile_record_reader, layout
 from odradek.protocol.metadata_records.topics import PartitionRecord, RemoveTopicRecord, TopicRecord
-from odradek.protocol.readers import ReadFrame
+from odradek.protocol.readers import ReaderCompiler, ReadFrame, compile_reader
+from odradek.protocol.schemas import FieldSpec, layout_of, newest_version
 from odradek.protocol.varint import read_uvarint
 from odradek.protocol.writers import Write, compile_writer
+
+if TYPE_CHECKING:
+    from odradek.protocol.metadata_records import log_control, nodes, partition_changes, security
 
 __all__ = [
     "ConfigRecord",
@@ -35,8 +38,21 @@ __all__ = [
     "UnknownMetadataRecord",
     "decode",
     "encode",
+    "kind_of",
     "record_types",
 ]
+
+MetadataRecord: TypeAlias = (
+    "ConfigRecord | FeatureLevelRecord | ProducerIdsRecord | PartitionRecord | RemoveTopicRecord | TopicRecord"
+    "| log_control.NoOpRecord | log_control.ZkMigrationStateRecord | log_control.BeginTransactionRecord"
+    "| log_control.EndTransactionRecord | log_control.AbortTransactionRecord"
+    "| nodes.RegisterBrokerRecord | nodes.UnregisterBrokerRecord | nodes.FenceBrokerRecord | nodes.UnfenceBrokerRecord"
+    "| nodes.BrokerRegistrationChangeRecord | nodes.RegisterControllerRecord"
+    "| partition_changes.PartitionChangeRecord | partition_changes.ClearElrRecord"
+    "| security.AccessControlEntryRecord | security.RemoveAccessControlEntryRecord | security.ClientQuotaRecord"
+    "| security.UserScramCredentialRecord | security.RemoveUserScramCredentialRecord"
+    "| security.DelegationTokenRecord | security.RemoveDelegationTokenRecord"
+)
 
 FRAME_VERSION = 1
 
@@ -70,34 +86,32 @@ _TYPES = {
     27: "nodes.RegisterControllerRecord",
     28: "partition_changes.ClearElrRecord",
 }
+_KINDS = {place.partition(".")[2]: kind for kind, place in _TYPES.items()}
 
 
 class UnknownMetadataRecord(MalformedMessage):
     """A record of a type or version that Apache Kafka 4.3 does not have; a newer Kafka may have written it."""
 
-    def __init__(self, api_key: int, version: int) -> None:
-        super().__init__(f"a metadata record of unknown type {api_key}, version {version}")
-
-
-@dataclass(slots=True)
-class _Reader:
-    """Reads one version of a record type."""
-
-    read: ReadFrame
-    # Ids and arrays: thousands of partitions have the same.
-    shared_fields: tuple[str, ...]
-    last: MetadataRecord | None = None
+    def __init__(self, kind: int, version: int) -> None:
+        super().__init__(f"a metadata record of unknown type {kind}, version {version}")
 
 
 def record_types() -> list[type[MetadataRecord]]:
     """The class of every record type."""
-    return [_record_type(api_key) for api_key in _TYPES]
+    return [_module(kind).CLASSES[name] for name, kind in _KINDS.items()]
+
+
+def kind_of(record: MetadataRecord) -> int:
+    """Kafka's number of the record's type."""
+    return _KINDS[type(record).__name__]
 
 
 def encode(record: MetadataRecord) -> bytes:
     """The value of the log record for ``record``."""
-    chunks = [bytes((FRAME_VERSION, record.__api_key__, record.__version__))]  # each below 128: a varint of one byte
-    _writer(record.__api_key__)(chunks.append, record)
+    kind = kind_of(record)
+    version, write = _writer(kind)
+    chunks = [bytes((FRAME_VERSION, kind, version))]  # each below 128: a varint of one byte
+    write(chunks.append, record)
     return b"".join(chunks)
 
 
@@ -109,50 +123,78 @@ def decode(value: bytes) -> MetadataRecord:
     frame_version, position = read_uvarint(value, 0)
     if frame_version != FRAME_VERSION:
         raise MalformedMessage(f"a metadata record of frame version {frame_version}, known is {FRAME_VERSION}")
-    api_key, position = read_uvarint(value, position)
+    kind, position = read_uvarint(value, position)
     version, position = read_uvarint(value, position)
-    reader = _reader(api_key, version)
+    read = _reader(kind, version)
+    record: MetadataRecord
     try:
-        record: MetadataRecord
-        record, end = reader.read(value, position)
+        record, end = read(value, position)
     except MalformedMessage as error:
-        raise MalformedMessage(f"a {_TYPES[api_key].partition('.')[2]} cannot be read: {error.reason}") from None
+        raise MalformedMessage(f"a {_name(kind)} cannot be read: {error.reason}") from None
     if end != len(value):
-        raise MalformedMessage(f"{len(value) - end} bytes follow a {_TYPES[api_key].partition('.')[2]}")
-    if reader.last is not None:
-        _share(record, reader.last, reader.shared_fields)
-    reader.last = record
+        raise MalformedMessage(f"{len(value) - end} bytes follow a {_name(kind)}")
     return record
 
 
-def _share(record: MetadataRecord, last: MetadataRecord, names: tuple[str, ...]) -> None:
-    """Replace the values of ``record`` by those of ``last`` where they are equal."""
-    for name in names:
-        value, known = getattr(record, name), getattr(last, name)
-        if value is not known and value == known:
-            object.__setattr__(record, name, known)
+def _name(kind: int) -> str:
+    return _TYPES[kind].partition(".")[2]
 
 
-def _record_type(api_key: int) -> type[MetadataRecord]:
-    module, _, name = _TYPES[api_key].partition(".")
-    record_type: type[MetadataRecord] = getattr(import_module(f"{__name__}.{module}"), name)
-    return record_type
+def _module(kind: int) -> ModuleType:
+    return import_module(f"{__name__}.{_TYPES[kind].partition('.')[0]}")
 
 
 @cache
-def _writer(api_key: int) -> Write:
-    record_type = _record_type(api_key)
-    return compile_writer(layout(record_type, record_type.__version__), {})
+def _writer(kind: int) -> tuple[int, Write]:
+    """The newest version, and its writer."""
+    module = _module(kind)
+    version = newest_version(module.FIELDS[kind])
+    return version, compile_writer(layout_of(module.FIELDS[kind], version), module.CLASSES)
 
 
 @cache
-def _reader(api_key: int, version: int) -> _Reader:
-    record_type = _record_type(api_key) if api_key in _TYPES else None
-    if record_type is None or version > record_type.__version__:
-        raise UnknownMetadataRecord(api_key, version)
-    shared = [
-        spec.name
-        for spec in layout(record_type, version).fields
-        if spec.kafka_type == "uuid" or (spec.is_array and spec.kafka_type == "int32")
-    ]
-    return _Reader(compile_record_reader(record_type, version), tuple(shared))
+def _reader(kind: int, version: int) -> ReadFrame:
+    module = _module(kind) if kind in _TYPES else None
+    if module is None or version > newest_version(module.FIELDS[kind]):
+        raise UnknownMetadataRecord(kind, version)
+    return compile_reader(layout_of(module.FIELDS[kind], version), module.CLASSES, compiler=_RecordCompiler)
+
+
+class _RecordCompiler(ReaderCompiler):
+    """Ids and arrays of them, or of numbers, are made once: thousands of partitions have the same."""
+
+    # No client sends a record, and none is lost for the length of a config's value.
+    longest_string = 0x7FFFFFFF
+
+    def _uuid(self, value: str) -> str:
+        self._scope["id_of"] = _id_of
+        return f"id_of({value})"
+
+    def _items(self, spec: FieldSpec, to: str) -> list[str]:
+        if spec.kafka_type not in _SHARED:
+            return super()._items(spec, to)
+        size, make = _SHARED[spec.kafka_type]
+        self._scope[f"make_{spec.kafka_type}"] = make
+        lines = [f"n *= {size}", "if n > end - p:", "    short()", f"{to} = make_{spec.kafka_type}(b[p:p + n])"]
+        return [*lines, "p += n"]
+
+
+# In a request the zero id is no id. Here it stands for an unassigned directory.
+@lru_cache(maxsize=1024)
+def _id_of(data: bytes) -> UUID:
+    return UUID(bytes=data)
+
+
+@lru_cache(maxsize=1024)
+def _ids_of(data: bytes) -> tuple[UUID, ...]:
+    return tuple(_id_of(data[place : place + _ID_BYTES]) for place in range(0, len(data), _ID_BYTES))
+
+
+@lru_cache(maxsize=1024)
+def _numbers_of(data: bytes) -> tuple[int, ...]:
+    return unpack(f">{len(data) // _NUMBER_BYTES}i", data)
+
+
+_ID_BYTES = 16
+_NUMBER_BYTES = 4
+_SHARED: dict[str | None, tuple[int, Any]] = {"uuid": (_ID_BYTES, _ids_of), "int32": (_NUMBER_BYTES, _numbers_of)}

@@ -1,40 +1,58 @@
-"""Metadata records of the cluster as a whole: configs, features, blocks of producer ids."""
+"""Metadata records of the cluster: configs, features, blocks of producer ids. Written by tools/generate_messages.py."""
 
-from dataclasses import dataclass, field
-from typing import ClassVar
-
-from odradek.protocol.metadata_records.base import INT8, INT16, INT32, INT64, STRING, MetadataRecord
+from typing import Any, Final, NamedTuple
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfigRecord(MetadataRecord):
+class ConfigRecord(NamedTuple):
     """A config of a resource is set, or removed if ``value`` is None.
 
     ``resource_type`` is Kafka's ConfigResource.Type: 2 topic, 4 broker (an empty ``resource_name`` is the cluster-wide
     default).
     """
 
-    __api_key__: ClassVar[int] = 4
-    resource_type: int = field(metadata=INT8)
-    resource_name: str = field(metadata=STRING)
-    name: str = field(metadata=STRING)
-    value: str | None = field(metadata=STRING)
+    resource_type: int = 0
+    resource_name: str = ""
+    name: str = ""
+    value: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FeatureLevelRecord(MetadataRecord):
+class FeatureLevelRecord(NamedTuple):
     """A feature is finalized at a level; 0 removes it."""
 
-    __api_key__: ClassVar[int] = 12
-    name: str = field(metadata=STRING)
-    feature_level: int = field(metadata=INT16)
+    name: str = ""
+    feature_level: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProducerIdsRecord(MetadataRecord):
+class ProducerIdsRecord(NamedTuple):
     """A block of producer ids was handed to a broker; ``next_producer_id`` is the first id after it."""
 
-    __api_key__: ClassVar[int] = 15
-    broker_id: int = field(metadata=INT32)
-    broker_epoch: int = field(metadata=INT64, default=-1)
-    next_producer_id: int = field(metadata=INT64)
+    broker_id: int = 0
+    broker_epoch: int = -1
+    next_producer_id: int = 0
+
+
+CLASSES: Final[dict[str, type[Any]]] = {
+    "ConfigRecord": ConfigRecord,
+    "FeatureLevelRecord": FeatureLevelRecord,
+    "ProducerIdsRecord": ProducerIdsRecord,
+}
+FIELDS: Final[dict[int, str]] = {
+    4: """
+ConfigRecord 0 flexible 0+
+ resource_type int8
+ resource_name string
+ name string
+ value string null
+""",
+    12: """
+FeatureLevelRecord 0 flexible 0+
+ name string
+ feature_level int16
+""",
+    15: """
+ProducerIdsRecord 0 flexible 0+
+ broker_id int32
+ broker_epoch int64 = -1
+ next_producer_id int64
+""",
+}

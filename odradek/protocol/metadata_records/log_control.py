@@ -1,44 +1,58 @@
-"""Metadata records that a Kafka controller writes about the metadata log itself: idle records and transactions of records."""
+"""Metadata records of the metadata log itself: idle records, transactions of records. Written by tools/generate_messages.py."""
 
-from dataclasses import dataclass, field
-from typing import ClassVar
-
-from odradek.protocol.metadata_records.base import INT8, STRING, MetadataRecord, tagged
+from typing import Any, Final, NamedTuple
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NoOpRecord(MetadataRecord):
-    """No change: a Kafka controller appends one from time to time, so that the metadata log's high watermark moves."""
-
-    __api_key__: ClassVar[int] = 20
+class NoOpRecord(NamedTuple):
+    """No change: a Kafka controller appends one from time to time, so that the log's high watermark moves."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ZkMigrationStateRecord(MetadataRecord):
+class ZkMigrationStateRecord(NamedTuple):
     """The progress of a migration from ZooKeeper (KIP-866)."""
 
-    __api_key__: ClassVar[int] = 21
-    zk_migration_state: int = field(metadata=INT8)
+    zk_migration_state: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BeginTransactionRecord(MetadataRecord):
-    """The records from here to an EndTransactionRecord take effect together, or not at all (KIP-868)."""
+class BeginTransactionRecord(NamedTuple):
+    """The records up to an EndTransactionRecord take effect together, or not at all (KIP-868)."""
 
-    __api_key__: ClassVar[int] = 23
-    name: str | None = field(metadata=tagged(STRING, 0), default=None)
+    name: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndTransactionRecord(MetadataRecord):
+class EndTransactionRecord(NamedTuple):
     """The records of the open metadata transaction take effect."""
 
-    __api_key__: ClassVar[int] = 24
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AbortTransactionRecord(MetadataRecord):
+class AbortTransactionRecord(NamedTuple):
     """The records of the open metadata transaction never take effect."""
 
-    __api_key__: ClassVar[int] = 25
-    reason: str | None = field(metadata=tagged(STRING, 0), default=None)
+    reason: str | None = None
+
+
+CLASSES: Final[dict[str, type[Any]]] = {
+    "NoOpRecord": NoOpRecord,
+    "ZkMigrationStateRecord": ZkMigrationStateRecord,
+    "BeginTransactionRecord": BeginTransactionRecord,
+    "EndTransactionRecord": EndTransactionRecord,
+    "AbortTransactionRecord": AbortTransactionRecord,
+}
+FIELDS: Final[dict[int, str]] = {
+    20: """
+NoOpRecord 0 flexible 0+
+""",
+    21: """
+ZkMigrationStateRecord 0 flexible 0+
+ zk_migration_state int8
+""",
+    23: """
+BeginTransactionRecord 0 flexible 0+
+ name string null tag 0 = null
+""",
+    24: """
+EndTransactionRecord 0 flexible 0+
+""",
+    25: """
+AbortTransactionRecord 0 flexible 0+
+ reason string null tag 0 = null
+""",
+}

@@ -1,114 +1,159 @@
-"""Metadata records of brokers and controllers: their registration with the controller (KIP-631, KIP-919)."""
+"""Metadata records of brokers and controllers: their registration (KIP-631, KIP-919). Written by tools/generate_messages.py."""
 
-from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from odradek.protocol.metadata_records.base import (
-    BOOL,
-    INT8,
-    INT16,
-    INT32,
-    INT64,
-    STRING,
-    UINT16,
-    UUID_,
-    MetadataRecord,
-    Nested,
-    since,
-    tagged,
-)
+from odradek.protocol.metadata_records.base import ZERO_ID
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeEndpoint(Nested):
+class NodeEndpoint(NamedTuple):
     """The address of a node's listener."""
 
-    name: str = field(metadata=STRING)
-    host: str = field(metadata=STRING)
-    port: int = field(metadata=UINT16)
-    security_protocol: int = field(metadata=INT16)
+    name: str = ""
+    host: str = ""
+    port: int = 0
+    security_protocol: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeFeature(Nested):
+class NodeFeature(NamedTuple):
     """The levels of a feature that a node supports."""
 
-    name: str = field(metadata=STRING)
-    min_supported_version: int = field(metadata=INT16)
-    max_supported_version: int = field(metadata=INT16)
+    name: str = ""
+    min_supported_version: int = 0
+    max_supported_version: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RegisterBrokerRecord(MetadataRecord):
+class RegisterBrokerRecord(NamedTuple):
     """A broker has registered: a new incarnation of it, with a new epoch."""
 
-    __version__: ClassVar[int] = 4
-    __api_key__: ClassVar[int] = 0
-    broker_id: int = field(metadata=INT32)
-    is_migrating_zk_broker: bool = field(metadata=since(BOOL, 2), default=False)
-    incarnation_id: UUID = field(metadata=UUID_)
-    broker_epoch: int = field(metadata=INT64)
-    end_points: tuple[NodeEndpoint, ...]
-    features: tuple[NodeFeature, ...]
-    rack: str | None = field(metadata=STRING)
-    fenced: bool = field(metadata=BOOL, default=True)
-    in_controlled_shutdown: bool = field(metadata=since(BOOL, 1), default=False)
-    log_dirs: tuple[UUID, ...] = field(metadata=tagged(UUID_, 0, since=3), default=())
-    cordoned_log_dirs: tuple[UUID, ...] | None = field(metadata=tagged(UUID_, 1, since=4), default=None)
+    broker_id: int = 0
+    is_migrating_zk_broker: bool = False
+    incarnation_id: UUID = ZERO_ID
+    broker_epoch: int = 0
+    end_points: tuple[NodeEndpoint, ...] = ()
+    features: tuple[NodeFeature, ...] = ()
+    rack: str | None = None
+    fenced: bool = True
+    in_controlled_shutdown: bool = False
+    log_dirs: tuple[UUID, ...] = ()
+    cordoned_log_dirs: tuple[UUID, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnregisterBrokerRecord(MetadataRecord):
+class UnregisterBrokerRecord(NamedTuple):
     """A broker is no longer a member of the cluster."""
 
-    __api_key__: ClassVar[int] = 1
-    broker_id: int = field(metadata=INT32)
-    broker_epoch: int = field(metadata=INT64)
+    broker_id: int = 0
+    broker_epoch: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FenceBrokerRecord(MetadataRecord):
+class FenceBrokerRecord(NamedTuple):
     """A broker is fenced: it leads no partition. Written by Kafka before 3.3."""
 
-    __api_key__: ClassVar[int] = 7
-    id: int = field(metadata=INT32)
-    epoch: int = field(metadata=INT64)
+    id: int = 0
+    epoch: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnfenceBrokerRecord(MetadataRecord):
+class UnfenceBrokerRecord(NamedTuple):
     """A broker is unfenced: it may lead partitions. Written by Kafka before 3.3."""
 
-    __api_key__: ClassVar[int] = 8
-    id: int = field(metadata=INT32)
-    epoch: int = field(metadata=INT64)
+    id: int = 0
+    epoch: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerRegistrationChangeRecord(MetadataRecord):
-    """A registration changes. ``fenced``: 1 fences, -1 unfences, 0 means no change; ``in_controlled_shutdown``: 1 sets it.
+class BrokerRegistrationChangeRecord(NamedTuple):
+    """A registration changes.
 
-    Empty ``log_dirs`` and null ``cordoned_log_dirs`` mean no change.
+    ``fenced``: 1 fences, -1 unfences, 0 means no change; ``in_controlled_shutdown``: 1 sets it. Empty ``log_dirs`` and null
+    ``cordoned_log_dirs`` mean no change.
     """
 
-    __version__: ClassVar[int] = 3
-    __api_key__: ClassVar[int] = 17
-    broker_id: int = field(metadata=INT32)
-    broker_epoch: int = field(metadata=INT64)
-    fenced: int = field(metadata=tagged(INT8, 0), default=0)
-    in_controlled_shutdown: int = field(metadata=tagged(INT8, 1, since=1), default=0)
-    log_dirs: tuple[UUID, ...] = field(metadata=tagged(UUID_, 2, since=2), default=())
-    cordoned_log_dirs: tuple[UUID, ...] | None = field(metadata=tagged(UUID_, 3, since=3), default=None)
+    broker_id: int = 0
+    broker_epoch: int = 0
+    fenced: int = 0
+    in_controlled_shutdown: int = 0
+    log_dirs: tuple[UUID, ...] = ()
+    cordoned_log_dirs: tuple[UUID, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RegisterControllerRecord(MetadataRecord):
+class RegisterControllerRecord(NamedTuple):
     """A controller has registered."""
 
-    __api_key__: ClassVar[int] = 27
-    controller_id: int = field(metadata=INT32)
-    incarnation_id: UUID = field(metadata=UUID_)
-    zk_migration_ready: bool = field(metadata=BOOL)
-    end_points: tuple[NodeEndpoint, ...]
-    features: tuple[NodeFeature, ...]
+    controller_id: int = 0
+    incarnation_id: UUID = ZERO_ID
+    zk_migration_ready: bool = False
+    end_points: tuple[NodeEndpoint, ...] = ()
+    features: tuple[NodeFeature, ...] = ()
+
+
+CLASSES: Final[dict[str, type[Any]]] = {
+    "NodeEndpoint": NodeEndpoint,
+    "NodeFeature": NodeFeature,
+    "RegisterBrokerRecord": RegisterBrokerRecord,
+    "UnregisterBrokerRecord": UnregisterBrokerRecord,
+    "FenceBrokerRecord": FenceBrokerRecord,
+    "UnfenceBrokerRecord": UnfenceBrokerRecord,
+    "BrokerRegistrationChangeRecord": BrokerRegistrationChangeRecord,
+    "RegisterControllerRecord": RegisterControllerRecord,
+}
+FIELDS: Final[dict[int, str]] = {
+    0: """
+RegisterBrokerRecord 0-4 flexible 0+
+ broker_id int32
+ is_migrating_zk_broker bool 2+ = false
+ incarnation_id uuid
+ broker_epoch int64
+ end_points []NodeEndpoint
+  name string
+  host string
+  port uint16
+  security_protocol int16
+ features []NodeFeature
+  name string
+  min_supported_version int16
+  max_supported_version int16
+ rack string null
+ fenced bool = true
+ in_controlled_shutdown bool 1+ = false
+ log_dirs []uuid 3+ tag 0
+ cordoned_log_dirs []uuid 4+ null 4+ tag 1 = null
+""",
+    1: """
+UnregisterBrokerRecord 0 flexible 0+
+ broker_id int32
+ broker_epoch int64
+""",
+    7: """
+FenceBrokerRecord 0 flexible 0+
+ id int32
+ epoch int64
+""",
+    8: """
+UnfenceBrokerRecord 0 flexible 0+
+ id int32
+ epoch int64
+""",
+    17: """
+BrokerRegistrationChangeRecord 0-3 flexible 0+
+ broker_id int32
+ broker_epoch int64
+ fenced int8 tag 0
+ in_controlled_shutdown int8 1+ tag 1
+ log_dirs []uuid 2+ tag 2
+ cordoned_log_dirs []uuid 3+ null 3+ tag 3 = null
+""",
+    27: """
+RegisterControllerRecord 0 flexible 0+
+ controller_id int32
+ incarnation_id uuid
+ zk_migration_ready bool
+ end_points []NodeEndpoint
+  name string
+  host string
+  port uint16
+  security_protocol int16
+ features []NodeFeature
+  name string
+  min_supported_version int16
+  max_supported_version int16
+""",
+}

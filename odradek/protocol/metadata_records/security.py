@@ -1,107 +1,147 @@
-"""Metadata records of users: ACLs, quotas, credentials and tokens.
+"""Metadata records of users: ACLs, quotas, credentials and tokens. Written by tools/generate_messages.py."""
 
-odradek enforces ACLs and quotas, checks users by their credentials and tokens, and stores the others for Kafka.
-"""
-
-from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from odradek.protocol.metadata_records.base import (
-    BOOL,
-    BYTES,
-    FLOAT64,
-    INT8,
-    INT32,
-    INT64,
-    STRING,
-    UUID_,
-    MetadataRecord,
-    Nested,
-)
+from odradek.protocol.hidden_fields import shown
+from odradek.protocol.metadata_records.base import ZERO_ID
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccessControlEntryRecord(MetadataRecord):
+class AccessControlEntryRecord(NamedTuple):
     """An ACL: an operation is allowed or denied."""
 
-    __api_key__: ClassVar[int] = 18
-    id: UUID = field(metadata=UUID_)
-    resource_type: int = field(metadata=INT8)
-    resource_name: str = field(metadata=STRING)
-    pattern_type: int = field(metadata=INT8)
-    principal: str = field(metadata=STRING)
-    host: str = field(metadata=STRING)
-    operation: int = field(metadata=INT8)
-    permission_type: int = field(metadata=INT8)
+    id: UUID = ZERO_ID
+    resource_type: int = 0
+    resource_name: str = ""
+    pattern_type: int = 0
+    principal: str = ""
+    host: str = ""
+    operation: int = 0
+    permission_type: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveAccessControlEntryRecord(MetadataRecord):
+class RemoveAccessControlEntryRecord(NamedTuple):
     """An ACL is removed."""
 
-    __api_key__: ClassVar[int] = 19
-    id: UUID = field(metadata=UUID_)
+    id: UUID = ZERO_ID
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuotaEntity(Nested):
+class QuotaEntity(NamedTuple):
     """A part of a quota's entity; a name of None is the default of its type."""
 
-    entity_type: str = field(metadata=STRING)
-    entity_name: str | None = field(metadata=STRING)
+    entity_type: str = ""
+    entity_name: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientQuotaRecord(MetadataRecord):
+class ClientQuotaRecord(NamedTuple):
     """A quota of an entity is set or removed."""
 
-    __api_key__: ClassVar[int] = 14
-    entity: tuple[QuotaEntity, ...]
-    key: str = field(metadata=STRING)
-    value: float = field(metadata=FLOAT64)
-    remove: bool = field(metadata=BOOL)
+    entity: tuple[QuotaEntity, ...] = ()
+    key: str = ""
+    value: float = 0.0
+    remove: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UserScramCredentialRecord(MetadataRecord):
+class UserScramCredentialRecord(NamedTuple):
     """A user's SCRAM credential is set."""
 
-    __api_key__: ClassVar[int] = 11
-    name: str = field(metadata=STRING)
-    mechanism: int = field(metadata=INT8)
-    salt: bytes = field(metadata=BYTES, repr=False)
-    stored_key: bytes = field(metadata=BYTES, repr=False)
-    server_key: bytes = field(metadata=BYTES, repr=False)
-    iterations: int = field(metadata=INT32)
+    name: str = ""
+    mechanism: int = 0
+    salt: bytes = b""
+    stored_key: bytes = b""
+    server_key: bytes = b""
+    iterations: int = 0
+
+    def __repr__(self) -> str:
+        return shown(self, "salt", "server_key", "stored_key")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveUserScramCredentialRecord(MetadataRecord):
+class RemoveUserScramCredentialRecord(NamedTuple):
     """A user's SCRAM credential is removed."""
 
-    __api_key__: ClassVar[int] = 22
-    name: str = field(metadata=STRING)
-    mechanism: int = field(metadata=INT8)
+    name: str = ""
+    mechanism: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DelegationTokenRecord(MetadataRecord):
+class DelegationTokenRecord(NamedTuple):
     """A delegation token is created or renewed."""
 
-    __api_key__: ClassVar[int] = 10
-    owner: str = field(metadata=STRING)
-    requester: str = field(metadata=STRING)
-    renewers: tuple[str, ...] = field(metadata=STRING)
-    issue_timestamp: int = field(metadata=INT64)
-    max_timestamp: int = field(metadata=INT64)
-    expiration_timestamp: int = field(metadata=INT64)
-    token_id: str = field(metadata=STRING)
+    owner: str = ""
+    requester: str = ""
+    renewers: tuple[str, ...] = ()
+    issue_timestamp: int = 0
+    max_timestamp: int = 0
+    expiration_timestamp: int = 0
+    token_id: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveDelegationTokenRecord(MetadataRecord):
+class RemoveDelegationTokenRecord(NamedTuple):
     """A delegation token is removed."""
 
-    __api_key__: ClassVar[int] = 26
-    token_id: str = field(metadata=STRING)
+    token_id: str = ""
+
+
+CLASSES: Final[dict[str, type[Any]]] = {
+    "AccessControlEntryRecord": AccessControlEntryRecord,
+    "RemoveAccessControlEntryRecord": RemoveAccessControlEntryRecord,
+    "QuotaEntity": QuotaEntity,
+    "ClientQuotaRecord": ClientQuotaRecord,
+    "UserScramCredentialRecord": UserScramCredentialRecord,
+    "RemoveUserScramCredentialRecord": RemoveUserScramCredentialRecord,
+    "DelegationTokenRecord": DelegationTokenRecord,
+    "RemoveDelegationTokenRecord": RemoveDelegationTokenRecord,
+}
+FIELDS: Final[dict[int, str]] = {
+    18: """
+AccessControlEntryRecord 0 flexible 0+
+ id uuid
+ resource_type int8
+ resource_name string
+ pattern_type int8
+ principal string
+ host string
+ operation int8
+ permission_type int8
+""",
+    19: """
+RemoveAccessControlEntryRecord 0 flexible 0+
+ id uuid
+""",
+    14: """
+ClientQuotaRecord 0 flexible 0+
+ entity []QuotaEntity
+  entity_type string
+  entity_name string null
+ key string
+ value float64
+ remove bool
+""",
+    11: """
+UserScramCredentialRecord 0 flexible 0+
+ name string
+ mechanism int8
+ salt bytes
+ stored_key bytes
+ server_key bytes
+ iterations int32
+""",
+    22: """
+RemoveUserScramCredentialRecord 0 flexible 0+
+ name string
+ mechanism int8
+""",
+    10: """
+DelegationTokenRecord 0 flexible 0+
+ owner string
+ requester string
+ renewers []string
+ issue_timestamp int64
+ max_timestamp int64
+ expiration_timestamp int64
+ token_id string
+""",
+    26: """
+RemoveDelegationTokenRecord 0 flexible 0+
+ token_id string
+""",
+}

@@ -1,48 +1,71 @@
-"""Metadata records of topics and their partitions."""
+"""Metadata records of topics and their partitions. Written by tools/generate_messages.py."""
 
-from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from odradek.protocol.metadata_records.base import INT8, INT32, STRING, UUID_, MetadataRecord, since, tagged
+from odradek.protocol.metadata_records.base import ZERO_ID
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicRecord(MetadataRecord):
+class TopicRecord(NamedTuple):
     """A topic is created; its partitions follow in records of the same batch."""
 
-    __api_key__: ClassVar[int] = 2
-    name: str = field(metadata=STRING)
-    topic_id: UUID = field(metadata=UUID_)
+    name: str = ""
+    topic_id: UUID = ZERO_ID
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionRecord(MetadataRecord):
-    """A partition of a topic: its replicas (broker ids), leader, epochs, and the directory id of each replica.
+class PartitionRecord(NamedTuple):
+    """A partition: its replicas (broker ids), leader, epochs, and the directory id of each replica."""
 
-    ``eligible_leader_replicas`` and ``last_known_elr`` (KIP-966) are null: the in-sync set never shrinks here.
-    """
-
-    __version__: ClassVar[int] = 2
-    __api_key__: ClassVar[int] = 3
-    partition_id: int = field(metadata=INT32, default=-1)
-    topic_id: UUID = field(metadata=UUID_)
-    replicas: tuple[int, ...] = field(metadata=INT32)
-    isr: tuple[int, ...] = field(metadata=INT32)
-    removing_replicas: tuple[int, ...] = field(metadata=INT32, default=())
-    adding_replicas: tuple[int, ...] = field(metadata=INT32, default=())
-    leader: int = field(metadata=INT32, default=-1)
-    leader_recovery_state: int = field(metadata=tagged(INT8, 0), default=0)
-    leader_epoch: int = field(metadata=INT32, default=-1)
-    partition_epoch: int = field(metadata=INT32, default=-1)
-    directories: tuple[UUID, ...] = field(metadata=since(UUID_, 1), default=())
-    eligible_leader_replicas: tuple[int, ...] | None = field(metadata=tagged(INT32, 1, since=2), default=None)
-    last_known_elr: tuple[int, ...] | None = field(metadata=tagged(INT32, 2, since=2), default=None)
+    partition_id: int = -1
+    topic_id: UUID = ZERO_ID
+    replicas: tuple[int, ...] = ()
+    isr: tuple[int, ...] = ()
+    removing_replicas: tuple[int, ...] = ()
+    adding_replicas: tuple[int, ...] = ()
+    leader: int = -1
+    leader_recovery_state: int = 0
+    leader_epoch: int = -1
+    partition_epoch: int = -1
+    directories: tuple[UUID, ...] = ()
+    eligible_leader_replicas: tuple[int, ...] | None = None
+    last_known_elr: tuple[int, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveTopicRecord(MetadataRecord):
+class RemoveTopicRecord(NamedTuple):
     """A topic is removed, with its partitions and its configs."""
 
-    __api_key__: ClassVar[int] = 9
-    topic_id: UUID = field(metadata=UUID_)
+    topic_id: UUID = ZERO_ID
+
+
+CLASSES: Final[dict[str, type[Any]]] = {
+    "TopicRecord": TopicRecord,
+    "PartitionRecord": PartitionRecord,
+    "RemoveTopicRecord": RemoveTopicRecord,
+}
+FIELDS: Final[dict[int, str]] = {
+    2: """
+TopicRecord 0 flexible 0+
+ name string
+ topic_id uuid
+""",
+    3: """
+PartitionRecord 0-2 flexible 0+
+ partition_id int32 = -1
+ topic_id uuid
+ replicas []int32
+ isr []int32
+ removing_replicas []int32
+ adding_replicas []int32
+ leader int32 = -1
+ leader_recovery_state int8 tag 0 = 0
+ leader_epoch int32 = -1
+ partition_epoch int32 = -1
+ directories []uuid 1+
+ eligible_leader_replicas []int32 2+ null 2+ tag 1 = null
+ last_known_elr []int32 2+ null 2+ tag 2 = null
+""",
+    9: """
+RemoveTopicRecord 0 flexible 0+
+ topic_id uuid
+""",
+}

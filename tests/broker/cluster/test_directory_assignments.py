@@ -31,7 +31,7 @@ class Controller:
 
     async def request(self, _api, request, _timeout_ms):
         told = {
-            partition.partition_index: (directory.id_, topic.topic_id)
+            partition.partition_index: (directory.id, topic.topic_id)
             for directory in request.directories
             for topic in directory.topics
             for partition in topic.partitions
@@ -45,7 +45,7 @@ class Controller:
         return AssignReplicasToDirsResponse(
             directories=[
                 DirectoryData(
-                    directory.id_,
+                    directory.id,
                     [
                         TopicData(
                             topic.topic_id,

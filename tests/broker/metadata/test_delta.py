@@ -1,6 +1,5 @@
 """What replaying records changes is noted, and told to publishers in their order, once."""
 
-from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -56,7 +55,7 @@ def partition(index, **fields):
         partition_epoch=4,
         directories=(DIRECTORY,),
     )
-    return replace(known, **fields)
+    return known._replace(**fields)
 
 
 def image_of(*records):

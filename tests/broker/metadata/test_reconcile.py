@@ -1,7 +1,6 @@
 """Directories are what the metadata says, wherever a kill -9 came between the two."""
 
 import shutil
-from dataclasses import replace
 from uuid import uuid4
 
 import pytest
@@ -182,7 +181,7 @@ def test_a_replica_among_others_is_created_in_the_directory_that_is_its_own(open
     [directory] = storage.log_manager.directories.online
     assert directory.identity is not None
     own, others = directory.identity.directory_id, uuid4()
-    record = replace(topic.partitions[0], replicas=(2, 1), isr=(2, 1), leader=2, directories=(others, own))
+    record = topic.partitions[0]._replace(replicas=(2, 1), isr=(2, 1), leader=2, directories=(others, own))
     storage.controller.write([record])
     storage = open_storage()
     assert storage.log_manager.offline == {}

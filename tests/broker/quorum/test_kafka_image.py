@@ -1,7 +1,6 @@
 """The observer's image is that of Apache Kafka's controller, after a change of each kind that clients and brokers ask for."""
 
 import asyncio
-from dataclasses import replace
 
 import pytest
 import pytest_asyncio
@@ -53,7 +52,7 @@ def snapshot_of_kafka(directory, name):
 def as_text(records):
     """In an order of their own; Kafka keeps a node's features in a map."""
     return sorted(
-        repr(replace(record, features=tuple(sorted(record.features, key=repr))) if hasattr(record, "features") else record)
+        repr(record._replace(features=tuple(sorted(record.features, key=repr))) if hasattr(record, "features") else record)
         for record in records
     )
 
