@@ -20,10 +20,11 @@ from odradek.pipeline.columns import Column, Cursor, Elements, Integers, Mask, e
 from odradek.protocol.coordinator_records.newer_groups import (
     KINDS,
     VALUE_VERSION,
+    FieldSpec,
     Kind,
+    Layout,
     topic_id_text,
 )
-from odradek.protocol.schemas import FieldSpec, Layout
 
 _READ_INTEGER: dict[str | None, Callable[[Cursor], Integers]] = {
     "int8": Cursor.read_int8,

@@ -1,9 +1,17 @@
 """Codecs of large messages: the same as ``requests`` and ``responses`` give, in slices and within limits.
 
-They serve every API but Produce, whose requests are records, and Fetch.
+They serve every API but Produce, whose requests are records, and Fetch. The functions of ``readers`` and ``writers`` become
+generators, which can be left between two items. A struct that holds arrays is read by ``read(b, p, end, budget)``, which yields
+None after each block of items and returns what the function of ``readers`` does, and written by ``write(append, o, room)``, which
+yields None after each block and appends it as one chunk: the small chunks of all items together would take many times the memory
+of their bytes. A struct without arrays stays a function.
+
+All arrays of a request take their items from one ``ItemBudget`` before any of them is made; what is written is taken from the
+``Room`` that the response has. An item that is in an array twice, as the same object, is written once.
 """
 
-from collections.abc import Callable, Generator
+import struct
+from collections.abc import Callable, Generator, Mapping
 from functools import cache
 from struct import Struct
 from typing import Any, Final
@@ -13,12 +21,185 @@ from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.headers import skip_tagged_fields
 from odradek.protocol.messages import messages
 from odradek.protocol.older_requests import older_shape
+from odradek.protocol.readers import Read, ReaderCompiler, indented
 from odradek.protocol.responses import older_response
-from odradek.protocol.schemas import load
-from odradek.protocol.sliced_readers import ItemBudget, compile_sliced_reader
-from odradek.protocol.sliced_writers import ResponseTooLarge, Room, compile_sliced_writer
+from odradek.protocol.schemas import FieldSpec, Layout, load
+from odradek.protocol.writers import FIXED_WIDTHS, Append, Write, WriterCompiler, compile_writer
 
-__all__ = ["ResponseTooLarge", "Room", "sliced_decoder", "sliced_encoder"]
+# Each is read in about a millisecond.
+BLOCK: Final = 256
+
+# What makes a generator of a function that may have no other yield.
+NEVER_YIELD: Final = ("if False:", "    yield")
+
+ReadSliced = Callable[[bytes, int, "ItemBudget"], Generator[None, Any, tuple[Any, int]]]
+
+
+class ItemBudget:
+    """How many items the arrays of one request may still have, at all depths together."""
+
+    __slots__ = ("left", "limit")
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.left = limit
+
+    def take(self, count: int) -> None:
+        """An array has ``count`` items. Raises MalformedMessage if that is more than are left."""
+        self.left -= count
+        if self.left < 0:
+            raise MalformedMessage(f"its arrays have more than {self.limit} items")
+
+
+def compile_sliced_reader(layout: Layout, canonical: Mapping[str, type[Any]]) -> ReadSliced:
+    """``read(frame, position, budget)``: a generator that returns the canonical object, and its end. Raises MalformedMessage."""
+    read_struct: Any = _SlicedReaderCompiler(layout, canonical, views=False).compile()
+    is_sliced = has_arrays(layout)
+
+    def read(frame: bytes, position: int, budget: ItemBudget) -> Generator[None, Any, tuple[Any, int]]:
+        try:
+            if not is_sliced:
+                return read_struct(frame, position, len(frame))  # type: ignore[no-any-return]
+            return (yield from read_struct(frame, position, len(frame), budget))  # type: ignore[no-any-return]
+        except (IndexError, struct.error):
+            raise MalformedMessage("it ends before its fields do") from None
+        except UnicodeDecodeError as error:
+            raise MalformedMessage(f"a string that is not UTF-8: {error}") from None
+
+    return read
+
+
+def has_arrays(layout: Layout) -> bool:
+    """Whether a struct, or one within it, has an array among its untagged fields."""
+    return any(
+        spec.is_array or (spec.layout is not None and has_arrays(spec.layout)) for spec in layout.fields if spec.tag is None
+    )
+
+
+class _SlicedReaderCompiler(ReaderCompiler):
+    def compile(self) -> Read:
+        self._body()
+        if not has_arrays(self._layout):
+            return self._function(self._lines)
+        return self._function([*NEVER_YIELD, *self._lines], "b, p, end, budget")
+
+    def _struct(self, layout: Layout, to: str) -> list[str]:
+        read = self._constant("read", _SlicedReaderCompiler(layout, self._canonical, views=False).compile())
+        return [f"{to}, p = {f'yield from {read}(b, p, end, budget)' if has_arrays(layout) else f'{read}(b, p, end)'}"]
+
+    def _items(self, spec: FieldSpec, to: str) -> list[str]:
+        lines = ["if n > end - p:", f"    refuse_count({spec.name!r}, n, end - p)", "budget.take(n)"]
+        if spec.kafka_type in FIXED_WIDTHS:
+            # None is made of more than 16 bytes, and all by few calls.
+            return [*lines, *super()._items(spec, to)]
+        item = (
+            self._struct(spec.layout, "item") if spec.layout is not None else self._string_or_bytes(spec, "item", nullable=False)
+        )
+        # ``n`` is used for strings' lengths as well.
+        lines += ["items = []", f"for left in range(n, 0, -{BLOCK}):", f"    for _ in range(min(left, {BLOCK})):"]
+        lines += indented(indented([*item, "items.append(item)"]))
+        return [*lines, "    yield", f"{to} = tuple(items)"]
+
+    def value_reader(self, spec: FieldSpec) -> Read:
+        # A tagged field is small: no request that is served has an array in one.
+        return ReaderCompiler(self._layout, self._canonical, views=False).value_reader(spec)
+
+
+WriteSliced = Callable[[Append, Any, "Room"], Generator[None, Any, None]]
+
+# Small chunks are joined up to this size.
+_RUN_BYTES: Final = 64 * 1024
+
+
+class ResponseTooLarge(Exception):
+    """The response would have more bytes than it may."""
+
+
+class Room:
+    """How many bytes a response may still have."""
+
+    __slots__ = ("left", "limit")
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.left = limit
+
+    def take(self, count: int) -> None:
+        """``count`` bytes more. Raises ResponseTooLarge."""
+        self.left -= count
+        if self.left < 0:
+            raise ResponseTooLarge(f"a response of more than {self.limit} bytes")
+
+
+def _in_runs(chunks: list[bytes]) -> list[bytes]:
+    """The same bytes in fewer chunks: the small ones joined."""
+    if len(chunks) < 2:
+        return chunks
+    found = []
+    first = size = 0
+    for place, chunk in enumerate(chunks, 1):
+        size += len(chunk)
+        if size >= _RUN_BYTES:
+            found.append(b"".join(chunks[first:place]))
+            first, size = place, 0
+    if size:
+        found.append(b"".join(chunks[first:]))
+    return found
+
+
+def compile_sliced_writer(layout: Layout, canonical: Mapping[str, type[Any]]) -> WriteSliced:
+    """The generator for ``layout``; see ``writers.compile_writer``."""
+    if has_arrays(layout):
+        return _SlicedWriterCompiler(layout, canonical).compile()  # type: ignore[return-value]
+    write_all = compile_writer(layout, canonical)
+
+    def write(append: Append, message: Any, room: Room) -> Generator[None, Any, None]:  # noqa: ARG001  no array, no bytes to speak of
+        write_all(append, message)
+        yield
+
+    return write
+
+
+class _SlicedWriterCompiler(WriterCompiler):
+    def compile(self) -> Write:
+        self._body()
+        self._lines = [*NEVER_YIELD, *self._lines]
+        return self._function("append, o, room")
+
+    def _items(self, spec: FieldSpec) -> list[str]:
+        if spec.layout is None and spec.kafka_type in FIXED_WIDTHS:
+            return ["room.take(16 * len(v))", *super()._items(spec)]
+        if spec.layout is None:
+            item = [line.replace("append", "part.append") for line in super()._items(spec)[1:]]
+        elif has_arrays(spec.layout):
+            self._scope[f"write_{spec.name}"] = _SlicedWriterCompiler(spec.layout, self._canonical).compile()
+            self._scope["in_runs"] = _in_runs
+            return [
+                "known = {}",
+                "for i in v:",
+                "    part = known.get(id(i))",
+                "    if part is None:",
+                "        part, left = [], room.left",
+                f"        yield from write_{spec.name}(part.append, i, room)",
+                "        part = known[id(i)] = in_runs(part)",
+                "        left -= room.left",
+                "    else:",
+                "        left = 0",
+                "    room.take(sum(map(len, part)) - left)",
+                "    for chunk in part:",
+                "        append(chunk)",
+                # An item whose arrays are empty has not yielded.
+                "    yield",
+            ]
+        else:
+            self._scope[f"write_{spec.name}"] = compile_writer(spec.layout, self._canonical)
+            item = [f"    write_{spec.name}(part.append, i)"]
+        lines = [f"for k in range(0, len(items), {BLOCK}):", "    part = []", f"    for i in items[k:k + {BLOCK}]:"]
+        lines += [f"    {line}" for line in item]
+        lines += ["    chunk = join(part)", "    room.take(len(chunk))", "    append(chunk)", "    yield"]
+        # ``v`` is used for strings in between.
+        return ["items = v if isinstance(v, (list, tuple)) else tuple(v)", *lines]
+
 
 # Of a chunk of a response: a millisecond's copying.
 _CHUNK_BYTES: Final = 1024 * 1024

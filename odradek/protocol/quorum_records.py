@@ -1,27 +1,37 @@
-"""The control records with which a leader begins its epoch in KRaft's metadata log (KIP-595, KIP-853).
+"""Control records of KRaft's metadata log: those that begin an epoch, and those of a snapshot (KIP-595, KIP-630, KIP-853).
 
-Their keys are int16 version 0 and int16 type, their values flexible messages. A quorum whose voters are configured has the first
-record alone; one whose voters are told by the log (``kraft.version`` 1) has all, in one batch:
+Their keys are int16 version 0 and int16 type, their values flexible messages that begin with their version. A quorum whose voters
+are configured begins an epoch with the first record alone; one whose voters are told by the log (``kraft.version`` 1) with the
+first three, in one batch:
 
     leader change    int16 version 0 | int32 leader | voters | granting voters    compact arrays of: int32 id
     kraft.version    int16 version 0 | int16 level
     voters           int16 version 0 | compact array of: int32 id | uuid directory | endpoints | int16, int16 levels supported
                      endpoints: compact array of: compact strings name and host | uint16 port
+    snapshot header  int16 version 0 | int64 append time of the last record contained
+    snapshot footer  int16 version 0
 
 Each struct ends with its tagged fields, of which there are none. The leader change has a version 1, with directories, that Kafka
-4.3 does not read.
+4.3 does not read. A snapshot carries the records of the quorum's version and voters on as they were found.
 """
 
 from collections.abc import Sequence
-from struct import Struct
+from struct import Struct, error
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.records import Record, build_batch
-from odradek.protocol.snapshot_records import KRAFT_VERSION, KRAFT_VOTERS
 from odradek.protocol.varint import uvarint
 
 LEADER_CHANGE: Final = 2
+SNAPSHOT_HEADER: Final = 3
+SNAPSHOT_FOOTER: Final = 4
+KRAFT_VERSION: Final = 5
+KRAFT_VOTERS: Final = 6
+
+_HEADER: Final = Struct(">hqB")
+_FOOTER: Final = Struct(">hB")
 _DYNAMIC: Final = 1
 _NO_TAGS: Final = b"\0"
 _SHORTS: Final = Struct(">hh")
@@ -85,3 +95,36 @@ def _array(items: Sequence[bytes]) -> bytes:
 def _string(text: str) -> bytes:
     data = text.encode()
     return uvarint(len(data) + 1) + data
+
+
+def control_type(record: Record) -> int:
+    """The type of a control record. Raises MalformedMessage."""
+    try:
+        kind: int = _SHORTS.unpack_from(record.key or b"")[1]
+    except error as problem:
+        raise MalformedMessage("a control record that is cut off") from problem
+    return kind
+
+
+def header_batch(last_contained_ms: int, now_ms: int, leader_epoch: int, others: Sequence[tuple[bytes, bytes]]) -> bytes:
+    """The batch that begins a snapshot, at offset 0; ``others`` are the key and value of further control records."""
+    header = Record(timestamp=now_ms, key=_SHORTS.pack(0, SNAPSHOT_HEADER), value=_HEADER.pack(0, last_contained_ms, 0))
+    rest = [Record(timestamp=now_ms, key=key, value=value) for key, value in others]
+    return build_batch([header, *rest], leader_epoch=leader_epoch, control=True)
+
+
+def footer_batch(offset: int, now_ms: int, leader_epoch: int) -> bytes:
+    """The batch that ends a snapshot."""
+    footer = Record(timestamp=now_ms, key=_SHORTS.pack(0, SNAPSHOT_FOOTER), value=_FOOTER.pack(0, 0))
+    return build_batch([footer], base_offset=offset, leader_epoch=leader_epoch, control=True)
+
+
+def last_contained_ms(header: Record) -> int:
+    """The append time of the last record that a snapshot contains, from its header record. Raises MalformedMessage."""
+    if control_type(header) != SNAPSHOT_HEADER:
+        raise MalformedMessage("a snapshot that does not begin with its header")
+    try:
+        time_ms: int = _HEADER.unpack_from(header.value or b"")[1]
+    except error as problem:
+        raise MalformedMessage("a snapshot header that is cut off") from problem
+    return time_ms

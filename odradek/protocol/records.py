@@ -13,8 +13,8 @@ A record, after decompression of the batch's records (protocol guide, "Record"; 
 ``read_records`` reads messages of formats v0 and v1, too. Nothing here builds them.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Generator, Iterator, Sequence
+from typing import NamedTuple, TypeVar
 
 from odradek.protocol.compression import DEFAULT_LIMIT_BYTES, NONE, compress, decompress
 from odradek.protocol.errors import MalformedMessage
@@ -33,6 +33,7 @@ from odradek.protocol.record_batch import (
     TRANSACTIONAL_MASK,
     BatchHeader,
     Buffer,
+    assembled,
     read_header,
     sealed,
 )
@@ -44,6 +45,10 @@ _MIN_HEADER_BYTES = 2
 _MIN_INT64 = -(1 << 63)
 _MAX_INT64 = (1 << 63) - 1
 _MAX_INT32 = (1 << 31) - 1
+# Each is encoded and written in less than a millisecond.
+_RECORDS_AT_ONCE = 64
+
+T = TypeVar("T")
 
 
 class Record(NamedTuple):
@@ -212,3 +217,22 @@ def _write_bytes(out: bytearray, value: bytes | None) -> None:
     else:
         write_varint(out, len(value))
         out += value
+
+
+def build_sliced_batch(sources: Sequence[T], encode: Callable[[T], bytes], timestamp_ms: int) -> Generator[None, None, bytes]:
+    """A v2 batch of a record for each of ``sources``, whose value is what ``encode`` makes of it; one at least.
+
+    A generator that can be left between its records.
+    """
+    if not sources:
+        raise ValueError("a batch has one record at least")
+    # ``assembled`` puts the header in the first one's place.
+    chunks = [b""]
+    for first in range(0, len(sources), _RECORDS_AT_ONCE):
+        if first:
+            yield
+        data = bytearray()
+        for number, source in enumerate(sources[first : first + _RECORDS_AT_ONCE], first):
+            write_record(data, Record(value=encode(source)), number, 0)
+        chunks.append(bytes(data))
+    return assembled(0, -1, 0, len(sources), timestamp_ms, NO_PRODUCER_ID, -1, chunks)

@@ -25,11 +25,9 @@ from odradek.protocol.metadata_records import (
     decode,
     encode,
 )
-from odradek.protocol.quorum_records import Voter, voters_batch
+from odradek.protocol.quorum_records import KRAFT_VERSION, KRAFT_VOTERS, Voter, control_type, voters_batch
 from odradek.protocol.record_batch import iter_batches
-from odradek.protocol.records import Record, build_batch, read_records
-from odradek.protocol.sliced_batches import build_sliced_batch
-from odradek.protocol.snapshot_records import KRAFT_VERSION, KRAFT_VOTERS, control_type
+from odradek.protocol.records import Record, build_batch, build_sliced_batch, read_records
 from odradek.storage.errors import LogCorrupt
 from odradek.storage.filesystem import FileSystem
 from odradek.storage.log import Log

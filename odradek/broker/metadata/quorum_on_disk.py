@@ -7,9 +7,9 @@ other one is told its voters by ``controller.quorum.voters``.
 from odradek.broker.metadata.snapshot_files import SUFFIX
 from odradek.broker.metadata.topic_names import CLUSTER_METADATA_TOPIC
 from odradek.protocol.errors import MalformedMessage
+from odradek.protocol.quorum_records import KRAFT_VOTERS, control_type
 from odradek.protocol.record_batch import iter_batches
 from odradek.protocol.records import read_records
-from odradek.protocol.snapshot_records import KRAFT_VOTERS, control_type
 from odradek.storage.filesystem import FileSystem
 
 

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from odradek.protocol.errors import KafkaError, MalformedMessage
 from odradek.protocol.metadata_records import MetadataRecord, encode
+from odradek.protocol.quorum_records import SNAPSHOT_FOOTER, control_type, footer_batch, header_batch, last_contained_ms
 from odradek.protocol.record_batch import ensure_intact, iter_batches
 from odradek.protocol.records import Record, build_batch, read_records
-from odradek.protocol.snapshot_records import SNAPSHOT_FOOTER, control_type, footer_batch, header_batch, last_contained_ms
 from odradek.storage.filesystem import FileSystem
 
 SUFFIX = ".checkpoint"

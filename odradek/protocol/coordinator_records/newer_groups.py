@@ -31,6 +31,8 @@ from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.schemas import FieldSpec, Layout, layout_of
 from odradek.protocol.varint import read_uvarint
 
+__all__ = ["KINDS", "VALUE_VERSION", "FieldSpec", "Kind", "Layout", "NewerRecord", "decode_newer", "topic_id_text"]
+
 VALUE_VERSION: Final = 0
 _FIRST: Final = 3
 

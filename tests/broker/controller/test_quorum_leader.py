@@ -6,10 +6,9 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.fetch import FetchRequest, FetchTopic
 from odradek.protocol.metadata_records import ConfigRecord
-from odradek.protocol.quorum_records import LEADER_CHANGE
+from odradek.protocol.quorum_records import KRAFT_VERSION, KRAFT_VOTERS, LEADER_CHANGE, control_type
 from odradek.protocol.record_batch import iter_batches
 from odradek.protocol.records import read_records
-from odradek.protocol.snapshot_records import KRAFT_VERSION, KRAFT_VOTERS, control_type
 from odradek.storage.memory_filesystem import MemoryFile
 from tests.broker.controller.nodes import NODE_ID, NodeBed
 

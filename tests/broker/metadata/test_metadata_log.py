@@ -10,8 +10,7 @@ import pytest
 from odradek.broker.metadata.metadata_log import MAX_BATCH_BYTES, MetadataLog
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.metadata_records import ConfigRecord, RemoveTopicRecord, TopicRecord
-from odradek.protocol.quorum_records import Voter
-from odradek.protocol.snapshot_records import KRAFT_VOTERS
+from odradek.protocol.quorum_records import KRAFT_VOTERS, Voter
 from odradek.storage.errors import LogCorrupt
 from odradek.storage.filesystem import RealFile, RealFileSystem
 

@@ -17,8 +17,8 @@ from odradek.broker.metadata.snapshot_files import SnapshotFiles, SnapshotId
 from odradek.protocol.metadata_records import FeatureLevelRecord, TopicRecord
 from odradek.protocol.metadata_records.nodes import RegisterBrokerRecord
 from odradek.protocol.metadata_records.security import ClientQuotaRecord, QuotaEntity
+from odradek.protocol.quorum_records import KRAFT_VERSION, control_type
 from odradek.protocol.records import Record
-from odradek.protocol.snapshot_records import KRAFT_VERSION, control_type
 from odradek.storage.errors import LogCorrupt
 from odradek.storage.log_config import LogConfig
 from odradek.storage.memory_filesystem import MemoryFileSystem
