@@ -23,7 +23,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from odradek.protocol.api_keys import NEWEST_VERSION, ApiKey
 from odradek.protocol.hidden_fields import SECRETS
-from tools.kafka_definitions import Definitions, Field, Message, Versions, coordinator_records, kafka_definitions
+from tools.kafka_definitions import (
+    Definitions,
+    Field,
+    Message,
+    Versions,
+    coordinator_records,
+    kafka_definitions,
+    transaction_value,
+)
 from tools.metadata_records import record_modules
 
 PROTOCOL = Path(__file__).resolve().parent.parent / "odradek/protocol"
@@ -68,12 +76,13 @@ def generate() -> dict[str, str]:
 
 
 def _coordinator_tables() -> str:
-    title = '"""The group coordinator\'s records, by the version of the key. Written by tools/generate_messages.py."""'
+    title = '"""The coordinators\' records, a group\'s by the version of the key. Written by tools/generate_messages.py."""'
     lines = [title, "", "from typing import Final"]
     for place, name in enumerate(("KEYS", "VALUES")):
         lines += ["", f"{name}: Final[dict[int, str]] = {{"]
         lines += [f'    {kind}: """\n{_field_table(both[place])}\n""",' for kind, both in coordinator_records().items()]
         lines.append("}")
+    lines += ["", f'TRANSACTION_VALUE: Final = """\n{_field_table(transaction_value())}\n"""']
     return "\n".join([*lines, ""])
 
 

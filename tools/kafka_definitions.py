@@ -103,6 +103,13 @@ def coordinator_records() -> dict[int, tuple[Message, Message]]:
     return {kind: (found[kind, "coordinator-key"], found[kind, "coordinator-value"]) for kind in kinds}
 
 
+def transaction_value() -> Message:
+    """The state of a transactional id, as Kafka's transaction coordinator writes it."""
+    [found] = [each for each in _definitions("kafka-transaction-coordinator") if each["name"] == "TransactionLogValue"]
+    message = _message(found)
+    return message.up_to(message.versions.last)
+
+
 def metadata_records() -> dict[int, Message]:
     """Each kind of record of Kafka's metadata log."""
     found = {each["apiKey"]: _message(each) for each in _definitions("kafka-metadata")}

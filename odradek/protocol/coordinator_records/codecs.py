@@ -1,4 +1,4 @@
-"""Readers and writers of the group coordinator's values, compiled from the tables of their fields.
+"""Readers and writers of the coordinators' values, compiled from the tables of their fields.
 
 Kafka's names for times in these records do not say that they are milliseconds; the classes' names do.
 """
@@ -8,10 +8,9 @@ from functools import cache
 from struct import Struct
 from typing import Any, Final, NamedTuple
 
-from odradek.protocol.coordinator_records.tables import VALUES
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.readers import ReaderCompiler, ReadFrame, compile_reader
-from odradek.protocol.schemas import Layout, layout_of
+from odradek.protocol.schemas import Layout, layout_of, newest_version
 from odradek.protocol.writers import Write, compile_writer
 
 _INT16: Final = Struct(">h")
@@ -19,12 +18,13 @@ _VERSION_BYTES: Final = 2
 
 
 class ValueCodec:
-    """One kind of value, by the version of its key. ``classes`` are the value's class and its structs', by Kafka's names."""
+    """One kind of value. ``classes`` are the value's class and its structs', by Kafka's names."""
 
-    def __init__(self, kind: int, classes: Mapping[str, type[Any]], newest: int = 0) -> None:
-        self._kind = kind
+    def __init__(self, table: str, classes: Mapping[str, type[Any]]) -> None:
+        self._table = table
         self._classes = classes
-        self._newest = newest
+        self._newest = newest_version(table)
+        self._name = layout_of(table, self._newest).name
         self._read = cache(self._compiled_reader)
         self._write = cache(self._compiled_writer)
 
@@ -37,10 +37,10 @@ class ValueCodec:
     def decode(self, data: bytes) -> Any:  # noqa: ANN401  of the value's class
         """The value, of any version. Raises MalformedMessage."""
         if len(data) < _VERSION_BYTES:
-            raise MalformedMessage(f"a value of {len(data)} bytes")
+            raise MalformedMessage(f"{self._name} of {len(data)} bytes")
         version: int = _INT16.unpack_from(data)[0]
         if not 0 <= version <= self._newest:
-            raise MalformedMessage(f"a value of version {version} where the newest is {self._newest}")
+            raise MalformedMessage(f"version {version} of {self._name}, whose newest is {self._newest}")
         value, end = self._read(version)(data, _VERSION_BYTES)
         if end != len(data):
             raise MalformedMessage(f"{len(data) - end} bytes behind the last field")
@@ -53,7 +53,7 @@ class ValueCodec:
         return compile_writer(self._layout(version), self._classes)
 
     def _layout(self, version: int) -> Layout:
-        return _in_milliseconds(layout_of(VALUES[self._kind], version))
+        return _in_milliseconds(layout_of(self._table, version))
 
 
 class _ValueCompiler(ReaderCompiler):

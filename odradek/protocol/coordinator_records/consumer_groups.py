@@ -19,6 +19,7 @@ from struct import Struct
 from typing import Any, Final, NamedTuple, TypeAlias
 from uuid import UUID
 
+from odradek.protocol.coordinator_records import tables
 from odradek.protocol.coordinator_records.codecs import ValueCodec
 from odradek.protocol.coordinator_records.fields import ensure_end, read_int16, read_nullable_string, required
 
@@ -259,7 +260,7 @@ def decode_value(key: ConsumerGroupKey, data: bytes) -> ConsumerGroupValue:
 
 def _codecs() -> Iterator[tuple[type[Any], ValueCodec]]:
     for kind, (value_class, *structs) in VALUES.items():
-        codec = ValueCodec(kind, {value_class.__name__: value_class, **dict(structs)})
+        codec = ValueCodec(tables.VALUES[kind], {value_class.__name__: value_class, **dict(structs)})
         yield value_class, codec
         yield KEYS[kind], codec
 

@@ -8,10 +8,10 @@ from typing import Final, NamedTuple
 
 from odradek.protocol.coordinator_records.codecs import ValueCodec
 from odradek.protocol.coordinator_records.fields import ensure_end, read_nullable_string, required
+from odradek.protocol.coordinator_records.tables import VALUES
 
 KEY_VERSION: Final = 2
 _WRITTEN_VERSION: Final = 3
-_NEWEST_VERSION: Final = 4
 
 _INT16: Final = Struct(">h")
 
@@ -73,4 +73,4 @@ def decode_value(data: bytes) -> GroupMetadataValue:
     return value
 
 
-_CODEC: Final = ValueCodec(KEY_VERSION, {each.__name__: each for each in (GroupMetadataValue, MemberMetadata)}, _NEWEST_VERSION)
+_CODEC: Final = ValueCodec(VALUES[KEY_VERSION], {each.__name__: each for each in (GroupMetadataValue, MemberMetadata)})

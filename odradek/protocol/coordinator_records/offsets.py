@@ -1,14 +1,8 @@
 """Committed offsets on ``__consumer_offsets``: OffsetCommitKey versions 0 and 1, OffsetCommitValue 0 to 4.
 
-    key     int16 version | string group | string topic | int32 partition
-    value   int16 version | int64 offset | int32 leader epoch (3+) | string metadata, compact in 4 | int64 commit timestamp |
-            int64 expire timestamp (1) | tagged fields (4): 0 uuid topic id
-
 Like Kafka 4.3, odradek writes key version 1 and value version 4, and value version 1 for an offset with an expire timestamp,
 which only OffsetCommit requests up to version 4 can have. Every commit is encoded here, and decoded again when the log is
-loaded, so the common forms are packed and unpacked in one call.
-
-Source: group-coordinator/src/main/resources/common/message/OffsetCommit{Key,Value}.json of Apache Kafka.
+loaded, so the common forms are packed and unpacked in one call. The fields of each version are in ``tables``.
 """
 
 import struct
@@ -17,15 +11,8 @@ from struct import Struct
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from odradek.protocol.coordinator_records.fields import (
-    ensure_end,
-    read_int32,
-    read_int64,
-    read_nullable_compact_string,
-    read_nullable_string,
-    read_tagged_fields,
-    required,
-)
+from odradek.protocol.coordinator_records.codecs import ValueCodec
+from odradek.protocol.coordinator_records.tables import VALUES
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.varint import uvarint
 
@@ -113,9 +100,7 @@ def encode_value(value: OffsetCommitValue) -> bytes:
     """Version 4, or 1 for an offset with an expire timestamp. Raises struct.error for a value that does not fit its field."""
     offset, leader_epoch, metadata, commit_timestamp_ms, expire_timestamp_ms, topic_id = value
     if expire_timestamp_ms >= 0:
-        text = metadata.encode()
-        head = _INT16.pack(_EXPIRING_VERSION) + _INT64.pack(offset) + _INT16.pack(len(text)) + text
-        return head + _INT64.pack(commit_timestamp_ms) + _INT64.pack(expire_timestamp_ms)
+        return _CODEC.encode(value, _EXPIRING_VERSION)
     if metadata:
         text = metadata.encode()
         head = _VALUE_HEAD.pack(_NEWEST_VERSION, offset, leader_epoch) + uvarint(len(text) + 1) + text
@@ -145,30 +130,8 @@ def decode_value(data: bytes) -> OffsetCommitValue:
         fields = _WITH_TOPIC_ID.unpack(data)
         if fields[0] == _NEWEST_VERSION and fields[3] == _EMPTY_COMPACT_STRING and data[23:26] == _ONE_TOPIC_ID_FIELD:
             return OffsetCommitValue(fields[1], fields[2], "", fields[4], -1, _topic_id(fields[8]))
-    return _decode_any_value(data)
-
-
-def _decode_any_value(data: bytes) -> OffsetCommitValue:
-    if len(data) < 2:
-        raise MalformedMessage(f"an offset's value of {len(data)} bytes")
-    version = _INT16.unpack_from(data)[0]
-    if not 0 <= version <= _NEWEST_VERSION:
-        raise MalformedMessage(f"an offset's value of version {version}")
-    offset, position = read_int64(data, 2)
-    leader_epoch = expire_timestamp_ms = -1
-    topic_id = None
-    if version >= 3:
-        leader_epoch, position = read_int32(data, position)
-    read_string = read_nullable_compact_string if version >= 4 else read_nullable_string
-    metadata, position = read_string(data, position)
-    commit_timestamp_ms, position = read_int64(data, position)
-    if version == _EXPIRING_VERSION:
-        expire_timestamp_ms, position = read_int64(data, position)
-    if version >= 4:
-        tagged, position = read_tagged_fields(data, position)
-        topic_id = _topic_id(tagged.get(_TOPIC_ID_TAG, _ZERO_ID))
-    ensure_end(data, position)
-    return OffsetCommitValue(offset, leader_epoch, required(metadata), commit_timestamp_ms, expire_timestamp_ms, topic_id)
+    value: OffsetCommitValue = _CODEC.decode(data)
+    return value
 
 
 # A log repeats few topics many times, and making a UUID takes longer than the rest of the value.
@@ -177,3 +140,6 @@ def _topic_id(raw: bytes) -> UUID | None:
     if len(raw) != len(_ZERO_ID):
         raise MalformedMessage(f"a topic id of {len(raw)} bytes")
     return None if raw == _ZERO_ID else UUID(bytes=raw)
+
+
+_CODEC: Final = ValueCodec(VALUES[KEY_VERSION], {"OffsetCommitValue": OffsetCommitValue})

@@ -1,4 +1,4 @@
-"""The group coordinator's records, by the version of the key. Written by tools/generate_messages.py."""
+"""The coordinators' records, a group's by the version of the key. Written by tools/generate_messages.py."""
 
 from typing import Final
 
@@ -348,3 +348,20 @@ StreamsGroupTopologyValue 0 flexible 0+
    repartition_source_topics []int16
 """,
 }
+
+TRANSACTION_VALUE: Final = """
+TransactionLogValue 0-1 flexible 1+
+ producer_id int64
+ previous_producer_id int64 1+ tag 0 = -1
+ next_producer_id int64 1+ tag 1 = -1
+ producer_epoch int16
+ next_producer_epoch int16 1+ tag 3 = -1
+ transaction_timeout_ms int32
+ transaction_status int8
+ transaction_partitions []PartitionsSchema null
+  topic string
+  partition_ids []int32
+ transaction_last_update_timestamp_ms int64
+ transaction_start_timestamp_ms int64
+ client_transaction_version int16 1+ tag 2 = 0
+"""

@@ -1,19 +1,9 @@
 """Transactional ids on ``__transaction_state``: TransactionLogKey version 0, TransactionLogValue 0 and 1.
 
-    key         int16 version | string transactional id
-    value       int16 version | int64 producer id | int16 producer epoch | int32 timeout | int8 status |
-                nullable array of topics | int64 last update timestamp | int64 start timestamp |
-                tagged fields (1): 0 int64 previous producer id, 1 int64 next producer id, 2 int16 client transaction version
-    topic       string topic | array of int32 partitions
-
-As in Kafka 4.3, the next producer epoch (tag 3, int16; KIP-939) is neither written nor read.
-
-In version 1 strings and arrays are compact, and each topic ends with its tagged fields, none of which is defined. odradek
-writes version 1. The array is null while the status is 0, Empty.
+The fields of each version are in ``tables``. As in Kafka 4.3, the next producer epoch (KIP-939) is neither written nor read.
+odradek writes version 1. The array of topics is null while the status is 0, Empty.
 
 A key of version 0 is a transactional id on ``__transaction_state``, and an offset on ``__consumer_offsets``: the topic decides.
-
-Source: transaction-coordinator/src/main/resources/common/message/TransactionLog{Key,Value}.json of Apache Kafka.
 """
 
 from functools import lru_cache
@@ -21,18 +11,10 @@ from itertools import groupby
 from struct import Struct
 from typing import Final, NamedTuple
 
-from odradek.protocol.coordinator_records.fields import (
-    ensure_end,
-    read_int16,
-    read_int32,
-    read_int64,
-    read_nullable_compact_string,
-    read_nullable_string,
-    read_tagged_fields,
-    required,
-)
-from odradek.protocol.errors import MalformedMessage
-from odradek.protocol.varint import read_uvarint, uvarint
+from odradek.protocol.coordinator_records.codecs import ValueCodec
+from odradek.protocol.coordinator_records.fields import ensure_end, read_nullable_string, required
+from odradek.protocol.coordinator_records.tables import TRANSACTION_VALUE
+from odradek.protocol.varint import uvarint
 
 KEY_VERSION: Final = 0
 _WRITTEN_VERSION: Final = 1
@@ -162,66 +144,34 @@ def _encode_topics(partitions: frozenset[tuple[str, int]]) -> bytes:
 
 def decode_value(data: bytes) -> TransactionLogValue:
     """A value of version 0 or 1. Raises MalformedMessage."""
-    if len(data) < _HEAD.size:
-        raise MalformedMessage(f"a transaction's value of {len(data)} bytes")
-    version, producer_id, producer_epoch, timeout_ms, status = _HEAD.unpack_from(data)
-    if version not in (0, 1):
-        raise MalformedMessage(f"a transaction's value of version {version}")
-    partitions, position = _read_topics(data, _HEAD.size, is_compact=version > 0)
-    last_update_ms, position = read_int64(data, position)
-    start_ms, position = read_int64(data, position)
-    tagged: dict[int, bytes] = {}
-    if version > 0:
-        tagged, position = read_tagged_fields(data, position)
-    ensure_end(data, position)
+    stored: _Stored = _CODEC.decode(data)
     return TransactionLogValue(
-        producer_id,
-        producer_epoch,
-        timeout_ms,
-        status,
-        partitions,
-        last_update_ms,
-        start_ms,
-        _tagged_integer(tagged, _PREVIOUS_PRODUCER_ID_TAG, 8, _NO_PRODUCER_ID),
-        _tagged_integer(tagged, _NEXT_PRODUCER_ID_TAG, 8, _NO_PRODUCER_ID),
-        _tagged_integer(tagged, _CLIENT_VERSION_TAG, 2, 0),
+        stored.producer_id,
+        stored.producer_epoch,
+        stored.transaction_timeout_ms,
+        stored.transaction_status,
+        frozenset((topic, index) for topic, indexes in stored.transaction_partitions or () for index in indexes),
+        stored.transaction_last_update_timestamp_ms,
+        stored.transaction_start_timestamp_ms,
+        stored.previous_producer_id,
+        stored.next_producer_id,
+        stored.client_transaction_version,
     )
 
 
-def _read_topics(data: bytes, position: int, *, is_compact: bool) -> tuple[frozenset[tuple[str, int]], int]:
-    read_string = read_nullable_compact_string if is_compact else read_nullable_string
-    partitions = set()
-    topic_count, position = _read_count(data, position, is_compact=is_compact)
-    for _ in range(topic_count):
-        topic, position = read_string(data, position)
-        name = required(topic)
-        count, position = _read_count(data, position, is_compact=is_compact)
-        for _ in range(count):
-            index, position = read_int32(data, position)
-            partitions.add((name, index))
-        if is_compact:
-            _, position = read_tagged_fields(data, position)
-    return frozenset(partitions), position
+class _Stored(NamedTuple):
+    """The value under Kafka's names."""
+
+    producer_id: int
+    producer_epoch: int
+    transaction_timeout_ms: int
+    transaction_status: int
+    transaction_partitions: tuple[tuple[str, tuple[int, ...]], ...] | None
+    transaction_last_update_timestamp_ms: int
+    transaction_start_timestamp_ms: int
+    previous_producer_id: int = _NO_PRODUCER_ID
+    next_producer_id: int = _NO_PRODUCER_ID
+    client_transaction_version: int = 0
 
 
-def _read_count(data: bytes, position: int, *, is_compact: bool) -> tuple[int, int]:
-    """An array's length; 0 for null."""
-    if is_compact:
-        count, position = read_uvarint(data, position)
-        count -= 1
-    else:
-        count, position = read_int32(data, position)
-    # An element of these arrays takes two bytes at least.
-    if count > len(data) // 2:
-        raise MalformedMessage(f"an array of {count} in {len(data)} bytes")
-    return max(count, 0), position
-
-
-def _tagged_integer(tagged: dict[int, bytes], tag: int, size: int, default: int) -> int:
-    raw = tagged.get(tag)
-    if raw is None:
-        return default
-    read = read_int64 if size == 8 else read_int16
-    value, position = read(raw, 0)
-    ensure_end(raw, position)
-    return value
+_CODEC: Final = ValueCodec(TRANSACTION_VALUE, {"TransactionLogValue": _Stored})
