@@ -2,7 +2,7 @@
 
     python tools/generate_messages.py
 
-It also writes odradek/protocol/metadata_records (tools/metadata_records.py), and the tables of the group coordinator's records,
+It also writes odradek/protocol/metadata_records (tools/metadata_records.py), and the tables of both coordinators' records,
 whose classes are written by hand.
 
 The definitions are JSON in the jar of Kafka's clients (``common/message``). A canonical class has the fields of the newest

@@ -39,12 +39,12 @@ class Versions:
         return self.first <= version <= self.last
 
     def within(self, other: "Versions") -> "Versions | None":
-        """Those that are in both."""
+        """The versions common to both."""
         first, last = max(self.first, other.first), min(self.last, other.last)
         return Versions(first, last) if first <= last else None
 
     def told(self, whole: "Versions | None" = None) -> str:
-        """The table's form (odradek.protocol.schemas); empty if it is all of ``whole``."""
+        """The form of a table (odradek.protocol.schemas); empty if it is all of ``whole``."""
         if self == whole:
             return ""
         if whole and self.last == whole.last:

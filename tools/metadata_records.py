@@ -10,7 +10,7 @@ from dataclasses import replace
 from odradek.protocol.hidden_fields import SECRETS
 from tools.kafka_definitions import Field, Message, metadata_records
 
-# By module: the class, the line that says what it is, and what more there is to say.
+# By module: the subject of its docstring, and the docstring of each class.
 _DOCS: dict[str, tuple[str, dict[str, str]]] = {
     "cluster": (
         "the cluster: configs, features, blocks of producer ids",

@@ -1,4 +1,4 @@
-"""The secrets in messages: tokens, HMACs, salts, salted passwords. They are in nobody's log, and in no file."""
+"""The secrets in messages: tokens, HMACs, salts, salted passwords. No log line and no recording shows them."""
 
 from typing import Any, Final
 

@@ -70,7 +70,7 @@ def compile_sliced_reader(layout: Layout, canonical: Mapping[str, type[Any]]) ->
 
 
 def has_arrays(layout: Layout) -> bool:
-    """Whether a struct, or one within it, has an array among its untagged fields."""
+    """True if a struct, or one within it, has an array among its untagged fields."""
     return any(
         spec.is_array or (spec.layout is not None and has_arrays(spec.layout)) for spec in layout.fields if spec.tag is None
     )

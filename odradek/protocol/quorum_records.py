@@ -12,7 +12,7 @@ first three, in one batch:
     snapshot footer  int16 version 0
 
 Each struct ends with its tagged fields, of which there are none. The leader change has a version 1, with directories, that Kafka
-4.3 does not read. A snapshot carries the records of the quorum's version and voters on as they were found.
+4.3 does not read. A snapshot keeps the records of the quorum's version and voters unchanged.
 """
 
 from collections.abc import Sequence

@@ -7,7 +7,7 @@ kio, a library that tests use as a judge, for every version of every API.
 
     string, bytes        int16 or int32 length (negative: null), compact: uvarint length + 1 (0: null)
     array                int32 count (negative: null), compact: uvarint count + 1 (0: null)
-    nullable struct      int8 -1 for null (KIP-893)
+    nullable struct      int8 -1 for null, in a tagged field 0 (KIP-893)
     tagged fields        uvarint count, then per field uvarint tag, uvarint size, value; unknown ones are skipped (KIP-482)
 
 An item takes one byte at least, so a count above the number of bytes left is malformed, and is rejected before memory is

@@ -95,7 +95,7 @@ def _remembering(encode: Encoder) -> GoodEncoder:
     """``encode``, called once for each shared response; later frames differ in the correlation id only."""
     from odradek.protocol.accepted_commit import AcceptedCommit
 
-    # By idlayout; the reference to the response keeps its id unique. Values: the bytes before and after the correlation id.
+    # By identity; the reference to the response keeps its id unique. Values: the bytes before and after the correlation id.
     remembered: dict[int, tuple[Any, bytes, bytes]] = {}
 
     def encode_once(correlation_id: int, response: Any) -> bytes | None:

@@ -24,7 +24,7 @@ from odradek.protocol.api_keys import ApiKey
 _FIELD: Final = re.compile(
     r"( +)(\w+) (\[\])?(\w+)(?: ([\d+-]+))?(?: (null)(?: ([\d+-]+))?)?(?: tag (\d+))?(?: = (.+))?",
 )
-# CreateTopics also says why it tells no configs, and ShareFetch what became of acknowledgements: their requests have not failed.
+# Neither ``topic_config_error_code`` (CreateTopics) nor ``acknowledge_error_code`` (ShareFetch): Kafka counts no failure there.
 _ERROR_CODES: Final = {"error_code", "partition_error_code"}
 _ZEROS: Final[dict[str, object]] = {"string": "", "bytes": b"", "records": None, "bool": False, "uuid": None, "float64": 0.0}
 
@@ -50,7 +50,7 @@ class FieldSpec(NamedTuple):
 
     @property
     def is_error_code(self) -> bool:
-        """Whether it says what became of a request, or of a part of it."""
+        """True for the outcome of a request, or of a part of it."""
         return self.name in _ERROR_CODES
 
 
@@ -66,7 +66,7 @@ class Layout:
 
 
 def load(api_key: ApiKey, version: int, kind: str) -> Layout:
-    """An API's ``kind`` ("request" or "response") in that version."""
+    """An API's ``kind`` ("request" or "response") in that version. Raises ValueError if there is none."""
     module = import_module(f"odradek.protocol.message_types.{api_key.name.lower()}")
     return layout_of(getattr(module, f"{kind.upper()}_FIELDS"), version)
 
@@ -115,7 +115,7 @@ def _layout(name: str, lines: list[str], depth: int, version: int, *, flexible: 
 
 
 def _holds(versions: str | None, version: int) -> bool:
-    """Whether a version is one of ``4-7``, ``-7`` (up to 7), ``4+``, ``4`` or None (all)."""
+    """True for a version within ``4-7``, ``-7`` (up to 7), ``4+``, ``4`` or None (all)."""
     if versions is None:
         return True
     if versions.endswith("+"):

@@ -8,7 +8,7 @@ unpacked, which takes two thirds of the time of reading attribute by attribute.
     string, bytes        int16 or int32 length (-1: null), compact: uvarint length + 1 (0: null)
     array                int32 count (-1: null), compact: uvarint count + 1 (0: null)
     tagged fields        uvarint count, then per field uvarint tag, uvarint size, value; defaults are left out
-    nullable struct      int8 -1 for null, 1 before one that is there (KIP-893)
+    nullable struct      int8 -1 for null, in a tagged field 0; 1 before one that is there (KIP-893)
 
 A records field may hold anything with a length. The chunk is passed on as it is, so a slice of a log file can be sent without
 being read. A field that the canonical class lacks is written with its default.
@@ -250,19 +250,20 @@ class WriterCompiler:
 
     def _untouched(self, spec: FieldSpec) -> Any:
         """The canonical class's default object for this field."""
+        # Null is not the default of such a struct (ConsumerGroupMemberMetadataValue).
         if self._canonical_class is None or (spec.default is OF_FIELDS and spec.nullable):
             return spec.default
         return self._canonical_class._field_defaults[spec.name]
 
     def _value_writer(self, spec: FieldSpec) -> Write:
-        """A function that writes the value of one field within a tag. Only a struct has a form for null there."""
+        """A function that writes the value of one field within a tag. A struct that may be null has a byte before it there."""
         inner = WriterCompiler(self._layout, self._canonical)
         if spec.kafka_type in FIXED_WIDTHS and not spec.is_array:
             value = "(ZERO_UUID if o is None else o.bytes)" if spec.kafka_type == "uuid" else "o"
             inner._run.append((FIXED_WIDTHS[spec.kafka_type], value))
             inner._flush_run()
         else:
-            lines = inner._variable(spec._replace(nullable=False, tag=None))
+            lines = inner._variable(spec._replace(nullable=spec.nullable and (spec.is_array or spec.layout is None), tag=None))
             if spec.layout is not None and spec.nullable and not spec.is_array:
                 lines = ["append(b'\\1' if v is not None else b'\\0')", "if v is not None:", *(f"    {line}" for line in lines)]
             inner._lines += ["v = o", *lines]

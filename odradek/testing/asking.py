@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from odradek.broker.context import ANONYMOUS, CLOSE_CONNECTION, NO_RESPONSE, Reply, RequestContext, Session
 from odradek.broker.network.dispatch import CloseConnection
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.messages import messages
-from odradek.protocol.readers import compile_reader
+from odradek.protocol.readers import ReadFrame, compile_reader
 from odradek.protocol.schemas import load
 from odradek.testing.answer import Answer
 
@@ -67,8 +68,13 @@ def _as_message(api_key: ApiKey, version: int, response: Any) -> Any:
         return None
     if isinstance(response, bytes):
         # A body that its handler has written by itself.
-        return compile_reader(load(api_key, version, "response"), messages(api_key).classes["response"])(response, 0)[0]
+        return _reader(api_key, version)(response, 0)[0]
     return response
+
+
+@cache
+def _reader(api_key: ApiKey, version: int) -> ReadFrame:
+    return compile_reader(load(api_key, version, "response"), messages(api_key).classes["response"])
 
 
 def _as_frame(chunks: list[Any] | MalformedMessage | None) -> bytes | None:

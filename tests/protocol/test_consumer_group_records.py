@@ -22,9 +22,7 @@ from odradek.protocol.coordinator_records.consumer_groups import (
     ConsumerGroupTargetAssignmentMemberValue,
     ConsumerGroupTargetAssignmentMetadataKey,
     ConsumerGroupTargetAssignmentMetadataValue,
-    KnownTopic,
     OwnedPartitions,
-    PartitionRacks,
     TargetPartitions,
     decode_value,
 )
@@ -38,7 +36,7 @@ RECORDS = {
     "consumer_group_metadata": (ConsumerGroupMetadataKey("g"), ConsumerGroupMetadataValue(3, -7)),
     "consumer_group_partition_metadata": (
         ConsumerGroupPartitionMetadataKey("g"),
-        ConsumerGroupPartitionMetadataValue((KnownTopic(TOPIC, "t", 1, (PartitionRacks(0, ("r",)),)),)),
+        ConsumerGroupPartitionMetadataValue(b"\1\0"),
     ),
     "consumer_group_member_metadata": (
         ConsumerGroupMemberMetadataKey("g", "m"),
@@ -79,7 +77,7 @@ def test_a_tombstone_is_read_again(kind):
     assert decode_group_record(*encode_record(record)) == record
 
 
-@each_case("kind", RECORDS)
+@each_case("kind", [kind for kind in RECORDS if "partition_metadata" not in kind])
 def test_a_value_that_is_cut_off_is_malformed(kind):
     key, value = RECORDS[kind]
     _, data = encode_record(CoordinatorRecord(key, value))

@@ -1,5 +1,6 @@
 """Metadata records: the bytes are Kafka's, and bytes that are no record raise one error."""
 
+import sys
 from contextlib import suppress
 from uuid import UUID
 
@@ -31,6 +32,7 @@ from odradek.protocol.metadata_records.nodes import (
 )
 from odradek.protocol.metadata_records.partition_changes import PartitionChangeRecord
 from odradek.protocol.metadata_records.security import ClientQuotaRecord, QuotaEntity
+from odradek.protocol.schemas import layout_of, newest_version
 from tests.cases import each_case
 
 TOPIC_ID = UUID("00010203-0405-0607-0809-0a0b0c0d0e0f")
@@ -204,3 +206,11 @@ def test_an_unknown_type_or_version_is_named(value: str, said: str):
 def test_an_unknown_frame_type_or_version_is_malformed(value: str):
     with pytest.raises(MalformedMessage):
         decode(bytes.fromhex(value) + bytes(40))
+
+
+@each_case("record_type", record_types(), ids=lambda record_type: record_type.__name__)
+def test_a_class_has_the_fields_and_defaults_of_its_newest_version(record_type):
+    table = sys.modules[record_type.__module__].FIELDS[kind_of(record_type())]
+    fields = layout_of(table, newest_version(table)).fields
+    defaults = {spec.name: UUID(int=0) if spec.kafka_type == "uuid" and not spec.is_array else spec.default for spec in fields}
+    assert record_type._field_defaults == defaults

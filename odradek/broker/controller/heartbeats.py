@@ -28,7 +28,7 @@ def heartbeat(
                 records += broker_changes.fenced(view, broker)
     is_fenced = following in (BrokerState.FENCED, BrokerState.SHUTDOWN_NOW)
     sessions.touch(request.broker_id, is_fenced=is_fenced, metadata_offset=request.current_metadata_offset)
-    records += broker_changes.directories_offline(view, broker, request.offline_log_dirs or ())
+    records += broker_changes.directories_offline(view, broker, request.offline_log_dirs)
     records += broker_changes.directories_cordoned(broker, request.cordoned_log_dirs)
     response = BrokerHeartbeatResponse(
         is_caught_up=request.current_metadata_offset >= registration_offset,

@@ -49,7 +49,7 @@ def register(
         rack=request.rack,
         fenced=known.fenced if known is not None and is_known else True,
         in_controlled_shutdown=known is not None and is_known and known.in_controlled_shutdown,
-        log_dirs=tuple(each for each in request.log_dirs or () if each is not None),
+        log_dirs=tuple(each for each in request.log_dirs if each is not None),
     )
     if is_known:
         return record.broker_epoch, [record]
@@ -72,7 +72,7 @@ def _incarnation(request: BrokerRegistrationRequest) -> UUID:
 
 
 def _check_directories(view: ClusterView, request: BrokerRegistrationRequest) -> None:
-    directories = request.log_dirs or ()
+    directories = request.log_dirs
     if not directories:
         _refuse("A broker registers with the ids of its directories.")
     if any(is_reserved(directory) for directory in directories):

@@ -64,8 +64,8 @@ def cluster(
 ) -> int:
     """Run a controller and brokers on this machine, a process each, until SIGTERM or SIGINT.
 
-    When all brokers can answer, one line on stdout says: odradek cluster ready on HOST:PORT,HOST:PORT,HOST:PORT. It is for tests
-    of failover; what is to survive its controller is for Apache Kafka's controllers.
+    When every broker knows all others, one line on stdout says: odradek cluster ready on HOST:PORT,HOST:PORT,HOST:PORT. It is for
+    tests of failover; what is to survive its controller is for Apache Kafka's controllers.
     """
     if context.invoked_subcommand is not None:
         return 0

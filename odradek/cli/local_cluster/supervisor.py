@@ -5,12 +5,14 @@ ends by itself stays down until somebody starts it, and the others go on. To sto
 after them, since it is what they take leave of.
 """
 
+import math
 import os
 import selectors
 import signal
 import socket
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from functools import partial
 
@@ -28,9 +30,11 @@ CANNOT_START = 2
 _STOP_GRACE_MS = 30_000.0
 # There is nobody to take leave of.
 _STOP_GRACE_WITHOUT_CONTROLLER_MS = 3_000.0
-# A broker that has said that it is ready answers at once.
-_ANSWER_TIMEOUT_S = 1.0
+# A broker that has said that it is ready answers at once. The supervisor does nothing else meanwhile.
+_ANSWER_TIMEOUT_S = 0.3
 _ASKED_AGAIN_AFTER_S = 0.01
+# Brokers know each other within milliseconds.
+_PATIENCE_MS = 10_000.0
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 HANDLED_SIGNALS = (*_STOP_SIGNALS, signal.SIGCHLD)
 
@@ -48,6 +52,9 @@ class Supervisor:
         self._selector = selectors.DefaultSelector()
         self._signals_read, self._signals_write = os.pipe()
         self._said_ready = False
+        # The ids of brokers that know all others, and when the first that does not is told of.
+        self._informed: set[int] = set()
+        self._told_at_ms: float | None = None
         self._status = 0
         # When nodes that do not stop are killed; None unless a stop is under way.
         self._deadline_ms: float | None = None
@@ -102,13 +109,34 @@ class Supervisor:
         _answer_all(node.on_running, {"done": f"{node.plan.name} is ready on {node.plan.address}"})
 
     def _may_be_ready(self) -> bool:
-        return not self._said_ready and all(broker.state is NodeState.RUNNING for broker in self._brokers())
+        return (
+            not self._said_ready
+            and self._deadline_ms is None
+            and all(broker.state is NodeState.RUNNING for broker in self._brokers())
+        )
 
     def _say_ready(self) -> None:
-        """When every broker knows all others. It learns of them from the controller, and of itself perhaps first."""
-        if self._may_be_ready() and all(knows(broker, len(self._brokers())) for broker in self._brokers()):
-            self._said_ready = True
-            print(f"odradek cluster ready on {','.join(broker.plan.address for broker in self._brokers())}", flush=True)
+        """Print the ready line once every broker knows all others: each learns of them by itself, from the controller."""
+        if not self._may_be_ready():
+            return
+        brokers = self._brokers()
+        wanted = {broker.plan.node_id for broker in brokers}
+        for broker in brokers:
+            if broker.plan.node_id not in self._informed:
+                if not knows(broker, wanted):
+                    self._tell_who_waits(broker)
+                    return
+                self._informed.add(broker.plan.node_id)
+        self._said_ready = True
+        print(f"odradek cluster ready on {','.join(broker.plan.address for broker in brokers)}", flush=True)
+
+    def _tell_who_waits(self, broker: Node) -> None:
+        now_ms = self._clock.monotonic_ms()
+        if self._told_at_ms is None:
+            self._told_at_ms = now_ms + _PATIENCE_MS
+        elif now_ms >= self._told_at_ms:
+            self._told_at_ms = math.inf
+            tell(f"{broker.plan.name} does not know all other brokers yet, or does not answer on {broker.plan.address}")
 
     def _on_signals(self) -> None:
         numbers = os.read(self._signals_read, 256)
@@ -254,15 +282,15 @@ def tell(line: str) -> None:
     print(f"odradek: {' '.join(line.split())}", file=sys.stderr, flush=True)
 
 
-def knows(broker: Node, brokers: int) -> bool:
-    """Whether a broker tells its clients of so many."""
+def knows(broker: Node, wanted: AbstractSet[int]) -> bool:
+    """Return True if a broker tells its clients of these brokers, by their ids."""
     host, _, port = broker.plan.address.rpartition(":")
     try:
         client = BlockingClient(host, int(port), "odradek cluster", _ANSWER_TIMEOUT_S)
     except ClientError:
         return False
     try:
-        return len(client.call(METADATA, MetadataRequest(topics=())).brokers) == brokers
+        return wanted <= {each.node_id for each in client.call(METADATA, MetadataRequest(topics=())).brokers}
     except ClientError:
         return False
     finally:

@@ -41,9 +41,12 @@ class ValueCodec:
         version: int = _INT16.unpack_from(data)[0]
         if not 0 <= version <= self._newest:
             raise MalformedMessage(f"version {version} of {self._name}, whose newest is {self._newest}")
-        value, end = self._read(version)(data, _VERSION_BYTES)
+        try:
+            value, end = self._read(version)(data, _VERSION_BYTES)
+        except MalformedMessage as error:
+            raise MalformedMessage(f"{self._name} cannot be read: {error.reason}") from None
         if end != len(data):
-            raise MalformedMessage(f"{len(data) - end} bytes behind the last field")
+            raise MalformedMessage(f"{len(data) - end} bytes follow {self._name}")
         return value
 
     def _compiled_reader(self, version: int) -> ReadFrame:
@@ -57,8 +60,12 @@ class ValueCodec:
 
 
 class _ValueCompiler(ReaderCompiler):
-    # No client sends a value, and what a group has is not to be lost.
+    # Values come from the log. A long string must not make a group unreadable.
     longest_string = 0x7FFFFFFF
+
+    def _uuid(self, value: str) -> str:
+        # Ids are sorted and compared: one of zeros stays an id.
+        return f"UUID(bytes={value})"
 
 
 def _in_milliseconds(layout: Layout) -> Layout:

@@ -19,9 +19,9 @@ from struct import Struct
 from typing import Any, Final, NamedTuple, TypeAlias
 from uuid import UUID
 
-from odradek.protocol.coordinator_records import tables
 from odradek.protocol.coordinator_records.codecs import ValueCodec
 from odradek.protocol.coordinator_records.fields import ensure_end, read_int16, read_nullable_string, required
+from odradek.protocol.coordinator_records.tables import VALUES
 
 _INT16: Final = Struct(">h")
 
@@ -45,26 +45,10 @@ class ConsumerGroupPartitionMetadataKey(NamedTuple):
     group: str
 
 
-class PartitionRacks(NamedTuple):
-    """Where a partition's replicas are."""
-
-    partition: int
-    racks: tuple[str, ...]
-
-
-class KnownTopic(NamedTuple):
-    """A topic as the group coordinator knew it."""
-
-    topic_id: UUID
-    topic_name: str
-    num_partitions: int
-    partition_metadata: tuple[PartitionRacks, ...]
-
-
 class ConsumerGroupPartitionMetadataValue(NamedTuple):
-    """What Kafka before 4.1 knew of the topics."""
+    """The topics' metadata as Kafka before 4.1 stored it, undecoded. That the record is there is all that matters."""
 
-    topics: tuple[KnownTopic, ...]
+    data: bytes
 
 
 class ConsumerGroupMemberMetadataKey(NamedTuple):
@@ -82,7 +66,7 @@ class ClassicProtocol(NamedTuple):
 
 
 class ClassicMemberMetadata(NamedTuple):
-    """What a member has that speaks the classic protocol."""
+    """Data of a member that speaks the classic protocol."""
 
     session_timeout_ms: int
     supported_protocols: tuple[ClassicProtocol, ...]
@@ -99,6 +83,7 @@ class ConsumerGroupMemberMetadataValue(NamedTuple):
     subscribed_topic_regex: str | None
     rebalance_timeout_ms: int
     server_assignor: str | None
+    # Null is written: where the field is not there, Kafka takes the member for a classic one.
     classic_member_metadata: ClassicMemberMetadata | None = None
 
 
@@ -204,19 +189,24 @@ KEYS: Final[dict[int, type[Any]]] = {
     8: ConsumerGroupCurrentMemberAssignmentKey,
     16: ConsumerGroupRegularExpressionKey,
 }
-# The class of the value, and those of its structs by Kafka's names.
-VALUES: Final[dict[int, tuple[Any, ...]]] = {
-    3: (ConsumerGroupMetadataValue,),
-    4: (ConsumerGroupPartitionMetadataValue, ("TopicMetadata", KnownTopic), ("PartitionMetadata", PartitionRacks)),
-    5: (
-        ConsumerGroupMemberMetadataValue,
-        ("ClassicMemberMetadata", ClassicMemberMetadata),
-        ("ClassicProtocol", ClassicProtocol),
-    ),
-    6: (ConsumerGroupTargetAssignmentMetadataValue,),
-    7: (ConsumerGroupTargetAssignmentMemberValue, ("TopicPartition", TargetPartitions)),
-    8: (ConsumerGroupCurrentMemberAssignmentValue, ("TopicPartitions", OwnedPartitions)),
-    16: (ConsumerGroupRegularExpressionValue,),
+# By the key's version: the classes of the value by Kafka's names, its own first.
+_CLASSES: Final[dict[int, dict[str, type[Any]]]] = {
+    3: {"ConsumerGroupMetadataValue": ConsumerGroupMetadataValue},
+    5: {
+        "ConsumerGroupMemberMetadataValue": ConsumerGroupMemberMetadataValue,
+        "ClassicMemberMetadata": ClassicMemberMetadata,
+        "ClassicProtocol": ClassicProtocol,
+    },
+    6: {"ConsumerGroupTargetAssignmentMetadataValue": ConsumerGroupTargetAssignmentMetadataValue},
+    7: {
+        "ConsumerGroupTargetAssignmentMemberValue": ConsumerGroupTargetAssignmentMemberValue,
+        "TopicPartition": TargetPartitions,
+    },
+    8: {
+        "ConsumerGroupCurrentMemberAssignmentValue": ConsumerGroupCurrentMemberAssignmentValue,
+        "TopicPartitions": OwnedPartitions,
+    },
+    16: {"ConsumerGroupRegularExpressionValue": ConsumerGroupRegularExpressionValue},
 }
 _VERSIONS: Final = {key_class: version for version, key_class in KEYS.items()}
 
@@ -249,19 +239,24 @@ def decode_key(data: bytes) -> ConsumerGroupKey:
 
 def encode_value(value: ConsumerGroupValue) -> bytes:
     """The value's bytes, as Kafka 4.3 writes them. Raises struct.error for a number that does not fit its field."""
+    if isinstance(value, ConsumerGroupPartitionMetadataValue):
+        return _INT16.pack(0) + value.data
     return _CODECS[type(value)].encode(value)
 
 
 def decode_value(key: ConsumerGroupKey, data: bytes) -> ConsumerGroupValue:
     """The value of a record with this ``key``. Raises MalformedMessage."""
+    if isinstance(key, ConsumerGroupPartitionMetadataKey):
+        _, position = read_int16(data, 0)
+        return ConsumerGroupPartitionMetadataValue(data[position:])
     value: ConsumerGroupValue = _CODECS[type(key)].decode(data)
     return value
 
 
 def _codecs() -> Iterator[tuple[type[Any], ValueCodec]]:
-    for kind, (value_class, *structs) in VALUES.items():
-        codec = ValueCodec(tables.VALUES[kind], {value_class.__name__: value_class, **dict(structs)})
-        yield value_class, codec
+    for kind, classes in _CLASSES.items():
+        codec = ValueCodec(VALUES[kind], classes)
+        yield next(iter(classes.values())), codec
         yield KEYS[kind], codec
 
 

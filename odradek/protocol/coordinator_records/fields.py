@@ -73,12 +73,6 @@ def read_nullable_compact_string(data: bytes, position: int) -> tuple[str | None
     return _text(raw), position
 
 
-def read_bytes(data: bytes, position: int) -> tuple[bytes, int]:
-    """Bytes; null is malformed."""
-    size, position = read_int32(data, position)
-    return take(data, position, size)
-
-
 def read_compact_bytes(data: bytes, position: int) -> tuple[bytes, int]:
     """Bytes; null is malformed."""
     size, position = read_uvarint(data, position)

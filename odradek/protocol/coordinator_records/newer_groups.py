@@ -31,6 +31,7 @@ from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.schemas import FieldSpec, Layout, layout_of
 from odradek.protocol.varint import read_uvarint
 
+# FieldSpec and Layout are for the pipeline, which imports nothing else of ``protocol``.
 __all__ = ["KINDS", "VALUE_VERSION", "FieldSpec", "Kind", "Layout", "NewerRecord", "decode_newer", "topic_id_text"]
 
 VALUE_VERSION: Final = 0

@@ -20,7 +20,7 @@ KEY_VERSION: Final = 1
 _EXPIRING_VERSION: Final = 1
 _NEWEST_VERSION: Final = 4
 _TOPIC_ID_TAG: Final = 0
-_ZERO_ID: Final = bytes(16)
+_NO_TOPIC_ID: Final = UUID(int=0)
 
 _KEY_HEAD: Final = Struct(">hh")
 _INT16: Final = Struct(">h")
@@ -131,15 +131,14 @@ def decode_value(data: bytes) -> OffsetCommitValue:
         if fields[0] == _NEWEST_VERSION and fields[3] == _EMPTY_COMPACT_STRING and data[23:26] == _ONE_TOPIC_ID_FIELD:
             return OffsetCommitValue(fields[1], fields[2], "", fields[4], -1, _topic_id(fields[8]))
     value: OffsetCommitValue = _CODEC.decode(data)
-    return value
+    return value._replace(topic_id=None) if value.topic_id == _NO_TOPIC_ID else value
 
 
 # A log repeats few topics many times, and making a UUID takes longer than the rest of the value.
 @lru_cache(maxsize=1024)
 def _topic_id(raw: bytes) -> UUID | None:
-    if len(raw) != len(_ZERO_ID):
-        raise MalformedMessage(f"a topic id of {len(raw)} bytes")
-    return None if raw == _ZERO_ID else UUID(bytes=raw)
+    topic_id = UUID(bytes=raw)
+    return None if topic_id == _NO_TOPIC_ID else topic_id
 
 
 _CODEC: Final = ValueCodec(VALUES[KEY_VERSION], {"OffsetCommitValue": OffsetCommitValue})

@@ -56,8 +56,8 @@ MetadataRecord: TypeAlias = (
 
 FRAME_VERSION = 1
 
-# The module and class of each record type, by its api key. Building a class takes a third of a millisecond, so the modules of
-# types that odradek does not write are imported only if a log has one of them.
+# The module and class of each record type, by its number. The modules of types that odradek does not write are imported only if a
+# log has one of them.
 _TYPES = {
     0: "nodes.RegisterBrokerRecord",
     1: "nodes.UnregisterBrokerRecord",
@@ -163,7 +163,7 @@ def _reader(kind: int, version: int) -> ReadFrame:
 class _RecordCompiler(ReaderCompiler):
     """Ids and arrays of them, or of numbers, are made once: thousands of partitions have the same."""
 
-    # No client sends a record, and none is lost for the length of a config's value.
+    # Records come from the log. A long value of a config must not make it unreadable.
     longest_string = 0x7FFFFFFF
 
     def _uuid(self, value: str) -> str:

@@ -3,7 +3,7 @@
 from typing import Final
 from uuid import UUID
 
-# There is no such id, or a directory is not assigned.
+# Kafka's zero id: there is none, or a directory is not assigned.
 ZERO_ID: Final = UUID(int=0)
 # PartitionChangeRecord: the field stays the same.
 NO_LEADER_CHANGE: Final = -2

@@ -70,7 +70,7 @@ class _Writer:
         if path and spec.name == path[0]:
             if len(path) == 1:
                 return self._large_array(spec)
-            inner = self.struct(_entity(spec), path[1:])
+            inner = self.struct(_layout(spec), path[1:])
             return self._count(1) + inner if spec.is_array else inner
         if spec.is_array:
             return self._count(0)
@@ -106,6 +106,6 @@ class _Writer:
         return uvarint(count + 1) if self._flexible else struct.pack(">i", count)
 
 
-def _entity(spec: FieldSpec) -> type[Any]:
+def _layout(spec: FieldSpec) -> Layout:
     assert spec.layout is not None
     return spec.layout

@@ -14,7 +14,7 @@ from tests.campaigns.wire_differential.cases.paths import Path, fields_of, mappe
 from tests.campaigns.wire_differential.script import Batch, Script, Step
 from tests.campaigns.wire_differential.wire import Raw, is_flexible
 
-_BITS = {"int8": 8, "int16": 16, "int32": 32, "timedelta_i32": 32, "int64": 64, "timedelta_i64": 64}
+_BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 _LONG = 32_767
 # For what a script's own names begin with.
 _ROOM = 40
