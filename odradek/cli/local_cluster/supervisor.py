@@ -5,7 +5,6 @@ ends by itself stays down until somebody starts it, and the others go on. To sto
 after them, since it is what they take leave of.
 """
 
-import math
 import os
 import selectors
 import signal
@@ -52,9 +51,8 @@ class Supervisor:
         self._selector = selectors.DefaultSelector()
         self._signals_read, self._signals_write = os.pipe()
         self._said_ready = False
-        # The ids of brokers that know all others, and when the first that does not is told of.
-        self._informed: set[int] = set()
-        self._told_at_ms: float | None = None
+        # Brokers that are ready and not known to all others, and until when that is waited for.
+        self._joining: dict[int, float] = {}
         self._status = 0
         # When nodes that do not stop are killed; None unless a stop is under way.
         self._deadline_ms: float | None = None
@@ -72,7 +70,7 @@ class Supervisor:
             while self._deadline_ms is None or self._alive():
                 for key, _ in self._selector.select(self._wait_s()):
                     key.data()
-                self._say_ready()
+                self._introduce()
                 self._stop_further()
         finally:
             self._kill_all()
@@ -106,37 +104,33 @@ class Supervisor:
         if not node.read():
             return
         node.enter(NodeState.RUNNING)
-        _answer_all(node.on_running, {"done": f"{node.plan.name} is ready on {node.plan.address}"})
+        if node in self._brokers():
+            self._joining[node.plan.node_id] = self._clock.monotonic_ms() + _PATIENCE_MS
+        else:
+            self._answer_running(node)
 
-    def _may_be_ready(self) -> bool:
-        return (
-            not self._said_ready
-            and self._deadline_ms is None
-            and all(broker.state is NodeState.RUNNING for broker in self._brokers())
-        )
-
-    def _say_ready(self) -> None:
-        """Print the ready line once every broker knows all others: each learns of them by itself, from the controller."""
-        if not self._may_be_ready():
+    def _introduce(self) -> None:
+        """See who is known to all others: each broker learns of them by itself, from the controller."""
+        if self._deadline_ms is not None:
             return
-        brokers = self._brokers()
-        wanted = {broker.plan.node_id for broker in brokers}
-        for broker in brokers:
-            if broker.plan.node_id not in self._informed:
-                if not knows(broker, wanted):
-                    self._tell_who_waits(broker)
-                    return
-                self._informed.add(broker.plan.node_id)
-        self._said_ready = True
-        print(f"odradek cluster ready on {','.join(broker.plan.address for broker in brokers)}", flush=True)
+        running = [broker for broker in self._brokers() if broker.state is NodeState.RUNNING]
+        for node in [broker for broker in running if broker.plan.node_id in self._joining]:
+            is_known = all(knows(other, {node.plan.node_id}) for other in running)
+            if is_known and knows(node, {other.plan.node_id for other in running}):
+                self._joined(node)
+            elif self._clock.monotonic_ms() >= self._joining[node.plan.node_id]:
+                tell(f"{node.plan.name} is ready, but not all brokers know each other yet")
+                self._joined(node)
+        if not self._said_ready and not self._joining and len(running) == len(self._brokers()):
+            self._said_ready = True
+            print(f"odradek cluster ready on {','.join(broker.plan.address for broker in running)}", flush=True)
 
-    def _tell_who_waits(self, broker: Node) -> None:
-        now_ms = self._clock.monotonic_ms()
-        if self._told_at_ms is None:
-            self._told_at_ms = now_ms + _PATIENCE_MS
-        elif now_ms >= self._told_at_ms:
-            self._told_at_ms = math.inf
-            tell(f"{broker.plan.name} does not know all other brokers yet, or does not answer on {broker.plan.address}")
+    def _joined(self, node: Node) -> None:
+        del self._joining[node.plan.node_id]
+        self._answer_running(node)
+
+    def _answer_running(self, node: Node) -> None:
+        _answer_all(node.on_running, {"done": f"{node.plan.name} is ready on {node.plan.address}"})
 
     def _on_signals(self) -> None:
         numbers = os.read(self._signals_read, 256)
@@ -156,6 +150,7 @@ class Supervisor:
         how = node.reap()
         if how is None or child is None:
             return
+        self._joining.pop(node.plan.node_id, None)
         self._selector.unregister(child.stdout)
         words = node.last_words() if how.startswith("exit status") else ""
         reason = f"{how}{f': {words}' if words else ''}"
@@ -217,7 +212,7 @@ class Supervisor:
         return [node for node in self._nodes.values() if node.plan.role == "broker"]
 
     def _wait_s(self) -> float | None:
-        if self._may_be_ready():
+        if self._joining and self._deadline_ms is None:
             return _ASKED_AGAIN_AFTER_S
         return None if self._deadline_ms is None else max(self._deadline_ms - self._clock.monotonic_ms(), 0) / 1_000
 

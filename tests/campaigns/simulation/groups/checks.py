@@ -284,7 +284,7 @@ def untrue_refusals(api_key: ApiKey, request: Any, hosted: HostedShard[GroupShar
     if (
         api_key in (ApiKey.HEARTBEAT, ApiKey.SYNC_GROUP)
         and member is not None
-        and member.classic is not None
+        and member.classic_member_metadata is not None
         and assigned is not None
     ):
         untrue = {ErrorCode.UNKNOWN_MEMBER_ID}

@@ -197,7 +197,7 @@ class GroupHistory:
         self._deleted.clear()
 
     def _has_classic_members(self, group_id: str) -> bool:
-        return any(each.classic is not None for each in self.groups[group_id].members.values())
+        return any(each.classic_member_metadata is not None for each in self.groups[group_id].members.values())
 
     def without(self, end_offset: int, records: Iterable[tuple[int, bytes, bytes | None]]) -> GroupHistory:
         """The history of these records, which may be compacted, so that it is known who has what, and not in which order."""
