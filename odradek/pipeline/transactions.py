@@ -55,7 +55,8 @@ def _read_value(version: int, value: Cursor) -> Rows:
         "status": value.read_int8(),
     }
     value.require((fields["status"] >= 0) & (fields["status"] < len(STATUSES)))
-    topics = value.read_array(_read_count(version, value), _TOPIC_BYTES, partial(_read_topic, version))
+    # A null array has no topics. That of a topic's partitions is never null.
+    topics = value.read_array(np.maximum(_read_count(version, value), 0), _TOPIC_BYTES, partial(_read_topic, version))
     fields |= {"last_update_ms": value.read_int64(), "start_ms": value.read_int64()}
     none = np.full(len(fields["status"]), -1)
     tagged = value.read_tagged_fields(_TAGGED_BYTES) if version >= 1 else dict.fromkeys(_TAGGED_BYTES, none)
@@ -68,13 +69,15 @@ def _read_value(version: int, value: Cursor) -> Rows:
 
 
 def _read_count(version: int, cursor: Cursor) -> Integers:
-    """The count of an array; 0 for a null one."""
-    return np.maximum(cursor.read_uvarint() - 1 if version >= 1 else cursor.read_int32(), 0)
+    """The count of an array; -1 for a null one."""
+    return cursor.read_uvarint() - 1 if version >= 1 else cursor.read_int32()
 
 
 def _read_topic(version: int, topic: Cursor) -> Fields:
     name = topic.read_compact_string() if version >= 1 else topic.read_string()
     count = _read_count(version, topic)
+    topic.require(count >= 0)
+    count = np.maximum(count, 0)
     fields = {"topic": name, "count": count, "partitions_at": topic.skip(count * _PARTITION_BYTES)}
     if version >= 1:
         topic.read_tagged_fields({})

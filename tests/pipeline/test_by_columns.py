@@ -5,7 +5,7 @@ import tracemalloc
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from odradek.pipeline import decode
@@ -25,7 +25,14 @@ from tests.pipeline.decoded import (
 )
 from tests.pipeline.record_bytes import records
 
+# Null in the place of a topic's partitions, in either version.
+NULL_PARTITIONS = [
+    (TRANSACTIONS, KEY_OF_TRANSACTION, bytes(17) + b"\0\0\0\1" + b"\0\1t" + b"\xff\xff\xff\xff" + bytes(16)),
+    (TRANSACTIONS, KEY_OF_TRANSACTION, b"\0\1" + bytes(15) + b"\2" + b"\2t" + b"\0" + b"\0" + bytes(16) + b"\0"),
+]
 
+
+@example(NULL_PARTITIONS)
 @given(st.lists(records, max_size=12))
 def test_what_is_read_by_columns_is_what_is_read_one_by_one(some):
     batch = batch_of(*some)
