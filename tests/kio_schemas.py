@@ -5,7 +5,7 @@ canonical classes. kio decodes durations and times to ``timedelta`` and ``dateti
 their names say so (``timeout`` becomes ``timeout_ms``).
 """
 
-from dataclasses import MISSING, Field, dataclass, fields
+from dataclasses import Field, dataclass, fields
 from datetime import datetime, timedelta
 from enum import IntEnum
 from importlib import import_module
@@ -18,14 +18,6 @@ MILLISECOND = timedelta(milliseconds=1)
 _MILLISECOND_TYPES = frozenset({"timedelta_i32", "timedelta_i64", "datetime_i64"})
 # Tagged arrays that kio takes for nullable.
 _NEVER_NULL = {("BrokerRegistrationRequest", "log_dirs"), ("BrokerHeartbeatRequest", "offline_log_dirs")}
-_IMPLICIT_DEFAULTS: dict[str, object] = {
-    "string": "",
-    "bytes": b"",
-    "records": None,
-    "bool": False,
-    "uuid": None,
-    "float64": 0.0,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +25,7 @@ class FieldSpec:
     """One field of a message.
 
     ``wire_name`` is kio's attribute, ``name`` ours. ``kafka_type`` is kio's type name; for a struct it is None, and ``entity``
-    is its kio class. ``tag`` is None for an untagged field. ``default`` is in canonical form.
+    is its kio class. ``tag`` is None for an untagged field.
     """
 
     name: str
@@ -43,7 +35,6 @@ class FieldSpec:
     is_array: bool
     nullable: bool
     tag: int | None
-    default: object
 
 
 def load(api_key: ApiKey, version: int, kind: str) -> type[Any]:
@@ -73,7 +64,6 @@ def _spec(owner: str, field: "Field[Any]") -> FieldSpec:
         is_array=is_array,
         nullable=nullable and (owner, name) not in _NEVER_NULL,
         tag=field.metadata.get("tag"),
-        default=_default(field, kafka_type, is_array, nullable),
     )
 
 
@@ -88,19 +78,6 @@ def _unwrap(annotation: Any) -> tuple[Any, bool, bool]:
         inner, _, inner_nullable = _unwrap(get_args(annotation)[0])
         return inner, True, nullable or inner_nullable
     return annotation, False, nullable
-
-
-def _default(field: "Field[Any]", kafka_type: str | None, is_array: bool, nullable: bool) -> object:
-    if field.default is not MISSING:
-        default = plain(field.default)
-        return -1 if default is None and kafka_type == "datetime_i64" else default
-    if is_array:
-        return ()
-    if kafka_type is None:
-        return None if nullable else MISSING
-    if nullable:
-        return -1 if kafka_type == "datetime_i64" else None
-    return _IMPLICIT_DEFAULTS.get(kafka_type, 0)
 
 
 def plain(value: Any) -> Any:

@@ -29,20 +29,24 @@ from odradek.protocol.writers import FIXED_WIDTHS, Append, Write, WriterCompiler
 # Each is read in about a millisecond.
 BLOCK: Final = 256
 
-# What makes a generator of a function that may have no other yield.
+# The first lines of a function that is to be a generator, even without another yield.
 NEVER_YIELD: Final = ("if False:", "    yield")
 
 ReadSliced = Callable[[bytes, int, "ItemBudget"], Generator[None, Any, tuple[Any, int]]]
 
 
-class ItemBudget:
-    """How many items the arrays of one request may still have, at all depths together."""
-
+class _Limited:
     __slots__ = ("left", "limit")
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.left = limit
+
+
+class ItemBudget(_Limited):
+    """Number of items that the arrays of one request may still have, at all depths together."""
+
+    __slots__ = ()
 
     def take(self, count: int) -> None:
         """An array has ``count`` items. Raises MalformedMessage if that is more than are left."""
@@ -115,14 +119,10 @@ class ResponseTooLarge(Exception):
     """The response would have more bytes than it may."""
 
 
-class Room:
-    """How many bytes a response may still have."""
+class Room(_Limited):
+    """Number of bytes that a response may still have."""
 
-    __slots__ = ("left", "limit")
-
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
-        self.left = limit
+    __slots__ = ()
 
     def take(self, count: int) -> None:
         """``count`` bytes more. Raises ResponseTooLarge."""

@@ -35,8 +35,7 @@ def _changed(api_key: ApiKey, kind: str, versions: Iterable[int]) -> list[int]:
 def _layout(entity: type[Any]) -> object:
     """All of a class that its codec depends on."""
     return entity.__flexible__, [
-        (replace(spec, entity=None, default=repr(spec.default)), spec.entity and _layout(spec.entity))
-        for spec in field_specs(entity)
+        (replace(spec, entity=None), spec.entity and _layout(spec.entity)) for spec in field_specs(entity)
     ]
 
 

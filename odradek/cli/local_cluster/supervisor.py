@@ -114,9 +114,11 @@ class Supervisor:
         if self._deadline_ms is not None:
             return
         running = [broker for broker in self._brokers() if broker.state is NodeState.RUNNING]
-        for node in [broker for broker in running if broker.plan.node_id in self._joining]:
-            is_known = all(knows(other, {node.plan.node_id}) for other in running)
-            if is_known and knows(node, {other.plan.node_id for other in running}):
+        joining = [broker for broker in running if broker.plan.node_id in self._joining]
+        listed = {broker.plan.node_id: known_to(broker) for broker in running} if joining else {}
+        for node in joining:
+            node_id = node.plan.node_id
+            if listed.keys() <= listed[node_id] and all(node_id in brokers for brokers in listed.values()):
                 self._joined(node)
             elif self._clock.monotonic_ms() >= self._joining[node.plan.node_id]:
                 tell(f"{node.plan.name} is ready, but not all brokers know each other yet")
@@ -277,17 +279,17 @@ def tell(line: str) -> None:
     print(f"odradek: {' '.join(line.split())}", file=sys.stderr, flush=True)
 
 
-def knows(broker: Node, wanted: AbstractSet[int]) -> bool:
-    """Return True if a broker tells its clients of these brokers, by their ids."""
+def known_to(broker: Node) -> AbstractSet[int]:
+    """The ids of the brokers of which a broker tells its clients; none if it does not answer."""
     host, _, port = broker.plan.address.rpartition(":")
     try:
         client = BlockingClient(host, int(port), "odradek cluster", _ANSWER_TIMEOUT_S)
     except ClientError:
-        return False
+        return frozenset()
     try:
-        return wanted <= {each.node_id for each in client.call(METADATA, MetadataRequest(topics=())).brokers}
+        return {each.node_id for each in client.call(METADATA, MetadataRequest(topics=())).brokers}
     except ClientError:
-        return False
+        return frozenset()
     finally:
         client.close()
 

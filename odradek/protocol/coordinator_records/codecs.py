@@ -24,7 +24,7 @@ class ValueCodec:
         self._table = table
         self._classes = classes
         self._newest = newest_version(table)
-        self._name = layout_of(table, self._newest).name
+        self._name = table.split(maxsplit=1)[0]
         self._read = cache(self._compiled_reader)
         self._write = cache(self._compiled_writer)
 

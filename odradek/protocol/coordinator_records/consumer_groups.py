@@ -115,7 +115,7 @@ class TargetPartitions(NamedTuple):
 
 
 class ConsumerGroupTargetAssignmentMemberValue(NamedTuple):
-    """What a member is to have in the end."""
+    """Target assignment of a member: its partitions once all others have given them up."""
 
     topic_partitions: tuple[TargetPartitions, ...]
 

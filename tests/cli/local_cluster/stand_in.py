@@ -47,5 +47,5 @@ def note(line):
 
 if __name__ == "__main__":
     forked.run = stand_in
-    supervisor.knows = lambda *_: True
+    supervisor.known_to = lambda _: set(range(200))
     main()
