@@ -22,7 +22,6 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from odradek.protocol.api_keys import NEWEST_VERSION, ApiKey
-from odradek.protocol.hidden_fields import SECRETS
 from tools.kafka_definitions import (
     Definitions,
     Field,
@@ -33,6 +32,7 @@ from tools.kafka_definitions import (
     transaction_value,
 )
 from tools.metadata_records import record_modules
+from tools.named_tuples import literal, named_tuple, python_type
 
 PROTOCOL = Path(__file__).resolve().parent.parent / "odradek/protocol"
 
@@ -55,7 +55,6 @@ OLDER_FIELDS: dict[str, tuple[str, ...]] = {
 # Requests with handwritten classes, because their batches stay in the frame.
 BY_HAND = {"ProduceRequest": "odradek.protocol.produce_request"}
 
-_PYTHON_TYPES = {"string": "str", "bytes": "bytes", "records": "Sized", "bool": "bool", "uuid": "UUID", "float64": "float"}
 _ZEROS = {"string": '""', "bytes": 'b""', "records": "None", "bool": "False", "uuid": "None", "float64": "0.0"}
 _IMPORTS = {"Sequence": "collections.abc", "Sized": "collections.abc", "UUID": "uuid"}
 _KINDS = ("request", "response")
@@ -78,9 +77,11 @@ def generate() -> dict[str, str]:
 def _coordinator_tables() -> str:
     title = '"""The coordinators\' records, a group\'s by the version of the key. Written by tools/generate_messages.py."""'
     lines = [title, "", "from typing import Final"]
-    for place, name in enumerate(("KEYS", "VALUES")):
+    # The keys of offsets and classic groups are read and written by hand. Kind 0 is an old key with the value of kind 1.
+    for name, place, first in (("KEYS", 0, 3), ("VALUES", 1, 1)):
         lines += ["", f"{name}: Final[dict[int, str]] = {{"]
-        lines += [f'    {kind}: """\n{_field_table(both[place])}\n""",' for kind, both in coordinator_records().items()]
+        found = {kind: both[place] for kind, both in coordinator_records().items() if kind >= first}
+        lines += [f'    {kind}: """\n{_field_table(message)}\n""",' for kind, message in found.items()]
         lines.append("}")
     lines += ["", f'TRANSACTION_VALUE: Final = """\n{_field_table(transaction_value())}\n"""']
     return "\n".join([*lines, ""])
@@ -110,7 +111,7 @@ class _Module:
     def _canonical(self, owner: str, fields: tuple[Field, ...]) -> list[Field]:
         """The fields of the canonical class: the newest version's, then those kept from older ones."""
         older = OLDER_FIELDS.get(owner, ())
-        # That of a struct which the newest version of the message lacks is older.
+        # A struct that the newest version of the message lacks has an older newest version.
         version = max((field.versions.last for field in fields), default=self._newest)
         newest = [field for field in fields if version in field.versions]
         return newest + [field for field in fields if field.name in older and field not in newest]
@@ -121,28 +122,22 @@ class _Module:
                 yield field.type
                 yield from self._canonical_structs(field.fields)
 
-    def _define(self, kind: str, name: str, fields: tuple[Field, ...], shared: set[str]) -> None:
+    def _define(self, kind: str, name: str, of: tuple[Field, ...], shared: set[str]) -> None:
         if (kind, name) in self._names:
             return
-        canonical = self._canonical(name, fields)
+        canonical = self._canonical(name, of)
         for field in canonical:
             if field.fields:
                 self._define(kind, field.type, field.fields, shared)
         self._names[kind, name] = f"Request{name}" if name in shared else name
-        lines = [f"    {field.name}: {self._declaration(kind, field)}" for field in canonical]
+        fields = [f"{field.name}: {self._declaration(kind, field)}" for field in canonical]
         told = f"{_camel(self._api_key)} {kind}"
         doc = f"The {told}." if name.lower() == told.replace(" ", "").lower() else f"Part of the {told}."
-        secrets = SECRETS.get(name, set())
-        if secrets:
-            names = ", ".join(f'"{field}"' for field in sorted(secrets))
-            lines += ["", "    def __repr__(self) -> str:", f"        return shown(self, {names})"]
-        self._bodies[kind, name] = "\n".join(
-            [f"class {self._names[kind, name]}(NamedTuple):", f'    """{doc}"""', *([""] if lines else []), *lines]
-        )
+        self._bodies[kind, name] = named_tuple(self._names[kind, name], name, doc, fields)
 
     def _declaration(self, kind: str, field: Field) -> str:
         """The type and default of a field."""
-        python = self._names[kind, field.type] if field.fields else _PYTHON_TYPES.get(field.type, "int")
+        python = self._names[kind, field.type] if field.fields else python_type(field.type)
         if field.is_array:
             # The zero id is read as None.
             python = f"Sequence[{python} | None]" if field.type == "uuid" else f"Sequence[{python}]"
@@ -154,7 +149,7 @@ class _Module:
     def _default(self, field: Field, python: str) -> str:
         """A literal: the default in the newest version that has the field."""
         if field.default is not None:
-            return _literal(field.default)
+            return literal(field.default)
         if field.is_array:
             return "()"
         if field.nullable is not None and field.versions.last in field.nullable:
@@ -208,11 +203,6 @@ def _after(before: str, text: str | None) -> str:
 def _needed(body: str) -> Iterator[tuple[str, list[str]]]:
     for module in dict.fromkeys(_IMPORTS.values()):
         yield module, [name for name, of in _IMPORTS.items() if of == module and re.search(rf"\b{name}\b", body)]
-
-
-def _literal(default: str) -> str:
-    """A default as Python."""
-    return {"null": "None", "true": "True", "false": "False"}.get(default, default)
 
 
 def _camel(api_key: ApiKey) -> str:

@@ -7,8 +7,8 @@ directory.
 from collections.abc import Callable
 from dataclasses import replace
 
-from odradek.protocol.hidden_fields import SECRETS
 from tools.kafka_definitions import Field, Message, metadata_records
+from tools.named_tuples import literal, named_tuple, python_type
 
 # By module: the subject of its docstring, and the docstring of each class.
 _DOCS: dict[str, tuple[str, dict[str, str]]] = {
@@ -90,7 +90,6 @@ _STRUCTS = {
     "ControllerFeature": "NodeFeature",
     "EntityData": "QuotaEntity",
 }
-_TYPES = {"string": "str", "bytes": "bytes", "bool": "bool", "uuid": "UUID", "float64": "float"}
 _ZEROS = {"string": '""', "bytes": 'b""', "bool": "False", "uuid": "ZERO_ID", "float64": "0.0"}
 
 
@@ -138,20 +137,16 @@ def _define(bodies: dict[str, str], docs: dict[str, str], name: str, fields: tup
     for field in fields:
         if field.fields and field.type not in bodies:
             _define(bodies, docs, field.type, field.fields)
-    lines = [f"    {field.name}: {_declaration(field)}" for field in fields]
-    if name in SECRETS:
-        names = ", ".join(f'"{field}"' for field in sorted(SECRETS[name]))
-        lines += ["", "    def __repr__(self) -> str:", f"        return shown(self, {names})"]
-    bodies[name] = "\n".join([f"class {name}(NamedTuple):", f'    """{docs[name]}"""', *([""] if lines else []), *lines])
+    bodies[name] = named_tuple(name, name, docs[name], [f"{field.name}: {_declaration(field)}" for field in fields])
 
 
 def _declaration(field: Field) -> str:
     """The type and default of a field."""
-    python = field.type if field.fields else _TYPES.get(field.type, "int")
+    python = field.type if field.fields else python_type(field.type)
     python = f"tuple[{python}, ...]" if field.is_array else python
     default = "()" if field.is_array else _ZEROS.get(field.type, "0")
     if field.default is not None:
-        default = {"null": "None", "true": "True", "false": "False"}.get(field.default, field.default)
+        default = literal(field.default)
     elif field.nullable is not None:
         default = "None"
     return f"{python} | None = {default}" if field.nullable is not None else f"{python} = {default}"

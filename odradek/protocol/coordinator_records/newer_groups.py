@@ -35,7 +35,6 @@ from odradek.protocol.varint import read_uvarint
 __all__ = ["KINDS", "VALUE_VERSION", "FieldSpec", "Kind", "Layout", "NewerRecord", "decode_newer", "topic_id_text"]
 
 VALUE_VERSION: Final = 0
-_FIRST: Final = 3
 
 
 class Kind(NamedTuple):
@@ -62,7 +61,7 @@ def _kind(key_version: int) -> Kind:
 
 
 # By the key's version.
-KINDS: Final = {key_version: _kind(key_version) for key_version in KEYS if key_version >= _FIRST}
+KINDS: Final = {key_version: _kind(key_version) for key_version in KEYS}
 
 
 def _read_int8(data: bytes, position: int) -> tuple[int, int]:

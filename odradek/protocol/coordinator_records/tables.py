@@ -3,22 +3,6 @@
 from typing import Final
 
 KEYS: Final[dict[int, str]] = {
-    0: """
-LegacyOffsetCommitKey 0
- group string
- topic string
- partition int32
-""",
-    1: """
-OffsetCommitKey 0
- group string
- topic string
- partition int32
-""",
-    2: """
-GroupMetadataKey 0
- group string
-""",
     3: """
 ConsumerGroupMetadataKey 0
  group_id string
@@ -108,12 +92,6 @@ StreamsGroupTopologyKey 0
 }
 
 VALUES: Final[dict[int, str]] = {
-    0: """
-LegacyOffsetCommitValue 0
- offset int64
- metadata string
- commit_timestamp int64
-""",
     1: """
 OffsetCommitValue 0-4 flexible 4+
  offset int64
