@@ -13,10 +13,10 @@ from odradek.broker.cluster.metadata_source import MetadataSource, ObservedMetad
 from odradek.broker.cluster.peer_connections import PeerConnections
 from odradek.broker.config.roles import quorum_nodes
 from odradek.broker.logging import log as broker_log
-from odradek.broker.quorum.cluster_id import find_cluster_id
 from odradek.broker.quorum.fetch_messages import ObserverIdentity
 from odradek.broker.quorum.leader_discovery import QuorumNode
 from odradek.broker.quorum.observer import ObserverConfig, ObserverHost
+from odradek.broker.quorum.start import find_cluster_id
 from odradek.broker.storage_start import (
     LockedDirectories,
     OpenStorage,

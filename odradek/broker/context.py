@@ -1,6 +1,10 @@
-"""What passes between a connection, dispatch and the handlers besides the messages themselves."""
+"""What passes between a connection, dispatch and the handlers besides the messages themselves.
 
-from typing import ClassVar, Final, Protocol
+``Served`` is a row of the table of handlers, as dispatch reads it.
+"""
+
+from collections.abc import Callable
+from typing import Any, ClassVar, Final, NamedTuple, Protocol
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.timing.reply import Reply
@@ -160,3 +164,22 @@ class Signal:
 # Produce with acks=0 is not answered; where it went wrong the connection is closed, which is all its client can notice.
 NO_RESPONSE: Final = Signal("NO_RESPONSE")
 CLOSE_CONNECTION: Final = Signal("CLOSE_CONNECTION")
+
+
+# ``handle(services, context, request)``: the response, a Reply of it, NO_RESPONSE or CLOSE_CONNECTION (``broker.context``).
+Handler = Callable[[Any, Any, Any], Any]
+
+
+class Served(NamedTuple):
+    """An API in the versions served, both ends included.
+
+    ``advertised_min`` is what ApiVersions says where that is lower than what is really served.
+
+    ``pipeline_depth`` is how many requests of a connection may be unanswered once one of this API has begun, itself included.
+    With 1 it begins when all before it are answered. With more it may begin behind requests whose Reply ``is_decided``.
+    """
+
+    min_version: int
+    max_version: int
+    advertised_min: int
+    pipeline_depth: int = 1

@@ -9,15 +9,15 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, Protocol
 
-from odradek.broker.authorizer.configured import authorization
+from odradek.broker.authorizer.access import authorization
 from odradek.broker.config.endpoints import parse_endpoints, security_protocol_id
 from odradek.broker.controller.cluster_controller import ClusterController
 from odradek.broker.controller.handlers import SERVED, module_of
 from odradek.broker.controller.quorum_leader import QuorumLeader
 from odradek.broker.controller.quorum_log import QuorumLog
 from odradek.broker.logging import log as broker_log
+from odradek.broker.metadata.cluster_metadata import PublishingOrder
 from odradek.broker.metadata.features import SUPPORTED_FEATURES
-from odradek.broker.metadata.publishing import PublishingOrder
 from odradek.broker.network.dispatch import CloseConnection, Dispatcher
 from odradek.broker.network.listeners import advertised_endpoints
 from odradek.broker.quorum.election_file import ElectionFile
@@ -37,9 +37,8 @@ if TYPE_CHECKING:
 
     from odradek.broker.config.broker_config import BrokerConfig
     from odradek.broker.config.endpoints import Endpoint
-    from odradek.broker.context import Session
+    from odradek.broker.context import Handler, Session
     from odradek.broker.metadata.delegation_tokens import DelegationTokens
-    from odradek.broker.served import Handler
     from odradek.protocol.api_keys import ApiKey
     from odradek.storage.data_directory import DirectoryIdentity
     from odradek.storage.filesystem import FileSystem

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from odradek.broker.cluster.metadata_source import ControllerLink
     from odradek.broker.controller_node import ControllerNode
+    from odradek.broker.metadata.cluster_metadata import MetadataPublisher, PublishingOrder
     from odradek.broker.metadata.image import MetadataImage
-    from odradek.broker.metadata.publishing import MetadataPublisher, PublishingOrder
     from odradek.client.api import Api, RequestT
 
 _HERE: Final = ("127.0.0.1", 0)

@@ -14,7 +14,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
-from odradek.broker.authorizer.configured import authorization
+from odradek.broker.authorizer.access import authorization
 from odradek.broker.config.definitions import InvalidConfig
 from odradek.broker.config.endpoints import parse_endpoints
 from odradek.broker.coordination.group_coordinator import GroupCoordinator
@@ -22,11 +22,11 @@ from odradek.broker.coordination.services import CoordinatorServices
 from odradek.broker.coordination.transaction_coordinator import TransactionCoordinator
 from odradek.broker.handlers import SERVED, load_handler
 from odradek.broker.handlers.in_pieces import IN_PIECES, LARGE_ANSWERS, NEVER_SLICED, WITH_RECORDS
-from odradek.broker.line_limit import LineLimit
+from odradek.broker.logging import LineLimit
 from odradek.broker.logging import log as broker_log
 from odradek.broker.metadata.auto_topic_creation import AutoTopicCreation
+from odradek.broker.metadata.cluster_metadata import PublishingOrder
 from odradek.broker.metadata.controller import Controller
-from odradek.broker.metadata.publishing import PublishingOrder
 from odradek.broker.network.dispatch import Dispatcher
 from odradek.broker.network.large_requests import LargeRequests
 from odradek.broker.network.listeners import advertised_endpoints
@@ -35,8 +35,8 @@ from odradek.broker.replica.fetch_sessions import FetchSessions
 from odradek.broker.replica.housekeeping import Housekeeping
 from odradek.broker.replica.inspections import Inspections
 from odradek.broker.replica.log_cleaner import LogCleaner
-from odradek.broker.replica.one_broker import OneBroker
 from odradek.broker.replica.partition import Partition, wake_fetches
+from odradek.broker.replica.partition_roles import OneBroker
 from odradek.broker.replica.partitions import Partitions
 from odradek.broker.replica.replica_moves import ReplicaMoves
 from odradek.broker.response_memory import ResponseMemory
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from odradek.broker.cluster_start import ControllersListeners
     from odradek.broker.config.broker_config import BrokerConfig
     from odradek.broker.config.endpoints import Endpoint
+    from odradek.broker.context import Handler
     from odradek.broker.metadata.cluster import Cluster
     from odradek.broker.metadata.cluster_metadata import ClusterMetadata
     from odradek.broker.metadata.delegation_tokens import DelegationTokens
@@ -65,7 +66,6 @@ if TYPE_CHECKING:
     from odradek.broker.replica.delayed_fetch import DelayedFetch
     from odradek.broker.replica.group_commit import GroupCommit
     from odradek.broker.replica.partition_directories import PartitionDirectories
-    from odradek.broker.served import Handler
     from odradek.broker.storage_start import OpenStorage
     from odradek.broker.telemetry.manager import ClientMetricsManager
     from odradek.broker.telemetry.received import Push
@@ -263,7 +263,7 @@ class Broker:
         """
         from odradek.broker.cluster.leader_hints import LeaderHints
         from odradek.broker.cluster_start import join_cluster
-        from odradek.broker.metadata.many_brokers import ManyBrokers
+        from odradek.broker.metadata.cluster import ManyBrokers
 
         self._drive()
         try:

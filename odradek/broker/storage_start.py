@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 from odradek.broker.config.dynamic import CLUSTER_DEFAULT, ConfigView, ResourceType, apply_broker_overrides
 from odradek.broker.logging import log
 from odradek.broker.metadata.bootstrap import read_bootstrap
+from odradek.broker.metadata.cluster_metadata import PublishingOrder
 from odradek.broker.metadata.controller import Controller
 from odradek.broker.metadata.metadata_log import MetadataLog
-from odradek.broker.metadata.publishing import PublishingOrder
 from odradek.broker.metadata.reconcile import Reconciliation
 from odradek.broker.replica.group_commit import GroupCommit
 from odradek.broker.replica.partition_directories import DirectoryFailures, LogConfigs, PartitionDirectories

@@ -1,16 +1,25 @@
-"""Lets clients in by delegation tokens: at a broker, and at a controller's own listener, by what its image has (KIP-48)."""
+"""Delegation tokens (KIP-48): clients are let in by them, at a broker and at a controller's own listener, by what its image has.
+
+A client may ask for one that has authenticated, and not by a delegation token. Over PLAINTEXT nobody may, nor over TLS without a
+certificate. At a controller the broker that forwards a request has looked already. Kafka: ``allowTokenRequests``.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
+
+from odradek.broker.config.endpoints import PLAINTEXT, SSL, security_protocols
+from odradek.broker.context import ANONYMOUS
+from odradek.protocol.api_keys import ApiKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from odradek.broker.config.broker_config import BrokerConfig
+    from odradek.broker.context import RequestContext
     from odradek.broker.metadata.delegation_tokens import DelegationTokens
     from odradek.broker.metadata.image import MetadataImage
-    from odradek.broker.sasl.scram import TokenCredential
-    from odradek.broker.sasl.token_credentials import TokenCredentials
+    from odradek.broker.sasl.scram import TokenCredential, TokenCredentials
     from odradek.protocol.scram import ScramMechanism
 
 
@@ -48,7 +57,26 @@ class TokenLogins:
         if not tokens.is_enabled:
             return None
         if self._credentials is None:
-            from odradek.broker.sasl.token_credentials import TokenCredentials
+            from odradek.broker.sasl.scram import TokenCredentials
 
             self._credentials = TokenCredentials(lambda: holder.controller.image.kept.delegation_tokens, tokens.hmac_of)
         return self._credentials.find(token_id, mechanism)
+
+
+_CHANGES: Final = frozenset({ApiKey.CREATE_DELEGATION_TOKEN, ApiKey.RENEW_DELEGATION_TOKEN, ApiKey.EXPIRE_DELEGATION_TOKEN})
+
+
+def allows_token_requests(config: BrokerConfig, context: RequestContext) -> bool:
+    """Whether the client may ask at all."""
+    session = context.session
+    if session.token_authenticated:
+        return False
+    if session.is_forwarded:
+        return True
+    protocol = security_protocols(config).get(session.listener_name, PLAINTEXT)
+    return protocol != PLAINTEXT and (protocol != SSL or session.principal != ANONYMOUS)
+
+
+def is_refused_here(config: BrokerConfig, context: RequestContext) -> bool:
+    """Whether a broker is to refuse a request that it would forward."""
+    return context.api_key in _CHANGES and not allows_token_requests(config, context)

@@ -9,9 +9,8 @@ from typing import NoReturn
 import click
 
 from odradek.build import description
-from odradek.cli.control_options import Control, may_be_steered
-from odradek.cli.metrics_options import Metrics, serves_metrics
 from odradek.cli.options import help_where_nothing_is_asked, key_and_value
+from odradek.cli.serve_options import Control, Metrics, may_be_steered, serves_metrics
 
 # Each is imported when it is called.
 _ELSEWHERE = {

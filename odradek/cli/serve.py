@@ -23,22 +23,20 @@ from odradek.broker.logging import log
 from odradek.broker.metadata.metadata_log import MetadataUnreadable
 from odradek.broker.network.busy_poll import BusyPoll
 from odradek.broker.network.loop_errors import LoopErrors
-from odradek.broker.quorum.membership import MembershipLost
-from odradek.cli import free_memory
-from odradek.cli.process import FAILED, cannot_start, on_stop_signal, raise_open_files_limit, tell
-from odradek.cli.quiet_collections import QuietCollections
+from odradek.broker.quorum.leader_discovery import MembershipLost
+from odradek.cli import process
+from odradek.cli.process import FAILED, QuietCollections, cannot_start, on_stop_signal, raise_open_files_limit, tell
 from odradek.protocol.errors import KafkaError
 from odradek.storage.errors import DataDirectoryLocked, InconsistentDataDirectory
-from odradek.timing.event_loop import loop_factory
+from odradek.timing.driver import loop_factory
 from odradek.timing.system_clock import SystemClock
 from odradek.timing.threaded_background import ThreadedBackground
 
 if TYPE_CHECKING:
     from odradek.broker.metrics.endpoint import MetricsEndpoint
     from odradek.broker.server import Broker
-    from odradek.cli.control_options import Control
-    from odradek.cli.metrics_options import Metrics
     from odradek.cli.secure.door import Door
+    from odradek.cli.serve_options import Control, Metrics
     from odradek.testing.faults.faults import Faults
     from odradek.testing.faults.vocabulary import Words
     from odradek.testing.severed import SeverableFileSystem
@@ -179,7 +177,7 @@ async def _serve(
     broker.on_failed = fail
     # The collector would look through the coordinators' state over and over while it grows, for tens of milliseconds each time.
     broker.on_much_loaded = gc.freeze
-    broker.on_much_freed = free_memory.give_back
+    broker.on_much_freed = process.give_back
     try:
         # Before the start, so that a port that is taken leaves the data directory as it is.
         metrics = None if metrics_flags is None else await _bind_metrics(broker, metrics_flags)

@@ -9,9 +9,9 @@ from odradek.broker.config.definitions import InvalidConfig
 from odradek.broker.logging import lines_to, log
 from odradek.broker.metadata.metadata_log import MetadataUnreadable
 from odradek.cli.certificate_file import CertificateFile
-from odradek.cli.control_options import Control
 from odradek.cli.process import FAILED, cannot_start, on_stop_signal, raise_open_files_limit, tell
 from odradek.cli.serve import ready_line
+from odradek.cli.serve_options import Control
 from odradek.protocol.errors import KafkaError
 from odradek.storage.errors import DataDirectoryLocked, InconsistentDataDirectory
 

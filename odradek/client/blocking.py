@@ -4,10 +4,9 @@ import socket
 from typing import TYPE_CHECKING, Any
 
 from odradek.client.api import Api, RequestT, ResponseT
-from odradek.client.connection import ClientConnection
+from odradek.client.connection import ClientConnection, ConnectionState
 from odradek.client.errors import ConnectFailed, Disconnected
 from odradek.client.login import Login
-from odradek.client.states import ConnectionState
 
 if TYPE_CHECKING:
     import ssl

@@ -14,10 +14,24 @@ belong to the oldest open request is an error. A Produce with acks 0 has no resp
 ApiVersions comes first (KIP-511). It is sent in the newest version known here; a node that does not know this version answers
 UNSUPPORTED_VERSION in the form of version 0, names the versions that it does know if it is new enough, and is asked again.
 With a ``login`` the client authenticates next; only then is the connection ready.
+
+What a node sends is cut into responses, each in memory that nobody writes to again. A frame is a four-byte big-endian length and
+that many bytes. Small frames are copied out of one receive buffer. A frame that does not fit into it gets memory of its own,
+which the socket fills in place: the records of a Fetch lie there, and are neither moved nor overwritten as long as somebody holds
+a view of them. (``protocol.frames`` reuses its buffer, as a broker has done with a request before it reads on.)
+
+The memory of a large frame is taken when its length is known. The system hands it out page by page as it is written to, so a
+length that is a lie costs little.
+
+A connection begins ``NEW``. Nothing but ApiVersions may be sent before its answer is there, since the answer says in which
+versions everything else may be. A client that logs in is ``AUTHENTICATING`` after that, and again before its session is over
+(KIP-368): answers to what was sent before may still come then. ``CLOSED`` is final, whether this end closed the connection,
+the peer did, or what came broke the protocol.
 """
 
 from collections import deque
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, Final, Generic
 
 from odradek import __version__
@@ -25,6 +39,7 @@ from odradek.client.api import Api, RequestT, ResponseT, VersionRange
 from odradek.client.errors import (
     ClientError,
     Disconnected,
+    InvalidFrame,
     InvalidRequest,
     LoginFailed,
     NegotiationFailed,
@@ -34,14 +49,106 @@ from odradek.client.errors import (
     UnsupportedVersion,
 )
 from odradek.client.login import Authentication, Login, Question
-from odradek.client.response_buffer import ResponseBuffer
-from odradek.client.states import TRANSITIONS, ConnectionState, IllegalTransition
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
 from odradek.protocol.messages import messages
 from odradek.protocol.produce_request import ProduceRequest
 from odradek.protocol.request_encoder import request_encoder
 from odradek.protocol.response_decoder import response_decoder
+
+
+class ConnectionState(Enum):
+    """Where a connection is in its life."""
+
+    NEW = "new"
+    NEGOTIATING = "negotiating"
+    AUTHENTICATING = "authenticating"
+    READY = "ready"
+    CLOSED = "closed"
+
+
+TRANSITIONS: Final[dict[ConnectionState, frozenset[ConnectionState]]] = {
+    ConnectionState.NEW: frozenset({ConnectionState.NEGOTIATING, ConnectionState.CLOSED}),
+    ConnectionState.NEGOTIATING: frozenset({ConnectionState.AUTHENTICATING, ConnectionState.READY, ConnectionState.CLOSED}),
+    ConnectionState.AUTHENTICATING: frozenset({ConnectionState.READY, ConnectionState.CLOSED}),
+    ConnectionState.READY: frozenset({ConnectionState.AUTHENTICATING, ConnectionState.CLOSED}),
+    ConnectionState.CLOSED: frozenset(),
+}
+
+
+class IllegalTransition(RuntimeError):
+    """The connection was used in a state that does not permit it: a mistake of the caller."""
+
+
+_BUFFER_BYTES: Final = 16 * 1024
+_LENGTH_BYTES: Final = 4
+# The correlation id.
+_MIN_RESPONSE_BYTES: Final = 4
+
+
+class ResponseBuffer:
+    """Frames out of a stream, whatever the sizes in which it arrives."""
+
+    __slots__ = ("_buffer", "_end", "_large", "_large_end", "_max_response_bytes", "_start")
+
+    def __init__(self, max_response_bytes: int) -> None:
+        self._max_response_bytes = max_response_bytes
+        self._buffer = memoryview(bytearray(_BUFFER_BYTES))
+        self._start = 0
+        self._end = 0
+        self._large: memoryview | None = None
+        self._large_end = 0
+
+    def writable(self) -> memoryview:
+        """Room for the socket to fill; never empty once ``next_frame`` has given None."""
+        if self._large is not None:
+            return self._large[self._large_end :]
+        if self._start:
+            have = self._end - self._start
+            self._buffer[:have] = self._buffer[self._start : self._end]
+            self._start, self._end = 0, have
+        return self._buffer[self._end :]
+
+    def filled(self, count: int) -> None:
+        """Account for ``count`` bytes that the socket has put at ``writable()``."""
+        if self._large is not None:
+            self._large_end += count
+        else:
+            self._end += count
+
+    def next_frame(self) -> bytes | memoryview | None:
+        """The next whole frame without its length, None where none is there. Raises InvalidFrame."""
+        if self._large is not None:
+            return self._take_large()
+        have = self._end - self._start
+        if have < _LENGTH_BYTES:
+            return None
+        begin = self._start + _LENGTH_BYTES
+        length = int.from_bytes(self._buffer[self._start : begin], "big", signed=True)
+        if not _MIN_RESPONSE_BYTES <= length <= self._max_response_bytes:
+            raise InvalidFrame(f"a response of {length} bytes: allowed are {_MIN_RESPONSE_BYTES} to {self._max_response_bytes}")
+        if have >= _LENGTH_BYTES + length:
+            self._start = begin + length
+            return bytes(self._buffer[begin : self._start])
+        if _LENGTH_BYTES + length > _BUFFER_BYTES:
+            self._begin_large(length, begin)
+        return None
+
+    def _begin_large(self, length: int, begin: int) -> None:
+        """Go on in memory of the frame's own; everything in the buffer from ``begin`` on belongs to it."""
+        large = memoryview(bytearray(length))
+        have = self._end - begin
+        large[:have] = self._buffer[begin : self._end]
+        self._large, self._large_end = large, have
+        self._start = self._end = 0
+
+    def _take_large(self) -> memoryview | None:
+        large = self._large
+        if large is None or self._large_end < len(large):
+            return None
+        self._large = None
+        return large.toreadonly()
+
 
 DEFAULT_MAX_RESPONSE_BYTES: Final = 256 * 1024 * 1024
 DEFAULT_MAX_IN_FLIGHT: Final = 5

@@ -23,8 +23,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
 from odradek.client.api import Api, RequestT, ResponseT
-from odradek.client.backoff import ExponentialBackoff
-from odradek.client.config import ClientConfig
+from odradek.client.config import ClientConfig, ExponentialBackoff
 from odradek.client.connection import ClientConnection, Received
 from odradek.client.errors import ClientError, ConnectFailed, Disconnected, LoginFailed, RequestTimedOut, TooManyRequests
 from odradek.client.login import Login

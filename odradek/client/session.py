@@ -5,10 +5,9 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from odradek.client.api import Api
-from odradek.client.connection import ClientConnection, Received, Sent
+from odradek.client.connection import ClientConnection, ConnectionState, Received, Sent
 from odradek.client.errors import ClientError, Disconnected
 from odradek.client.login import OAUTHBEARER, Login
-from odradek.client.states import ConnectionState
 
 
 class Session(asyncio.BufferedProtocol):

@@ -21,8 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from odradek.pipeline.columns import Bytes, Cursor, Fields, Integers, Mask, arrow_columns, each_once, lists, places_among
-from odradek.pipeline.consumer_protocol import assigned_partitions, subscribed_topics
-from odradek.pipeline.kinds import Kind, Rows
+from odradek.pipeline.kinds import Kind, Rows, assigned_partitions, subscribed_topics
 from odradek.pipeline.schema import GROUP_METADATA
 from odradek.protocol.coordinator_records.consumer_protocol import CONSUMER_PROTOCOL_TYPE
 

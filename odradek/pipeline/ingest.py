@@ -12,24 +12,36 @@ Ingest reads committed records only (``isolation.level``). An offset committed i
 committed. While a transaction is open on a partition of ``__consumer_offsets``, the records behind its first one wait.
 
 Left out: merging small files. A micro-batch writes one file for each topic and day, or several if it has many records.
+
+Lag is to be known before the first sample, as far as the cluster can still tell past end offsets. A sample is taken at each
+micro-batch, but the first micro-batch may cover a long history, and so may one after a pause. Kafka can look up the first offset
+whose record is not older than a given time. If a partition's records are in the order of their timestamps, this was its end
+offset then. (They are, if brokers or one well-set clock gave the timestamps.) There is no answer where retention has deleted the
+records of that time, or where no record was written since.
+
+The offset range of a micro-batch is known from the checkpoint of Spark's stream before the micro-batch is read.
+
+    offsets/N       the end of micro-batch N: a version, the query's settings, and last the source's offsets, each on a line
+    sources/0/0     the start of the first micro-batch: a version, and the source's offsets
+
+The source is Spark's for Kafka. Its offsets are ``{"topic": {"partition": offset, ...}, ...}``. A file that cannot be read
+gives an unknown range. Correctness does not depend on the range: it only sizes the work.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 
-from odradek.pipeline.checkpoint import Checkpoint
 from odradek.pipeline.cluster import Cluster, require_reachable, source_options
 from odradek.pipeline.decode import decode
 from odradek.pipeline.errors import NoRecords, PipelineError, Unreachable, root_cause
-from odradek.pipeline.local_rows import local_rows
-from odradek.pipeline.past_ends import past_ends
 from odradek.pipeline.schema import (
     CONSUMER_GROUP_PREFIX,
     END_OFFSETS,
@@ -43,11 +55,63 @@ from odradek.pipeline.schema import (
     TOPIC_IDS_DIR,
     TOPICS,
     TRANSACTION,
+    local_rows,
     read_end_offsets,
     read_topic_ids,
 )
 from odradek.pipeline.session import configured
-from odradek.pipeline.warehouse import Warehouse
+from odradek.pipeline.warehouse import Directory, Warehouse
+
+
+class Checkpoint:
+    """The checkpoint in the directory ``path``."""
+
+    def __init__(self, spark: SparkSession, path: str) -> None:
+        self._directory = Directory(spark, path)
+
+    def offsets_in(self, batch: int) -> int | None:
+        """The number of offsets in micro-batch ``batch``: its records and its control records; None if unknown."""
+        end = self._total(f"offsets/{batch}")
+        begin = self._total(f"offsets/{batch - 1}" if batch else "sources/0/0")
+        return None if begin is None or end is None else end - begin
+
+    def _total(self, name: str) -> int | None:
+        try:
+            text = self._directory.read_text(name)
+            offsets = json.loads(text.rstrip().rpartition("\n")[2])
+            return sum(int(offset) for of_topic in offsets.values() for offset in of_topic.values())
+        except (Py4JJavaError, ValueError, AttributeError):
+            return None
+
+
+_SAMPLES = 20
+_SHORTEST_STEP_MS = 5000
+
+
+def times_between(first_ms: int, last_ms: int) -> Iterator[int]:
+    """Times to look up, ms since the epoch, evenly spread: about 20 at most, and 5 s apart at least, except for the last one."""
+    step_ms = max(_SHORTEST_STEP_MS, (last_ms - first_ms) // _SAMPLES)
+    yield from range(first_ms + step_ms, last_ms, step_ms)
+    if last_ms - first_ms >= step_ms:
+        yield last_ms
+
+
+def past_ends(cluster: Cluster, topics: Iterable[str], first_ms: int, last_ms: int) -> list[tuple[str, int, int, int]]:
+    """(topic, partition, end offset, ms since the epoch) of the topics' partitions between these times. Raises PipelineError."""
+    times = list(times_between(first_ms, last_ms))
+    if not times:
+        return []
+    topics = list(topics)
+    begins = {(topic, partition): offset for topic, partition, offset in cluster.begin_offsets(topics)}
+    return [
+        (topic, partition, offset, time_ms)
+        for time_ms in times
+        for topic, partition, offset in cluster.offsets_at(topics, time_ms)
+        # -1: no record was written since. A log start offset above 0: the partition has lost records, and the first one left may
+        # be much younger than the time looked up.
+        if offset > begins.get((topic, partition), 0) or offset == begins.get((topic, partition)) == 0
+    ]
+
 
 JOB = "ingest"
 _POLL_S = 1

@@ -2,10 +2,13 @@
 
 A row is read here only if its whole key and value are well-formed and its texts are UTF-8. The result equals that of
 ``protocol.coordinator_records``. All other rows are left to ``one_by_one``.
+
+A member's subscription and assignment are column values; None for bytes of another protocol than that of consumers.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +25,7 @@ from odradek.pipeline.columns import (
     arrow_columns,
     places_among,
 )
+from odradek.protocol.coordinator_records import MalformedMessage, consumer_protocol
 
 
 class Rows(NamedTuple):
@@ -83,3 +87,23 @@ def _with_nulls(columns: dict[str, pa.Array], is_null: Mask) -> dict[str, pa.Arr
         return columns
     places = places_among(~is_null)
     return {name: column.take(places) for name, column in columns.items()}
+
+
+# A member mostly sends the same bytes in every generation, and members mostly send the same as each other.
+@lru_cache(maxsize=4096)
+def subscribed_topics(subscription: bytes) -> list[str] | None:
+    """The subscribed topics, in the order given."""
+    try:
+        return consumer_protocol.subscribed_topics(subscription)
+    except MalformedMessage:
+        return None
+
+
+@lru_cache(maxsize=4096)
+def assigned_partitions(assignment: bytes) -> list[dict[str, Any]] | None:
+    """The assigned topics with their partitions; an empty list for empty bytes."""
+    try:
+        assigned = consumer_protocol.assigned_partitions(assignment)
+    except MalformedMessage:
+        return None
+    return [{"topic": topic, "partitions": partitions} for topic, partitions in assigned]

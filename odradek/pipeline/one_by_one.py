@@ -2,7 +2,7 @@
 
 The decoders are those of ``protocol.coordinator_records``. Each kind has columns of its own: records are grouped by kind first,
 and only the columns of their kind are built. The members' subscriptions and assignments are decoded if the group's protocol
-type is that of consumers (``consumer_protocol``).
+type is that of consumers (``kinds``).
 """
 
 import json
@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from odradek.pipeline.columns import Integers
-from odradek.pipeline.consumer_protocol import assigned_partitions, subscribed_topics
+from odradek.pipeline.kinds import assigned_partitions, subscribed_topics
 from odradek.pipeline.offset_commits import topic_id
 from odradek.pipeline.schema import GROUP_METADATA, OFFSET_COMMIT, TRANSACTION, TRANSACTION_STATE
 from odradek.pipeline.transactions import STATUSES

@@ -3,10 +3,19 @@
 A record of ``__consumer_offsets`` or ``__transaction_state`` is one row of ``RAW``, whatever its kind: its coordinates, its
 kind, and the fields of that kind. The fields of other kinds are null; a tombstone has only the fields of its key. Columns that
 end in ``_ms`` are as in the record: ms since the epoch, -1 for none.
+
+A DataFrame of few rows, or none, is held by Spark itself (``local_rows``). From a list Spark would make an RDD of Python's, and
+start a Python worker for each reading, which takes a quarter of a second. The rows of an Arrow table become part of the plan, and
+Spark prunes the plan if there are none.
 """
 
+from collections.abc import Sequence
+from typing import Any, cast
+
+import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -21,7 +30,16 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from odradek.pipeline.local_rows import local_rows
+
+def local_rows(spark: SparkSession, schema: StructType | str, rows: Sequence[tuple[Any, ...]] = ()) -> DataFrame:
+    """These rows, as ``schema``. Raises pyarrow.ArrowInvalid for a value that does not fit its column."""
+    struct = cast("StructType", StructType.fromDDL(schema)) if isinstance(schema, str) else schema
+    fields = to_arrow_schema(struct)
+    columns = zip(*rows, strict=True) if rows else [()] * len(fields)
+    arrays = [pa.array(values, field.type) for values, field in zip(columns, fields, strict=True)]
+    frame: DataFrame = spark.createDataFrame(pa.Table.from_arrays(arrays, schema=fields), struct)
+    return frame
+
 
 CONSUMER_OFFSETS = "__consumer_offsets"
 TRANSACTION_STATE = "__transaction_state"
@@ -114,7 +132,7 @@ QUARANTINE = struct(**_COORDINATES, reason=_STRING, key=BinaryType(), value=Bina
 
 END_OFFSETS = struct(topic=_STRING, partition=_INT, end_offset=_LONG, sampled_at=TimestampType())
 """``end_offset`` is the high watermark. A partition that groups have committed to has a row a micro-batch, and rows for times
-that the records of the micro-batch are of (``past_ends``)."""
+that the records of the micro-batch are of (``ingest``)."""
 
 TOPIC_IDS = struct(topic=_STRING, topic_id=_STRING)
 """The topics that there were when records of consumer groups were ingested; those records have only ids. May have repetitions."""

@@ -15,13 +15,12 @@ from odradek.protocol.record_batch import (
     stamped_head,
     stamped_head_append_time,
 )
-from odradek.storage.append_info import AppendInfo
-from odradek.storage.end_txn_markers import LAST_MARKER
+from odradek.storage.control_batches import LAST_MARKER
 from odradek.storage.flush_state import FlushState
 from odradek.storage.local_log import LocalLog
 from odradek.storage.log_producers import LogProducers
 from odradek.storage.log_settings import LogSettings
-from odradek.storage.log_writer import LogWriter
+from odradek.storage.log_writer import AppendInfo, LogWriter
 from odradek.storage.recovery import Warn
 from odradek.storage.validation import too_large_for_segment
 

@@ -21,8 +21,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from odradek.storage import checkpoints
-from odradek.storage.disk_errors import DiskErrors
-from odradek.storage.errors import DataDirectoryLocked, InconsistentDataDirectory
+from odradek.storage.errors import DataDirectoryLocked, DiskErrors, InconsistentDataDirectory
 from odradek.storage.filesystem import FileSystem, Lock
 from odradek.storage.recovery import Warn
 from odradek.storage.reserve import Reserve

@@ -1,8 +1,12 @@
-"""Errors of logs and data directories that no client has caused."""
+"""Errors of logs and data directories that no client has caused, and the reporting of those that may mean a failed directory."""
 
 import errno
+from typing import TYPE_CHECKING
 
 from odradek.protocol.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 # Errors of a disk that is broken, gone, or read-only. A full disk (ENOSPC, EDQUOT) fails the one operation, as a lack of
 # descriptors or of memory does: the next may succeed. A symbolic link in the place of a file (ELOOP) is about that file alone.
@@ -78,3 +82,18 @@ class TargetFailed(Exception):
 def is_directory_failure(error: OSError) -> bool:
     """Whether ``error`` means that the whole data directory has failed, and not the one operation."""
     return error.errno in _DIRECTORY_FAILURES
+
+
+class DiskErrors:
+    """The disk errors of one data directory's logs. ``on_error`` is called with each; the LogManager sets it."""
+
+    __slots__ = ("on_error",)
+
+    def __init__(self) -> None:
+        self.on_error: Callable[[OSError], object] | None = None
+
+    def report(self, error: OSError) -> KafkaError:
+        """Report ``error``, and return the KAFKA_STORAGE_ERROR with which the client is answered."""
+        if self.on_error is not None:
+            self.on_error(error)
+        return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))

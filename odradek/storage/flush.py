@@ -1,9 +1,27 @@
-"""The sync of a log as a task, which another thread can run while the event loop goes on."""
+"""The sync of a log or an index as a task, which another thread can run while the event loop goes on writing."""
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from odradek.storage.filesystem import File, FileSystem
-from odradek.storage.unsynced_index import UnsyncedIndex
+from odradek.storage.index import OffsetIndex, TimeIndex
+from odradek.storage.transaction_index import TransactionIndex
+
+
+@dataclass(frozen=True, slots=True)
+class UnsyncedIndex:
+    """An index with unsynced changes, and its open ``file``. A sync of the file that begins now syncs its first ``changes``.
+
+    They count as synced when the sync has ended, not before: until then every other flush syncs them, too.
+    """
+
+    index: OffsetIndex | TimeIndex | TransactionIndex
+    file: File
+    changes: int
+
+    def synced(self) -> None:
+        """Note that the sync has ended. Loop thread only."""
+        self.index.synced_changes = max(self.index.synced_changes, self.changes)
 
 
 class FlushTask(NamedTuple):

@@ -18,8 +18,7 @@ complete while a marker may be lost.
 from typing import TYPE_CHECKING
 
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.storage.disk_errors import DiskErrors
-from odradek.storage.errors import is_directory_failure
+from odradek.storage.errors import DiskErrors, is_directory_failure
 from odradek.storage.flush import FlushTask
 from odradek.storage.local_log import LocalLog
 from odradek.storage.log_settings import LogSettings
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from odradek.storage.filesystem import File
-    from odradek.storage.unsynced_index import UnsyncedIndex
+    from odradek.storage.flush import UnsyncedIndex
 
 
 class FlushState:

@@ -17,15 +17,13 @@ from typing import Final
 
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
 from odradek.protocol.record_batch import MAGIC, BatchHeader, Buffer, ensure_intact, iter_batches
-from odradek.storage.append_info import AppendInfo
 from odradek.storage.control_batches import ensure_readable, record_markers
-from odradek.storage.disk_errors import DiskErrors
-from odradek.storage.errors import OffsetsOutOfOrder, UnexpectedAppendOffset
+from odradek.storage.errors import DiskErrors, OffsetsOutOfOrder, UnexpectedAppendOffset
 from odradek.storage.flush_state import FlushState
 from odradek.storage.local_log import LocalLog
 from odradek.storage.log_producers import LogProducers
 from odradek.storage.log_settings import LogSettings
-from odradek.storage.log_writer import LogWriter
+from odradek.storage.log_writer import AppendInfo, LogWriter
 from odradek.storage.segment import MAX_RELATIVE_OFFSET
 
 _NO_TIMESTAMP: Final = -1

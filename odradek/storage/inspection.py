@@ -25,8 +25,7 @@ from odradek.protocol.record_batch import (
     batch_crc,
     sealed,
 )
-from odradek.protocol.record_bounds import most_decompressed_bytes
-from odradek.protocol.record_walk import RecordWalk
+from odradek.protocol.record_walk import RecordWalk, most_decompressed_bytes
 from odradek.storage.log_config import LogConfig
 
 MOST_RECORD_ERRORS: Final = 100

@@ -9,9 +9,9 @@ reaches. Kafka may have dropped that batch, and then an old segment of which not
 odradek keeps an empty batch as the last.
 """
 
-from odradek.storage.batch_scan import iter_headers
 from odradek.storage.filesystem import FileSystem
 from odradek.storage.recovery import Warn
+from odradek.storage.segment import iter_headers
 
 CLEANED_SUFFIX = ".cleaned"
 SWAP_SUFFIX = ".swap"

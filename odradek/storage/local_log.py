@@ -4,7 +4,7 @@ Kafka's LocalLog, without its reads and flushes: those are odradek.storage.log_s
 start offset and the leader epochs, which Kafka keeps in UnifiedLog, are here because every part of a log needs them.
 """
 
-from odradek.storage.load_request import LoadRequest
+from odradek.storage.load_checks import LoadRequest
 from odradek.storage.log_config import LogConfig
 from odradek.storage.log_loader import LoadedLog
 from odradek.storage.log_segments import LogSegments

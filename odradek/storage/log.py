@@ -35,12 +35,11 @@ from odradek.protocol.record_batch import (
     stamped_head_append_time,
 )
 from odradek.storage import checkpoints, log_lookup
-from odradek.storage.append_info import AppendInfo
 from odradek.storage.coordinator_appends import CoordinatorAppends
-from odradek.storage.disk_errors import DiskErrors
+from odradek.storage.errors import DiskErrors
 from odradek.storage.filesystem import FileSystem
 from odradek.storage.flush_state import FlushState
-from odradek.storage.load_request import LoadRequest
+from odradek.storage.load_checks import LoadRequest
 from odradek.storage.local_log import LocalLog
 from odradek.storage.log_config import LogConfig
 from odradek.storage.log_loader import LoadedLog, load
@@ -50,7 +49,7 @@ from odradek.storage.log_retention import LogRetention
 from odradek.storage.log_segments import LogSlice
 from odradek.storage.log_settings import LogSettings
 from odradek.storage.log_truncation import LogTruncation
-from odradek.storage.log_writer import LogWriter
+from odradek.storage.log_writer import AppendInfo, LogWriter
 from odradek.storage.producer_state import ProducerStates
 from odradek.storage.recovery import Warn
 from odradek.storage.segment import Segment

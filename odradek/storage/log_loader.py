@@ -11,6 +11,7 @@ from odradek.storage.interrupted_swap import finish_swaps
 from odradek.storage.leader_epochs import LeaderEpochs
 from odradek.storage.load_checks import (
     EpochsMisfit,
+    LoadRequest,
     ensure_end,
     ensure_epoch_of,
     ensure_epochs_begin,
@@ -19,13 +20,11 @@ from odradek.storage.load_checks import (
     found_start,
     warn_of_lost_segments,
 )
-from odradek.storage.load_request import LoadRequest
 from odradek.storage.producer_restore import restore
 from odradek.storage.producer_snapshot import ProducerSnapshots
 from odradek.storage.producer_state import ProducerStates
-from odradek.storage.recovery import recover_segment
+from odradek.storage.recovery import SegmentEnd, check_end, recover_segment
 from odradek.storage.segment import Segment, segment_path
-from odradek.storage.segment_check import SegmentEnd, check_end
 from odradek.storage.segment_removal import remove_leftovers
 
 _LOG_SUFFIX = ".log"

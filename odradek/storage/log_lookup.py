@@ -13,8 +13,7 @@ from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.legacy_records import read_legacy_records
 from odradek.protocol.record_batch import HEADER_SIZE, MAGIC, BatchHeader
 from odradek.protocol.record_walk import RecordWalk
-from odradek.storage.batch_scan import iter_headers
-from odradek.storage.segment import Segment
+from odradek.storage.segment import Segment, iter_headers
 
 # What is looked through at once: a millisecond's work. A header may claim a timestamp that no record has.
 _SHORT_RECORDS: Final = 1_000

@@ -27,7 +27,7 @@ from odradek.storage.data_directory import (
     DirectoryIdentity,
     Partition,
 )
-from odradek.storage.directory_scan import scan
+from odradek.storage.directory_scan import RemovedLogs, scan
 from odradek.storage.errors import is_directory_failure
 from odradek.storage.filesystem import FileSystem
 from odradek.storage.log import Log
@@ -35,7 +35,6 @@ from odradek.storage.log_config import LogConfig
 from odradek.storage.log_flusher import LogFlusher
 from odradek.storage.offset_checkpoints import OffsetCheckpoints
 from odradek.storage.recovery import Warn
-from odradek.storage.removed_logs import RemovedLogs
 from odradek.storage.reserve import is_full
 from odradek.storage.retention_check import RetentionCheck
 from odradek.storage.segment_removal import SegmentRemoval

@@ -4,7 +4,7 @@ A log that was stopped cleanly has a snapshot at its end, and most logs are open
 snapshot is not read.
 """
 
-from odradek.storage.disk_errors import DiskErrors
+from odradek.storage.errors import DiskErrors
 from odradek.storage.local_log import LocalLog
 from odradek.storage.log_loader import LoadedLog
 from odradek.storage.log_settings import LogSettings

@@ -18,13 +18,12 @@ A batch goes whole. Kafka leaves the log end offset in the middle of one, though
 from typing import TYPE_CHECKING
 
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.storage.batch_scan import iter_headers
-from odradek.storage.disk_errors import DiskErrors
+from odradek.storage.errors import DiskErrors
 from odradek.storage.flush_state import FlushState
 from odradek.storage.local_log import LocalLog
 from odradek.storage.log_producers import LogProducers
 from odradek.storage.log_settings import LogSettings
-from odradek.storage.segment import Segment
+from odradek.storage.segment import Segment, iter_headers
 from odradek.storage.segment_removal import SegmentRemoval
 
 if TYPE_CHECKING:

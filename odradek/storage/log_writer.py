@@ -5,7 +5,7 @@ from contextlib import suppress
 
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.record_batch import Buffer
-from odradek.storage.disk_errors import DiskErrors
+from odradek.storage.errors import DiskErrors
 from odradek.storage.flush_state import FlushState
 from odradek.storage.local_log import LocalLog
 from odradek.storage.log_producers import LogProducers
@@ -62,3 +62,18 @@ class LogWriter:
             with suppress(OSError, KafkaError):
                 self._producers.take_snapshot()
         return active
+
+
+class AppendInfo:
+    """Where an appended batch lies. ``log_append_time_ms`` is -1 for CreateTime; a ``duplicate`` is not written again."""
+
+    __slots__ = ("duplicate", "first_offset", "last_offset", "log_append_time_ms", "log_start_offset")
+
+    def __init__(
+        self, first_offset: int, last_offset: int, log_append_time_ms: int, log_start_offset: int, duplicate: bool
+    ) -> None:
+        self.first_offset = first_offset
+        self.last_offset = last_offset
+        self.log_append_time_ms = log_append_time_ms
+        self.log_start_offset = log_start_offset
+        self.duplicate = duplicate

@@ -14,13 +14,11 @@ from collections.abc import Iterable, Sequence
 
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.record_batch import BatchHeader
-from odradek.storage.batch_scan import iter_headers
 from odradek.storage.control_batches import record_markers
 from odradek.storage.errors import LogCorrupt
-from odradek.storage.producer import Producer
 from odradek.storage.producer_snapshot import ProducerSnapshots
-from odradek.storage.producer_state import BATCHES_KEPT, ProducerStates
-from odradek.storage.segment import Segment
+from odradek.storage.producer_state import BATCHES_KEPT, Producer, ProducerStates
+from odradek.storage.segment import Segment, iter_headers
 from odradek.storage.transaction_index import AbortedTransaction
 
 _TAIL_BYTES = 256 * 1024

@@ -16,8 +16,7 @@ from struct import Struct, error
 
 from odradek.protocol.record_batch import crc32c
 from odradek.storage.filesystem import FileSystem
-from odradek.storage.producer import AppendedBatch, Producer
-from odradek.storage.producer_state import ProducerStates
+from odradek.storage.producer_state import AppendedBatch, Producer, ProducerStates
 from odradek.storage.recovery import Warn
 
 SNAPSHOT_SUFFIX = ".snapshot"

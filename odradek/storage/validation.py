@@ -1,6 +1,6 @@
 """Which produced batches a log admits, and what it rewrites in them.
 
-Of any batch the first records must be where their lengths say, and all have room (``record_bounds``). All records are looked at
+Of any batch the first records must be where their lengths say, and all have room (``record_walk``). All records are looked at
 only where a config asks for something about each (``inspection``): a compacted topic wants keys, a timestamp limit wants
 timestamps, ``compression.type`` may want another codec. A batch whose header understates its max timestamp is opened, too, and
 corrected. As in Kafka's LogValidator, one bad record refuses the batch, and bad records are reported (KIP-467).
@@ -24,7 +24,7 @@ from odradek.protocol.record_batch import (
     read_header,
     validate,
 )
-from odradek.protocol.record_bounds import ensure_bounds
+from odradek.protocol.record_walk import ensure_bounds
 from odradek.storage.inspection import inspect
 from odradek.storage.log_settings import LogSettings
 

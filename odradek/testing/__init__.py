@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from odradek.testing.answer import Answer, Unanswered
-    from odradek.testing.blocking import BlockingBroker
+    from odradek.testing.blocking import BlockingBroker, SocketlessBroker
     from odradek.testing.client_metrics import ClientMetrics, ClientPush
     from odradek.testing.disk import MemoryDisk
     from odradek.testing.in_process import InProcessBroker, LogLine
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from odradek.testing.records import StoredRecord
     from odradek.testing.severed import SeverableFileSystem
     from odradek.testing.shared import SharedBroker
-    from odradek.testing.socketless import SocketlessBroker
     from odradek.testing.state import Group, Member, Topic, Transaction
     from odradek.testing.steered_clock import SteeredClock
     from odradek.testing.threaded import Broker, Snapshot, ThreadedBroker

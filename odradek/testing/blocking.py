@@ -1,12 +1,15 @@
-"""The same broker for code that has no event loop: each call runs the broker's own loop until it is done.
+"""The broker without sockets: held by ``async with`` in the caller's event loop, and by ``with`` without one.
 
-Between two calls the broker stands still, so that nothing depends on what the caller does meanwhile.
+Without one, each call runs the broker's own loop until it is done. Between two calls the broker stands still, so that nothing
+depends on what the caller does meanwhile.
 """
 
 from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from odradek.testing.in_process import InProcessBroker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -15,7 +18,6 @@ if TYPE_CHECKING:
     from odradek.broker.server import Broker as BrokerCore
     from odradek.protocol.api_keys import ApiKey
     from odradek.testing.answer import Answer
-    from odradek.testing.in_process import InProcessBroker
 
 __tracebackhide__ = True
 
@@ -107,3 +109,17 @@ class BlockingBroker:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         self.close()
+
+
+class SocketlessBroker(InProcessBroker):
+    """See ``InProcessBroker``. With ``with``, it is a ``BlockingBroker`` that is entered."""
+
+    _blocking: BlockingBroker | None = None
+
+    def __enter__(self) -> BlockingBroker:
+        self._blocking = BlockingBroker(self)
+        return self._blocking.__enter__()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        if self._blocking is not None:
+            self._blocking.__exit__(kind, error, traceback)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from odradek.broker.network.loop_errors import LoopErrors
 from odradek.testing.misuse import at_the_caller
-from odradek.timing.event_loop import loop_factory
+from odradek.timing.driver import loop_factory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine

@@ -17,7 +17,7 @@ from weakref import WeakSet
 from odradek.broker.config.broker_config import load
 from odradek.broker.context import ANONYMOUS
 from odradek.broker.logging import lines_to
-from odradek.broker.metadata.topic_names import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
+from odradek.broker.metadata.topic import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
 from odradek.broker.server import Broker as BrokerCore
 from odradek.storage.filesystem import RealFileSystem
 from odradek.testing.answer import Answer, Unanswered

@@ -3,6 +3,9 @@
 A row is a value, or a tuple of key and value, or of key, value and a dict of headers. Bytes are written as they are, text as
 UTF-8, None as null, and everything else as JSON. A row with a key goes to the partition that Kafka's own clients choose for it;
 rows without keys go to the partitions in turn.
+
+That partition is murmur2 of the key, without the sign, modulo the number of partitions. Source: ``Utils.murmur2`` and
+``BuiltInPartitioner.partitionForKey`` of Apache Kafka.
 """
 
 from __future__ import annotations
@@ -21,7 +24,6 @@ from odradek.protocol.produce_request import ProduceRequest
 from odradek.protocol.record_batch import iter_batches
 from odradek.protocol.records import Record, build_batch, read_records
 from odradek.testing.misuse import checked_choice, checked_count, checked_name, checked_rows
-from odradek.testing.murmur2 import partition_for_key
 from odradek.testing.topics import create_topics
 
 if TYPE_CHECKING:
@@ -29,6 +31,32 @@ if TYPE_CHECKING:
 
     from odradek.protocol.message_types.fetch import PartitionData
     from odradek.testing.in_process import InProcessBroker
+
+
+_SEED = 0x9747B28C
+_M = 0x5BD1E995
+_MASK = 0xFFFFFFFF
+
+
+def murmur2(data: bytes) -> int:
+    """The hash, without a sign."""
+    length = len(data)
+    value = (_SEED ^ length) & _MASK
+    whole = length - length % 4
+    for start in range(0, whole, 4):
+        word = int.from_bytes(data[start : start + 4], "little") * _M & _MASK
+        word = (word ^ word >> 24) * _M & _MASK
+        value = value * _M & _MASK ^ word
+    if whole < length:
+        value = (value ^ int.from_bytes(data[whole:], "little")) * _M & _MASK
+    value = (value ^ value >> 13) * _M & _MASK
+    return value ^ value >> 15
+
+
+def partition_for_key(key: bytes, partition_count: int) -> int:
+    """Which of so many partitions."""
+    return (murmur2(key) & 0x7FFFFFFF) % partition_count
+
 
 __tracebackhide__ = True
 

@@ -1,27 +1,69 @@
 """The clock of a broker whose clients are real: the machine's time, until a test moves it on, stops it or hurries it.
 
 Everything in the broker that waits, waits for this clock; clients go by the machine's. Time never goes back while a broker runs.
+
+In a lull time passes at the broker, and no client is heard. A client's request that arrives meanwhile is begun when the lull is
+over. Whatever clients do, and however fast, the same time passes for each of them: a session ends where its time is over, and a
+consumer that polls does not poll a million times a week.
 """
 
 from __future__ import annotations
 
 import asyncio
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from datetime import timedelta
 from difflib import get_close_matches
 from math import inf
-from typing import TYPE_CHECKING, Final, NamedTuple, Never, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Never, TypedDict, Unpack
 
 from odradek.testing.asked import Done
-from odradek.testing.lull import lull
 from odradek.testing.misuse import ensure_by_name
+from odradek.timing.reply import Reply
 from odradek.timing.system_clock import SystemClock
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
+    from odradek.broker.context import RequestContext
     from odradek.broker.server import Broker as BrokerCore
     from odradek.timing.clock import Clock, ClockedTimer
+
+
+class _ClosedGate:
+    """A gate that opens once, for all that have come by then."""
+
+    def __init__(self) -> None:
+        self._waiting: list[Reply[None]] = []
+
+    def admit(self, context: RequestContext, request: Any) -> Reply[None]:  # noqa: ARG002  nobody is let in
+        """Part of ``Gate``."""
+        self._waiting.append(reply := Reply[None]())
+        return reply
+
+    def release(self, context: RequestContext, response: Any) -> Any:  # noqa: ARG002  nothing is changed
+        """Part of ``Gate``."""
+        return response
+
+    def open(self) -> None:
+        for reply in self._waiting:
+            reply.complete(None)
+
+
+@contextmanager
+def lull(core: BrokerCore) -> Iterator[None]:
+    """Hear no client of ``core`` in the ``with``. On the loop thread."""
+    gate = _ClosedGate()
+    core.dispatcher.add_gate(gate, first=True)
+    if core.connections is not None:
+        core.connections.begin_lull()
+    try:
+        yield
+    finally:
+        if core.connections is not None:
+            core.connections.end_lull()
+        core.dispatcher.remove_gate(gate)
+        gate.open()
+
 
 __tracebackhide__ = True
 

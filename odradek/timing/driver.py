@@ -6,11 +6,16 @@ effect and is armed anew. This costs less than re-arming at every cancel, since 
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
 from math import ceil, inf
 from typing import TYPE_CHECKING
 
+from odradek.timing.timer import Timer
+
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Handle
+    from collections.abc import Callable
 
     from odradek.timing.timer import Timer
 
@@ -84,3 +89,46 @@ class AsyncioDriver:
             self._armed_deadline_ms = inf
             if self._timer.on_earlier_deadline is not None:
                 self._arm_next()
+
+
+def loop_factory() -> Callable[[], AbstractEventLoop] | None:
+    """What makes uvloop's loop where it is installed, else None, for the standard library's loop."""
+    with suppress(ImportError):
+        import uvloop
+
+        return uvloop.new_event_loop
+    return None
+
+
+class Wakeup:
+    """One waits; whoever has news for it calls ``wake``. A wake that nobody waits for counts for the next wait."""
+
+    def __init__(self, timer: Timer) -> None:
+        self._timer = timer
+        self._is_woken = False
+        self._waiting: asyncio.Future[None] | None = None
+
+    def wake(self) -> None:
+        """End the wait, or the next one."""
+        self._is_woken = True
+        self._end()
+
+    def forget(self) -> None:
+        """Let the next wait last."""
+        self._is_woken = False
+
+    async def wait(self, duration_ms: float) -> None:
+        """Wait so long, or until woken."""
+        if not self._is_woken:
+            self._waiting = asyncio.get_running_loop().create_future()
+            task = self._timer.call_after(duration_ms, self._end)
+            try:
+                await self._waiting
+            finally:
+                task.cancel()
+                self._waiting = None
+        self._is_woken = False
+
+    def _end(self) -> None:
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_result(None)

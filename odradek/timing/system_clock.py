@@ -1,9 +1,10 @@
-"""The machine's clock, read several times for each request."""
+"""The machine's clock, read several times for each request; and the processor time of other threads."""
 
 from __future__ import annotations
 
 import time
 from datetime import UTC, datetime
+from time import process_time, thread_time
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -46,3 +47,21 @@ class SystemClock:
 
     def detach(self, timer: ClockedTimer) -> None:
         """No effect."""
+
+
+class OtherThreads:
+    """Reads the processor time of all threads except the calling one. Belongs to that thread."""
+
+    __slots__ = ("_seen_ms",)
+
+    def __init__(self) -> None:
+        self._seen_ms = _used_ms()
+
+    def used_ms(self) -> float:
+        """Milliseconds of processor time that the other threads have used since the last call, or since construction."""
+        seen_ms, self._seen_ms = self._seen_ms, _used_ms()
+        return self._seen_ms - seen_ms
+
+
+def _used_ms() -> float:
+    return (process_time() - thread_time()) * 1000

@@ -1,6 +1,6 @@
 """Lines that clients cause are told a few times, and counted then."""
 
-from odradek.broker.line_limit import LineLimit
+from odradek.broker.logging import LineLimit
 from odradek.timing.clock import VirtualClock
 
 

@@ -6,7 +6,7 @@ import uuid
 import pytest
 
 from odradek.cli import explain_group
-from odradek.cli.explained_group import GroupStory
+from odradek.cli.explain_group import GroupStory
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.coordinator_records import decode_group_key, decode_value
 from odradek.protocol.errors import MalformedMessage

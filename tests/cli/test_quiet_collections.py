@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from odradek.cli import quiet_collections
-from odradek.cli.quiet_collections import QuietCollections
+from odradek.cli import process as cli_process
+from odradek.cli.process import QuietCollections
 from tests.broker_process import command_environment
 
 
@@ -45,7 +45,7 @@ class Process:
 @pytest.fixture
 def collector(monkeypatch):
     found = Collector()
-    monkeypatch.setattr(quiet_collections, "gc", found)
+    monkeypatch.setattr(cli_process, "gc", found)
     return found
 
 
@@ -110,7 +110,7 @@ def test_a_cycle_that_was_set_aside_while_it_was_in_use_is_freed():
     program = """
 import gc, weakref
 from odradek.cli import quiet_collections
-from odradek.cli.quiet_collections import QuietCollections
+from odradek.cli.process import QuietCollections
 
 class Part:
     pass

@@ -1,7 +1,6 @@
 """What has a secret does not show it."""
 
-from odradek.cli.control_options import Control
-from odradek.cli.metrics_options import Metrics
+from odradek.cli.serve_options import Control, Metrics
 
 
 def test_tokens_are_not_shown():

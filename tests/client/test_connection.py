@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from odradek.client.api import Api
-from odradek.client.connection import ClientConnection
+from odradek.client.connection import TRANSITIONS, ClientConnection, ConnectionState, IllegalTransition
 from odradek.client.errors import (
     Disconnected,
     InvalidFrame,
@@ -18,7 +18,6 @@ from odradek.client.errors import (
     UnreadableResponse,
     UnsupportedVersion,
 )
-from odradek.client.states import TRANSITIONS, ConnectionState, IllegalTransition
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.messages import messages
 from odradek.protocol.produce_request import ProduceRequest

@@ -2,15 +2,13 @@
 
 import pytest
 
-from odradek.broker.sasl.mechanism import AuthenticationFailed
+from odradek.broker.sasl.mechanism import AuthenticationFailed, PlainServer
 from odradek.broker.sasl.oauthbearer import OAuthBearerServer
-from odradek.broker.sasl.plain import PlainServer
 from odradek.broker.sasl.scram import ScramServer
 from odradek.broker.sasl.tokens import InvalidToken, Token
-from odradek.client.connection import ClientConnection
+from odradek.client.connection import ClientConnection, ConnectionState
 from odradek.client.errors import ConnectFailed, LoginFailed
 from odradek.client.login import Login
-from odradek.client.states import ConnectionState
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.sasl_authenticate import SaslAuthenticateResponse

@@ -23,7 +23,7 @@ from kafka import KafkaAdminClient
 from kafka.errors import KafkaError as KafkaPythonError
 from kafka.net.sasl import oauth as kafka_oauth
 
-from odradek.broker.config.properties import parse_properties
+from odradek.broker.config.broker_config import parse_properties
 from odradek.cli.main import command
 from odradek.cli.refusals import Refused, Unreachable
 from odradek.protocol.api_keys import ApiKey

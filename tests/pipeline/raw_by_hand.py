@@ -12,7 +12,6 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from odradek.pipeline.local_rows import local_rows
 from odradek.pipeline.schema import (
     CONSUMER_OFFSETS,
     END_OFFSETS,
@@ -23,6 +22,7 @@ from odradek.pipeline.schema import (
     TOPIC_IDS_DIR,
     TRANSACTION,
     TRANSACTION_STATE,
+    local_rows,
 )
 from tests.pipeline.consumer_records import NAMES, ConsumerRecord
 

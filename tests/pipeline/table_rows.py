@@ -5,7 +5,7 @@ from functools import cache
 
 from pyspark.sql import SparkSession
 
-from odradek.pipeline.local_rows import local_rows
+from odradek.pipeline.schema import local_rows
 from odradek.pipeline.tables_schema import TABLES
 
 START = datetime(2026, 3, 1, 3, 0, tzinfo=UTC)

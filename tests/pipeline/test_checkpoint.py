@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from odradek.pipeline.checkpoint import Checkpoint
-from odradek.pipeline.ingest import IngestOptions, ingest
+from odradek.pipeline.ingest import Checkpoint, IngestOptions, ingest
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from odradek.pipeline.errors import PipelineError, Unreachable
 from odradek.pipeline.findings import sink
 from odradek.pipeline.findings.rows import FINDING
 from odradek.pipeline.findings.sink import FindingsTopic, send_findings
-from odradek.pipeline.local_rows import local_rows
+from odradek.pipeline.schema import local_rows
 from odradek.pipeline.tables_schema import TABLES
 from tests.spark.kafka import Kafka, Record
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pytest
 
-from odradek.pipeline.local_rows import local_rows
+from odradek.pipeline.schema import local_rows
 
 SCHEMA = "name string, number int, at timestamp, places array<struct<topic: string, partition: int>>"
 

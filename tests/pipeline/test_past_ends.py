@@ -2,10 +2,9 @@
 
 import pytest
 
-from odradek.pipeline import past_ends as past_ends_module
+from odradek.pipeline import ingest as past_ends_module
 from odradek.pipeline.cluster import Cluster
-from odradek.pipeline.ingest import ingest
-from odradek.pipeline.past_ends import past_ends, times_between
+from odradek.pipeline.ingest import ingest, past_ends, times_between
 from odradek.pipeline.schema import read_end_offsets
 from tests.spark.kafka import Kafka, Record
 

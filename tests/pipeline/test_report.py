@@ -9,8 +9,8 @@ import pytest
 
 from odradek.pipeline.errors import PipelineError
 from odradek.pipeline.findings import FINDING
-from odradek.pipeline.local_rows import local_rows
 from odradek.pipeline.report import compose, data, write_report
+from odradek.pipeline.schema import local_rows
 from tests.chromium import Chromium
 from tests.pipeline.table_rows import NOW_S, at, change, generation, move, owning, reader, sample, transaction
 

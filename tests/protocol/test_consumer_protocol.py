@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.pipeline import consumer_protocol as for_columns
+from odradek.pipeline import kinds as for_columns
 from odradek.protocol.coordinator_records.consumer_protocol import (
     Subscription,
     assigned_partitions,

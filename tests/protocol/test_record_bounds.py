@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from odradek.protocol.compression import compress
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.record_batch import HEADER_SIZE
-from odradek.protocol.record_bounds import HEAD_BYTES, MOST_RECORDS, ensure_bounds
+from odradek.protocol.record_walk import HEAD_BYTES, MOST_RECORDS, ensure_bounds
 from odradek.protocol.records import Record, build_batch, write_record
 from odradek.protocol.varint import write_varint
 from tests.cases import each_case

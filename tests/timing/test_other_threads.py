@@ -1,6 +1,6 @@
 import threading
 
-from odradek.timing.other_threads import OtherThreads
+from odradek.timing.system_clock import OtherThreads
 
 
 def _compute():

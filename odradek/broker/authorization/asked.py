@@ -6,9 +6,8 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from odradek.broker.authorizer.access import Access
 from odradek.broker.authorizer.acls import AclOperation, AclResourceType
-from odradek.broker.context import RequestContext, Signal
+from odradek.broker.context import Handler, RequestContext, Signal
 from odradek.broker.handlers.in_slices import answer_in_slices, with_pauses
-from odradek.broker.served import Handler
 from odradek.timing.reply import Reply
 
 ItemT = TypeVar("ItemT")

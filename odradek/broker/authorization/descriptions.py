@@ -8,7 +8,7 @@ from odradek.broker.authorization.asked import Asked, only, then, with_refused
 from odradek.broker.authorizer.acls import CLUSTER_NAME, AclOperation, AclResourceType
 from odradek.broker.handlers.in_slices import answer_in_slices, with_pauses
 from odradek.broker.handlers.topic_description import NO_OPERATIONS
-from odradek.broker.metadata.topic_names import INTERNAL_TOPICS
+from odradek.broker.metadata.topic import INTERNAL_TOPICS
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types import describe_topic_partitions as pages
 from odradek.protocol.message_types import find_coordinator as coordinators

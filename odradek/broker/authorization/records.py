@@ -7,7 +7,7 @@ from uuid import UUID
 from odradek.broker.authorization.asked import Asked, then, with_refused
 from odradek.broker.authorizer.acls import AclOperation, AclResourceType
 from odradek.broker.context import CLOSE_CONNECTION
-from odradek.broker.metadata.topic_names import validate_topic_name
+from odradek.broker.metadata.topic import validate_topic_name
 from odradek.broker.replica.fetch_partitions import FetchPartition, FetchPartitions
 from odradek.broker.replica.fetch_sessions import ReadableSessions
 from odradek.protocol.errors import ErrorCode, KafkaError

@@ -8,7 +8,7 @@ from typing import Any
 from odradek.broker.authorization.asked import Asked, only
 from odradek.broker.authorizer.acls import AclOperation, AclResourceType
 from odradek.broker.metadata.delegation_tokens import owner_of
-from odradek.broker.token_requests import allows_token_requests
+from odradek.broker.token_logins import allows_token_requests
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.describe_delegation_token import DescribedDelegationToken
 

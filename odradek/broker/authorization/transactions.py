@@ -5,7 +5,7 @@ from typing import Any, Final
 from odradek.broker.authorization.asked import Asked, only, then, with_refused
 from odradek.broker.authorization.refusals import refused
 from odradek.broker.authorizer.acls import AclOperation, AclResourceType
-from odradek.broker.metadata.topic_names import INTERNAL_TOPICS
+from odradek.broker.metadata.topic import INTERNAL_TOPICS
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types import add_partitions_to_txn as additions
 from odradek.protocol.message_types import describe_transactions as descriptions

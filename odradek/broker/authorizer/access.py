@@ -2,11 +2,15 @@
 
 A refusal is told where the client has asked for the resource by its name. What is only looked at, to leave resources out of a
 list or to tell a client what it may do, is not.
+
+A configuration names the authorizer (``configured``). Access control lists have addresses as Java prints them.
 """
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Final
+from functools import lru_cache
+from ipaddress import IPv6Address, ip_address
+from typing import TYPE_CHECKING, Final
 
 from odradek.broker.authorizer.acls import (
     CLUSTER_NAME,
@@ -15,11 +19,29 @@ from odradek.broker.authorizer.acls import (
     AclResourceType,
     kafkas_name,
 )
-from odradek.broker.authorizer.hosts import acl_host
 from odradek.broker.authorizer.standard_authorizer import StandardAuthorizer
+from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.context import RequestContext
-from odradek.broker.line_limit import LineLimit
-from odradek.broker.logging import log
+from odradek.broker.logging import LineLimit, log
+
+if TYPE_CHECKING:
+    from odradek.timing.clock import Clock
+
+
+@lru_cache(maxsize=1024)
+def acl_host(peer: str) -> str:
+    """``::1`` is ``0:0:0:0:0:0:0:1``, and an IPv4 address within an IPv6 one is the IPv4 address. What is none is as it is."""
+    bare, percent, scope = peer.partition("%")
+    try:
+        address = ip_address(bare)
+    except ValueError:
+        return peer
+    if not isinstance(address, IPv6Address):
+        return str(address)
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    return ":".join(f"{int(part, 16):x}" for part in address.exploded.split(":")) + percent + scope
+
 
 _R: Final = AclResourceType
 _O: Final = AclOperation
@@ -143,3 +165,17 @@ def _in_words(rule: AclBinding) -> str:
         f"{rule.permission.name} {rule.principal} {kafkas_name(rule.operation)} from {rule.host} on "
         f"{kafkas_name(rule.resource_type)}:{rule.pattern_type.name}:{rule.resource_name}"
     )
+
+
+def authorization(config: BrokerConfig, clock: "Clock") -> "Authorization | None":
+    """What ``authorizer.class.name`` names; None where there is none."""
+    if not config["authorizer.class.name"]:
+        return None
+    from odradek.broker.authorizer.standard_authorizer import StandardAuthorizer
+    from odradek.broker.config.table_security import principals
+    from odradek.broker.logging import LineLimit
+
+    authorizer = StandardAuthorizer(
+        principals(config["super.users"]), allows_without_acls=config["allow.everyone.if.no.acl.found"]
+    )
+    return Authorization(authorizer, LineLimit(clock))

@@ -28,9 +28,9 @@ from odradek.protocol.message_types.alter_partition import (
     RequestPartitionData,
     RequestTopicData,
 )
+from odradek.timing.driver import Wakeup
 from odradek.timing.reply import Reply
 from odradek.timing.timer import Timer
-from odradek.timing.wakeup import Wakeup
 
 # Topics are named by id, replicas with their brokers' epochs (KIP-903).
 _ALTER_PARTITION: Final[Api[AlterPartitionRequest, AlterPartitionResponse]] = Api(ApiKey.ALTER_PARTITION, 3)

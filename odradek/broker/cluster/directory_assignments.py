@@ -24,8 +24,8 @@ from odradek.protocol.message_types.assign_replicas_to_dirs import (
     RequestPartitionData,
     RequestTopicData,
 )
+from odradek.timing.driver import Wakeup
 from odradek.timing.timer import Timer
-from odradek.timing.wakeup import Wakeup
 
 _ASSIGN: Final[Api[AssignReplicasToDirsRequest, AssignReplicasToDirsResponse]] = Api(ApiKey.ASSIGN_REPLICAS_TO_DIRS)
 _TIMEOUT_MS: Final = 60_000

@@ -8,13 +8,12 @@ from odradek.broker.cluster.directory_assignments import DirectoryAssignments
 from odradek.broker.cluster.metadata_source import MetadataSource
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.context import OwnSession, RequestContext
+from odradek.broker.metadata.cluster_metadata import MetadataPublisher, PublishingOrder
 from odradek.broker.metadata.decisions import NewTopic, Take, TopicResult
 from odradek.broker.metadata.image import TOPIC_RESOURCE, MetadataImage
 from odradek.broker.metadata.internal_topics import replicated_internal_topic
 from odradek.broker.metadata.producer_ids import ProducerIdManager
-from odradek.broker.metadata.publishing import MetadataPublisher, PublishingOrder
-from odradek.broker.metadata.topic import Topic
-from odradek.broker.metadata.topic_names import INTERNAL_TOPICS
+from odradek.broker.metadata.topic import INTERNAL_TOPICS, Topic
 from odradek.broker.quorum.forwarding import ForwardingGate
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError

@@ -9,8 +9,8 @@ from typing import Any, Final
 from uuid import UUID
 
 from odradek.broker.context import RequestContext
+from odradek.broker.metadata.cluster import ManyBrokers
 from odradek.broker.metadata.image import MetadataImage
-from odradek.broker.metadata.many_brokers import ManyBrokers
 from odradek.broker.metadata.topic import Topic
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode

@@ -16,24 +16,23 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 from odradek.broker.cluster.alter_partitions import AlterPartitions
-from odradek.broker.cluster.brokers_view import BrokersView
 from odradek.broker.cluster.directory_assignments import DirectoryAssignments
 from odradek.broker.cluster.followed_metadata import FollowedMetadata
 from odradek.broker.cluster.replica_fetchers import ReplicaFetchers
-from odradek.broker.cluster.replicated_roles import ReplicatedRoles
-from odradek.broker.cluster.replication_throttles import ReplicationThrottles
+from odradek.broker.cluster.replicated_roles import BrokersView, ReplicatedRoles
 from odradek.broker.cluster.transaction_peers import TransactionPeers
 from odradek.broker.config.dynamic import ResourceType
 from odradek.broker.config.endpoints import inter_broker_listener, security_protocol_id
 from odradek.broker.logging import log as broker_log
+from odradek.broker.metadata.cluster_metadata import PublishingOrder
 from odradek.broker.metadata.features import SUPPORTED_FEATURES
-from odradek.broker.metadata.publishing import PublishingOrder
 from odradek.broker.quorum.broker_lifecycle import BrokerLifecycle, LifecycleConfig, Registration
 from odradek.broker.quorum.forwarding import ForwardingGate
-from odradek.broker.quorum.membership import MembershipLost
+from odradek.broker.quorum.leader_discovery import MembershipLost
 from odradek.broker.quorum.producer_id_blocks import ProducerIdBlocks
 from odradek.broker.replica.replica_fetcher import FetcherConfig
-from odradek.broker.token_requests import is_refused_here
+from odradek.broker.replica.replication_quota import ReplicationThrottles
+from odradek.broker.token_logins import is_refused_here
 from odradek.protocol.message_types.broker_registration import Listener
 from odradek.storage.checkpoints import HIGH_WATERMARK_FILE
 

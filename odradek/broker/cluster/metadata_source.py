@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from odradek.broker.metadata.cluster_metadata import Publishers
 from odradek.broker.metadata.image import MetadataImage
-from odradek.broker.metadata.publishing import Publishers
 from odradek.broker.metadata.snapshot_generator import SnapshotGenerator
 from odradek.broker.quorum.controller_channel import AnswerT, ChannelConfig, ControllerChannel
 from odradek.broker.quorum.start import open_observer
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from odradek.broker.config.broker_config import BrokerConfig
-    from odradek.broker.metadata.publishing import MetadataPublisher, PublishingOrder
+    from odradek.broker.metadata.cluster_metadata import MetadataPublisher, PublishingOrder
     from odradek.broker.quorum.fetch_messages import ObserverIdentity
     from odradek.broker.quorum.leader_discovery import QuorumNode
     from odradek.broker.quorum.observer import ObserverConfig, ObserverHost

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from odradek.broker.coordination.transaction_coordinator import Verdicts
 from odradek.broker.metadata.image import MetadataImage
-from odradek.broker.metadata.topic_names import TRANSACTION_STATE_TOPIC
+from odradek.broker.metadata.topic import TRANSACTION_STATE_TOPIC
 from odradek.broker.quorum.leader_discovery import Address
 from odradek.client.api import Api
 from odradek.client.config import ClientConfig
@@ -39,9 +39,9 @@ from odradek.protocol.message_types.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
+from odradek.timing.driver import Wakeup
 from odradek.timing.reply import Reply
 from odradek.timing.timer import Timer
-from odradek.timing.wakeup import Wakeup
 
 _MARKERS: Final[Api[WriteTxnMarkersRequest, WriteTxnMarkersResponse]] = Api(ApiKey.WRITE_TXN_MARKERS)
 # The first version for brokers.

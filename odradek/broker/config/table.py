@@ -1,15 +1,11 @@
 """The table by name: every broker config and every topic config."""
 
 from odradek.broker.config.definitions import CLUSTER_WIDE, ConfigDefinition, Value
-from odradek.broker.config.table_authorizer import AUTHORIZER_SECTIONS
+from odradek.broker.config.table_groups import QUOTA_SECTIONS, TELEMETRY_SECTIONS
 from odradek.broker.config.table_log import LOG_SECTIONS
 from odradek.broker.config.table_quorum import QUORUM_SECTIONS
-from odradek.broker.config.table_quotas import QUOTA_SECTIONS
-from odradek.broker.config.table_sasl import SASL_SECTIONS
+from odradek.broker.config.table_security import AUTHORIZER_SECTIONS, SASL_SECTIONS, SSL_SECTIONS, TOKEN_SECTIONS
 from odradek.broker.config.table_server import SERVER_SECTIONS
-from odradek.broker.config.table_ssl import SSL_SECTIONS
-from odradek.broker.config.table_telemetry import TELEMETRY_SECTIONS
-from odradek.broker.config.table_tokens import TOKEN_SECTIONS
 from odradek.broker.config.table_topic import TOPIC_DEFINITIONS
 
 SECTIONS = (

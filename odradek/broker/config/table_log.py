@@ -10,9 +10,12 @@ from odradek.broker.config.definitions import (
     MAX_DOUBLE,
     MAX_LONG,
     STRING,
+    AtLeast,
+    Between,
     ConfigDefinition,
+    Entries,
+    OneOf,
 )
-from odradek.broker.config.validators import AtLeast, Between, Entries, OneOf
 
 _Config = ConfigDefinition
 

@@ -1,7 +1,18 @@
 """The table, the part of a node's role in a cluster and of the quorum that it belongs to."""
 
-from odradek.broker.config.definitions import BOOLEAN, CLUSTER_WIDE, INT, LIST, LONG, MAX_LONG, STRING, ConfigDefinition
-from odradek.broker.config.validators import AtLeast, Entries, OneOf
+from odradek.broker.config.definitions import (
+    BOOLEAN,
+    CLUSTER_WIDE,
+    INT,
+    LIST,
+    LONG,
+    MAX_LONG,
+    STRING,
+    AtLeast,
+    ConfigDefinition,
+    Entries,
+    OneOf,
+)
 
 ROLES = ("broker", "controller")
 LEADER_SELECTOR = "org.apache.kafka.common.replica.LeaderSelector"

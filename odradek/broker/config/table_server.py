@@ -10,10 +10,13 @@ from odradek.broker.config.definitions import (
     NOT_KAFKAS,
     SHORT,
     STRING,
+    AtLeast,
     ConfigDefinition,
+    Entries,
+    OneOf,
+    SizeOrSystems,
 )
-from odradek.broker.config.table_consumer_groups import CONSUMER_GROUPS
-from odradek.broker.config.validators import AtLeast, Entries, OneOf, SizeOrSystems
+from odradek.broker.config.table_groups import CONSUMER_GROUPS
 
 # Of requests that are being received.
 MOST_REQUEST_BYTES = 512 * 1024 * 1024

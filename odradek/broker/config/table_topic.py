@@ -8,8 +8,12 @@ from odradek.broker.config.definitions import (
     LONG,
     MAX_LONG,
     STRING,
+    AtLeast,
+    Between,
     ConfigDefinition,
     ConfigType,
+    ThrottledReplicas,
+    Validator,
     Value,
 )
 from odradek.broker.config.table_log import (
@@ -23,7 +27,6 @@ from odradek.broker.config.table_log import (
     TIMESTAMP_TYPES,
     ZSTD_LEVELS,
 )
-from odradek.broker.config.validators import AtLeast, Between, ThrottledReplicas, Validator
 
 _REMOTE = "For Kafka's remote storage"
 _WEEK_MS = 604800000

@@ -4,8 +4,7 @@ import difflib
 from collections.abc import Collection, Iterable, Iterator
 
 from odradek.broker.config.ignored import IGNORED
-from odradek.broker.config.listener_config import PREFIX, is_of_a_listener, is_of_listeners
-from odradek.broker.config.sasl_config import is_sasl_key, sets_sasl_of
+from odradek.broker.config.listener_config import PREFIX, is_of_a_listener, is_of_listeners, is_sasl_key, sets_sasl_of
 from odradek.broker.config.table import BROKER_CONFIGS, TOPIC_CONFIGS
 
 

@@ -3,9 +3,12 @@
 A request's message is answered by the response's message, when the records that it comes to are committed. The APIs that a
 broker alone has too (topics, partitions, configs, features) are the methods of ``Controller``. What is decided is in the other
 modules of this room: pure functions from a ``ClusterView`` and a request to an answer and records.
+
+``Periodic`` is what a controller does from time to time by itself.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from math import inf
 from random import Random
 from typing import TypeVar
 from uuid import UUID
@@ -19,11 +22,9 @@ from odradek.broker.controller.broker_sessions import BrokerSessions, BrokerStat
 from odradek.broker.controller.cluster_features import ensure_brokers_support, first_records
 from odradek.broker.controller.cluster_placement import ClusterPlacement
 from odradek.broker.controller.cluster_view import ClusterView
-from odradek.broker.controller.heartbeats import heartbeat
 from odradek.broker.controller.leader_elections import MAX_ELECTIONS, balance, elect_leaders, elect_unclean
-from odradek.broker.controller.periodic import PeriodicTasks
 from odradek.broker.controller.reassignments import alter_reassignments, list_reassignments
-from odradek.broker.controller.registration import register, unregister
+from odradek.broker.controller.registration import heartbeat, register, unregister
 from odradek.broker.metadata.controller import PRODUCER_ID_BLOCK_SIZE, ConfigChange, Controller
 from odradek.broker.metadata.decisions import NewTopic
 from odradek.broker.metadata.image import TOPIC_RESOURCE
@@ -51,7 +52,38 @@ from odradek.timing.background import Background
 from odradek.timing.clock import Clock
 from odradek.timing.reply import Reply
 from odradek.timing.slices import Slices
-from odradek.timing.timer import Timer
+from odradek.timing.timer import Timer, TimerTask
+
+# Before a task that has not done all goes on: others have their turn.
+_SOON_MS = 10
+
+
+class PeriodicTasks:
+    """Tasks that are run on ``timer`` until ``close``."""
+
+    def __init__(self, timer: Timer) -> None:
+        self._timer = timer
+        self._next: dict[int, TimerTask] = {}
+
+    def add(self, interval_ms: float, task: Callable[[], bool], due_in_ms: Callable[[], float] = lambda: inf) -> None:
+        """Run ``task`` each ``interval_ms``, sooner if it is due sooner, and soon again where it says that more is to be done."""
+        key = len(self._next)
+
+        def run() -> None:
+            has_more = False
+            try:
+                has_more = task()
+            finally:
+                # Whatever befalls one turn, there is a next one.
+                self._next[key] = self._timer.call_after(_SOON_MS if has_more else min(interval_ms, due_in_ms()), run)
+
+        self._next[key] = self._timer.call_after(interval_ms, run)
+
+    def close(self) -> None:
+        """Cancel all tasks."""
+        for task in self._next.values():
+            task.cancel()
+
 
 T = TypeVar("T")
 R = TypeVar("R")

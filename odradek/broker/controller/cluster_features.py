@@ -3,9 +3,8 @@
 from collections.abc import Iterable, Sequence
 
 from odradek.broker.controller.cluster_view import ClusterView
-from odradek.broker.metadata.features import BOOTSTRAP_RECORDS, ELIGIBLE_LEADER_REPLICAS, refuse_update
+from odradek.broker.metadata.features import BOOTSTRAP_RECORDS, CLUSTER, ELIGIBLE_LEADER_REPLICAS, MIN_ISR, refuse_update
 from odradek.broker.metadata.image import BROKER_RESOURCE
-from odradek.broker.metadata.min_isr import CLUSTER, MIN_ISR
 from odradek.protocol.metadata_records import ConfigRecord, FeatureLevelRecord, MetadataRecord
 
 

@@ -1,24 +1,26 @@
 """The leader of a quorum of one voter, as observers see it: what they fetch of the metadata log, and when they are answered.
 
 A Fetch is answered with batches, with the point where the two logs diverge, or with a snapshot to begin at. The bytes of
-snapshots are in ``snapshot_fetches``.
+snapshots are in ``handlers.fetch_snapshot``.
 
 A request of another epoch is refused with the leader and its epoch, by which observers find out about restarts. A Fetch for which
 there is nothing waits for the next commit, or for its time. Kafka's class is KafkaRaftClient (KIP-595, KIP-630, KIP-853).
 
+DescribeQuorum tells how far the observers are (KIP-836; Kafka's class is LeaderState).
+
 Left out: all that voters tell one another.
 """
 
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
-from odradek.broker.controller.delayed_metadata_fetch import DelayedMetadataFetch
-from odradek.broker.controller.observers import Observers
 from odradek.broker.controller.quorum_log import EpochEnd, QuorumLog
 from odradek.broker.metadata.delta import MetadataDelta
 from odradek.broker.metadata.image import MetadataImage
 from odradek.broker.metadata.snapshot_files import SnapshotId
-from odradek.broker.metadata.topic_names import CLUSTER_METADATA_TOPIC, CLUSTER_METADATA_TOPIC_ID
+from odradek.broker.metadata.topic import CLUSTER_METADATA_TOPIC, CLUSTER_METADATA_TOPIC_ID
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.fetch import (
     EpochEndOffset,
@@ -32,7 +34,7 @@ from odradek.protocol.message_types.fetch import (
 )
 from odradek.protocol.message_types.fetch import SnapshotId as FetchedSnapshotId
 from odradek.timing.clock import Clock
-from odradek.timing.purgatory import Purgatory
+from odradek.timing.purgatory import DelayedOperation, Purgatory
 from odradek.timing.reply import Reply
 from odradek.timing.timer import Timer
 
@@ -40,6 +42,68 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from odradek.broker.config.endpoints import Endpoint
+
+
+class DelayedMetadataFetch(DelayedOperation):
+    """``answer`` is called as soon as there is something (``has_news``), or when its time is over."""
+
+    __slots__ = ("_answer", "_has_news")
+
+    def __init__(self, deadline_ms: float, has_news: Callable[[], bool], answer: Callable[[], object]) -> None:
+        super().__init__(deadline_ms)
+        self._has_news = has_news
+        self._answer = answer
+
+    def try_complete(self) -> bool:
+        """Part of DelayedOperation."""
+        return self._has_news() and self.force_complete()
+
+    def on_complete(self) -> None:
+        """Part of DelayedOperation."""
+        self._answer()
+
+
+# One that has not fetched for so long is forgotten, as by Kafka.
+_SESSION_MS: Final = 300_000
+
+ObserverKey = tuple[int, UUID | None]
+
+
+@dataclass(slots=True)
+class Observer:
+    """Where an observer's log ends, and two times, -1 where there was none: of the last fetch, and of being caught up."""
+
+    log_end_offset: int = -1
+    last_fetch_ms: int = -1
+    last_caught_up_ms: int = -1
+    # The leader's log end offset at the last fetch. A fetch from that offset shows that the observer was caught up then.
+    leader_end_offset: int = -1
+
+
+class Observers:
+    """By node and the id of its directory. Times are those of the wall clock."""
+
+    def __init__(self) -> None:
+        self._known: dict[ObserverKey, Observer] = {}
+
+    def fetched(self, key: ObserverKey, offset: int, leader_end_offset: int, now_ms: int) -> None:
+        """An observer, which has all in front of ``offset``, asks for more."""
+        observer = self._known.setdefault(key, Observer())
+        if offset >= leader_end_offset:
+            observer.last_caught_up_ms = max(observer.last_caught_up_ms, now_ms)
+        elif 0 < observer.leader_end_offset <= offset:
+            observer.last_caught_up_ms = max(observer.last_caught_up_ms, observer.last_fetch_ms)
+        observer.leader_end_offset = leader_end_offset
+        observer.last_fetch_ms = max(observer.last_fetch_ms, now_ms)
+        observer.log_end_offset = offset
+
+    def known(self, now_ms: int) -> Iterator[tuple[ObserverKey, Observer]]:
+        """The observers that have fetched lately."""
+        silent = [key for key, observer in self._known.items() if now_ms - observer.last_fetch_ms >= _SESSION_MS]
+        for key in silent:
+            del self._known[key]
+        yield from sorted(self._known.items(), key=lambda each: each[0][0])
+
 
 MOST_BYTES: Final = 8 * 1024 * 1024
 # Under which all fetches wait: there is one partition.

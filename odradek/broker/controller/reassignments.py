@@ -8,8 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from odradek.broker.controller.broker_changes import change_of
 from odradek.broker.controller.cluster_view import ClusterView
-from odradek.broker.controller.moving_replicas import MovingReplicas
-from odradek.broker.controller.partition_change import Election
+from odradek.broker.controller.partition_change import Election, MovingReplicas
 from odradek.broker.metadata.placement import ensure_assignment
 from odradek.broker.metadata.topic import Topic
 from odradek.protocol.errors import ErrorCode, KafkaError

@@ -8,7 +8,7 @@ is imported by the first request that needs it. ``handle`` returns the canonical
 from importlib import import_module
 from typing import Final
 
-from odradek.broker.served import Handler, Served
+from odradek.broker.context import Handler, Served
 from odradek.protocol.api_keys import ApiKey
 
 # Requests that wait for the disk or for replicas, and for nothing else. One at a time, each append would have one commit of a

@@ -7,7 +7,7 @@ Deliberate gap: none.
 
 from typing import TYPE_CHECKING, Final
 
-from odradek.broker.metadata.topic_names import CONSUMER_OFFSETS_TOPIC
+from odradek.broker.metadata.topic import CONSUMER_OFFSETS_TOPIC
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.add_offsets_to_txn import (
     AddOffsetsToTxnRequest,

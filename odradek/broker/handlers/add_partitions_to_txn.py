@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from odradek.broker.metadata.topic_names import INTERNAL_TOPICS
+from odradek.broker.metadata.topic import INTERNAL_TOPICS
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,

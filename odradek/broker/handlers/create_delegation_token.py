@@ -1,7 +1,7 @@
 """CreateDelegationToken, versions 1 to 3: a token by which others can log in as its owner (KIP-48, KIP-373).
 
 The owner is the client, or whom it names from version 3 on. The response has the HMAC, the token's password. Refused:
-DELEGATION_TOKEN_REQUEST_NOT_ALLOWED (``token_requests``), INVALID_PRINCIPAL_TYPE for a renewer that is no user,
+DELEGATION_TOKEN_REQUEST_NOT_ALLOWED (``token_logins``), INVALID_PRINCIPAL_TYPE for a renewer that is no user,
 DELEGATION_TOKEN_AUTH_DISABLED without ``delegation.token.secret.key``. Deliberate gap: none.
 """
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from odradek.broker.context import ANONYMOUS
 from odradek.broker.metadata.delegation_tokens import USER, naming, owner_of
-from odradek.broker.token_requests import allows_token_requests
+from odradek.broker.token_logins import allows_token_requests
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.create_delegation_token import CreateDelegationTokenRequest, CreateDelegationTokenResponse
 

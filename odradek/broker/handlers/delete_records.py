@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from odradek.broker.handlers.in_slices import now_or_later
 from odradek.broker.logging import log
-from odradek.broker.metadata.topic_names import INTERNAL_TOPICS
+from odradek.broker.metadata.topic import INTERNAL_TOPICS
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.delete_records import (
     DeleteRecordsPartition,
@@ -104,7 +104,7 @@ def _followers(
     services: "DeletionServices", waiting: dict[tuple[int, int], "tuple[Partition, int]"], timeout_ms: int
 ) -> "Reply[dict[tuple[int, int], tuple[int, ErrorCode]]]":
     """What comes of each, by its place."""
-    from odradek.broker.replica.delayed_delete_records import DelayedDeleteRecords
+    from odradek.broker.replica.delayed_produce import DelayedDeleteRecords
     from odradek.timing.reply import Reply
 
     reply: Reply[dict[tuple[int, int], tuple[int, ErrorCode]]] = Reply()

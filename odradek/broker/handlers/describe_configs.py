@@ -5,8 +5,8 @@ error, the others are answered: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPT
 this one, and for a group or a subscription of client metrics without a name. A list of keys limits the answer to those; an empty
 one does not.
 
-Deliberate gaps: a broker has no loggers by Kafka's names, so BROKER_LOGGER is an empty list; the configs of share and
-streams groups (KIP-932, KIP-1071) have Kafka's defaults and what is set.
+Deliberate gaps: a broker has no loggers by Kafka's names, so BROKER_LOGGER is an empty list; the configs of share and streams
+groups (KIP-932, KIP-1071) have Kafka's defaults and what is set.
 """
 
 from collections.abc import Generator, Iterable
@@ -23,7 +23,7 @@ from odradek.broker.config.describe import (
 )
 from odradek.broker.config.dynamic import ConfigView, ResourceType
 from odradek.broker.handlers.in_slices import answer_in_slices, each_once
-from odradek.broker.metadata.topic_names import validate_topic_name
+from odradek.broker.metadata.topic import validate_topic_name
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.describe_configs import (
     DescribeConfigsRequest,
@@ -97,13 +97,13 @@ def _entries(view: ConfigView, resource_type: int, name: str) -> Iterable[Config
         case ResourceType.GROUP:
             if not name:
                 raise _invalid_request("Group name must not be empty")
-            from odradek.broker.config.table_group import GROUP_DEFINITIONS
+            from odradek.broker.config.table_groups import GROUP_DEFINITIONS
 
             return group_entries(view, GROUP_DEFINITIONS, view.overrides(resource_type, name))
         case ResourceType.CLIENT_METRICS:
             if not name:
                 raise _invalid_request("Client metrics subscription name must not be empty")
-            from odradek.broker.config.table_group import CLIENT_METRICS_DEFINITIONS
+            from odradek.broker.config.table_groups import CLIENT_METRICS_DEFINITIONS
 
             overrides = view.overrides(resource_type, name)
             return other_entries(CLIENT_METRICS_DEFINITIONS, overrides, ConfigSource.DYNAMIC_CLIENT_METRICS_CONFIG)

@@ -1,14 +1,14 @@
 """DescribeDelegationToken, versions 1 to 3: the tokens of some owners or of all, with their HMACs (KIP-48, KIP-373).
 
 With an authorizer the client is told of its own tokens, of those that it may renew, and of what it may describe
-(``authorization.tokens``). Refused: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED (``token_requests``), DELEGATION_TOKEN_AUTH_DISABLED.
+(``authorization.tokens``). Refused: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED (``token_logins``), DELEGATION_TOKEN_AUTH_DISABLED.
 Deliberate gap: none.
 """
 
 from typing import TYPE_CHECKING
 
 from odradek.broker.handlers.in_slices import answer_in_slices, with_pauses
-from odradek.broker.token_requests import allows_token_requests
+from odradek.broker.token_logins import allows_token_requests
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.describe_delegation_token import (
     DescribeDelegationTokenRequest,

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from odradek.broker.handlers.in_slices import answer_in_slices, each_once, with_pauses
-from odradek.broker.metadata.topic_names import validate_topic_name
+from odradek.broker.metadata.topic import validate_topic_name
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.message_types.describe_producers import (
     DescribeProducersRequest,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
     from odradek.broker.handlers.in_slices import Answer
     from odradek.broker.handlers.services import SlicedPartitionServices
-    from odradek.storage.producer import Producer
+    from odradek.storage.producer_state import Producer
     from odradek.timing.reply import Reply
 
 

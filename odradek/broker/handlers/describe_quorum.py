@@ -7,7 +7,7 @@ with the listener that the request came in on, for there is no other where this 
 from typing import TYPE_CHECKING
 
 from odradek.broker.metadata.metadata_log import LEADER_EPOCH
-from odradek.broker.metadata.topic_names import CLUSTER_METADATA_TOPIC
+from odradek.broker.metadata.topic import CLUSTER_METADATA_TOPIC
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.describe_quorum import (
     DescribeQuorumRequest,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from odradek.broker.context import RequestContext
 from odradek.broker.handlers.in_slices import TOGETHER, answer_in_slices, with_pauses
 from odradek.broker.handlers.topic_description import TOPIC_OPERATIONS
-from odradek.broker.metadata.topic_names import INTERNAL_TOPICS, validate_topic_name
+from odradek.broker.metadata.topic import INTERNAL_TOPICS, validate_topic_name
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.describe_topic_partitions import (
     Cursor,

@@ -1,12 +1,12 @@
 """ExpireDelegationToken, versions 1 and 2: a token expires when its owner or a renewer says, or is removed at once (KIP-48).
 
-A period that is negative removes it. Refused: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED (``token_requests``), _AUTH_DISABLED,
+A period that is negative removes it. Refused: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED (``token_logins``), _AUTH_DISABLED,
 _NOT_FOUND, _EXPIRED, _OWNER_MISMATCH. Deliberate gap: none.
 """
 
 from typing import TYPE_CHECKING
 
-from odradek.broker.token_requests import allows_token_requests
+from odradek.broker.token_logins import allows_token_requests
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.expire_delegation_token import ExpireDelegationTokenRequest, ExpireDelegationTokenResponse
 

@@ -10,7 +10,7 @@ A follower reads up to the log's end; from version 15 on it tells its broker's e
 From version 11 on a consumer may read from any replica, up to the high watermark that is known there, and a leader with
 ``replica.selector.class`` sends it to one in its rack (KIP-392).
 
-A consumer over its quota gets an answer without partitions, and its session is as if it had not asked (``quotas.fetch_quota``).
+A consumer over its quota gets an answer without partitions, and its session is as if it had not asked (``quotas.throttle_gate``).
 
 Left out: tiered storage.
 """
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from odradek.broker.handlers.services import FetchServices
+    from odradek.broker.replica.delayed_fetch import ReplicaSelector
     from odradek.broker.replica.fetch_partitions import TopicKey
     from odradek.broker.replica.fetch_sessions import FetchContext, Results
-    from odradek.broker.replica.replica_selector import ReplicaSelector
     from odradek.protocol.message_types.fetch import PartitionData
 
 _Response: Final = FetchResponse
@@ -102,7 +102,7 @@ def _throttle(
 
 def _selector(services: "FetchServices", context: RequestContext, request: FetchRequest) -> "ReplicaSelector | None":
     from odradek.broker.config.table_quorum import RACK_AWARE_SELECTOR
-    from odradek.broker.replica.replica_selector import ReplicaSelector
+    from odradek.broker.replica.delayed_fetch import ReplicaSelector
 
     if services.config["replica.selector.class"] != RACK_AWARE_SELECTOR:
         return None

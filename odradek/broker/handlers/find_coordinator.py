@@ -10,7 +10,7 @@ as by a Kafka without that coordinator. So is every other key type.
 
 from typing import TYPE_CHECKING, Final
 
-from odradek.broker.metadata.topic_names import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
+from odradek.broker.metadata.topic import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.find_coordinator import (
     Coordinator,

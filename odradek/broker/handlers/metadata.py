@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from odradek.broker.context import RequestContext
 from odradek.broker.handlers.in_slices import TOGETHER, answer_in_slices
 from odradek.broker.handlers.topic_description import CLUSTER_OPERATIONS, NO_OPERATIONS, TOPIC_OPERATIONS
-from odradek.broker.metadata.topic_names import INTERNAL_TOPICS, validate_topic_name
+from odradek.broker.metadata.topic import INTERNAL_TOPICS, validate_topic_name
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.metadata import (
     MetadataRequest,

@@ -21,7 +21,7 @@ from uuid import UUID
 from odradek.broker.context import CLOSE_CONNECTION, NO_RESPONSE, Reply, RequestContext, Signal
 from odradek.broker.handlers.late_batches import LateBatch, LateBatches
 from odradek.broker.logging import log
-from odradek.broker.metadata.topic_names import INTERNAL_TOPICS
+from odradek.broker.metadata.topic import INTERNAL_TOPICS
 from odradek.broker.replica.delayed_produce import DelayedProduce
 from odradek.broker.replica.partition import ALL_IN_SYNC
 from odradek.protocol.errors import ErrorCode, InvalidRecords, KafkaError

@@ -1,12 +1,12 @@
 """RenewDelegationToken, versions 1 and 2: a token expires later (KIP-48).
 
 Its owner and its renewers may do this, until the token's maximum lifetime. Refused: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
-(``token_requests``), _AUTH_DISABLED, _NOT_FOUND, _EXPIRED, _OWNER_MISMATCH. Deliberate gap: none.
+(``token_logins``), _AUTH_DISABLED, _NOT_FOUND, _EXPIRED, _OWNER_MISMATCH. Deliberate gap: none.
 """
 
 from typing import TYPE_CHECKING
 
-from odradek.broker.token_requests import allows_token_requests
+from odradek.broker.token_logins import allows_token_requests
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.renew_delegation_token import RenewDelegationTokenRequest, RenewDelegationTokenResponse
 

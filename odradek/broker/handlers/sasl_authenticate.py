@@ -1,6 +1,6 @@
 """SaslAuthenticate, versions 0 to 2, of a client that has authenticated, or that need not: ILLEGAL_SASL_STATE.
 
-That of a client that authenticates comes no further than ``network.sasl_guard``.
+That of a client that authenticates comes no further than ``network.sasl_listeners``.
 """
 
 from typing import TYPE_CHECKING

@@ -1,7 +1,7 @@
 """SaslHandshake, versions 0 and 1, of a client that has authenticated, or that need not: ILLEGAL_SASL_STATE.
 
-That of a client that has to authenticate comes no further than ``network.sasl_guard``. So does one that renews a session with a
-lifetime (KIP-368), unless the last renewal was less than a second ago.
+That of a client that has to authenticate comes no further than ``network.sasl_listeners``. So does one that renews a session with
+a lifetime (KIP-368), unless the last renewal was less than a second ago.
 """
 
 from typing import TYPE_CHECKING

@@ -13,7 +13,7 @@ Deliberate gap: none.
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from odradek.broker.metadata.topic_names import CONSUMER_OFFSETS_TOPIC
+from odradek.broker.metadata.topic import CONSUMER_OFFSETS_TOPIC
 from odradek.coordinator.group.txn_offsets import commit_offsets_in_transaction
 from odradek.coordinator.runtime.states import operation_error
 from odradek.protocol.errors import ErrorCode, KafkaError

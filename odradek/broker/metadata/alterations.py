@@ -26,7 +26,7 @@ from odradek.broker.config.dynamic import (
     is_for_one_broker_only,
 )
 from odradek.broker.config.table import BROKER_CONFIGS, TOPIC_CONFIGS
-from odradek.broker.metadata.topic_names import validate_topic_name
+from odradek.broker.metadata.topic import validate_topic_name
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.timing.reply import Reply
 

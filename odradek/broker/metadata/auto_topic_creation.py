@@ -12,11 +12,10 @@ from itertools import islice, takewhile
 from typing import Any, Final
 
 from odradek.broker.context import RequestContext
-from odradek.broker.line_limit import LineLimit
-from odradek.broker.logging import log
+from odradek.broker.logging import LineLimit, log
 from odradek.broker.metadata.cluster_metadata import ClusterMetadata
 from odradek.broker.metadata.decisions import MAX_PARTITIONS_PER_REQUEST, Take, TopicResult
-from odradek.broker.metadata.topic_names import validate_topic_name
+from odradek.broker.metadata.topic import validate_topic_name
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.timing.reply import Reply

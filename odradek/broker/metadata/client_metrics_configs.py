@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import Final, NoReturn, Protocol
 
 from odradek.broker.config.definitions import ConfigDefinition, InvalidConfig, parse, parse_list
-from odradek.broker.config.table_group import CLIENT_METRICS_DEFINITIONS
+from odradek.broker.config.table_groups import CLIENT_METRICS_DEFINITIONS
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 DEFINITIONS: Final[dict[str, ConfigDefinition]] = {each.name: each for each in CLIENT_METRICS_DEFINITIONS}

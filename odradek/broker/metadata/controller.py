@@ -1,9 +1,9 @@
 """The controller: the one writer of the cluster's metadata.
 
 Every operation decides (``decisions``, pure), appends its records as one synced batch to the metadata log, replays them into the
-image, and publishes what they changed (``publishing``): to partitions, coordinators and configs. An operation that was answered
-is therefore on disk, and one that was not is there whole or not at all. ``Reconciliation`` finishes at the next start what a
-publisher could not finish.
+image, and publishes what they changed (``cluster_metadata``): to partitions, coordinators and configs. An operation that was
+answered is therefore on disk, and one that was not is there whole or not at all. ``Reconciliation`` finishes at the next start
+what a publisher could not finish.
 
 An operation answers by a Reply, as that of a controller in another process will: it is completed when the records are committed.
 Here that is before the call returns, on the loop thread, for one fsync; metadata changes seldom. The records of a large operation
@@ -18,15 +18,17 @@ from uuid import UUID
 from odradek.broker.config import BrokerConfig
 from odradek.broker.config.dynamic import ConfigView
 from odradek.broker.context import RequestContext
-from odradek.broker.line_limit import LineLimit
+from odradek.broker.logging import LineLimit
 from odradek.broker.logging import log as broker_log
 from odradek.broker.metadata import decisions
-from odradek.broker.metadata.decisions import NewPartitions, NewTopic, Take, TopicResult
+from odradek.broker.metadata.cluster_metadata import MetadataPublisher, Publishers, PublishingOrder
+from odradek.broker.metadata.decisions import NewPartitions, NewTopic, Take, TopicResult, parts
 from odradek.broker.metadata.elections import elect
 from odradek.broker.metadata.features import (
     BOOTSTRAP_RECORDS,
     ELIGIBLE_LEADER_REPLICAS,
     KRAFT_VERSION,
+    one_min_isr,
     unknown_level,
     update_features,
 )
@@ -34,14 +36,10 @@ from odradek.broker.metadata.image import TOPIC_RESOURCE, MetadataImage
 from odradek.broker.metadata.internal_topics import internal_topic
 from odradek.broker.metadata.loader import MetadataLoader
 from odradek.broker.metadata.metadata_log import MetadataBatch, MetadataLog, UnknownFeatureLevel
-from odradek.broker.metadata.min_isr import one_min_isr
-from odradek.broker.metadata.parts import parts
 from odradek.broker.metadata.placement import Placement, PlacementHere
 from odradek.broker.metadata.producer_ids import ProducerIdManager
-from odradek.broker.metadata.publishing import MetadataPublisher, Publishers, PublishingOrder
 from odradek.broker.metadata.snapshot_generator import SnapshotGenerator
-from odradek.broker.metadata.topic import Topic
-from odradek.broker.metadata.topic_names import INTERNAL_TOPICS
+from odradek.broker.metadata.topic import INTERNAL_TOPICS, Topic
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.metadata_records import (
     ConfigRecord,

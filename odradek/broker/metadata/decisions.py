@@ -2,23 +2,34 @@
 
 Nothing here changes anything: the controller appends the records of a ``Decision``, and replaying them makes it so. The
 errors, and the order in which they are looked for, are those of Kafka's ``ReplicationControlManager``.
+
+The records of a large operation are cut into parts, to be brought into the image one after the other. What belongs together stays
+together: a new topic with its configs and partitions, the configs of one resource, the quotas of one entity. Access control
+entries and SCRAM credentials stand alone, as Kafka's authorizer takes them in one by one.
 """
 
 from collections import Counter
-from collections.abc import Callable, Generator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from odradek.broker.metadata.image import TOPIC_RESOURCE, MetadataImage
 from odradek.broker.metadata.placement import PlacedPartition, Placement, Placing
-from odradek.broker.metadata.topic import Topic
-from odradek.broker.metadata.topic_names import CLUSTER_METADATA_TOPIC, validate_topic_name
+from odradek.broker.metadata.topic import CLUSTER_METADATA_TOPIC, Topic, validate_topic_name
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.metadata_records import (
     ConfigRecord,
     MetadataRecord,
     PartitionRecord,
+    RemoveTopicRecord,
     TopicRecord,
+)
+from odradek.protocol.metadata_records.security import (
+    AccessControlEntryRecord,
+    ClientQuotaRecord,
+    RemoveAccessControlEntryRecord,
+    RemoveUserScramCredentialRecord,
+    UserScramCredentialRecord,
 )
 
 MAX_PARTITIONS_PER_REQUEST = 10_000  # Kafka's limit
@@ -252,4 +263,38 @@ def _partition_record(topic_id: UUID, partition: int, placed: PlacedPartition) -
         leader_epoch=0,
         partition_epoch=0,
         directories=placed.directories,
+    )
+
+
+_FIRST: Final = (
+    TopicRecord,
+    RemoveTopicRecord,
+    AccessControlEntryRecord,
+    RemoveAccessControlEntryRecord,
+    UserScramCredentialRecord,
+    RemoveUserScramCredentialRecord,
+)
+
+
+def parts(records: Sequence[MetadataRecord], least: int) -> Iterator[Sequence[MetadataRecord]]:
+    """``records`` in order, in parts of ``least`` or more."""
+    first = 0
+    for place in range(1, len(records)):
+        if place - first >= least and _begins(records[place - 1], records[place]):
+            yield records[first:place]
+            first = place
+    yield records[first:]
+
+
+def _begins(previous: MetadataRecord, record: MetadataRecord) -> bool:
+    """Return True for the first record of a topic, the only one of an entry, or the first of another resource or entity."""
+    if isinstance(record, _FIRST):
+        return True
+    if isinstance(record, ClientQuotaRecord):
+        return not isinstance(previous, ClientQuotaRecord) or record.entity != previous.entity
+    # Those of a new topic follow its TopicRecord.
+    return (
+        isinstance(record, ConfigRecord)
+        and isinstance(previous, ConfigRecord)
+        and (record.resource_type, record.resource_name) != (previous.resource_type, previous.resource_name)
     )

@@ -8,14 +8,17 @@ without it.
 
 `kraft.version` 1 lets the metadata log tell of the quorum's voters (KIP-853). It is a record of the quorum, not a feature level
 record, and no way leads back from it. `eligible.leader.replicas.version`, `share.version` and `streams.version` can be finalized
-as in Kafka. Share and streams groups are not served, whatever the levels.
+as in Kafka. Share and streams groups are not served, whatever the levels. Elections from eligible leader replicas want one
+``min.insync.replicas`` for the whole cluster (KIP-966).
 """
 
 from collections.abc import Iterable, Mapping
-from typing import NoReturn
+from typing import Final, NoReturn
 
+from odradek.broker.config import BrokerConfig
+from odradek.broker.metadata.image import BROKER_RESOURCE, MetadataImage
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.metadata_records import FeatureLevelRecord
+from odradek.protocol.metadata_records import ConfigRecord, FeatureLevelRecord, MetadataRecord
 
 METADATA_VERSION = "metadata.version"
 TRANSACTION_VERSION = "transaction.version"
@@ -104,3 +107,22 @@ def _problem(current: int, name: str, level: int, upgrade_type: int) -> str | No
     if level < current and name == KRAFT_VERSION:
         return f"{invalid} it is at {current}, and the metadata log goes on to tell of the voters."
     return None
+
+
+MIN_ISR: Final = "min.insync.replicas"
+CLUSTER: Final = ""
+
+
+def one_min_isr(image: MetadataImage, config: BrokerConfig) -> list[MetadataRecord]:
+    """The records by which the cluster has one value, that of ``config`` unless it has one already, and no broker its own."""
+    records: list[MetadataRecord] = []
+    if MIN_ISR not in image.configs(BROKER_RESOURCE, CLUSTER):
+        value = str(config[MIN_ISR])
+        records.append(ConfigRecord(resource_type=BROKER_RESOURCE, resource_name=CLUSTER, name=MIN_ISR, value=value))
+    own = [name for name in image.configured(BROKER_RESOURCE) if name != CLUSTER]
+    records += [
+        ConfigRecord(resource_type=BROKER_RESOURCE, resource_name=name, name=MIN_ISR, value=None)
+        for name in own
+        if MIN_ISR in image.configs(BROKER_RESOURCE, name)
+    ]
+    return records

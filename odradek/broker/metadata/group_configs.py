@@ -9,7 +9,7 @@ from typing import Final, NoReturn
 
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.config.definitions import ConfigDefinition, InvalidConfig, parse
-from odradek.broker.config.table_group import GROUP_DEFINITIONS
+from odradek.broker.config.table_groups import GROUP_DEFINITIONS
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 DEFINITIONS: Final[dict[str, ConfigDefinition]] = {each.name: each for each in GROUP_DEFINITIONS}

@@ -10,8 +10,7 @@ from uuid import UUID
 
 from odradek.broker.metadata.client_quotas import ClientQuotas
 from odradek.broker.metadata.delta import MetadataDelta
-from odradek.broker.metadata.topic import Topic
-from odradek.broker.metadata.topic_names import has_collision_chars, unify_collision_chars
+from odradek.broker.metadata.topic import Topic, has_collision_chars, unify_collision_chars
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.metadata_records import (
     ConfigRecord,

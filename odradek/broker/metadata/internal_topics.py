@@ -2,7 +2,7 @@
 
 from odradek.broker.config import BrokerConfig
 from odradek.broker.metadata.decisions import NewTopic
-from odradek.broker.metadata.topic_names import CONSUMER_OFFSETS_TOPIC, INTERNAL_TOPICS
+from odradek.broker.metadata.topic import CONSUMER_OFFSETS_TOPIC, INTERNAL_TOPICS
 
 
 def internal_topic(name: str, config: BrokerConfig) -> NewTopic:

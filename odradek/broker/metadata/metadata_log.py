@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 from uuid import UUID
 
 from odradek.broker.metadata.snapshot_files import SnapshotFiles, SnapshotId
-from odradek.broker.metadata.topic_names import CLUSTER_METADATA_TOPIC
+from odradek.broker.metadata.topic import CLUSTER_METADATA_TOPIC
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
 from odradek.protocol.metadata_records import (
     MetadataRecord,

@@ -6,19 +6,50 @@ is due, and written beside the loop.
 
 Kept are the newest snapshot and the log from it on, and older ones with what lies between as long as the log and all snapshots
 have at most ``metadata.max.retention.bytes``, and the oldest snapshot is at most ``metadata.max.retention.ms`` old.
+
+A snapshot's records are in the order in which Kafka's ``ImageWriter`` writes them.
 """
 
+from collections.abc import Iterator
 from concurrent.futures import Future
 
 from odradek.broker.config import BrokerConfig
 from odradek.broker.logging import log as broker_log
+from odradek.broker.metadata.features import METADATA_VERSION
 from odradek.broker.metadata.image import MetadataImage
-from odradek.broker.metadata.image_records import records_of
 from odradek.broker.metadata.metadata_log import MetadataLog
 from odradek.broker.metadata.snapshot_files import SnapshotId
 from odradek.protocol.errors import KafkaError, MalformedMessage
+from odradek.protocol.metadata_records import (
+    ConfigRecord,
+    FeatureLevelRecord,
+    MetadataRecord,
+    ProducerIdsRecord,
+    TopicRecord,
+)
 from odradek.timing.background import Background
 from odradek.timing.clock import Clock
+
+# The broker and the epoch of a block of producer ids, which an image does not have.
+_NO_BROKER = -1
+
+
+def records_of(image: MetadataImage) -> Iterator[MetadataRecord]:
+    """Records that make the same image of an empty one, but for the ids of topics that are deleted.
+
+    A snapshot begins with the metadata version, which says how to read the rest.
+    """
+    for name in sorted(image.features, key=lambda name: (name != METADATA_VERSION, name)):
+        yield FeatureLevelRecord(name=name, feature_level=image.features[name])
+    yield from image.kept.records()
+    yield from image.quotas.records()
+    for topic in image.topics.values():
+        yield TopicRecord(name=topic.name, topic_id=topic.topic_id)
+        yield from topic.partitions.values()
+    for resource_type, resource_name, name, value in image.overrides:
+        yield ConfigRecord(resource_type=resource_type, resource_name=resource_name, name=name, value=value)
+    if image.next_producer_id > 0:
+        yield ProducerIdsRecord(broker_id=_NO_BROKER, next_producer_id=image.next_producer_id)
 
 
 class SnapshotGenerator:

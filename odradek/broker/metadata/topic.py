@@ -1,8 +1,10 @@
-"""A topic as the image has it."""
+"""A topic as the image has it, what it may be called (Kafka's ``Topic`` class), and which topics are the broker's own."""
 
 from dataclasses import dataclass, field
+from typing import Final
 from uuid import UUID
 
+from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.metadata_records import PartitionRecord
 
 
@@ -13,3 +15,39 @@ class Topic:
     name: str
     topic_id: UUID
     partitions: dict[int, PartitionRecord] = field(default_factory=dict)
+
+
+MAX_NAME_LENGTH = 249
+
+CLUSTER_METADATA_TOPIC = "__cluster_metadata"
+CLUSTER_METADATA_TOPIC_ID: Final = UUID(int=1)
+CONSUMER_OFFSETS_TOPIC = "__consumer_offsets"
+TRANSACTION_STATE_TOPIC = "__transaction_state"
+INTERNAL_TOPICS = frozenset({CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC})
+
+_LEGAL_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
+
+
+def validate_topic_name(name: str) -> None:
+    """Raise KafkaError(INVALID_TOPIC_EXCEPTION) where ``name`` may not name a topic."""
+    problem = None
+    if not name:
+        problem = "it is empty"
+    elif name in {".", ".."}:
+        problem = f"'{name}' means a directory"
+    elif len(name) > MAX_NAME_LENGTH:
+        problem = f"'{name}' has {len(name)} characters, and {MAX_NAME_LENGTH} are allowed"
+    elif not _LEGAL_CHARACTERS.issuperset(name):
+        problem = f"'{name}' has characters besides ASCII letters and digits, '.', '_' and '-'"
+    if problem is not None:
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Invalid topic name: {problem}.")
+
+
+def has_collision_chars(name: str) -> bool:
+    """Whether ``name`` has characters that look alike in metric names."""
+    return "." in name or "_" in name
+
+
+def unify_collision_chars(name: str) -> str:
+    """``name`` as metrics show it."""
+    return name.replace(".", "_")

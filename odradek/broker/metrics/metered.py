@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from odradek.broker.config.broker_config import BrokerConfig
     from odradek.broker.coordination.group_coordinator import GroupCoordinator
     from odradek.broker.coordination.transaction_coordinator import TransactionCoordinator
-    from odradek.broker.line_limit import LineLimit
+    from odradek.broker.logging import LineLimit
     from odradek.broker.metadata.cluster_metadata import ClusterMetadata
     from odradek.broker.network.connection_registry import ConnectionRegistry
     from odradek.broker.network.dispatch import Dispatcher

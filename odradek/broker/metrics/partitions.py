@@ -1,4 +1,4 @@
-"""Topics and partitions: throughput, sizes, offsets, offline partitions."""
+"""Topics and partitions: throughput, sizes, offsets, offline partitions; leaders and in-sync replicas; compaction."""
 
 from __future__ import annotations
 
@@ -110,4 +110,104 @@ PARTITION_SECTION = Section(
         OFFLINE_PARTITIONS,
     ),
     _read_partitions,
+)
+
+
+def _gauge(mbean: str, help_: str) -> Metric:
+    labelled = f"kafka.server:type=ReplicaManager,name={mbean}"
+    return Metric(f"kafka_server_replicamanager_{mbean.lower()}", Kind.GAUGE, (), labelled, help_)
+
+
+LEADERS = _gauge("LeaderCount", "Partitions that this broker leads.")
+UNDER_REPLICATED = _gauge("UnderReplicatedPartitions", "Partitions led here that have replicas out of sync.")
+UNDER_MIN_ISR = _gauge("UnderMinIsrPartitionCount", "Partitions led here with fewer replicas in sync than min.insync.replicas.")
+AT_MIN_ISR = _gauge("AtMinIsrPartitionCount", "Partitions led here with just as many replicas in sync as min.insync.replicas.")
+
+
+def _read(broker: MeteredBroker) -> Iterator[Reading]:
+    leaders = under_replicated = under_min_isr = at_min_isr = 0
+    for partition in broker.partitions:
+        if partition.leader is None or partition.log is None:
+            continue
+        leaders += 1
+        followers = partition.leader.followers
+        if followers is None:
+            # The one replica there is: as many as there must be.
+            at_min_isr += 1
+            continue
+        in_sync = len(followers.isr.committed)
+        under_replicated += in_sync < followers.replica_count
+        under_min_isr += in_sync < followers.min_in_sync
+        at_min_isr += in_sync == followers.min_in_sync
+    yield LEADERS, [((), leaders)]
+    yield UNDER_REPLICATED, [((), under_replicated)]
+    yield UNDER_MIN_ISR, [((), under_min_isr)]
+    yield AT_MIN_ISR, [((), at_min_isr)]
+
+
+REPLICATION_SECTION = Section("Replication", (LEADERS, UNDER_REPLICATED, UNDER_MIN_ISR, AT_MIN_ISR), _read)
+
+
+_MANAGER = "kafka.log:type=LogCleanerManager"
+_CLEANER = "kafka.log:type=LogCleaner"
+
+UNCLEANABLE = Metric(
+    "kafka_log_logcleanermanager_uncleanable_partitions_count",
+    Kind.GAUGE,
+    (),
+    f"{_MANAGER},name=uncleanable-partitions-count,logDirectory=",
+    "Partitions that are not compacted again before the next start; the broker's log has the reason.",
+)
+MAX_DIRTY = Metric(
+    "kafka_log_logcleanermanager_max_dirty_percent",
+    Kind.GAUGE,
+    (),
+    f"{_MANAGER},name=max-dirty-percent",
+    "The share of the next log to be cleaned that is dirty, in percent; 0 if no log needs cleaning.",
+)
+SINCE_LAST_LOOK = Metric(
+    "kafka_log_logcleanermanager_time_since_last_run_ms",
+    Kind.GAUGE,
+    (),
+    f"{_MANAGER},name=time-since-last-run-ms",
+    "The time since the cleaner last looked for logs to clean, in ms.",
+)
+RECOPY = Metric(
+    "kafka_log_logcleaner_cleaner_recopy_percent",
+    Kind.GAUGE,
+    (),
+    f"{_CLEANER},name=cleaner-recopy-percent",
+    "The share of the bytes read by the last clean that it wrote again, in percent.",
+)
+UTILIZATION = Metric(
+    "kafka_log_logcleaner_max_buffer_utilization_percent",
+    Kind.GAUGE,
+    (),
+    f"{_CLEANER},name=max-buffer-utilization-percent",
+    "The share of the memory for keys that the last clean used, in percent. At 100 it did not reach the end of the log.",
+)
+LAST_CLEAN = Metric(
+    "kafka_log_logcleaner_max_clean_time_secs",
+    Kind.GAUGE,
+    (),
+    f"{_CLEANER},name=max-clean-time-secs",
+    "The duration of the last clean, in seconds.",
+)
+CLEANS = Metric("odradek_log_cleans", Kind.COUNTER, (), "", "Finished cleans, each of one partition.")
+
+
+def _read_cleaner(broker: MeteredBroker) -> Iterator[Reading]:
+    cleaner = broker.log_cleaner
+    stats = cleaner.last_stats
+    yield UNCLEANABLE, [((), len(cleaner.uncleanable))]
+    yield MAX_DIRTY, [((), int(100 * cleaner.max_dirty_ratio))]
+    yield SINCE_LAST_LOOK, [((), broker.clock.now_ms() - cleaner.last_look_ms)]
+    yield RECOPY, [((), int(100 * stats.written_bytes / max(stats.read_bytes, 1)) if stats else 0)]
+    yield UTILIZATION, [((), int(100 * stats.map_utilization) if stats else 0)]
+    yield LAST_CLEAN, [((), cleaner.last_clean_ms / 1000)]
+    yield CLEANS, [((), cleaner.cleans)]
+
+
+CLEANER_SECTION = Section(
+    "Compaction", (UNCLEANABLE, MAX_DIRTY, SINCE_LAST_LOOK, RECOPY, UTILIZATION, LAST_CLEAN, CLEANS), _read_cleaner
 )

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.broker.metrics.authentication import AUTHENTICATION_SECTION
 from odradek.broker.metrics.broker import BROKER_SECTION, PURGATORY_SECTION
-from odradek.broker.metrics.cleaner import CLEANER_SECTION
 from odradek.broker.metrics.groups import GROUP_SECTION, OFFSET_SECTION, SHARD_SECTION
-from odradek.broker.metrics.partitions import PARTITION_SECTION, TOPIC_SECTION
+from odradek.broker.metrics.partitions import CLEANER_SECTION, PARTITION_SECTION, REPLICATION_SECTION, TOPIC_SECTION
 from odradek.broker.metrics.quotas import QUOTA_SECTION
-from odradek.broker.metrics.replication import REPLICATION_SECTION
-from odradek.broker.metrics.requests import CONNECTION_SECTION, REQUEST_SECTION
+from odradek.broker.metrics.requests import AUTHENTICATION_SECTION, CONNECTION_SECTION, REQUEST_SECTION
 from odradek.broker.metrics.telemetry import TELEMETRY_SECTION
 from odradek.broker.metrics.transactions import TRANSACTION_SECTION, TRANSACTION_SHARD_SECTION
 

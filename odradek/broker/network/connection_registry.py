@@ -9,13 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from odradek.broker.line_limit import LineLimit
-from odradek.broker.logging import log
+from odradek.broker.logging import LineLimit, log
 from odradek.broker.network.connection_rate import ConnectionRate
 from odradek.broker.network.outbox import Outbox
 from odradek.broker.network.request_memory import RequestMemory
 from odradek.broker.network.request_turns import RequestTurns
-from odradek.broker.network.sasl_counts import SaslCounts
 
 if TYPE_CHECKING:
     from asyncio import Transport
@@ -23,10 +21,24 @@ if TYPE_CHECKING:
 
     from odradek.broker.context import Session
     from odradek.broker.network.busy_poll import BusyPoll
-    from odradek.broker.network.ip_connection_rates import IpConnectionRates, IpQuotas
+    from odradek.broker.network.connection_rate import IpConnectionRates, IpQuotas
     from odradek.broker.response_memory import ResponseMemory
     from odradek.timing.clock import Clock
     from odradek.timing.timer import Timer, TimerTask
+
+
+class SaslCounts:
+    """Since the broker started. ``expired`` sessions were not renewed; ``..._again`` are renewals of sessions (KIP-368)."""
+
+    __slots__ = ("expired", "failed", "failed_again", "succeeded", "succeeded_again")
+
+    def __init__(self) -> None:
+        self.succeeded = 0
+        self.failed = 0
+        self.succeeded_again = 0
+        self.failed_again = 0
+        self.expired = 0
+
 
 _MIN_SWEEP_MS = 100
 _BETWEEN_ENDS_MS = 10.0
@@ -221,7 +233,7 @@ class ConnectionRegistry:
         if self.ip_rates is None:
             if self.ip_quotas is None or not self.ip_quotas.connection_rates:
                 return 0.0
-            from odradek.broker.network.ip_connection_rates import IpConnectionRates
+            from odradek.broker.network.connection_rate import IpConnectionRates
 
             self.ip_rates = IpConnectionRates(self.ip_quotas)
         return self.ip_rates.excess_ms(ip, now_ms)

@@ -3,8 +3,7 @@
 import asyncio
 from typing import Any
 
-from odradek.broker.line_limit import LineLimit
-from odradek.broker.logging import log
+from odradek.broker.logging import LineLimit, log
 from odradek.timing.clock import Clock
 
 

@@ -1,4 +1,4 @@
-"""Where a connection takes its requests: ``dispatch.Dispatcher``, or who stands before it for a while (``sasl_guard``)."""
+"""Where a connection takes its requests: ``dispatch.Dispatcher``, or who stands before it for a while (``sasl_listeners``)."""
 
 from __future__ import annotations
 

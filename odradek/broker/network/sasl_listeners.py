@@ -1,24 +1,197 @@
-"""The SASL listeners of a server: what guards a new connection to one of them, and what came of authentications."""
+"""The SASL listeners of a server: what guards a new connection to one of them, and what came of authentications.
+
+A guard stands between a connection and dispatch until the client has authenticated, and while its session has an end. A
+connection takes its requests to whoever is its dispatcher. On a SASL listener that is a guard at first. When the client has
+authenticated for good, it is dispatch itself: an authenticated connection costs what one without SASL does. What a guard decides
+is decided by the ``Authenticator``; here are the delay of a refusal, the end of a session, and the lines of the log.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from odradek.broker.config.definitions import InvalidConfig
-from odradek.broker.config.sasl_config import SaslConfig
+from odradek.broker.config.listener_config import SaslConfig
 from odradek.broker.logging import log
-from odradek.broker.network.sasl_guard import SaslGuard
-from odradek.broker.sasl.listeners import SaslListener, SaslServices
+from odradek.broker.network.dispatch import CloseConnection
+from odradek.broker.sasl.authenticator import Authenticated, Authenticator, Break, Refuse, Respond, SaslState
+from odradek.broker.sasl.listeners import SaslListener
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import MalformedMessage
+from odradek.protocol.frames import MIN_FRAME_BYTES
+from odradek.timing.reply import Reply
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from odradek.broker.config.broker_config import BrokerConfig
+    from odradek.broker.context import Session
+    from odradek.broker.logging import LineLimit
     from odradek.broker.network.connection import Connection
-    from odradek.broker.network.connection_registry import ConnectionRegistry
+    from odradek.broker.network.connection_registry import ConnectionRegistry, SaslCounts
     from odradek.broker.network.dispatch import Dispatcher
+    from odradek.broker.network.large_requests import Outcome
+    from odradek.broker.network.request_taker import RequestTaker
+    from odradek.broker.sasl.listeners import SaslServices
     from odradek.timing.clock import Clock
     from odradek.timing.timer import Timer
+
+_HANDSHAKE: Final = int(ApiKey.SASL_HANDSHAKE).to_bytes(2, "big")
+# Of what a client says of itself, so much is told.
+_MOST_CHARACTERS: Final = 100
+
+
+class GuardedConnection(Protocol):
+    """What a guard does with its connection."""
+
+    def dispatch_by(self, dispatcher: RequestTaker, min_frame_bytes: int, max_frame_bytes: int, config: str) -> None:
+        """Take requests to ``dispatcher`` from now on, in frames of so many bytes, which ``config`` says."""
+
+    def close(self) -> None:
+        """Close once what is queued has been sent."""
+
+
+class SaslGuard:
+    """One connection's. Loop thread only."""
+
+    __slots__ = (
+        "_authenticator",
+        "_clock",
+        "_connection",
+        "_counts",
+        "_dispatcher",
+        "_line_limit",
+        "_listener",
+        "_max_frame_bytes",
+        "_timer",
+    )
+
+    def __init__(
+        self,
+        connection: GuardedConnection,
+        dispatcher: RequestTaker,
+        listener: SaslListener,
+        counts: SaslCounts,
+        *,
+        max_frame_bytes: int,
+        clock: Clock,
+        timer: Timer,
+        line_limit: LineLimit,
+    ) -> None:
+        self._connection = connection
+        self._dispatcher = dispatcher
+        self._listener = listener
+        self._counts = counts
+        self._max_frame_bytes = max_frame_bytes
+        self._clock = clock
+        self._timer = timer
+        self._line_limit = line_limit
+        self._authenticator = Authenticator(listener.mechanisms)
+        self._shut()
+
+    def pipeline_depth(self, frame: bytes | memoryview) -> int:
+        """Part of what a connection asks of its dispatcher."""
+        return self._dispatcher.pipeline_depth(frame) if self._is_open else 1
+
+    def ensure_allowed(self, key: int, size_bytes: int) -> None:
+        """Part of what a connection asks of its dispatcher."""
+        if self._is_open:
+            self._dispatcher.ensure_allowed(key, size_bytes)
+
+    def dispatch(self, frame: bytes | memoryview, session: Session, arrived_ms: float) -> list[Any] | Reply[Outcome]:
+        """Part of what a connection asks of its dispatcher."""
+        authenticator = self._authenticator
+        if self._is_open:
+            now_ms = self._clock.monotonic_ms()
+            if frame[:2] != _HANDSHAKE or not authenticator.begin_again(now_ms):
+                if authenticator.expires_at_ms is not None and now_ms > authenticator.expires_at_ms:
+                    self._counts.expired += 1
+                    raise MalformedMessage(f"the session of User:{_shown(authenticator.user)} is over, and was not renewed")
+                return self._dispatcher.dispatch(frame, session, arrived_ms)
+            self._shut()
+        is_again = authenticator.is_again
+        match authenticator.receive(bytes(frame), self._clock.now_ms(), self._clock.monotonic_ms()):
+            case Respond(chunks, failure):
+                if failure is not None:
+                    self._tell(Refuse([], failure.cause, failure.user, authenticator.mechanism), session)
+                return chunks
+            case Authenticated(chunks, user, by_token):
+                self._let_in(session, user, by_token=by_token, is_again=is_again)
+                return chunks
+            case Refuse() as refusal:
+                return self._refuse(refusal, session)
+            case Break(cause):
+                raise MalformedMessage(cause)
+        answer = self._dispatcher.dispatch(frame, session, arrived_ms)
+        authenticator.versions_told(accepted=_is_accepted(answer))
+        return answer
+
+    @property
+    def _is_open(self) -> bool:
+        return self._authenticator.state is SaslState.COMPLETE
+
+    def _shut(self) -> None:
+        """Take no more than the client needs to authenticate; a token may be a frame of its own, of any size."""
+        self._connection.dispatch_by(self, 0, self._listener.max_receive_bytes, "sasl.server.max.receive.size")
+
+    def _let_in(self, session: Session, user: str, *, by_token: bool, is_again: bool) -> None:
+        """Requests go to dispatch itself, unless the session has an end that is to be watched."""
+        session.principal = f"User:{user}"
+        session.token_authenticated = by_token
+        if is_again:
+            self._counts.succeeded_again += 1
+        else:
+            self._counts.succeeded += 1
+        taker = self._dispatcher if self._authenticator.expires_at_ms is None else self
+        self._connection.dispatch_by(taker, MIN_FRAME_BYTES, self._max_frame_bytes, "socket.request.max.bytes")
+
+    def _refuse(self, refusal: Refuse, session: Session) -> Reply[Outcome]:
+        """The answer, when it is due; the connection closes behind it."""
+        if not refusal.is_told:
+            self._tell(refusal, session)
+        if refusal.at_once:
+            raise CloseConnection
+        reply: Reply[Outcome] = Reply()
+
+        def finish() -> None:
+            reply.complete(refusal.chunks)
+            self._connection.close()
+
+        self._timer.call_after(self._listener.failed_delay_ms, finish)
+        return reply
+
+    def _tell(self, refusal: Refuse, session: Session) -> None:
+        is_again = self._authenticator.is_again
+        if is_again:
+            self._counts.failed_again += 1
+        else:
+            self._counts.failed += 1
+        host, port = session.peer
+        left_out = self._line_limit.left_out((refusal.cause, host))
+        if left_out is None:
+            return
+        log.warn(
+            "re-authentication failed" if is_again else "authentication failed",
+            peer=f"{host}:{port}",
+            listener=session.listener_name,
+            mechanism=_shown(refusal.mechanism),
+            user=_shown(refusal.user),
+            cause=refusal.cause,
+            **left_out,
+        )
+
+
+def _is_accepted(answer: list[Any] | Reply[Outcome]) -> bool:
+    """True for an answer to ApiVersions without an error, whose code follows the size and the correlation id."""
+    return not isinstance(answer, Reply) and b"".join(answer)[8:10] == bytes(2)
+
+
+def _shown(name: str | None) -> str | None:
+    """A name that a client gives, on one line of limited length."""
+    if name is None:
+        return None
+    shown = name[:_MOST_CHARACTERS]
+    return shown if shown.isprintable() else ascii(shown)
 
 
 class SaslHost(Protocol):

@@ -25,7 +25,7 @@ from odradek.broker.security.principal_mapping import NoMatchingRule
 
 if TYPE_CHECKING:
     from odradek.broker.context import Session
-    from odradek.broker.line_limit import LineLimit
+    from odradek.broker.logging import LineLimit
     from odradek.broker.network.handshake_turns import HandshakeTurns
     from odradek.broker.security.tls_listeners import TlsListener
     from odradek.timing.timer import Timer, TimerTask

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from odradek.broker.config.broker_config import BrokerConfig
     from odradek.broker.config.endpoints import Endpoint
-    from odradek.broker.line_limit import LineLimit
+    from odradek.broker.logging import LineLimit
     from odradek.broker.network.connection import Connection
     from odradek.timing.timer import Timer
 

@@ -9,21 +9,22 @@
 One request is open at a time. A process that was killed registers with a new incarnation id; as long as the controller takes the
 old one for alive, it is refused (DUPLICATE_BROKER_REGISTRATION) and tries again.
 
-Kafka's class is BrokerLifecycleManager (KIP-631, KIP-858). Left out are cordoned directories (KIP-1066).
+Kafka's class is BrokerLifecycleManager (KIP-631, KIP-858). Names and numbers of the states are Kafka's (BrokerState). Left out
+are cordoned directories (KIP-1066).
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from random import Random
 from typing import Final, NamedTuple, Protocol
 from uuid import UUID
 
 from odradek.broker.logging import log as broker_log
-from odradek.broker.quorum.broker_states import BrokerState, ensure_transition
 from odradek.broker.quorum.controller_channel import AnswerT, ControllerUnavailable
-from odradek.broker.quorum.membership import MembershipLost
+from odradek.broker.quorum.leader_discovery import MembershipLost
 from odradek.client.api import Api, RequestT
-from odradek.client.backoff import ExponentialBackoff
+from odradek.client.config import ExponentialBackoff
 from odradek.client.errors import ClientError
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, error_name
@@ -34,8 +35,43 @@ from odradek.protocol.message_types.broker_registration import (
     Feature,
     Listener,
 )
+from odradek.timing.driver import Wakeup
 from odradek.timing.timer import Timer
-from odradek.timing.wakeup import Wakeup
+
+
+class BrokerState(IntEnum):
+    """The metric BrokerState has the number."""
+
+    NOT_RUNNING = 0
+    # Registers, and catches up with the metadata.
+    STARTING = 1
+    # Opens its logs; still fenced.
+    RECOVERY = 2
+    RUNNING = 3
+    # The controller moves its leaderships away.
+    PENDING_CONTROLLED_SHUTDOWN = 6
+    SHUTTING_DOWN = 7
+
+
+TRANSITIONS: Final = {
+    BrokerState.NOT_RUNNING: {BrokerState.STARTING, BrokerState.SHUTTING_DOWN},
+    BrokerState.STARTING: {BrokerState.RECOVERY, BrokerState.SHUTTING_DOWN},
+    BrokerState.RECOVERY: {BrokerState.RUNNING, BrokerState.SHUTTING_DOWN},
+    BrokerState.RUNNING: {BrokerState.PENDING_CONTROLLED_SHUTDOWN, BrokerState.SHUTTING_DOWN},
+    BrokerState.PENDING_CONTROLLED_SHUTDOWN: {BrokerState.SHUTTING_DOWN},
+    BrokerState.SHUTTING_DOWN: set(),
+}
+
+
+class IllegalTransition(Exception):
+    """A transition that ``TRANSITIONS`` does not have."""
+
+
+def ensure_transition(old: BrokerState, new: BrokerState) -> None:
+    """Raise IllegalTransition unless ``new`` may follow ``old``."""
+    if new not in TRANSITIONS[old]:
+        raise IllegalTransition(f"{old.name} to {new.name}")
+
 
 _REGISTRATION: Final[Api[BrokerRegistrationRequest, BrokerRegistrationResponse]] = Api(ApiKey.BROKER_REGISTRATION)
 _HEARTBEAT: Final[Api[BrokerHeartbeatRequest, BrokerHeartbeatResponse]] = Api(ApiKey.BROKER_HEARTBEAT)

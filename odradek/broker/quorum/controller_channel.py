@@ -16,8 +16,8 @@ from odradek.client.config import ClientConfig
 from odradek.client.errors import ClientError, InvalidRequest, UnsupportedVersion
 from odradek.client.node_client import Connect, NodeClient
 from odradek.protocol.errors import ErrorCode
+from odradek.timing.driver import Wakeup
 from odradek.timing.timer import Timer
-from odradek.timing.wakeup import Wakeup
 
 _NO_CONTROLLER: Final = "the quorum has no leader"
 

@@ -5,7 +5,7 @@ from typing import Final, NamedTuple, Protocol, TypeVar, cast
 from uuid import UUID
 
 from odradek.broker.metadata.snapshot_files import SnapshotId
-from odradek.broker.metadata.topic_names import CLUSTER_METADATA_TOPIC, CLUSTER_METADATA_TOPIC_ID
+from odradek.broker.metadata.topic import CLUSTER_METADATA_TOPIC, CLUSTER_METADATA_TOPIC_ID
 from odradek.broker.quorum.leader_discovery import Address, Election, QuorumAnswer
 from odradek.client.api import Api
 from odradek.protocol.api_keys import ApiKey

@@ -14,7 +14,7 @@ from typing import Final
 
 from odradek.broker.metadata.metadata_log import MetadataBatch, MetadataLog, open_log
 from odradek.broker.metadata.snapshot_files import SnapshotFiles, SnapshotId
-from odradek.broker.metadata.topic_names import CLUSTER_METADATA_TOPIC, CLUSTER_METADATA_TOPIC_ID
+from odradek.broker.metadata.topic import CLUSTER_METADATA_TOPIC, CLUSTER_METADATA_TOPIC_ID
 from odradek.protocol.record_batch import Buffer
 from odradek.storage.checkpoints import PARTITION_METADATA_FILE, read_topic_id
 from odradek.storage.errors import LogCorrupt

@@ -4,7 +4,7 @@
     principal    int16 version 0 | type, name: compact strings | token authenticated: bool | tagged fields
 
 ``ForwardingGate`` stands in front of the handlers: a request of an API in ``FORWARDED`` passes none of them, but for requests for
-delegation tokens that the broker itself has to refuse (``token_requests``). The controller answers in the version that the client
+delegation tokens that the broker itself has to refuse (``token_logins``). The controller answers in the version that the client
 has sent. A request that no controller answers within a minute is answered with REQUEST_TIMED_OUT; whether it was carried out is
 unknown then, as it is to a client of Kafka's.
 

@@ -12,11 +12,10 @@ The work is generators, to be run in slices: they yield where they may be left f
 from collections.abc import Callable, Generator
 from typing import Protocol
 
+from odradek.broker.metadata.cluster_metadata import Publishers
 from odradek.broker.metadata.delta import MetadataDelta
-from odradek.broker.metadata.difference import difference
 from odradek.broker.metadata.image import MetadataImage
-from odradek.broker.metadata.loader import MetadataLoader
-from odradek.broker.metadata.publishing import Publishers
+from odradek.broker.metadata.loader import MetadataLoader, difference
 from odradek.broker.metadata.snapshot_files import PART_SUFFIX, SnapshotId
 from odradek.broker.quorum.followed_log import FollowedLog
 

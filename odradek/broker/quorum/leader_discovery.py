@@ -162,3 +162,7 @@ class LeaderDiscovery:
 
     def _back_off(self, source: Address, now_ms: float) -> None:
         self._backoffs[source] = now_ms + self._retry_backoff_ms
+
+
+class MembershipLost(Exception):
+    """The broker cannot become, or stay, a member of its cluster; one line says why."""

@@ -6,6 +6,10 @@ replayed and published (``ImageFollower``), and changes of the leader are told (
 records than the leader is truncated: the leader names the epoch in which the two diverge.
 
 Kafka's class is KafkaRaftClient; left out is all that voters do.
+
+A snapshot on its way from the leader (KIP-630) is appended to ``<name>.checkpoint.part``. A part that a stop has left is removed
+by the next start, and fetched from its beginning. Before a part gets its name it is read once, which checks every batch, and that
+the last one is the footer.
 """
 
 import asyncio
@@ -17,7 +21,7 @@ from typing import Final
 
 from odradek.broker.logging import log as broker_log
 from odradek.broker.metadata.metadata_log import MetadataUnreadable
-from odradek.broker.metadata.snapshot_files import SnapshotId
+from odradek.broker.metadata.snapshot_files import PART_SUFFIX, SnapshotFiles, SnapshotId
 from odradek.broker.quorum.election_file import ElectionFile
 from odradek.broker.quorum.fetch_messages import (
     FETCH,
@@ -33,9 +37,7 @@ from odradek.broker.quorum.fetch_messages import (
 )
 from odradek.broker.quorum.followed_log import FollowedLog, TruncationBelowCommitted
 from odradek.broker.quorum.image_follower import ImageFollower
-from odradek.broker.quorum.leader_discovery import Address, InconsistentLeader, Leader, LeaderDiscovery
-from odradek.broker.quorum.membership import MembershipLost
-from odradek.broker.quorum.snapshot_download import SnapshotDownload
+from odradek.broker.quorum.leader_discovery import Address, InconsistentLeader, Leader, LeaderDiscovery, MembershipLost
 from odradek.client.api import Api, RequestT, ResponseT
 from odradek.client.config import ClientConfig
 from odradek.client.errors import ClientError
@@ -43,11 +45,47 @@ from odradek.client.node_client import Connect, NodeClient
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.fetch import PartitionData
 from odradek.protocol.message_types.fetch_snapshot import PartitionSnapshot
+from odradek.protocol.record_batch import Buffer
 from odradek.storage.errors import OffsetsOutOfOrder, UnexpectedAppendOffset
 from odradek.storage.filesystem import FileSystem
 from odradek.storage.recovery import Warn
 from odradek.timing.slices import Slices
 from odradek.timing.timer import Timer
+
+
+class SnapshotDownload:
+    """One snapshot that is being fetched into ``files``. Raises OSError."""
+
+    def __init__(self, file_system: FileSystem, files: SnapshotFiles, snapshot: SnapshotId) -> None:
+        self.snapshot = snapshot
+        self._file_system = file_system
+        self._part = files.path(snapshot) + PART_SUFFIX
+        self._remove()
+        self._file = file_system.open(self._part, create=True)
+
+    @property
+    def position(self) -> int:
+        """How many bytes there are."""
+        return self._file.size()
+
+    def append(self, chunk: Buffer) -> None:
+        """The bytes from ``position`` on."""
+        self._file.append([chunk])
+
+    def sync(self) -> None:
+        """Sync the part, which is whole."""
+        self._file.sync()
+        self._file.close()
+
+    def discard(self) -> None:
+        """Give it up, and remove the part."""
+        self._file.close()
+        self._remove()
+
+    def _remove(self) -> None:
+        with suppress(FileNotFoundError):
+            self._file_system.remove(self._part)
+
 
 _MIB: Final = 1024 * 1024
 # A batch is sent whole, however large.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from odradek.broker.metadata.client_quotas import CONTROLLER_MUTATION_RATE
 from odradek.broker.quotas.client_quota_manager import ClientQuotaManager, QuotaWindow
-from odradek.broker.quotas.throttle_time import bucket_throttle_ms
+from odradek.broker.quotas.sampled import bucket_throttle_ms
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 

@@ -24,10 +24,9 @@ if TYPE_CHECKING:
     from odradek.broker.metadata.decisions import Take
     from odradek.broker.metadata.delta import MetadataDelta
     from odradek.broker.metadata.image import MetadataImage
-    from odradek.broker.quotas.fetch_quota import FetchQuota
     from odradek.broker.quotas.mutations import MutationQuota
     from odradek.broker.quotas.quota_managers import QuotaManagers
-    from odradek.broker.quotas.throttle_gate import ThrottleGate
+    from odradek.broker.quotas.throttle_gate import FetchQuota, ThrottleGate
     from odradek.timing.clock import Clock
 
     GateChange: TypeAlias = Callable[[ThrottleGate], None]
@@ -67,7 +66,7 @@ class QuotaSwitch:
         """What a consumer's fetch is held to; None without a quota that may be about it."""
         if self.managers is None or context.session.is_own:
             return None
-        from odradek.broker.quotas.fetch_quota import FetchQuota
+        from odradek.broker.quotas.throttle_gate import FetchQuota
 
         return FetchQuota(self.managers, context)
 

@@ -1,4 +1,4 @@
-"""Values a second, and averages, over samples of time: Kafka's SampledStat, and the Rate and Avg that are made of it.
+"""Values over samples of time, and rates, averages and throttle times that are made of them: Kafka's SampledStat.
 
     sample     begins with the first value that comes when the one before it is ``sample_ms`` old, and lasts until the next begins
     obsolete   a sample without a value for ``count * sample_ms``: it begins anew, empty
@@ -6,10 +6,11 @@
                ``count - 1`` are added, so that the first value of an idle client is no burst
 
 One sample more than ``count`` is kept: the oldest may overlap the window. Sums are made in the order in which Kafka makes them,
-so that rates are equal to the last bit. Pure: times come in, in whole milliseconds.
-Sources: ``SampledStat``, ``Rate`` and ``Avg`` of Apache Kafka 4.3.
+so that rates are equal to the last bit. Pure: times come in, in whole milliseconds. Sources: ``SampledStat``, ``Rate``, ``Avg``,
+``QuotaUtils`` and ``ControllerMutationQuotaManager`` of Apache Kafka 4.3.
 """
 
+from math import floor
 from typing import Final
 
 _SECOND_MS: Final = 1_000
@@ -89,3 +90,21 @@ class Samples:
         for sample in self._samples:
             if now_ms - sample.last_ms >= kept_ms:
                 sample.begin(now_ms)
+
+
+# A response says it in 32 bits.
+MOST_MS: Final = (1 << 31) - 1
+
+
+def rate_throttle_ms(rate: float, limit: float, window_ms: int) -> int:
+    """How much longer ``window_ms`` would have to be for a rate over it to be ``limit``, if nothing more came."""
+    return _rounded((rate - limit) / limit * window_ms)
+
+
+def bucket_throttle_ms(tokens: float, limit: float) -> int:
+    """Until a bucket with fewer than no tokens has none, at ``limit`` tokens a second."""
+    return _rounded(-tokens / limit * _SECOND_MS)
+
+
+def _rounded(time_ms: float) -> int:
+    return min(floor(time_ms + 0.5), MOST_MS)

@@ -1,13 +1,17 @@
 """The gate that holds clients to their quotas: it counts what requests take, tells throttle times, and mutes connections.
 
     Produce      the bytes of the request, and its time unless acks are 0
-    Fetch        counted by its handler (``fetch_quota``), which sends nothing to a client that is over
+    Fetch        counted by its handler (``FetchQuota``), which sends nothing to a client that is over
     others       their time. A throttle time that the answer has already, of the controller's, holds if it is longer
 
 An answer goes out at once, with its throttle time; the connection begins no request until that is over (KIP-219). Of several
 throttle times the longest holds. Answers of versions before KIP-219 mute the connection as well, as Kafka does.
 
 The gate stands in front of a dispatcher while there are quotas, and not otherwise (``quota_switch``).
+
+What a consumer is to get counts before it is sent. Over its quota it gets an answer without partitions and a throttle time, what
+was counted is taken back, and its fetch session is as if it had not asked. The request's time is looked at in the same moment.
+Followers are not held to client quotas.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -96,3 +100,33 @@ def _told(context: RequestContext, response: object, throttle_ms: int) -> object
         return response
     # A shared response is of a class of its own.
     return messages(context.api_key).response(*response)._replace(**{_THROTTLE: throttle_ms})
+
+
+class FetchQuota:
+    """One request's. Loop thread only."""
+
+    __slots__ = ("_client_id", "_context", "_managers", "_user")
+
+    def __init__(self, managers: QuotaManagers, context: "RequestContext") -> None:
+        self._managers = managers
+        self._context = context
+        self._user = user_of(context)
+        self._client_id = context.client_id or ""
+
+    def most_bytes(self, asked_bytes: int) -> int:
+        """How much to read at most. More would be over the quota even if the client had taken nothing before."""
+        most = self._managers.fetch.most_in_window(self._user, self._client_id, self._managers.now_ms())
+        return asked_bytes if most is None else int(min(most, asked_bytes))
+
+    def throttle_ms(self, size_bytes: int) -> int:
+        """How long the client is throttled for, instead of being sent an answer of so many bytes; 0 to send it."""
+        managers = self._managers
+        now_ms = managers.now_ms()
+        for_time_ms = managers.record_time(self._context)
+        for_bytes_ms = managers.fetch.record(self._user, self._client_id, size_bytes, now_ms)
+        throttle_ms = max(for_time_ms, for_bytes_ms)
+        if throttle_ms:
+            managers.fetch.take_back(self._user, self._client_id, size_bytes, now_ms)
+            manager = managers.fetch if for_bytes_ms > for_time_ms else managers.request
+            managers.note_throttled(manager, self._context, throttle_ms)
+        return throttle_ms

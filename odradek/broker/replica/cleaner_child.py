@@ -21,10 +21,9 @@ from multiprocessing.connection import Connection
 from queue import SimpleQueue
 from typing import Any, NamedTuple, NoReturn
 
-from odradek.storage.cleaner.cleaner import CleanerLimits, CleanStats, clean
+from odradek.storage.cleaner.cleaner import CleanerLimits, CleanStats, Throttle, clean
 from odradek.storage.cleaner.plan import CleanPlan, Source
 from odradek.storage.cleaner.segment_writer import CleanedSegment
-from odradek.storage.cleaner.throttle import Throttle
 from odradek.storage.filesystem import RealFileSystem
 from odradek.timing.system_clock import SystemClock
 

@@ -5,6 +5,10 @@ one of them, until ``min_bytes`` are there or ``max_wait`` is over. Reading mean
 a record is touched before it goes to the socket.
 
 A partition is idle when its reader is at its end and knows its marks. Within a session it is left out of reads until it changes.
+
+A consumer is to read from a replica in its own rack, where one is in sync (KIP-392). A leader that finds one names it in its
+answer, without records, and the consumer goes there. Followers that are not in sync, or lack the offset that the consumer is at,
+are left out: it would wait there, or be sent back. Kafka's classes are RackAwareReplicaSelector and ReplicaManager.
 """
 
 from __future__ import annotations
@@ -13,19 +17,44 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from odradek.broker.logging import log
+from odradek.broker.metadata.cluster import NO_NODE, ClusterNode
+from odradek.broker.replica.partition import Partition
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.fetch import AbortedTransaction, EpochEndOffset, LeaderIdAndEpoch, PartitionData
 from odradek.timing.purgatory import DelayedOperation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator
+    from collections.abc import Callable, Hashable, Iterable, Iterator
 
     from odradek.broker.replica.fetch_partitions import FetchPartition, FetchPartitions
     from odradek.broker.replica.fetch_sessions import Results
     from odradek.broker.replica.partition import Partition
-    from odradek.broker.replica.replica_selector import ReplicaSelector
     from odradek.storage.log import Log
     from odradek.storage.log_segments import LogSlice
+
+
+class ReplicaSelector:
+    """For a consumer in ``rack``; ``nodes`` are the brokers that it can reach, this one among them."""
+
+    __slots__ = ("_in_rack", "_node_id")
+
+    def __init__(self, rack: str, nodes: Iterable[ClusterNode], node_id: int) -> None:
+        self._in_rack = frozenset(node.node_id for node in nodes if node.rack == rack)
+        self._node_id = node_id
+
+    def select(self, partition: Partition, fetch_offset: int) -> int:
+        """The broker to read from instead of this one; NO_NODE if this one is as near, or does not lead."""
+        leader = partition.leader
+        if leader is None or leader.followers is None or self._node_id in self._in_rack:
+            return NO_NODE
+        # The most advanced, then the one that has caught up last.
+        found = (
+            (follower.log_end_offset, follower.last_caught_up_ms, node_id)
+            for node_id, follower in leader.followers.readable_at(fetch_offset)
+            if node_id in self._in_rack
+        )
+        return max(found, default=(0, 0.0, NO_NODE))[2]
+
 
 # A compiled module looks up what is not final by name.
 _PartitionData: Final = PartitionData

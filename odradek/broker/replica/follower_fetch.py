@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from odradek.broker.replica.delayed_fetch import BegunRead
     from odradek.broker.replica.fetch_partitions import FetchPartition, FetchPartitions
-    from odradek.broker.replica.follower_state import FollowerState
+    from odradek.broker.replica.in_sync_replicas import FollowerState
     from odradek.broker.replica.partition import Partition
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from odradek.broker.metadata.topic_names import TRANSACTION_STATE_TOPIC
+from odradek.broker.metadata.topic import TRANSACTION_STATE_TOPIC
 
 if TYPE_CHECKING:
     from collections.abc import Callable

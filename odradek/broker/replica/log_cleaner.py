@@ -8,8 +8,8 @@ the next. One clean is under way at a time, whatever ``log.cleaner.threads`` say
 - A broker in its user's process starts no other. The thread does it, in slices of half a millisecond. While the broker has
   anything to do, the thread rests after each slice, four times as long as the slice took and 100 ms at most.
 
-If the process was killed, its log is cleaned after the next look.
-A log that cannot be cleaned is left alone until the next start, with a warning, and counted.
+If the process was killed, its log is cleaned after the next look. A log that cannot be cleaned is left alone until the next
+start, with a warning, and counted.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 from odradek.broker.logging import log as broker_log
 from odradek.storage.cleaner.candidates import choose
-from odradek.storage.cleaner.throttle import Throttle
-from odradek.timing.other_threads import OtherThreads
+from odradek.storage.cleaner.cleaner import Throttle
+from odradek.timing.system_clock import OtherThreads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -153,7 +153,7 @@ class LogCleaner:
 
     def _clean(self, job: CleanJob, beside: Beside) -> tuple[CleanStats, float]:
         """The work itself, in any thread: what was done, and how long it took in milliseconds."""
-        from odradek.storage.cleaner.run import clean_log
+        from odradek.storage.cleaner.swap import clean_log
 
         started_ms = self._clock.monotonic_ms()
         stats = clean_log(job, self._in_its_process(job, beside) or self._in_this_thread(job, beside), beside.on_loop)

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from odradek.broker.replica.in_sync_replicas import InSyncReplicas
     from odradek.coordinator.runtime.marker import EndTxnMarker
     from odradek.protocol.record_batch import BatchHeader, Buffer
-    from odradek.storage.append_info import AppendInfo
     from odradek.storage.log import Log
+    from odradek.storage.log_writer import AppendInfo
     from odradek.timing.purgatory import Purgatory
 
 # ``acks`` of a producer that waits for all in-sync replicas.

@@ -16,8 +16,7 @@ from odradek.broker.config.dynamic import ResourceType
 from odradek.broker.logging import log
 from odradek.broker.metadata.delta import MetadataDelta
 from odradek.broker.metadata.image import MetadataImage
-from odradek.broker.metadata.topic import Topic
-from odradek.broker.metadata.topic_names import INTERNAL_TOPICS
+from odradek.broker.metadata.topic import INTERNAL_TOPICS, Topic
 from odradek.broker.replica.partition import Partition
 from odradek.broker.replica.partition_roles import PartitionRoles
 from odradek.broker.replica.partitions import Partitions

@@ -2,6 +2,8 @@
 
 Kafka's default is the handler that accepts tokens which nobody has signed. Here it has to be named, or to have an option in the
 JAAS line (``unsecured...``), as Kafka's documentation has it.
+
+A token lets its subject in if it is signed with a key of the JWKS document, or is unsecured where that is asked for.
 """
 
 from __future__ import annotations
@@ -10,18 +12,74 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from odradek.broker.config.definitions import HIDDEN, InvalidConfig
-from odradek.broker.config.sasl_config import OAUTHBEARER
-from odradek.broker.sasl.bearer_tokens import SignedTokens, UnsecuredTokens
+from odradek.broker.config.listener_config import OAUTHBEARER
+from odradek.broker.sasl.oauthbearer import BearerRefused
 from odradek.broker.sasl.signing_keys import SCHEMES, SigningKeys
-from odradek.broker.sasl.tokens import Rules
+from odradek.broker.sasl.tokens import InvalidToken, Parts, Rules, Token, check_signed, check_unsecured, subject_of, take_apart
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from odradek.broker.config.sasl_config import SaslConfig
+    from odradek.broker.config.listener_config import SaslConfig
     from odradek.broker.sasl.oauthbearer import Validate
     from odradek.timing.background import Background
     from odradek.timing.clock import Clock
+
+
+class SignedTokens:
+    """Part of ``oauthbearer.Validate``."""
+
+    def __init__(self, keys: SigningKeys, rules: Rules, clock: Clock) -> None:
+        self.keys = keys
+        self._rules = rules
+        self._clock = clock
+
+    def __call__(self, token: str) -> Token:
+        """Raises BearerRefused, InvalidToken."""
+        parts = take_apart(token)
+        try:
+            self._ensure_signed(token, parts)
+            return check_signed(parts.claims, self._rules, self._clock.now_ms())
+        except InvalidToken as error:
+            raise BearerRefused(error, subject_of(parts.claims, self._rules.subject_claim)) from error
+
+    def _ensure_signed(self, token: str, parts: Parts) -> None:
+        from jwt import PyJWS
+        from jwt.exceptions import PyJWTError
+
+        algorithm, key_id = parts.header.get("alg"), parts.header.get("kid")
+        if not isinstance(algorithm, str) or algorithm == "none" or not parts.is_signed:
+            raise InvalidToken("it is not signed")
+        if key_id is not None and not isinstance(key_id, str):
+            raise InvalidToken("its key id is none")
+        candidates = self.keys.candidates(key_id, algorithm)
+        if not candidates:
+            raise InvalidToken("it is signed with a key that is not in the JWKS document")
+        for key in candidates:
+            try:
+                PyJWS().decode(token, key, algorithms=[algorithm])
+            except (PyJWTError, ValueError, TypeError):
+                # Whatever stands in a token, it is the token's fault.
+                continue
+            return
+        raise InvalidToken("its signature is wrong")
+
+
+class UnsecuredTokens:
+    """The same for tokens that anybody can make: for tests."""
+
+    def __init__(self, rules: Rules, clock: Clock) -> None:
+        self._rules = rules
+        self._clock = clock
+
+    def __call__(self, token: str) -> Token:
+        """Raises BearerRefused, InvalidToken."""
+        parts = take_apart(token)
+        try:
+            return check_unsecured(parts, self._rules, self._clock.now_ms())
+        except InvalidToken as error:
+            raise BearerRefused(error, subject_of(parts.claims, self._rules.subject_claim)) from error
+
 
 _HANDLER: Final = "sasl.server.callback.handler.class"
 _URL: Final = "sasl.oauthbearer.jwks.endpoint.url"

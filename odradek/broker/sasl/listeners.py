@@ -9,17 +9,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from odradek.broker.config.definitions import HIDDEN, InvalidConfig
-from odradek.broker.config.sasl_config import MECHANISMS, OAUTHBEARER, PLAIN
+from odradek.broker.config.listener_config import MECHANISMS, OAUTHBEARER, PLAIN
 from odradek.broker.sasl.jaas import JaasError, LoginModule, parse_jaas
+from odradek.broker.sasl.mechanism import PlainServer, plain_users
 from odradek.broker.sasl.oauthbearer import OAuthBearerServer
-from odradek.broker.sasl.plain import PlainServer, plain_users
 from odradek.broker.sasl.scram import ScramServer, no_token
 from odradek.protocol.scram import MECHANISMS as SCRAM
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from odradek.broker.config.sasl_config import SaslConfig
+    from odradek.broker.config.listener_config import SaslConfig
     from odradek.broker.sasl.mechanism import Mechanism, SaslServer
     from odradek.broker.sasl.scram import ScramCredential, TokenCredential
     from odradek.broker.sasl.signing_keys import SigningKeys

@@ -8,12 +8,17 @@
 Channel binding and extensions are not looked at, as in Kafka's ScramSaslServer, but for ``tokenauth=true``: the name is the id of
 a delegation token then, the password its HMAC in base64, and the client is the token's owner. A user or a token that is not known
 is refused at the first message, which is what Kafka does: who asks learns that.
+
+The credentials of delegation tokens are in no record. One is made when its token is first shown, in a few milliseconds, and kept
+while there is the token. Kafka makes them when it reads the token's record (DelegationTokenManager).
 """
+
+from __future__ import annotations
 
 import re
 import secrets
 from collections.abc import Callable
-from typing import Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from odradek.broker.sasl.mechanism import AuthenticationFailed
 from odradek.protocol.scram import (
@@ -22,8 +27,17 @@ from odradek.protocol.scram import (
     decode_base64,
     encode_base64,
     is_proof,
+    salted_password,
+    server_key,
     server_signature,
+    stored_key,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from odradek.protocol.metadata_records.security import DelegationTokenRecord
+    from odradek.protocol.scram import ScramMechanism
 
 _VALUE: Final = r"[\x01-\x2b\x2d-\x7f]+"
 _NONCE: Final = r"[\x21-\x2b\x2d-\x7e]+"
@@ -174,3 +188,48 @@ class ScramServer:
             raise AuthenticationFailed("the password is wrong", user=self.user)
         self.is_complete = True
         return f"v={encode_base64(server_signature(self._mechanism, credential.server_key, said))}"
+
+
+_SALT_BYTES: Final = 24
+
+
+class _Credential(NamedTuple):
+    """Part of ``scram.ScramCredential``."""
+
+    salt: bytes
+    stored_key: bytes
+    server_key: bytes
+    iterations: int
+
+    def __repr__(self) -> str:
+        return f"_Credential({self.iterations} iterations)"
+
+
+class TokenCredentials:
+    """Those of one broker. ``tokens`` are what there is now, by id; ``hmac_of`` gives a token's HMAC. Loop thread only."""
+
+    def __init__(self, tokens: Callable[[], Mapping[str, DelegationTokenRecord]], hmac_of: Callable[[str], bytes]) -> None:
+        self._tokens = tokens
+        self._hmac_of = hmac_of
+        self._made: dict[str, dict[ScramMechanism, _Credential]] = {}
+
+    def find(self, token_id: str, mechanism: ScramMechanism) -> TokenCredential | None:
+        """Whom a token lets in, and what it is checked by. One that has expired is one until it is removed, as in Kafka."""
+        token = self._tokens().get(token_id)
+        if token is None:
+            return None
+        credentials = self._made.get(token_id)
+        if credentials is None:
+            for gone in self._made.keys() - self._tokens().keys():
+                del self._made[gone]
+            credentials = self._made[token_id] = {}
+        if mechanism not in credentials:
+            credentials[mechanism] = _credential(mechanism, self._hmac_of(token_id))
+        owner = token.owner.partition(":")[2]
+        return TokenCredential(owner, token.expiration_timestamp, credentials[mechanism])
+
+
+def _credential(mechanism: ScramMechanism, hmac: bytes) -> _Credential:
+    salt = secrets.token_bytes(_SALT_BYTES)
+    salted = salted_password(mechanism, encode_base64(hmac), salt, MIN_ITERATIONS)
+    return _Credential(salt, stored_key(mechanism, salted), server_key(mechanism, salted), MIN_ITERATIONS)

@@ -1,7 +1,7 @@
 """What a token of OAUTHBEARER says, and whether that will do: its claims, by Kafka's rules.
 
 A token is a JWT: header, claims and signature, each in base64url, with dots between. Signatures are not looked at here
-(``bearer_tokens``). Two kinds of rules, as in Kafka: those of its OAuthBearerValidatorCallbackHandler for tokens that are
+(``bearer_configs``). Two kinds of rules, as in Kafka: those of its OAuthBearerValidatorCallbackHandler for tokens that are
 signed, those of its OAuthBearerUnsecuredValidatorCallbackHandler for those that are not.
 """
 

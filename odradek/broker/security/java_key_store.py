@@ -21,7 +21,7 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import Final
 
-from odradek.broker.security.der import OBJECT_ID, OCTET_STRING, SEQUENCE, der_values
+from odradek.broker.security.pem_and_der import OBJECT_ID, OCTET_STRING, SEQUENCE, der_values
 
 MAGIC: Final = b"\xfe\xed\xfe\xed"
 JCEKS_MAGIC: Final = b"\xce\xce\xce\xce"

@@ -24,7 +24,7 @@ from odradek.broker.security.java_key_store import (
     WrongPassword,
     read_java_key_store,
 )
-from odradek.broker.security.pem import PemBlock, pem_block, pem_blocks
+from odradek.broker.security.pem_and_der import PemBlock, pem_block, pem_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -1,18 +1,23 @@
 """The contexts of TLS: what a listener's ``ssl.`` configs come to for Python's ``ssl``, which is OpenSSL.
 
 As with Java, every certificate in a trust store is trusted by itself, an intermediate authority's or a peer's own among them.
+
+``ssl.cipher.suites`` has the names of the standard, as Java and so Kafka do, and OpenSSL has its own:
+
+TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256    ECDHE-RSA-AES128-GCM-SHA256 TLS_RSA_WITH_AES_256_CBC_SHA             AES256-SHA
+TLS_AES_128_GCM_SHA256                   the same: TLS 1.3
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 import ssl
 import tempfile
 import warnings
 from typing import TYPE_CHECKING, Final
 
-from odradek.broker.security.cipher_suites import TLS_1_3_SUITES, openssl_name
 from odradek.broker.security.key_stores import load_trust_store
 
 if TYPE_CHECKING:
@@ -20,6 +25,23 @@ if TYPE_CHECKING:
 
     from odradek.broker.config.listener_config import ListenerConfig
     from odradek.broker.security.key_stores import KeyStore
+
+TLS_1_3_SUITES: Final = frozenset({"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"})
+_SUITE: Final = re.compile(r"TLS_([A-Z0-9_]+)_WITH_([A-Z0-9_]+)")
+_SIZED: Final = re.compile(r"(AES|CAMELLIA|ARIA)_(128|256)")
+
+
+def openssl_name(suite: str) -> str:
+    """OpenSSL's name of a suite before TLS 1.3; a name that is OpenSSL's already stays."""
+    parts = _SUITE.fullmatch(suite)
+    if parts is None:
+        return suite
+    exchange, cipher = parts.groups()
+    cipher = _SIZED.sub(r"\1\2", cipher).replace("_CBC_SHA", "_SHA").replace("CHACHA20_POLY1305_SHA256", "CHACHA20_POLY1305")
+    cipher = cipher.replace("CCM_8", "CCM8")
+    name = cipher if exchange == "RSA" else f"{exchange}_{cipher}"
+    return name.replace("_", "-")
+
 
 _VERSIONS: Final = {
     "TLSv1": (ssl.TLSVersion.TLSv1, ssl.OP_NO_TLSv1),

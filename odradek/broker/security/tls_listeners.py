@@ -14,11 +14,10 @@ from odradek.broker.config.endpoints import TLS_PROTOCOLS, inter_broker_listener
 from odradek.broker.config.listener_config import ListenerConfig
 from odradek.broker.context import ANONYMOUS
 from odradek.broker.logging import log
-from odradek.broker.security.distinguished_name import subject_of
-from odradek.broker.security.key_store_change import check_key_store_change
+from odradek.broker.security.certificate_names import subject_of
+from odradek.broker.security.key_store_change import check_connects, check_key_store_change, connecting_context
 from odradek.broker.security.key_stores import load_server_key_store, store_files
 from odradek.broker.security.principal_mapping import PrincipalMapper
-from odradek.broker.security.tls_between import check_connects, connecting_context
 from odradek.broker.security.tls_context import server_context
 
 if TYPE_CHECKING:

@@ -16,8 +16,7 @@ from uuid import UUID
 
 from odradek.broker.logging import log
 from odradek.broker.metadata.image import CLIENT_METRICS_RESOURCE
-from odradek.broker.telemetry.client_instance import ClientInstance
-from odradek.broker.telemetry.subscriptions import Subscription, asked_of, id_text, subscription_of
+from odradek.broker.telemetry.subscriptions import ClientInstance, Subscription, asked_of, id_text, subscription_of
 from odradek.protocol.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.get_telemetry_subscriptions import GetTelemetrySubscriptionsResponse
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from odradek.broker.context import RequestContext, Session
-    from odradek.broker.line_limit import LineLimit
+    from odradek.broker.logging import LineLimit
     from odradek.broker.metadata.delta import MetadataDelta
     from odradek.broker.metadata.image import MetadataImage
     from odradek.broker.replica.inspections import Inspections

@@ -10,8 +10,7 @@ from typing import Any
 import click
 
 from odradek.cli.local_cluster.control import SOCKET_NAME, NoCluster, ask, is_served, listen
-from odradek.cli.local_cluster.plan import DECIDED, MAX_BROKERS, plan_cluster
-from odradek.cli.local_cluster.reserved_ports import PortTaken, ReservedPorts
+from odradek.cli.local_cluster.plan import DECIDED, MAX_BROKERS, PortTaken, ReservedPorts, plan_cluster
 from odradek.cli.options import key_and_value
 from odradek.cli.table import show
 from odradek.storage import checkpoints

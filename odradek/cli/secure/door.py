@@ -1,20 +1,134 @@
-"""What ``odradek serve`` does for ``--secure``: settings before the start, words for clients after it."""
+"""What ``odradek serve`` does for ``--secure``: settings before the start, words for clients after it.
+
+The words are those of each client library. No secret is in them, which end up in logs: they name the files that have them. One
+file has all of it, for Java.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import json
+from shlex import quote
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from odradek.broker.logging import log
-from odradek.cli.secure.clients import client_lines, write_client_properties
-from odradek.cli.secure.files import SecureFiles, secret
-from odradek.cli.secure.settings import secure
+from odradek.cli.secret_files import write_secret
+from odradek.cli.secure.files import USER, SecureFiles, secret, secure
+from odradek.properties import property_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from odradek.broker.config.endpoints import Endpoint
-    from odradek.cli.control_options import Control
-    from odradek.cli.metrics_options import Metrics
+    from odradek.cli.secure.files import SecureFiles
+    from odradek.cli.serve_options import Control, Metrics
+
+_LOGIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
+_TEMPLATE: Final = """
+Clients come in by TLS, as the user {user}. Secrets are in files that only their owner can read.
+
+# kafka-python
+from pathlib import Path
+kafka = dict(
+    bootstrap_servers={address},
+    security_protocol="SASL_SSL",
+    ssl_cafile={authority},
+    sasl_mechanism="PLAIN",
+    sasl_plain_username={name},
+    sasl_plain_password=Path({password}).read_text().strip(),
+)
+
+# aiokafka
+from pathlib import Path
+from aiokafka.helpers import create_ssl_context
+kafka = dict(
+    bootstrap_servers={address},
+    security_protocol="SASL_SSL",
+    ssl_context=create_ssl_context(cafile={authority}),
+    sasl_mechanism="PLAIN",
+    sasl_plain_username={name},
+    sasl_plain_password=Path({password}).read_text().strip(),
+)
+
+# librdkafka: confluent-kafka
+from pathlib import Path
+kafka = {{
+    "bootstrap.servers": {address},
+    "security.protocol": "SASL_SSL",
+    "ssl.ca.location": {authority},
+    "sasl.mechanism": "PLAIN",
+    "sasl.username": {name},
+    "sasl.password": Path({password}).read_text().strip(),
+}}
+
+# Spark
+from pathlib import Path
+login = 'username={name} password="' + Path({password}).read_text().strip() + '"'
+kafka = {{
+    "kafka.bootstrap.servers": {address},
+    "kafka.security.protocol": "SASL_SSL",
+    "kafka.ssl.truststore.type": "PEM",
+    "kafka.ssl.truststore.certificates": Path({authority}).read_text(),
+    "kafka.sasl.mechanism": "PLAIN",
+    "kafka.sasl.jaas.config": "{module} required " + login + ";",
+}}
+
+{more}# Java, as Properties; Kafka's tools and odradek's commands, as --command-config
+{properties}
+"""
+_METRICS: Final = """\
+# Prometheus, beside job_name and static_configs
+scheme: https
+authorization:
+  credentials_file: {token}
+tls_config:
+  ca_file: {authority}
+
+"""
+_CONTROL: Final = """\
+# the control interface
+curl --cacert {authority} \\
+    --header "Authorization: Bearer $(cat {token})" {url}/topics
+
+"""
+
+
+def client_lines(address: str, files: SecureFiles, *, metrics: bool, control_url: str | None = None) -> str:
+    """What is printed, of ``metrics`` and the control interface as well. ``address`` is what clients are told to connect to."""
+    scraper = _METRICS.format(token=_quoted(files.metrics_token), authority=_quoted(files.authority)) if metrics else ""
+    steering = ""
+    if control_url is not None:
+        authority, token = quote(str(files.authority)), quote(str(files.control_token))
+        steering = _CONTROL.format(authority=authority, token=token, url=control_url)
+    return _TEMPLATE.format(
+        user=USER,
+        name=_quoted(USER),
+        address=_quoted(address),
+        authority=_quoted(files.authority),
+        password=_quoted(files.password),
+        module=_LOGIN_MODULE,
+        properties=files.client_properties,
+        more=scraper + steering,
+    )
+
+
+def write_client_properties(address: str, files: SecureFiles) -> None:
+    """Write all that Java needs into one file: it can be copied to where the clients are. Raises OSError."""
+    password = secret(files.password)
+    settings = {
+        "bootstrap.servers": address,
+        "security.protocol": "SASL_SSL",
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.certificates": files.authority.read_text(encoding="ascii"),
+        "sasl.mechanism": "PLAIN",
+        "sasl.jaas.config": f'{_LOGIN_MODULE} required username="{USER}" password="{password}";',
+    }
+    lines = [property_line(key, value) + "\n" for key, value in settings.items()]
+    write_secret(files.client_properties, "".join(lines).encode())
+
+
+def _quoted(text: str | Path) -> str:
+    return json.dumps(str(text), ensure_ascii=False)
 
 
 class Door(NamedTuple):

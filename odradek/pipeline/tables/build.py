@@ -1,4 +1,9 @@
-"""A pass over the new micro-batches: each family of tables in turn, then the mark that the pass is done."""
+"""A pass over the new micro-batches: each family of tables in turn, then the mark that the pass is done.
+
+``lag`` is each sample of a partition's end offset against each group's committed offset at that time. Each commit in a pass was
+the newest of its group and partition during an interval. A sample is joined to the commit whose interval contains the sample's
+time. Samples are few, one for each partition and micro-batch, and are broadcast to the commits.
+"""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -8,7 +13,6 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
 
 from odradek.pipeline.errors import NoRecords
-from odradek.pipeline.local_rows import local_rows
 from odradek.pipeline.schema import (
     CHECKPOINTS_DIR,
     CONSUMER_GROUP_PREFIX,
@@ -17,15 +21,31 @@ from odradek.pipeline.schema import (
     RAW,
     RAW_DIR,
     TRANSACTION,
+    local_rows,
     read_end_offsets,
     read_topic_ids,
 )
 from odradek.pipeline.session import configured
 from odradek.pipeline.tables import consumer_groups, groups, moves, offsets, transactions
 from odradek.pipeline.tables.files import Files, Pass
-from odradek.pipeline.tables.lag import build_lag
+from odradek.pipeline.tables.offsets import KEY, Commits
 from odradek.pipeline.tables.reading import distinct_samples, read_state
 from odradek.pipeline.tables.writing import Writer, by_key, fixed_plans
+from odradek.pipeline.tables_schema import LAG
+
+_TIMES = (*KEY, "committed_offset", "_since", "_until")
+
+
+def build_lag(commits: Commits, samples: DataFrame, writer: Writer) -> None:
+    """Write the table for new ``END_OFFSETS`` rows."""
+    replaced = commits.found.where("_is_oldest").select(*KEY, f.col("_since").alias("_until"))
+    before = commits.before.join(replaced, list(KEY), "left").select(*_TIMES)
+    times = commits.found.where("kind != 'deleted'").select(*_TIMES).unionByName(before)
+    is_then = (f.col("sampled_at") >= f.col("_since")) & (f.col("_until").isNull() | (f.col("sampled_at") < f.col("_until")))
+    rows = times.join(f.broadcast(samples), ["topic", "partition"]).where(is_then)
+    behind = f.greatest(f.col("end_offset") - f.col("committed_offset"), f.lit(0).cast("long"))
+    rows = by_key(rows.withColumn("lag", behind).select(*LAG.names), *KEY)
+    writer.table("lag", rows, *KEY, "sampled_at", "end_offset")
 
 
 @dataclass(frozen=True, slots=True)

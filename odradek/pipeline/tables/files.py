@@ -11,10 +11,10 @@ from dataclasses import asdict, dataclass
 
 from pyspark.sql import SparkSession
 
-from odradek.pipeline.directory import Directory
 from odradek.pipeline.errors import PipelineError
 from odradek.pipeline.schema import CHECKPOINTS_DIR, RAW_DIR
 from odradek.pipeline.tables_schema import STATE_DIR
+from odradek.pipeline.warehouse import Directory
 
 _COMMITS = f"{CHECKPOINTS_DIR}/ingest/commits"
 _PASSES = f"{STATE_DIR}/passes"

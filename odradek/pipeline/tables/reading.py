@@ -4,8 +4,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import LongType, StructField, StructType
 
-from odradek.pipeline.local_rows import local_rows
-from odradek.pipeline.schema import TABLES_DIR, read_end_offsets
+from odradek.pipeline.schema import TABLES_DIR, local_rows, read_end_offsets
 from odradek.pipeline.tables.files import Files, Pass
 from odradek.pipeline.tables_schema import HISTORY, SAMPLES, SNAPSHOTS, STATE_DIR, TABLES
 

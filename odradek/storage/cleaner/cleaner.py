@@ -8,6 +8,8 @@ A clean runs in any thread or process; it reads files that the loop does not wri
 called every few hundred records with the bytes read and written since: it may wait, and raise CleaningAborted.
 
 Left out: splitting segments that Kafka of before 2.0 let overflow.
+
+``Throttle`` tells how far a clean is ahead of ``log.cleaner.io.max.bytes.per.second``.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -269,3 +271,19 @@ class _Clean:
 def _indexed_timestamp(header: BatchHeader) -> int:
     """A batch's max timestamp for the index, -1 for none: a batch without records has nothing that is as old as it says."""
     return header.max_timestamp if header.record_count else -1
+
+
+class Throttle:
+    """Counts the bytes that one clean reads and writes, since ``began_ms`` (monotonic)."""
+
+    __slots__ = ("_began_ms", "_bytes", "_bytes_per_ms")
+
+    def __init__(self, bytes_per_second: float, began_ms: float) -> None:
+        self._bytes_per_ms = bytes_per_second / 1000
+        self._began_ms = began_ms
+        self._bytes = 0
+
+    def ahead_ms(self, size_bytes: int, now_ms: float) -> float:
+        """For how long the clean is to wait, now that it has read and written ``size_bytes`` more; below 0 where it is late."""
+        self._bytes += size_bytes
+        return self._bytes / self._bytes_per_ms - (now_ms - self._began_ms)

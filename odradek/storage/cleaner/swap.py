@@ -12,14 +12,18 @@
 
 The loop never waits for the disk. The thread has the loop run a step by ``on_loop``, which returns the result or raises the
 exception. How a start finishes an interrupted swap is in odradek.storage.interrupted_swap.
+
+``clean_log`` cleans a log from the job to the last swap.
 """
 
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
+from odradek.storage.cleaner.cleaner import CleanStats, SwapIn
 from odradek.storage.cleaner.job import CleanJob
 from odradek.storage.cleaner.plan import CleaningAborted, Source
 from odradek.storage.cleaner.segment_writer import CleanedSegment
+from odradek.storage.errors import LogCorrupt
 from odradek.storage.interrupted_swap import CLEANED_SUFFIX, SWAP_SUFFIX
 from odradek.storage.segment import Segment
 
@@ -105,3 +109,19 @@ class _Swap:
         # If the directory was renamed meanwhile there are no such files under its old name.
         for suffix in suffixes:
             self._cleaned.remove(self._file_system, suffix)
+
+
+def clean_log(job: CleanJob, clean: Callable[[SwapIn], CleanStats], on_loop: OnLoop) -> CleanStats:
+    """Clean a log; in any thread, if ``on_loop`` runs on the loop what it is given.
+
+    ``clean`` carries the job's plan out (odradek.storage.cleaner.cleaner), here or in another process, and calls what it is given
+    with each cleaned segment. Raises LogCorrupt, OSError, CleaningAborted, and whatever else ``clean`` does: segments that were
+    swapped in by then stay so, and nothing else is left behind.
+    """
+    try:
+        return clean(lambda group, cleaned: swap_in(job, group, cleaned, on_loop))
+    except LogCorrupt as error:
+        # Its files may be another log's by now.
+        if job.is_void:
+            raise CleaningAborted from error
+        raise

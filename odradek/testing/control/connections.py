@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from io import BufferedIOBase
 
-    from odradek.testing.control.fields import Json
+    from odradek.testing.control.route import Json
 
 MOST_BYTES = 64 * 1024 * 1024
 SMALL_BYTES = 64 * 1024

@@ -6,7 +6,7 @@ from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
 from typing import TYPE_CHECKING
 
-from odradek.testing.control.fields import BadRequest, Field, Json, check
+from odradek.testing.control.route import BadRequest, Field, Json, check
 
 if TYPE_CHECKING:
     from odradek.testing.in_process import LogLine

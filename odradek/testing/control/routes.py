@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from odradek.broker.metadata.topic_names import INTERNAL_TOPICS
+from odradek.broker.metadata.topic import INTERNAL_TOPICS
 from odradek.testing.control import rendering
-from odradek.testing.control.fields import BadRequest, Field, Json
-from odradek.testing.control.kit_routes import KIT_ROUTES
-from odradek.testing.control.route import Call, Missing, Route
-from odradek.testing.control.telemetry_routes import TELEMETRY_ROUTES
+from odradek.testing.control.kit_routes import KIT_ROUTES, TELEMETRY_ROUTES
+from odradek.testing.control.route import BadRequest, Call, Field, Json, Missing, Route
 from odradek.testing.topics import NewTopic
 from odradek.testing.waiting import DEFAULT_WITHIN_S
 

@@ -3,6 +3,8 @@
 A connection may be kept for several requests (``connections``). Routes that are not open want ``Authorization: Bearer TOKEN``,
 before anything else is looked at; a request without it is one line in the log, of one address no more than a line limit lets
 pass. With a certificate the interface speaks TLS.
+
+Its OpenAPI description is made of its routes.
 """
 
 from __future__ import annotations
@@ -15,14 +17,12 @@ from hmac import compare_digest
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
+from odradek import __version__
 from odradek.broker.config.definitions import InvalidConfig
-from odradek.broker.line_limit import LineLimit
-from odradek.broker.logging import log
+from odradek.broker.logging import LineLimit, log
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.testing.control import openapi
 from odradek.testing.control.connections import MOST_BYTES, SMALL_BYTES, Refusal, Server
-from odradek.testing.control.fields import BadRequest, Json, check
-from odradek.testing.control.route import Call, Held, Missing, Route
+from odradek.testing.control.route import BadRequest, Call, Held, Json, Missing, Route, check
 from odradek.testing.control.routes import ROUTES
 from odradek.testing.in_process import NotRunning
 from odradek.testing.misuse import is_of_the_kit
@@ -32,8 +32,61 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable, Iterable, Mapping
 
+    from odradek.testing.control.route import Json, Route
     from odradek.testing.faults.vocabulary import Words
     from odradek.testing.threaded import Broker
+
+OPENAPI_PATH = "/openapi.json"
+_ERRORS = {
+    "400": "The request cannot be understood; `error` says why, and what is allowed.",
+    "401": "The token is missing or wrong.",
+    "404": "There is no such thing.",
+    "409": "It is not so, or cannot be done now; `error` says what there is.",
+    "422": "Kafka refuses it; `code` is the name of its error.",
+}
+
+
+def description() -> Json:
+    """OpenAPI 3.1."""
+    paths: Json = {}
+    for route in ROUTES:
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "odradek control", "version": __version__},
+        "paths": paths,
+        "components": {"securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
+        "security": [{"token": []}],
+    }
+
+
+def _operation(route: Route) -> Json:
+    in_path = [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+        for name in re.findall(r"{(\w+)}", route.path)
+    ]
+    in_query = [{"name": name, "in": "query", "schema": field.schema()} for name, field in route.query.items()]
+    operation: Json = {
+        "summary": route.about,
+        "operationId": f"{route.method.lower()}{re.sub(r'[^a-zA-Z]+', '_', route.path).rstrip('_')}",
+        "parameters": in_path + in_query,
+        "responses": {
+            "200": {"description": "Done.", "content": {"application/json": {"schema": {"type": "object"}}}},
+            **{status: {"description": about} for status, about in _ERRORS.items()},
+        },
+    }
+    if route.is_open:
+        operation["security"] = []
+    if route.body or route.open_ended:
+        schema = {
+            "type": "object",
+            "properties": {name: field.schema() for name, field in route.body.items()},
+            "required": [name for name, field in route.body.items() if field.is_required],
+            "additionalProperties": route.open_ended,
+        }
+        operation["requestBody"] = {"content": {"application/json": {"schema": schema}}}
+    return operation
+
 
 # Escaped, or in UTF-8.
 _MAY_BE_HALVES = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")
@@ -42,7 +95,7 @@ _NOT_FOUND = {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.GROUP_ID_NOT_FOUND
 
 
 # By method and path. All others want the token, forks' too: nobody else learns which there are.
-_OPEN = {("GET", openapi.PATH), *((route.method, route.path) for route in ROUTES if route.is_open)}
+_OPEN = {("GET", OPENAPI_PATH), *((route.method, route.path) for route in ROUTES if route.is_open)}
 
 
 class ControlServer:
@@ -124,8 +177,8 @@ class ControlServer:
     def _done(self, method: str, url: SplitResult, body: bytes) -> Json:
         """What the route answers. Raises what ``answer`` tells."""
         assert self._loop is not None  # noqa: S101  it was started
-        if (method, url.path) == ("GET", openapi.PATH):
-            return openapi.description()
+        if (method, url.path) == ("GET", OPENAPI_PATH):
+            return description()
         broker, path = self._addressed(url.path)
         route, named = _route(method, path)
         call = Call(broker, self._held, named, _query(route, url.query), _body(route, body))
@@ -153,7 +206,7 @@ def _route(method: str, path: str) -> tuple[Route, Mapping[str, str]]:
             allowed.append(route.method)
     if allowed:
         raise Refusal(405, f"{path} takes {', '.join(allowed)}, and not {method}")
-    raise Missing(f"there is no {path}; {openapi.PATH} says what there is")
+    raise Missing(f"there is no {path}; {OPENAPI_PATH} says what there is")
 
 
 def _query(route: Route, query: str) -> dict[str, str]:

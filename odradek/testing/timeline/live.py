@@ -5,6 +5,8 @@ whatever other gates (faults) make of either. A broker that does not record has 
 
 Left out: bytes that are no request, ApiVersions in a version that is not served, and what helpers of the test look up
 (``broker.groups``, ``broker.records``).
+
+State changes of transactions are seen as the coordinator writes them to ``__transaction_state``.
 """
 
 from __future__ import annotations
@@ -14,19 +16,80 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from odradek.broker.context import CLOSE_CONNECTION, NO_RESPONSE, RequestContext, Session
+from odradek.broker.metadata.topic import TRANSACTION_STATE_TOPIC
+from odradek.coordinator.transaction.states import STATE_NAMES, TransactionState
 from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.coordinator_records import TransactionLogKey, decode_transaction_key
+from odradek.protocol.coordinator_records.transactions import decode_value
+from odradek.protocol.record_batch import iter_batches
+from odradek.protocol.records import read_records
 from odradek.testing.asking import PEER
 from odradek.testing.misuse import checked_count
 from odradek.testing.timeline.events import Decision, Exchange
 from odradek.testing.timeline.messages import frozen, held_answer, held_request, sent_answer
 from odradek.testing.timeline.timeline import Timeline
-from odradek.testing.timeline.transaction_watch import TransactionWatch
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
+    from odradek.broker.server import Broker as BrokerCore
+    from odradek.protocol.records import Record
+    from odradek.storage.log import Log
     from odradek.testing.in_process import InProcessBroker
     from odradek.testing.timeline.events import Event, Outcome
+
+
+_READ_BYTES = 1024 * 1024
+
+
+class TransactionWatch:
+    """Reads what is appended from its making on, to the logs of one process of a broker (``core``). Loop thread only."""
+
+    def __init__(self, core: BrokerCore) -> None:
+        self.core = core
+        self._read_to = {index: log.log_end_offset for index, log in self._logs()}
+
+    def changes(self) -> Iterator[tuple[str, dict[str, object]]]:
+        """What has become of transactional ids since the last call: (event, fields)."""
+        for index, log in self._logs():
+            offset, end = self._read_to.get(index, 0), log.log_end_offset
+            if offset < end:
+                self._read_to[index] = end
+                for record in _records(log, offset):
+                    key = decode_transaction_key(record.key or b"")
+                    if isinstance(key, TransactionLogKey):
+                        yield _change(key, record.value)
+
+    def _logs(self) -> Iterator[tuple[int, Log]]:
+        for index, partition in self.core.partitions.of_topic(TRANSACTION_STATE_TOPIC).items():
+            if partition.log is not None:
+                yield index, partition.log
+
+
+def _records(log: Log, offset: int) -> Iterator[Record]:
+    while found := log.read(offset, _READ_BYTES, upper_offset=log.log_end_offset, min_one_batch=True):
+        data = found.read()
+        next_offset = offset
+        for position, header in iter_batches(data):
+            if not header.is_control:
+                yield from (record for record in read_records(data, position) if record.offset >= offset)
+            next_offset = header.next_offset
+        if next_offset == offset:
+            return
+        offset = next_offset
+
+
+def _change(key: TransactionLogKey, value: bytes | None) -> tuple[str, dict[str, object]]:
+    if value is None:
+        return "transactional id removed", {"transactional_id": key.transactional_id}
+    state = decode_value(value)
+    return f"transaction {STATE_NAMES[TransactionState(state.status)]}", {
+        "transactional_id": key.transactional_id,
+        "producer_id": state.producer_id,
+        "producer_epoch": state.producer_epoch,
+        "partitions": sorted(f"{topic}-{index}" for topic, index in state.partitions),
+    }
+
 
 __tracebackhide__ = True
 

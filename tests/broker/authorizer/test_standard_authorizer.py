@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from odradek.broker.authorizer.access import acl_host, authorization
 from odradek.broker.authorizer.acls import (
     ANYONE,
     WILDCARD,
@@ -15,8 +16,6 @@ from odradek.broker.authorizer.acls import (
     PatternType,
     kafkas_name,
 )
-from odradek.broker.authorizer.configured import authorization
-from odradek.broker.authorizer.hosts import acl_host
 from odradek.broker.authorizer.standard_authorizer import DEFAULT_DENY, SUPER_USER, StandardAuthorizer
 from odradek.broker.config import InvalidConfig, load
 from odradek.timing.clock import VirtualClock

@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from odradek.broker.cluster.brokers_view import BrokersView
+from odradek.broker.cluster.replicated_roles import BrokersView
 from odradek.broker.replica.partitions import Partitions
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.metadata_records.nodes import BrokerRegistrationChangeRecord

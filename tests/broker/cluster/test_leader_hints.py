@@ -4,7 +4,7 @@ import pytest
 
 from odradek.broker.cluster.leader_hints import LeaderHints
 from odradek.broker.context import NO_RESPONSE, RequestContext, Session
-from odradek.broker.metadata.many_brokers import ManyBrokers
+from odradek.broker.metadata.cluster import ManyBrokers
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types import fetch, produce

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from benchmarks.peers import free_ports
-from odradek.broker.config.properties import parse_properties
+from odradek.broker.config.broker_config import parse_properties
 from odradek.client.api import Api
 from odradek.client.blocking import BlockingClient
 from odradek.client.login import Login

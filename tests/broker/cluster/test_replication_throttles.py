@@ -2,9 +2,9 @@
 
 import pytest
 
-from odradek.broker.cluster.replication_throttles import ReplicationThrottles
 from odradek.broker.config import load
 from odradek.broker.config.dynamic import ResourceType
+from odradek.broker.replica.replication_quota import ReplicationThrottles
 from odradek.protocol.metadata_records import ConfigRecord
 from odradek.timing.clock import VirtualClock
 

@@ -7,8 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.broker.config.definitions import ConfigDefinition, ConfigType, InvalidConfig, parse, to_text
-from odradek.broker.config.validators import AtLeast, Between, Entries, OneOf, ThrottledReplicas
+from odradek.broker.config.definitions import (
+    AtLeast,
+    Between,
+    ConfigDefinition,
+    ConfigType,
+    Entries,
+    InvalidConfig,
+    OneOf,
+    ThrottledReplicas,
+    parse,
+    to_text,
+)
 from tests.cases import each_case
 
 

@@ -15,7 +15,7 @@ import pytest
 import odradek
 from odradek.broker.config.definitions import complain
 from odradek.broker.config.table import BROKER_CONFIGS, TOPIC_CONFIGS
-from odradek.broker.config.table_group import CLIENT_METRICS_DEFINITIONS, GROUP_DEFINITIONS
+from odradek.broker.config.table_groups import CLIENT_METRICS_DEFINITIONS, GROUP_DEFINITIONS
 from odradek.storage.log_config import LogConfig
 from tests.cases import each_case
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.xdist_group("configs")
 ROOT = Path(odradek.__file__).parent
 CONFIG = ROOT / "broker" / "config"
 # Of the room of configs, what acts on them.
-ACTING = {CONFIG / name for name in ("broker_config.py", "endpoints.py", "roles.py", "sasl_config.py", "topic_config.py")}
+ACTING = {CONFIG / name for name in ("broker_config.py", "endpoints.py", "listener_config.py", "roles.py", "topic_config.py")}
 LOG_CONFIG = {field.name for field in fields(LogConfig)}
 
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from odradek.broker.config.broker_config import parse_properties
 from odradek.broker.config.definitions import InvalidConfig
-from odradek.broker.config.properties import parse_properties
 from tests.cases import each_case
 
 

@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from odradek.broker.controller.striped_placement import PlacedBroker, StripedPlacer
+from odradek.broker.controller.cluster_placement import PlacedBroker, StripedPlacer
 from odradek.broker.metadata.decisions import NewPartitions, NewTopic
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.metadata_records.partition_changes import PartitionChangeRecord

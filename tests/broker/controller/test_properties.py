@@ -3,7 +3,7 @@
 import pytest
 
 from odradek.broker.controller.cluster_view import NO_LEADER
-from odradek.broker.metadata.publishing import PublishingOrder
+from odradek.broker.metadata.cluster_metadata import PublishingOrder
 from tests.broker.controller.clusters import Cluster
 from tests.campaigns.controller_differential.history import History
 from tests.campaigns.controller_differential.sides import Ours

@@ -8,7 +8,7 @@ from uuid import RFC_4122, UUID
 import pytest
 
 from odradek.broker.metadata.decisions import NewTopic
-from odradek.broker.metadata.topic_names import CONSUMER_OFFSETS_TOPIC
+from odradek.broker.metadata.topic import CONSUMER_OFFSETS_TOPIC
 from odradek.coordinator.runtime.record import CoordinatorRecord
 from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.coordinator.runtime.states import ShardState

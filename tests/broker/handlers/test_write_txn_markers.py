@@ -1,6 +1,6 @@
 import pytest
 
-from odradek.broker.metadata.topic_names import CONSUMER_OFFSETS_TOPIC
+from odradek.broker.metadata.topic import CONSUMER_OFFSETS_TOPIC
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages import messages

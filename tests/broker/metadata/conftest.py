@@ -1,6 +1,6 @@
 import pytest
 
-from odradek.broker.metadata.publishing import PublishingOrder
+from odradek.broker.metadata.cluster_metadata import PublishingOrder
 
 from .doubles import RecordedLog, Witness, make_controller
 

@@ -3,9 +3,9 @@
 from uuid import uuid4
 
 from odradek.broker.config import load
+from odradek.broker.metadata.cluster_metadata import PublishingOrder
 from odradek.broker.metadata.controller import Controller
 from odradek.broker.metadata.metadata_log import MetadataLog
-from odradek.broker.metadata.publishing import PublishingOrder
 from odradek.broker.metadata.reconcile import Reconciliation
 from odradek.protocol.records import Record, build_batch
 from odradek.storage.log_manager import LogManager

@@ -5,7 +5,7 @@ from collections import deque
 import pytest
 
 from odradek.broker.context import RequestContext, Session
-from odradek.broker.line_limit import LineLimit
+from odradek.broker.logging import LineLimit
 from odradek.broker.metadata.auto_topic_creation import AutoTopicCreation
 from odradek.broker.metadata.decisions import MAX_PARTITIONS_PER_REQUEST, TopicResult
 from odradek.protocol.api_keys import ApiKey

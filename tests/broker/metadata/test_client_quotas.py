@@ -13,8 +13,8 @@ from odradek.broker.metadata.client_quotas import (
     QuotaEntity,
     quota_record,
 )
-from odradek.broker.metadata.difference import difference
 from odradek.broker.metadata.image import MetadataImage
+from odradek.broker.metadata.loader import difference
 from tests.cases import each_case
 
 KEY, OTHER_KEY = PRODUCER_BYTE_RATE, "consumer_byte_rate"

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from odradek.broker.metadata.cluster_metadata import PublishingOrder
 from odradek.broker.metadata.controller import PRODUCER_ID_BLOCK_SIZE
 from odradek.broker.metadata.decisions import NewPartitions, NewTopic
 from odradek.broker.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
-from odradek.broker.metadata.publishing import PublishingOrder
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
 from odradek.protocol.metadata_records import (
     ConfigRecord,

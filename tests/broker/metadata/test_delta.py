@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from odradek.broker.metadata.cluster_metadata import PublishingOrder
 from odradek.broker.metadata.decisions import NewPartitions, NewTopic
 from odradek.broker.metadata.image import BROKER_RESOURCE, MetadataImage
-from odradek.broker.metadata.publishing import PublishingOrder
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.metadata_records import PartitionRecord, RemoveTopicRecord, TopicRecord
 from odradek.protocol.metadata_records.log_control import BeginTransactionRecord, NoOpRecord, ZkMigrationStateRecord

@@ -5,9 +5,9 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.broker.metadata.difference import difference
 from odradek.broker.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
-from odradek.broker.metadata.image_records import records_of
+from odradek.broker.metadata.loader import difference
+from odradek.broker.metadata.snapshot_generator import records_of
 from odradek.protocol.metadata_records import (
     ConfigRecord,
     FeatureLevelRecord,

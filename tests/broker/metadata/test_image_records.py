@@ -5,8 +5,8 @@ from uuid import UUID
 
 from odradek.broker.metadata.client_quotas import ClientQuotas
 from odradek.broker.metadata.image import BROKER_RESOURCE, CLIENT_METRICS_RESOURCE, TOPIC_RESOURCE, MetadataImage
-from odradek.broker.metadata.image_records import records_of
 from odradek.broker.metadata.kept_records import _KEYS, KeptRecords
+from odradek.broker.metadata.snapshot_generator import records_of
 from odradek.broker.metadata.topic import Topic
 from odradek.protocol.metadata_records import ConfigRecord, FeatureLevelRecord, PartitionRecord, ProducerIdsRecord, TopicRecord
 from odradek.protocol.metadata_records.log_control import ZkMigrationStateRecord

@@ -4,9 +4,8 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from odradek.broker.metadata.cluster import ClusterNode
+from odradek.broker.metadata.cluster import ClusterNode, ManyBrokers
 from odradek.broker.metadata.image import MetadataImage
-from odradek.broker.metadata.many_brokers import ManyBrokers
 from odradek.coordinator.runtime.hashing import partition_for
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.metadata_records import PartitionRecord, TopicRecord

@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from odradek.broker.metadata.parts import parts
+from odradek.broker.metadata.decisions import parts
 from odradek.protocol.metadata_records import ConfigRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
 from odradek.protocol.metadata_records.security import (
     ClientQuotaRecord,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from odradek.broker.metadata.quorum_on_disk import has_voters
+from odradek.cli.grow_out import has_voters
 from odradek.protocol.records import Record, build_batch
 from odradek.storage.memory_filesystem import MemoryFileSystem
 from tests.cases import each_case

@@ -11,9 +11,9 @@ from odradek.broker.metadata.controller import Controller
 from odradek.broker.metadata.decisions import NewTopic
 from odradek.broker.metadata.features import BOOTSTRAP_RECORDS
 from odradek.broker.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
-from odradek.broker.metadata.image_records import records_of
 from odradek.broker.metadata.metadata_log import MetadataLog, MetadataUnreadable
 from odradek.broker.metadata.snapshot_files import SnapshotFiles, SnapshotId
+from odradek.broker.metadata.snapshot_generator import records_of
 from odradek.protocol.metadata_records import FeatureLevelRecord, TopicRecord
 from odradek.protocol.metadata_records.nodes import RegisterBrokerRecord
 from odradek.protocol.metadata_records.security import ClientQuotaRecord, QuotaEntity

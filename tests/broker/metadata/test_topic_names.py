@@ -1,6 +1,6 @@
 import pytest
 
-from odradek.broker.metadata.topic_names import validate_topic_name
+from odradek.broker.metadata.topic import validate_topic_name
 from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.cases import each_case
 

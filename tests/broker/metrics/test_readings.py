@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from odradek.broker.metrics.replication import AT_MIN_ISR, LEADERS, REPLICATION_SECTION, UNDER_MIN_ISR, UNDER_REPLICATED
+from odradek.broker.metrics.partitions import AT_MIN_ISR, LEADERS, REPLICATION_SECTION, UNDER_MIN_ISR, UNDER_REPLICATED
 from odradek.broker.metrics.table import SECTIONS, read_all
 from odradek.broker.replica.partition import Partition
 from odradek.protocol.api_keys import ApiKey

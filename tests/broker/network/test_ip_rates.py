@@ -6,7 +6,7 @@ from contextlib import suppress
 import pytest
 
 from odradek.broker.metadata.client_quotas import CONNECTION_CREATION_RATE, IP, ClientQuotas, QuotaEntity, quota_record
-from odradek.broker.network.ip_connection_rates import IpConnectionRates
+from odradek.broker.network.connection_rate import IpConnectionRates
 from odradek.protocol.api_keys import ApiKey
 from tests.raw_client import RawClient
 

@@ -2,13 +2,12 @@
 
 import pytest
 
-from odradek.broker.config.sasl_config import SaslConfig
+from odradek.broker.config.listener_config import SaslConfig
 from odradek.broker.context import ANONYMOUS
-from odradek.broker.line_limit import LineLimit
-from odradek.broker.logging import lines_to
+from odradek.broker.logging import LineLimit, lines_to
 from odradek.broker.network.connection import Connection
 from odradek.broker.network.connection_registry import ConnectionLimits, ConnectionRegistry
-from odradek.broker.network.sasl_guard import SaslGuard
+from odradek.broker.network.sasl_listeners import SaslGuard
 from odradek.broker.sasl.listeners import SaslListener, SaslServices
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode

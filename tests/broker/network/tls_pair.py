@@ -7,8 +7,7 @@ from types import SimpleNamespace
 
 from odradek.broker.config.broker_config import load
 from odradek.broker.context import Session
-from odradek.broker.line_limit import LineLimit
-from odradek.broker.logging import lines_to
+from odradek.broker.logging import LineLimit, lines_to
 from odradek.broker.network.handshake_turns import HandshakeTurns
 from odradek.broker.network.tls_connection import TlsConnection
 from odradek.broker.security.tls_listeners import TlsListeners

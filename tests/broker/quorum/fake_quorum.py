@@ -4,8 +4,8 @@ from random import Random
 from uuid import UUID
 
 from odradek.broker.config import load
+from odradek.broker.metadata.cluster_metadata import Publishers, PublishingOrder
 from odradek.broker.metadata.image import MetadataImage
-from odradek.broker.metadata.publishing import Publishers, PublishingOrder
 from odradek.broker.metadata.snapshot_files import SnapshotFiles, SnapshotId
 from odradek.broker.metadata.snapshot_generator import SnapshotGenerator
 from odradek.broker.quorum.fetch_messages import ObserverIdentity

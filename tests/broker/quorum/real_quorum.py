@@ -6,8 +6,8 @@ from random import Random
 from uuid import uuid4
 
 from odradek.broker.config import load
+from odradek.broker.metadata.cluster_metadata import Publishers, PublishingOrder
 from odradek.broker.metadata.image import MetadataImage
-from odradek.broker.metadata.publishing import Publishers, PublishingOrder
 from odradek.broker.metadata.snapshot_generator import SnapshotGenerator
 from odradek.broker.quorum.fetch_messages import ObserverIdentity
 from odradek.broker.quorum.leader_discovery import QuorumNode

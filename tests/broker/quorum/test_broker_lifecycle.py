@@ -7,8 +7,16 @@ from uuid import UUID
 
 import pytest
 
-from odradek.broker.quorum.broker_lifecycle import BrokerLifecycle, LifecycleConfig, Registration, RegistrationFailed
-from odradek.broker.quorum.broker_states import TRANSITIONS, BrokerState, IllegalTransition, ensure_transition
+from odradek.broker.quorum.broker_lifecycle import (
+    TRANSITIONS,
+    BrokerLifecycle,
+    BrokerState,
+    IllegalTransition,
+    LifecycleConfig,
+    Registration,
+    RegistrationFailed,
+    ensure_transition,
+)
 from odradek.broker.quorum.controller_channel import ControllerUnavailable
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode

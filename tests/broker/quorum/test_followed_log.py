@@ -3,7 +3,7 @@
 import pytest
 
 from odradek.broker.metadata.snapshot_files import SnapshotFiles, SnapshotId
-from odradek.broker.metadata.topic_names import CLUSTER_METADATA_TOPIC_ID
+from odradek.broker.metadata.topic import CLUSTER_METADATA_TOPIC_ID
 from odradek.broker.quorum.followed_log import FollowedLog, TruncationBelowCommitted
 from odradek.storage.checkpoints import read_topic_id
 from odradek.storage.errors import LogCorrupt

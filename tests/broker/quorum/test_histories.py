@@ -11,12 +11,12 @@ from random import Random
 
 import pytest
 
+from odradek.broker.metadata.cluster_metadata import PublishingOrder
 from odradek.broker.metadata.image import MetadataImage
-from odradek.broker.metadata.image_records import records_of
 from odradek.broker.metadata.loader import MetadataLoader
 from odradek.broker.metadata.metadata_log import MetadataBatch
-from odradek.broker.metadata.publishing import PublishingOrder
 from odradek.broker.metadata.snapshot_files import SnapshotId
+from odradek.broker.metadata.snapshot_generator import records_of
 from odradek.protocol.metadata_records import decode
 from odradek.protocol.metadata_records.log_control import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
 from odradek.protocol.record_batch import iter_batches, read_header

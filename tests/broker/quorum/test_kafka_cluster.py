@@ -8,7 +8,7 @@ import pytest_asyncio
 
 from odradek.broker.context import RequestContext, Session
 from odradek.broker.handlers import SERVED, describe_cluster, describe_topic_partitions, find_coordinator, metadata
-from odradek.broker.metadata.many_brokers import ManyBrokers
+from odradek.broker.metadata.cluster import ManyBrokers
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.messages import messages
 from odradek.protocol.responses import response_encoder

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 import pytest_asyncio
 
-from odradek.broker.metadata.image_records import records_of
 from odradek.broker.metadata.snapshot_files import SnapshotFiles, SnapshotId
+from odradek.broker.metadata.snapshot_generator import records_of
 from odradek.protocol.metadata_records import decode, record_types
 from odradek.protocol.record_batch import iter_batches
 from odradek.protocol.records import read_records

@@ -9,11 +9,10 @@ import pytest
 import pytest_asyncio
 
 from odradek.broker.metadata.features import SUPPORTED_FEATURES
-from odradek.broker.quorum.broker_lifecycle import BrokerLifecycle, LifecycleConfig, Registration
-from odradek.broker.quorum.broker_states import BrokerState
-from odradek.broker.quorum.cluster_id import ClusterIdUnknown, find_cluster_id
+from odradek.broker.quorum.broker_lifecycle import BrokerLifecycle, BrokerState, LifecycleConfig, Registration
 from odradek.broker.quorum.controller_channel import ControllerChannel
 from odradek.broker.quorum.leader_discovery import QuorumNode
+from odradek.broker.quorum.start import ClusterIdUnknown, find_cluster_id
 from odradek.client.node_client import connect_to
 from odradek.protocol.message_types.broker_registration import Listener
 from tests.broker.quorum.real_quorum import BROKER_ID, TIMEOUT_S, quorum_of_kafka

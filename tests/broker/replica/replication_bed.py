@@ -2,8 +2,7 @@
 
 from uuid import UUID
 
-from odradek.broker.replica.follower_state import NO_EPOCH
-from odradek.broker.replica.in_sync_replicas import CommittedIsr, InSyncReplicas
+from odradek.broker.replica.in_sync_replicas import NO_EPOCH, CommittedIsr, InSyncReplicas
 from odradek.broker.replica.partition import Partition
 from odradek.protocol.records import Record, build_batch
 from odradek.storage.log import Log

@@ -21,7 +21,7 @@ from odradek.broker.replica.log_cleaner import LogCleaner
 from odradek.storage.cleaner.candidates import look_at
 from odradek.storage.cleaner.cleaner import CleanerLimits, clean
 from odradek.storage.cleaner.job import CleanJob
-from odradek.storage.cleaner.run import clean_log
+from odradek.storage.cleaner.swap import clean_log
 from odradek.storage.errors import LogCorrupt
 from odradek.storage.filesystem import RealFileSystem
 from odradek.storage.log import Log

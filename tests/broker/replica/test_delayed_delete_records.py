@@ -2,7 +2,7 @@
 
 import pytest
 
-from odradek.broker.replica.delayed_delete_records import DelayedDeleteRecords
+from odradek.broker.replica.delayed_produce import DelayedDeleteRecords
 from odradek.broker.replica.partition import Partition
 from odradek.protocol.errors import ErrorCode
 from odradek.timing.clock import VirtualClock

@@ -7,8 +7,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
-from odradek.broker.replica.fetch_session_handler import FetchSessionHandler
 from odradek.broker.replica.fetch_sessions import FetchSessions
+from odradek.broker.replica.replica_fetcher import FetchSessionHandler
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types import fetch
 

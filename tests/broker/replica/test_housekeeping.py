@@ -9,11 +9,11 @@ import pytest
 from odradek.broker.config.broker_config import load
 from odradek.broker.replica.housekeeping import Housekeeping
 from odradek.protocol.records import Record, build_batch
+from odradek.storage.directory_scan import RemovedLogs
 from odradek.storage.flush import FlushTask
 from odradek.storage.log_config import LogConfig
 from odradek.storage.log_manager import LogManager
 from odradek.storage.memory_filesystem import MemoryFileSystem
-from odradek.storage.removed_logs import RemovedLogs
 from odradek.timing.background import InlineBackground
 from odradek.timing.clock import VirtualClock
 from odradek.timing.system_clock import SystemClock

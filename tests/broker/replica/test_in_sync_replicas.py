@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from odradek.broker.replica.delayed_produce import DelayedProduce
-from odradek.broker.replica.follower_state import NO_EPOCH
-from odradek.broker.replica.in_sync_replicas import CommittedIsr
+from odradek.broker.replica.in_sync_replicas import NO_EPOCH, CommittedIsr
 from odradek.coordinator.runtime.marker import EndTxnMarker
 from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.storage.support import NOW_MS

@@ -5,11 +5,10 @@ from random import Random
 import pytest
 
 from odradek.broker.metadata.cluster import ClusterNode
-from odradek.broker.replica.delayed_fetch import FetchRead
+from odradek.broker.replica.delayed_fetch import FetchRead, ReplicaSelector
 from odradek.broker.replica.fetch_partitions import FetchPartitions
 from odradek.broker.replica.fetch_sessions import FetchSessions
 from odradek.broker.replica.partition import Partition
-from odradek.broker.replica.replica_selector import ReplicaSelector
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types import fetch
 

@@ -2,10 +2,9 @@
 
 from collections import Counter
 
-from odradek.broker.config.sasl_config import SaslConfig
-from odradek.broker.sasl.authenticator import Authenticated, Authenticator, Break, Refuse, TellVersions
+from odradek.broker.config.listener_config import SaslConfig
+from odradek.broker.sasl.authenticator import Authenticated, Authenticator, Break, Refuse, SaslState, TellVersions
 from odradek.broker.sasl.listeners import SaslListener, SaslServices
-from odradek.broker.sasl.states import SaslState
 from odradek.protocol.api_keys import ApiKey
 from odradek.timing.background import InlineBackground
 from odradek.timing.clock import VirtualClock

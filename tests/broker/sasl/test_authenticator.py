@@ -7,11 +7,21 @@ from types import SimpleNamespace
 
 import pytest
 
-from odradek.broker.sasl.authenticator import Authenticated, Authenticator, Break, Refuse, Respond, TellVersions
+from odradek.broker.sasl.authenticator import (
+    EXPECTED,
+    TRANSITIONS,
+    Authenticated,
+    Authenticator,
+    Break,
+    IllegalTransition,
+    Refuse,
+    Respond,
+    SaslState,
+    TellVersions,
+    step,
+)
 from odradek.broker.sasl.listeners import EnabledMechanism
-from odradek.broker.sasl.mechanism import AuthenticationFailed
-from odradek.broker.sasl.plain import PlainServer
-from odradek.broker.sasl.states import EXPECTED, TRANSITIONS, IllegalTransition, SaslState, step
+from odradek.broker.sasl.mechanism import AuthenticationFailed, PlainServer
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from tests.cases import each_case

@@ -2,7 +2,7 @@ import pytest
 
 from odradek.broker.config import BrokerConfig
 from odradek.broker.config.definitions import InvalidConfig
-from odradek.broker.config.sasl_config import SaslConfig, is_sasl_key
+from odradek.broker.config.listener_config import SaslConfig, is_sasl_key
 from odradek.broker.sasl.jaas import JaasError, parse_jaas
 from odradek.broker.sasl.listeners import SaslListener, SaslServices
 from odradek.timing.background import InlineBackground

@@ -3,10 +3,9 @@ import json
 import pytest
 
 from odradek.broker.config.definitions import InvalidConfig
-from odradek.broker.config.sasl_config import SaslConfig
+from odradek.broker.config.listener_config import SaslConfig
 from odradek.broker.logging import lines_to
-from odradek.broker.sasl.bearer_configs import bearer_tokens, load_keys
-from odradek.broker.sasl.bearer_tokens import SignedTokens, UnsecuredTokens
+from odradek.broker.sasl.bearer_configs import SignedTokens, UnsecuredTokens, bearer_tokens, load_keys
 from odradek.broker.sasl.mechanism import AuthenticationFailed
 from odradek.broker.sasl.oauthbearer import OAuthBearerServer
 from odradek.broker.sasl.signing_keys import SigningKeys

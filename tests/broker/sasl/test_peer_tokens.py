@@ -3,9 +3,9 @@
 import pytest
 
 from odradek.broker.config.definitions import InvalidConfig
-from odradek.broker.config.sasl_config import SaslConfig
-from odradek.broker.sasl.bearer_tokens import UnsecuredTokens
-from odradek.broker.sasl.peer_tokens import peer_token
+from odradek.broker.config.listener_config import SaslConfig
+from odradek.broker.sasl.bearer_configs import UnsecuredTokens
+from odradek.broker.sasl.peer_login import peer_token
 from odradek.broker.sasl.tokens import Rules, take_apart
 from odradek.timing.clock import VirtualClock
 from tests.cases import each_case

@@ -3,8 +3,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from odradek.broker.sasl.mechanism import AuthenticationFailed
-from odradek.broker.sasl.plain import PlainServer, plain_users
+from odradek.broker.sasl.mechanism import AuthenticationFailed, PlainServer, plain_users
 from odradek.broker.sasl.scram import ScramServer, TokenCredential, new_nonce, no_token
 from odradek.protocol.scram import (
     ScramMechanism,

@@ -1,6 +1,6 @@
 import pytest
 
-from odradek.broker.sasl.token_credentials import TokenCredentials
+from odradek.broker.sasl.scram import TokenCredentials
 from odradek.broker.sasl.tokens import InvalidToken, Parts, Rules, Token, check_signed, check_unsecured, take_apart
 from odradek.protocol.metadata_records.security import DelegationTokenRecord
 from odradek.protocol.scram import ScramMechanism, encode_base64, salted_password, server_key, stored_key

@@ -14,9 +14,9 @@ from cryptography.x509.oid import NameOID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.broker.security.cipher_suites import TLS_1_3_SUITES, openssl_name
-from odradek.broker.security.distinguished_name import subject_of
+from odradek.broker.security.certificate_names import subject_of
 from odradek.broker.security.principal_mapping import NoMatchingRule, PrincipalMapper
+from odradek.broker.security.tls_context import TLS_1_3_SUITES, openssl_name
 from tests.cases import each_case
 
 KEY = ec.generate_private_key(ec.SECP256R1())

@@ -9,7 +9,7 @@ import pytest
 from odradek.broker.config.broker_config import load
 from odradek.broker.config.definitions import InvalidConfig
 from odradek.broker.security.key_stores import load_key_store, load_server_key_store
-from odradek.broker.security.pem import pem_blocks
+from odradek.broker.security.pem_and_der import pem_blocks
 from odradek.broker.security.tls_context import client_context, server_context
 from tests.cases import each_case
 from tests.java_key_stores import java_key_store, key_entry

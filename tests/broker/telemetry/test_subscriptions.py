@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from odradek.broker.config.table_group import CLIENT_METRICS_DEFINITIONS
+from odradek.broker.config.table_groups import CLIENT_METRICS_DEFINITIONS
 from odradek.broker.telemetry.subscriptions import asked_of, id_text, in_hash_order, subscription_id, subscription_of
 from tests.cases import each_case
 from tests.project.documents import DOCS, code_blocks, table

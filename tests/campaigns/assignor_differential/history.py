@@ -9,7 +9,7 @@ from dataclasses import replace
 from random import Random
 from uuid import UUID
 
-from odradek.coordinator.group.assignor.range_assignor import assign_range
+from odradek.coordinator.group.assignor.builtin import assign_range
 from odradek.coordinator.group.assignor.spec import GroupAssignment, GroupSpec, MemberSubscription, by_id
 from odradek.coordinator.group.assignor.uniform import assign_uniform
 from odradek.coordinator.group.consumer.topics import SubscribedTopic

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from odradek.broker.cluster.replicated_roles import ReplicatedRoles
 from odradek.broker.cluster.transaction_peers import TransactionPeers
-from odradek.broker.metadata.topic_names import CONSUMER_OFFSETS_TOPIC
+from odradek.broker.metadata.topic import CONSUMER_OFFSETS_TOPIC
 from odradek.broker.quorum.producer_id_blocks import ProducerIdBlocks
 from odradek.broker.replica import followed_partition
 from odradek.broker.replica.in_sync_replicas import InSyncReplicas

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from odradek.broker.cluster.brokers_view import BrokersView
-from odradek.broker.cluster.replicated_roles import ReplicatedRoles
+from odradek.broker.cluster.replicated_roles import BrokersView, ReplicatedRoles
 from odradek.broker.cluster.transaction_peers import TransactionPeers
 from odradek.broker.controller import altered_partitions, broker_changes
 from odradek.broker.controller.cluster_controller import ClusterController
 from odradek.broker.controller.partition_change import PartitionChange
-from odradek.broker.coordination.coordinator_logs import PartitionLog
+from odradek.broker.coordination.coordinator_host import PartitionLog
 from odradek.broker.coordination.transaction_coordinator import TransactionCoordinator
 from odradek.broker.handlers import txn_offset_commit
 from odradek.broker.replica.delayed_fetch import FetchRead

@@ -6,7 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from odradek.broker.coordination.coordinator_logs import PartitionLog
+from odradek.broker.coordination.coordinator_host import PartitionLog
 from odradek.coordinator.group.config import GroupConfig
 from odradek.coordinator.group.consumer.group import ConsumerGroup
 from odradek.coordinator.group.group_shard import GroupShard

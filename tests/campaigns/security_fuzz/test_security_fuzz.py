@@ -7,7 +7,7 @@ import pytest
 
 from odradek.broker.network.tls_connection import TlsConnection
 from odradek.broker.sasl.authenticator import Authenticated, Authenticator
-from odradek.broker.sasl.plain import PlainServer
+from odradek.broker.sasl.mechanism import PlainServer
 from tests.campaigns.fuzz.socket_fuzz import WorkingClient
 from tests.campaigns.security_fuzz import __main__ as program
 from tests.campaigns.security_fuzz import at_doors, in_process

@@ -7,7 +7,7 @@ import pytest
 
 from odradek.broker.config.broker_config import load
 from odradek.broker.config.definitions import HIDDEN, InvalidConfig
-from odradek.cli.secure.settings import secure
+from odradek.cli.secure.files import secure
 from odradek.storage.data_directory import DataDirectory
 from odradek.storage.errors import DataDirectoryLocked
 from odradek.storage.filesystem import RealFileSystem

@@ -5,7 +5,7 @@ from odradek.protocol.records import Record, build_batch, read_records
 from odradek.storage.cleaner.candidates import first_dirty_offset, look_at
 from odradek.storage.cleaner.cleaner import CleanerLimits, clean
 from odradek.storage.cleaner.job import CleanJob
-from odradek.storage.cleaner.run import clean_log
+from odradek.storage.cleaner.swap import clean_log
 from odradek.storage.log_config import LogConfig
 
 from ..support import NOW_MS, Warnings

@@ -7,7 +7,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.errors import TopicAuthorizationFailedError
 
 from odradek.broker.logging import log
-from odradek.testing.control import openapi
+from odradek.testing.control import server
 from odradek.testing.control.routes import ROUTES
 
 
@@ -215,7 +215,7 @@ async def test_a_body_that_is_no_object_is_refused(control, data):
 
 
 async def test_the_description_has_every_route(control):
-    status, described = await control("GET", openapi.PATH, token="")
+    status, described = await control("GET", server.PATH, token="")
     assert (status, described["openapi"]) == (200, "3.1.0")
     told = {(method.upper(), path) for path, methods in described["paths"].items() for method in methods}
     assert told == {(route.method, route.path) for route in ROUTES}

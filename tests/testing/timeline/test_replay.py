@@ -11,7 +11,7 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.record_batch import ensure_intact, read_header
 from odradek.testing import Broker, Timeline, replay
-from odradek.testing.timeline.ids import Ids
+from odradek.testing.timeline.likeness import Ids
 from odradek.testing.timeline.messages import Omitted, Produce, ProducePartition, ProduceTopic
 
 

@@ -9,7 +9,7 @@ one voter.
 
 from typing import Final
 
-from odradek.broker.served import Served
+from odradek.broker.context import Served
 from odradek.protocol.api_keys import ApiKey
 
 SHARED: Final = frozenset(

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from odradek.broker.metadata.topic_names import CLUSTER_METADATA_TOPIC
+from odradek.broker.metadata.topic import CLUSTER_METADATA_TOPIC
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.describe_quorum import (
     DescribeQuorumRequest,

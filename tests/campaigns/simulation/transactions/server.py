@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from odradek.broker.config import BrokerConfig, load
 from odradek.broker.context import RequestContext, Session
 from odradek.broker.metadata.decisions import NewTopic
-from odradek.broker.metadata.topic_names import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
+from odradek.broker.metadata.topic import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
 from odradek.broker.quotas.quota_switch import QuotaSwitch
 from odradek.broker.replica.log_cleaner import LogCleaner
 from odradek.broker.replica.replica_moves import ReplicaMoves

@@ -2,7 +2,7 @@
 
 from hypothesis import given
 
-from odradek.coordinator.group.assignor.range_assignor import assign_range
+from odradek.coordinator.group.assignor.builtin import assign_range
 from tests.coordinator.group.assignor.assignments import plain, sizes
 from tests.coordinator.group.assignor.groups import T, U, group_of, groups
 

@@ -1,7 +1,16 @@
-"""PEM: blocks of base64 between BEGIN and END, as files have them, and as one line of a server.properties does."""
+"""Forms of certificates and keys. PEM: blocks of base64 between BEGIN and END, in files or one line of a server.properties.
+
+DER (X.690), which is in these: each value is a tag, a length, and content. Certificates and private keys are written so.
+
+    Certificate ::= SEQUENCE { tbsCertificate, signatureAlgorithm, signature }
+    tbsCertificate ::= SEQUENCE { [0] version OPTIONAL, serialNumber, signature, issuer, validity, subject, key, ... }
+
+Left out: tags of more than one octet, and lengths that only BER has.
+"""
 
 import base64
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -52,3 +61,36 @@ def _in_lines(label: str, body: str) -> str:
         base64 = "".join(body.split())
         body = "\n" + "".join(f"{base64[at : at + _LINE]}\n" for at in range(0, len(base64), _LINE))
     return f"-----BEGIN {label}-----{body}-----END {label}-----\n"
+
+
+SEQUENCE: Final = 0x30
+OCTET_STRING: Final = 0x04
+OBJECT_ID: Final = 0x06
+_VERSION: Final = 0xA0
+
+
+def der_values(data: bytes) -> Iterator[tuple[int, bytes, bytes]]:
+    """The (tag, content, whole encoding) of each value in ``data``. IndexError or ValueError where it is cut."""
+    position = 0
+    while position < len(data):
+        tag = data[position]
+        size = data[position + 1]
+        start = position + 2
+        if size & 0x80:
+            start += size & 0x7F
+            size = int.from_bytes(data[position + 2 : start], "big")
+        end = start + size
+        if end > len(data):
+            raise ValueError("a value is cut")
+        yield tag, data[start:end], data[position:end]
+        position = end
+
+
+def certificate_fields(certificate: bytes) -> list[tuple[int, bytes]]:
+    """The (tag, content) of the fields of a certificate's tbsCertificate, from the serial number on. IndexError or ValueError."""
+    [(_, whole, _), *_] = der_values(certificate)
+    [(_, signed, _), *_] = der_values(whole)
+    fields = [(tag, content) for tag, content, _ in der_values(signed)]
+    if fields[0][0] == _VERSION:
+        del fields[0]
+    return fields

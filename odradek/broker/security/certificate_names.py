@@ -1,13 +1,21 @@
-"""The subject of a certificate as Java writes it: RFC 2253, by which Kafka's ACLs name a principal.
+"""The names in a certificate: its subject as Java writes it (RFC 2253), by which Kafka's ACLs name a principal, and its hosts.
 
 A certificate is DER. Its subject is a sequence of relative names, the least specific first; each of these is a set of pairs of an
 attribute's type and value. They are written from the last to the first.
+
+The hosts that it is for are its subject alternative names (RFC 5280, 4.2.1.6).
+
+    extensions ::= [3] SEQUENCE of SEQUENCE { extnID, critical BOOLEAN OPTIONAL, OCTET STRING }
+    SubjectAltName ::= SEQUENCE of GeneralName
+
+Each form of a GeneralName has a tag of its own.
 """
 
 import unicodedata
-from typing import Final
+from ipaddress import ip_address
+from typing import Final, NamedTuple
 
-from odradek.broker.security.der import OBJECT_ID, SEQUENCE, certificate_fields, der_values
+from odradek.broker.security.pem_and_der import OBJECT_ID, SEQUENCE, certificate_fields, der_values
 
 # The types with a name of their own in RFC 2253. All others are written as numbers, with the value in hexadecimal DER.
 _KEYWORDS: Final = {
@@ -102,3 +110,45 @@ def _escaped(text: str) -> str:
         "\\00" if char == "\0" else f"\\{char}" if char in _SPECIALS or not begins <= place < ends else char
         for place, char in enumerate(text)
     )
+
+
+_EXTENSIONS: Final = 0xA3
+# 2.5.29.17
+_SUBJECT_ALT_NAME: Final = bytes.fromhex("551d11")
+_KINDS: Final = {0x81: "email", 0x82: "DNS", 0x86: "URI"}
+_IP_ADDRESS: Final = 0x87
+
+
+class AlternativeName(NamedTuple):
+    """One name, as it is encoded."""
+
+    tag: int
+    content: bytes
+
+    def __str__(self) -> str:
+        if self.tag in _KINDS:
+            return f"{_KINDS[self.tag]}:{self.content.decode('ascii', 'replace')}"
+        if self.tag == _IP_ADDRESS and len(self.content) in (4, 16):
+            return f"IP:{ip_address(self.content)}"
+        return f"#{self.tag:02x}{self.content.hex()}"
+
+
+def alternative_names(certificate: bytes) -> frozenset[AlternativeName]:
+    """The names in a DER certificate. ValueError for other bytes."""
+    try:
+        for tag, content in certificate_fields(certificate):
+            if tag == _EXTENSIONS:
+                return _names(content)
+    except IndexError as error:
+        raise ValueError("this is no certificate") from error
+    return frozenset()
+
+
+def _names(extensions: bytes) -> frozenset[AlternativeName]:
+    [(_, content, _)] = der_values(extensions)
+    for _, extension, _ in der_values(content):
+        [(_, object_id, _), *_, (_, value, _)] = der_values(extension)
+        if object_id == _SUBJECT_ALT_NAME:
+            [(_, names, _)] = der_values(value)
+            return frozenset(AlternativeName(tag, name) for tag, name, _ in der_values(names))
+    return frozenset()
