@@ -33,6 +33,7 @@ from odradek.timing.reply import Reply
 if TYPE_CHECKING:
     from collections.abc import Callable
     from random import Random
+    from types import ModuleType
     from uuid import UUID
 
     from odradek.broker.config.broker_config import BrokerConfig
@@ -153,12 +154,12 @@ class ControllerNode:
         """What loads handlers, which ask the authorizer first if there is one."""
         if self.authorization is None:
             return _load_handler
-        from odradek.broker.authorization.table import OF_CONTROLLERS, behind_rules
+        from odradek.broker.authorization import behind_rules
         from odradek.broker.metadata.acls import AclPublisher
 
         acls = AclPublisher(self.authorization.authorizer.acls, self.controller.image)
         self.controller.subscribe(acls, PublishingOrder.ACLS)
-        return behind_rules(_load_handler, self.authorization, OF_CONTROLLERS)
+        return behind_rules(_load_module, self.authorization)
 
     def start(self) -> None:
         """Register this controller, and watch over the cluster from now on."""
@@ -252,7 +253,11 @@ def _joined(chunks: object) -> bytes | KafkaError:
     return b"".join(chunks)[_LENGTH_BYTES:]
 
 
-def _load_handler(api_key: ApiKey) -> Handler:
+def _load_module(api_key: ApiKey) -> ModuleType:
     from importlib import import_module
 
-    return import_module(module_of(api_key)).handle  # type: ignore[no-any-return]
+    return import_module(module_of(api_key))
+
+
+def _load_handler(api_key: ApiKey) -> Handler:
+    return _load_module(api_key).handle  # type: ignore[no-any-return]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from functools import cached_property, partial
 from random import Random
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from odradek.broker.authorizer.access import authorization
@@ -20,8 +20,7 @@ from odradek.broker.config.endpoints import parse_endpoints
 from odradek.broker.coordination.group_coordinator import GroupCoordinator
 from odradek.broker.coordination.services import CoordinatorServices
 from odradek.broker.coordination.transaction_coordinator import TransactionCoordinator
-from odradek.broker.handlers import SERVED, load_handler
-from odradek.broker.handlers.in_pieces import IN_PIECES, LARGE_ANSWERS, NEVER_SLICED, WITH_RECORDS
+from odradek.broker.handlers import NEVER_SLICED, SERVED, WITH_RECORDS, load_handler, load_module, may_answer_much, pieces_of
 from odradek.broker.logging import LineLimit
 from odradek.broker.logging import log as broker_log
 from odradek.broker.metadata.auto_topic_creation import AutoTopicCreation
@@ -81,8 +80,6 @@ class Broker:
 
     # Set by open() or join().
     quotas: QuotaSwitch
-    # Part of MemberServices: without an authorizer clients may know of all topics.
-    may_see: Final = None
     # Who is told of what clients push, from the first one on.
     on_client_push: Callable[[Push], None] | None = None
     # Called when the memory of large responses is free again.
@@ -137,7 +134,7 @@ class Broker:
         self.groups = GroupCoordinator(services)
         self.transactions = TransactionCoordinator(services, self.groups.write_marker)
         self.slices = Slices(self.clock.monotonic_ms, self.call_soon)
-        large = LargeRequests(self.slices, self.response_memory, IN_PIECES, NEVER_SLICED, WITH_RECORDS, LARGE_ANSWERS)
+        large = LargeRequests(self.slices, self.response_memory, pieces_of, NEVER_SLICED, WITH_RECORDS, may_answer_much)
         self.dispatcher = Dispatcher(self, self.clock, SERVED, self._handlers(), gate, large)
         # Of the server that listens for this broker, if one does.
         self.connections: ConnectionRegistry | None = None
@@ -210,9 +207,9 @@ class Broker:
         """What loads handlers, which ask the authorizer first if there is one."""
         if self.authorization is None:
             return load_handler
-        from odradek.broker.authorization.table import OF_BROKERS, behind_rules
+        from odradek.broker.authorization import behind_rules
 
-        return behind_rules(load_handler, self.authorization, OF_BROKERS)
+        return behind_rules(load_module, self.authorization)
 
     @property
     def listener_names(self) -> list[str]:

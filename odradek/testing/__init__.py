@@ -81,7 +81,7 @@ __all__ = [
 
 _MODULES = {
     "answer": ("Answer", "Unanswered"),
-    "blocking": ("BlockingBroker",),
+    "blocking": ("BlockingBroker", "SocketlessBroker"),
     "client_metrics": ("ClientMetrics", "ClientPush"),
     "disk": ("MemoryDisk",),
     "in_process": ("InProcessBroker", "LogLine"),
@@ -89,7 +89,6 @@ _MODULES = {
     "records": ("StoredRecord",),
     "severed": ("SeverableFileSystem",),
     "shared": ("SharedBroker",),
-    "socketless": ("SocketlessBroker",),
     "steered_clock": ("SteeredClock",),
     "state": ("Group", "Member", "Topic", "Transaction"),
     "threaded": ("Broker", "Snapshot", "ThreadedBroker"),

@@ -1,14 +1,23 @@
-"""One file an API key, one for all that are refused, each with a ``handle(services, context, request)``.
+"""One file an API key, and one for all that are refused.
 
-``SERVED`` is the one table of what the broker serves: ApiVersions is answered from it and dispatch obeys it. A handler's module
-is imported by the first request that needs it. ``handle`` returns the canonical response (``protocol.messages``), or a
-``Reply`` that will have it later, or ``NO_RESPONSE``.
+``SERVED`` has the versions of each; all else is in its file:
+
+    handle(services, context, request)    returns the canonical response (``protocol.messages``), or a ``Reply`` that will have
+                                          it later, or ``NO_RESPONSE``
+    rule                                  what the authorizer is asked before (``broker.authorization``)
+    pieces                                where its items are, if a large request is handled in pieces (``broker.pieces``). Others
+                                          are decoded and encoded in slices, and handled at once
+    may_answer_much                       True if a small request may have a large answer, which is encoded in slices
+
+ApiVersions is answered from ``SERVED``, and dispatch obeys it. A module is imported by the first request that needs it.
 """
 
 from importlib import import_module
+from types import ModuleType
 from typing import Final
 
 from odradek.broker.context import Handler, Served
+from odradek.broker.pieces import Pieces
 from odradek.protocol.api_keys import ApiKey
 
 # Requests that wait for the disk or for replicas, and for nothing else. One at a time, each append would have one commit of a
@@ -102,12 +111,31 @@ REFUSED: frozenset[ApiKey] = frozenset(api_key for api_key in SERVED if "SHARE_"
 }
 
 
+# It is large every day, and has ways of its own.
+NEVER_SLICED: Final = frozenset({ApiKey.PRODUCE})
+WITH_RECORDS: Final = frozenset({ApiKey.FETCH})
+
+
 def module_of(api_key: ApiKey) -> str:
     """The module here that has the handler of an API."""
     return "refused_group_protocols" if api_key in REFUSED else api_key.name.lower()
 
 
+def load_module(api_key: ApiKey) -> ModuleType:
+    """The module of an API that is served."""
+    return import_module(f"odradek.broker.handlers.{module_of(api_key)}")
+
+
 def load_handler(api_key: ApiKey) -> Handler:
     """The ``handle`` of an API that is served."""
-    module = import_module(f"odradek.broker.handlers.{module_of(api_key)}")
-    return module.handle  # type: ignore[no-any-return]
+    return load_module(api_key).handle  # type: ignore[no-any-return]
+
+
+def pieces_of(api_key: ApiKey) -> Pieces | None:
+    """Where the items of an API are; None if its requests are handled at once."""
+    return getattr(load_module(api_key), "pieces", None)
+
+
+def may_answer_much(api_key: ApiKey) -> bool:
+    """Whether small requests of an API may have large answers."""
+    return getattr(load_module(api_key), "may_answer_much", False)

@@ -2,6 +2,7 @@
 
 from typing import Any, TypeAlias
 
+from odradek.broker.authorization import Rule, on_cluster
 from odradek.broker.authorizer.acls import (
     AclBinding,
     AclFilter,
@@ -59,3 +60,9 @@ def has_unknown_codes(request: Request) -> bool:
 
 
 NO_AUTHORIZER = KafkaError(ErrorCode.SECURITY_DISABLED, "No authorizer is configured.")
+
+
+def acl_rule(operation: AclOperation) -> Rule:
+    """Like ``on_cluster``, but a message with codes that are UNKNOWN is none, whoever sends it."""
+    rule = on_cluster(operation)
+    return lambda asked: asked.handle() if has_unknown_codes(asked.request) else rule(asked)

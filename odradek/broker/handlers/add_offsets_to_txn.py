@@ -7,6 +7,7 @@ Deliberate gap: none.
 
 from typing import TYPE_CHECKING, Final
 
+from odradek.broker.authorizer.acls import AclOperation, AclResourceType
 from odradek.broker.metadata.topic import CONSUMER_OFFSETS_TOPIC
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.add_offsets_to_txn import (
@@ -16,6 +17,7 @@ from odradek.protocol.message_types.add_offsets_to_txn import (
 from odradek.timing.reply import Reply
 
 if TYPE_CHECKING:
+    from odradek.broker.authorization import Asked
     from odradek.broker.context import RequestContext
     from odradek.broker.handlers.services import TransactionOffsetServices
 
@@ -48,3 +50,12 @@ def handle(
         _CLIENT_VERSION,
     ).when_done(respond)
     return reply
+
+
+def rule(asked: "Asked") -> object:
+    """WRITE on the transactional id, READ on the group."""
+    if not asked.access.allows(AclOperation.WRITE, AclResourceType.TRANSACTIONAL_ID, asked.request.transactional_id):
+        return asked.refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    if not asked.access.allows(AclOperation.READ, AclResourceType.GROUP, asked.request.group_id):
+        return asked.refused(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    return asked.handle()

@@ -11,7 +11,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from odradek.broker.authorization import Asked, with_refused
+from odradek.broker.authorizer.acls import AclOperation, AclResourceType
 from odradek.broker.metadata.topic import INTERNAL_TOPICS
+from odradek.broker.pieces import FEW, Pieces
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
@@ -32,6 +35,8 @@ _FIRST_WITH_FENCED: Final = 2
 _FIRST_OF_BROKERS: Final = 4
 _CLIENT_VERSION: Final = 0
 _BROKER_VERSION: Final = 2
+
+pieces = Pieces(("transactions",), ("results_by_transaction",), FEW)
 
 
 def handle(
@@ -119,3 +124,46 @@ def _results(
         )
         for topic in transaction.topics
     ]
+
+
+def rule(asked: "Asked") -> object:
+    """Of a client: WRITE on the transactional id and on each topic, else none is added. Of a broker CLUSTER_ACTION."""
+    if asked.context.version >= _FIRST_OF_BROKERS:
+        if asked.access.allows_cluster(AclOperation.CLUSTER_ACTION):
+            return asked.handle()
+        return asked.refused(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    permitted, told = [], []
+    for transaction in asked.request.transactions:
+        refused = _refused(asked, transaction)
+        if refused is None:
+            permitted.append(transaction)
+        else:
+            told.append(AddPartitionsToTxnResult(transaction.transactional_id, refused))
+    if told and not permitted:
+        return AddPartitionsToTxnResponse(results_by_transaction=told)
+    return with_refused(
+        asked.handle(asked.request._replace(transactions=permitted) if told else None), "results_by_transaction", told
+    )
+
+
+def _refused(asked: "Asked", transaction: AddPartitionsToTxnTransaction) -> list[AddPartitionsToTxnTopicResult] | None:
+    """The results of a transaction to which this client may not add what it wants to; None if it may."""
+    if not asked.allows(AclOperation.WRITE, AclResourceType.TRANSACTIONAL_ID, transaction.transactional_id):
+        return _results(transaction, lambda _: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    # The handler refuses internal topics.
+    names = [topic.name for topic in transaction.topics if topic.name not in INTERNAL_TOPICS]
+    allowed = asked.access.allowed(AclOperation.WRITE, AclResourceType.TOPIC, names)
+    if len(allowed) == len(set(names)):
+        return None
+
+    def code_of(partition: tuple[str, int]) -> ErrorCode:
+        """Of partitions that could have been added, whether they are there."""
+        topic, index = partition
+        if topic not in allowed:
+            return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        known = asked.services.controller.image.topics.get(topic)
+        if known is None or index not in known.partitions:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return ErrorCode.OPERATION_NOT_ATTEMPTED
+
+    return _results(transaction, code_of)

@@ -5,9 +5,12 @@ An ip entity may be named by a host, which is looked up first, as Kafka does it.
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.authorization import on_cluster
+from odradek.broker.authorizer.acls import AclOperation
 from odradek.broker.host_names import is_address, look_up
 from odradek.broker.metadata.client_quota_requests import host_names
-from odradek.broker.quorum.forwarding_errors import alter_client_quotas_error
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.error_answers import error_answer
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.message_types.alter_client_quotas import AlterClientQuotasRequest, AlterClientQuotasResponse, EntryData
 from odradek.timing.reply import Reply
@@ -41,7 +44,11 @@ def _altered(
 ) -> Reply[AlterClientQuotasResponse]:
     def answer(outcome: list[EntryData] | KafkaError) -> AlterClientQuotasResponse:
         if isinstance(outcome, KafkaError):
-            return alter_client_quotas_error(request, outcome)
+            failed: AlterClientQuotasResponse = error_answer(ApiKey.ALTER_CLIENT_QUOTAS, request, outcome.code, outcome.reason)
+            return failed
         return AlterClientQuotasResponse(entries=outcome)
 
     return services.controller.alter_client_quotas(request, unknown_hosts).then(answer)
+
+
+rule = on_cluster(AclOperation.ALTER_CONFIGS)

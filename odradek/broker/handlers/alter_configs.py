@@ -5,6 +5,7 @@ Superseded by IncrementalAlterConfigs (KIP-339) and kept for old clients. Errors
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.handlers import config_alteration
 from odradek.broker.handlers.config_alteration import alter
 from odradek.broker.metadata.alterations import SET, Alteration, Operation
 from odradek.protocol.message_types.alter_configs import (
@@ -46,3 +47,6 @@ def handle(
 def _alteration(resource: AlterConfigsResource) -> Alteration:
     operations = [Operation(config.name, SET, config.value) for config in resource.configs]
     return Alteration(resource.resource_type, resource.resource_name, operations, replaces=True)
+
+
+rule = config_alteration.rule

@@ -8,7 +8,10 @@ difference, since no factor but 1 can be had.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from odradek.broker.authorization import on_cluster
+from odradek.broker.authorizer.acls import AclOperation
 from odradek.broker.metadata.placement import ensure_assignment
+from odradek.broker.pieces import TOPICS, Pieces
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -21,6 +24,8 @@ from odradek.protocol.message_types.alter_partition_reassignments import (
 if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
     from odradek.broker.handlers.services import TopicServices
+
+pieces = Pieces(TOPICS, ("responses", "partitions"))
 
 
 def handle(
@@ -55,3 +60,6 @@ def _ensure_in_place(services: "TopicServices", topic: str, partition: int, repl
     if replicas is None:
         raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
     ensure_assignment(replicas, (services.node_id,))
+
+
+rule = on_cluster(AclOperation.ALTER)

@@ -8,6 +8,9 @@ directory is offline; UNKNOWN_TOPIC_OR_PARTITION.
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.authorization import on_cluster
+from odradek.broker.authorizer.acls import AclOperation
+from odradek.broker.pieces import Pieces
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,
@@ -19,6 +22,8 @@ from odradek.protocol.message_types.alter_replica_log_dirs import (
 if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
     from odradek.broker.handlers.services import DirectoryServices
+
+pieces = Pieces(("dirs", "topics", "partitions"), ("results", "partitions"))
 
 
 def handle(
@@ -46,3 +51,6 @@ def _move(services: "DirectoryServices", path: str, topic: str, index: int) -> E
     except KafkaError as error:
         return error.code
     return ErrorCode.NONE
+
+
+rule = on_cluster(AclOperation.ALTER)

@@ -5,7 +5,10 @@ The client sends the salted password and never the password. What is stored of i
 
 from typing import TYPE_CHECKING
 
-from odradek.broker.quorum.forwarding_errors import alter_user_scram_credentials_error
+from odradek.broker.authorization import on_cluster
+from odradek.broker.authorizer.acls import AclOperation
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.error_answers import error_answer
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.message_types.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
@@ -26,7 +29,12 @@ def handle(
 
     def answer(outcome: list[AlterUserScramCredentialsResult] | KafkaError) -> AlterUserScramCredentialsResponse:
         if isinstance(outcome, KafkaError):
-            return alter_user_scram_credentials_error(request, outcome)
+            api_key = ApiKey.ALTER_USER_SCRAM_CREDENTIALS
+            failed: AlterUserScramCredentialsResponse = error_answer(api_key, request, outcome.code, outcome.reason)
+            return failed
         return AlterUserScramCredentialsResponse(results=outcome)
 
     return services.controller.alter_user_scram_credentials(request).then(answer)
+
+
+rule = on_cluster(AclOperation.ALTER)

@@ -12,6 +12,7 @@ Left out: ZooKeeper migration.
 import re
 from typing import TYPE_CHECKING
 
+from odradek.broker.authorization import anybody
 from odradek.broker.context import RequestContext
 from odradek.broker.handlers import SERVED
 from odradek.broker.metadata.features import SUPPORTED_FEATURES, finalized_levels
@@ -60,3 +61,7 @@ def handle(services: "TopicServices", context: RequestContext, request: ApiVersi
             for name, level in finalized_levels(controller.image.features, controller.kraft_version).items()
         ],
     )
+
+
+# The versions are told to anybody.
+rule = anybody

@@ -8,9 +8,12 @@ Deliberate gap: none.
 
 from typing import TYPE_CHECKING, Any
 
+from odradek.broker.authorization import Asked, on_each
+from odradek.broker.authorizer.acls import AclOperation, AclResourceType
 from odradek.broker.handlers.consumer_group_heartbeat import is_served
-from odradek.broker.handlers.in_slices import answer_in_slices, each_once
-from odradek.broker.handlers.topic_description import GROUP_OPERATIONS, NO_OPERATIONS
+from odradek.broker.handlers.descriptions import GROUP_OPERATIONS, NO_OPERATIONS, with_group_operations
+from odradek.broker.in_slices import answer_in_slices, each_once
+from odradek.broker.pieces import FEW, Pieces, Repeated
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
@@ -22,9 +25,12 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from odradek.broker.context import RequestContext
-    from odradek.broker.handlers.in_slices import Answer
     from odradek.broker.handlers.services import GroupProtocolServices
+    from odradek.broker.in_slices import Answer
     from odradek.timing.reply import Reply
+
+pieces = Pieces(("group_ids",), ("groups",), FEW, Repeated.ALIKE)
+may_answer_much = True
 
 
 def handle(
@@ -57,3 +63,39 @@ def _describe(
     except KafkaError as error:
         return DescribedGroup(group_id=group_id, error_code=error.code, error_message=error.reason or None)
     return group._replace(authorized_operations=operations)
+
+
+def rule(asked: "Asked") -> object:
+    """DESCRIBE on each group, and on each topic that its members have or are to have."""
+    if not is_served(asked.services):
+        return asked.handle()
+
+    def convert(response: ConsumerGroupDescribeResponse) -> ConsumerGroupDescribeResponse:
+        return _without_hidden_topics(asked, with_group_operations(asked, response))
+
+    return on_each(asked, AclOperation.DESCRIBE, AclResourceType.GROUP, field="group_ids", answered="groups", convert=convert)
+
+
+def _without_hidden_topics(asked: "Asked", response: ConsumerGroupDescribeResponse) -> ConsumerGroupDescribeResponse:
+    named = {group.group_id: _topics(group) for group in response.groups}
+    seen = asked.access.allowed(AclOperation.DESCRIBE, AclResourceType.TOPIC, set().union(*named.values()))
+    groups = [
+        group
+        if named[group.group_id] <= seen
+        else DescribedGroup(
+            group_id=group.group_id,
+            error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+            error_message="The group has topics that the client may not describe.",
+        )
+        for group in response.groups
+    ]
+    return response._replace(groups=groups)
+
+
+def _topics(group: DescribedGroup) -> set[str]:
+    return {
+        topic.topic_name
+        for member in group.members
+        for assignment in (member.assignment, member.target_assignment)
+        for topic in assignment.topic_partitions
+    }

@@ -11,6 +11,7 @@ Deliberate gap: none.
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.authorizer.acls import AclOperation, AclResourceType
 from odradek.broker.metadata.features import GROUP_VERSION
 from odradek.coordinator.group.config import MemberContext
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -20,6 +21,9 @@ from odradek.protocol.message_types.consumer_group_heartbeat import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from odradek.broker.authorization import Asked
     from odradek.broker.context import RequestContext
     from odradek.broker.handlers.services import GroupProtocolServices
     from odradek.timing.reply import Reply
@@ -31,13 +35,19 @@ def is_served(services: "GroupProtocolServices") -> bool:
     return is_on and "consumer" in services.config["group.coordinator.rebalance.protocols"]
 
 
+may_answer_much = True
+
+
 def handle(
-    services: "GroupProtocolServices", context: "RequestContext", request: ConsumerGroupHeartbeatRequest
+    services: "GroupProtocolServices",
+    context: "RequestContext",
+    request: ConsumerGroupHeartbeatRequest,
+    may_see: "Callable[[str], bool] | None" = None,
 ) -> "ConsumerGroupHeartbeatResponse | Reply[ConsumerGroupHeartbeatResponse]":
     """Hand the request to its group's shard. HOT."""
     if not is_served(services):
         return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
-    member = MemberContext(context.client_id or "", f"/{context.peer[0]}", context.version, services.may_see)
+    member = MemberContext(context.client_id or "", f"/{context.peer[0]}", context.version, may_see)
     reply = services.groups.runtime.write(request.group_id, lambda shard: shard.consumer_group_heartbeat(member, request))
     return reply.then(_response)
 
@@ -46,3 +56,19 @@ def _response(outcome: ConsumerGroupHeartbeatResponse | KafkaError) -> ConsumerG
     if isinstance(outcome, KafkaError):
         return ConsumerGroupHeartbeatResponse(error_code=outcome.code, error_message=outcome.reason or None)
     return outcome
+
+
+def rule(asked: "Asked") -> object:
+    """READ on the group, DESCRIBE on each topic that is subscribed to by its name.
+
+    A regular expression matches only topics that the client may DESCRIBE whose heartbeat has it resolved.
+    """
+    request = asked.request
+    if not is_served(asked.services):
+        return asked.handle()
+    if not asked.allows(AclOperation.READ, AclResourceType.GROUP, request.group_id):
+        return asked.refused(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    names = set(request.subscribed_topic_names or ())
+    if names and len(asked.access.allowed(AclOperation.DESCRIBE, AclResourceType.TOPIC, names)) < len(names):
+        return asked.refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    return handle(asked.services, asked.context, request, asked.may_describe_topic)

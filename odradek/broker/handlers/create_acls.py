@@ -6,8 +6,9 @@ authorizer. As in Kafka a request with an UNKNOWN in it closes the connection. D
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.authorizer.acls import AclOperation
 from odradek.broker.context import CLOSE_CONNECTION
-from odradek.broker.handlers.acl_messages import NO_AUTHORIZER, binding_in, has_unknown_codes
+from odradek.broker.handlers.acl_messages import NO_AUTHORIZER, acl_rule, binding_in, has_unknown_codes
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.message_types.create_acls import AclCreationResult, CreateAclsRequest, CreateAclsResponse
 
@@ -36,3 +37,6 @@ def handle(
 
 def _result(error: KafkaError | None) -> AclCreationResult:
     return AclCreationResult() if error is None else AclCreationResult(error.code, error.reason or None)
+
+
+rule = acl_rule(AclOperation.ALTER)

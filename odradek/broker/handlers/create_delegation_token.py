@@ -7,6 +7,7 @@ DELEGATION_TOKEN_AUTH_DISABLED without ``delegation.token.secret.key``. Delibera
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.authorizer.acls import AclOperation, AclResourceType
 from odradek.broker.context import ANONYMOUS
 from odradek.broker.metadata.delegation_tokens import USER, naming, owner_of
 from odradek.broker.token_logins import allows_token_requests
@@ -14,6 +15,7 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.create_delegation_token import CreateDelegationTokenRequest, CreateDelegationTokenResponse
 
 if TYPE_CHECKING:
+    from odradek.broker.authorization import Asked
     from odradek.broker.context import RequestContext
     from odradek.broker.handlers.services import TokenChangeServices
     from odradek.timing.reply import Reply
@@ -47,3 +49,18 @@ def refusal(request: CreateDelegationTokenRequest, requester: str, code: int) ->
     """The response to a request that does not come to the controller."""
     named = naming(owner_of(request, requester), requester)
     return named._replace(error_code=code, issue_timestamp_ms=-1, expiry_timestamp_ms=-1, max_timestamp_ms=-1)
+
+
+def rule(asked: "Asked") -> object:
+    """CREATE_TOKENS on the user that is to own the token, if that is another one."""
+    requester = asked.context.session.principal
+    owner = owner_of(asked.request, requester)
+    if (
+        owner == requester
+        or asked.request.owner_principal_type is None
+        or not allows_token_requests(asked.services.config, asked.context)
+    ):
+        return asked.handle()
+    if asked.access.allows(AclOperation.CREATE_TOKENS, AclResourceType.USER, owner):
+        return asked.handle()
+    return refusal(asked.request, requester, ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED)

@@ -6,8 +6,11 @@ late gets THROTTLING_QUOTA_EXCEEDED for the topics that go beyond its quota, fro
 Deliberate gap: ``timeout_ms`` is never reached.
 """
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
+from odradek.broker.authorization import Asked, on_each
+from odradek.broker.authorizer.acls import AclOperation, AclResourceType
 from odradek.broker.metadata.decisions import NewPartitions, TopicResult
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.create_partitions import (
@@ -55,3 +58,15 @@ def _answer(result: TopicResult) -> CreatePartitionsTopicResult:
     if result.error is None:
         return CreatePartitionsTopicResult(name=result.name, error_code=ErrorCode.NONE)
     return CreatePartitionsTopicResult(name=result.name, error_code=result.error.code, error_message=result.error.reason or None)
+
+
+def rule(asked: "Asked") -> object:
+    """ALTER on each topic. One that is named twice is refused for that."""
+    times_named = Counter(topic.name for topic in asked.request.topics)
+    return on_each(
+        asked,
+        AclOperation.ALTER,
+        AclResourceType.TOPIC,
+        lambda topic: topic.name if times_named[topic.name] == 1 else None,
+        answered="results",
+    )

@@ -12,12 +12,15 @@ Deliberate gaps: no ``create.topic.policy.class.name``, and ``timeout_ms`` is ne
 reached, since a topic is there when the answer leaves.
 """
 
-from typing import TYPE_CHECKING
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
 
+from odradek.broker.authorization import Asked, then, with_refused
+from odradek.broker.authorizer.acls import AclOperation, AclResourceType
 from odradek.broker.config.describe import topic_entries
 from odradek.broker.config.dynamic import ConfigView
 from odradek.broker.metadata.decisions import NewTopic, TopicResult
-from odradek.protocol.errors import KafkaError
+from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.create_topics import (
     CreatableTopic,
     CreatableTopicConfigs,
@@ -33,6 +36,10 @@ if TYPE_CHECKING:
 
 
 _FIRST_VERSION_WITH_CONFIGS = 5
+
+_FIRST_WITH_CONFIGS: Final = 5
+
+may_answer_much = True
 
 
 def handle(
@@ -104,3 +111,46 @@ def _configs(view: ConfigView, overrides: dict[str, str]) -> list[CreatableTopic
         )
         for entry in sorted(topic_entries(view, overrides))
     ]
+
+
+def rule(asked: "Asked") -> object:
+    """CREATE on the cluster or on each topic. What a topic is like is told to who may DESCRIBE_CONFIGS."""
+    request = asked.request
+    told: list[Any] = []
+    if not asked.access.allows_cluster(AclOperation.CREATE, tells=False):
+        times_named = Counter(topic.name for topic in request.topics)
+        # One that is named twice is refused for that.
+        permitted, others = asked.split(
+            AclOperation.CREATE,
+            AclResourceType.TOPIC,
+            request.topics,
+            lambda topic: topic.name if times_named[topic.name] == 1 else None,
+        )
+        told = [
+            CreatableTopicResult(
+                name=topic.name, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, error_message="Authorization failed."
+            )
+            for topic in others
+        ]
+        request = request._replace(topics=permitted)
+    answer = asked.handle(request)
+    if asked.context.version >= _FIRST_WITH_CONFIGS:
+        answer = then(answer, lambda response: _without_hidden_configs(asked, response))
+    return with_refused(answer, "topics", told)
+
+
+def _without_hidden_configs(asked: "Asked", response: CreateTopicsResponse) -> CreateTopicsResponse:
+    names = [topic.name for topic in response.topics if not topic.error_code]
+    seen = asked.access.allowed(AclOperation.DESCRIBE_CONFIGS, AclResourceType.TOPIC, names, tells=False)
+    topics = [
+        topic
+        if topic.error_code or topic.name in seen
+        else topic._replace(
+            topic_config_error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+            num_partitions=-1,
+            replication_factor=-1,
+            configs=CreatableTopicResult().configs,
+        )
+        for topic in response.topics
+    ]
+    return response._replace(topics=topics)

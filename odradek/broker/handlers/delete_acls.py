@@ -6,9 +6,10 @@ UNKNOWN in it closes the connection. Deliberate gap: none.
 
 from typing import TYPE_CHECKING, Any
 
+from odradek.broker.authorizer.acls import AclOperation
 from odradek.broker.context import CLOSE_CONNECTION
-from odradek.broker.handlers.acl_messages import NO_AUTHORIZER, filter_in, has_unknown_codes
-from odradek.broker.handlers.in_slices import answer_in_slices, with_pauses
+from odradek.broker.handlers.acl_messages import NO_AUTHORIZER, acl_rule, filter_in, has_unknown_codes
+from odradek.broker.in_slices import answer_in_slices, with_pauses
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.message_types.delete_acls import (
     DeleteAclsFilterResult,
@@ -22,10 +23,12 @@ if TYPE_CHECKING:
 
     from odradek.broker.authorizer.acls import AclBinding
     from odradek.broker.context import RequestContext
-    from odradek.broker.handlers.in_slices import Answer
     from odradek.broker.handlers.services import AclChangeServices
+    from odradek.broker.in_slices import Answer
     from odradek.broker.metadata.acls import Deleted
     from odradek.timing.reply import Reply
+
+may_answer_much = True
 
 
 def handle(services: "AclChangeServices", context: "RequestContext", request: DeleteAclsRequest) -> "Answer[DeleteAclsResponse]":
@@ -71,3 +74,6 @@ def _told(binding: "AclBinding") -> DeleteAclsMatchingAcl:
         operation=int(binding.operation),
         permission_type=int(binding.permission),
     )
+
+
+rule = acl_rule(AclOperation.ALTER)

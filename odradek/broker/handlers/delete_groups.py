@@ -9,6 +9,9 @@ replicas are silent, the answer COORDINATOR_NOT_AVAILABLE so means that the grou
 from functools import partial
 from typing import TYPE_CHECKING
 
+from odradek.broker.authorization import Asked, on_each
+from odradek.broker.authorizer.acls import AclOperation, AclResourceType
+from odradek.broker.pieces import FEW, Pieces, Repeated
 from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.message_types.delete_groups import (
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
     from odradek.broker.handlers.services import GroupServices
     from odradek.coordinator.group.group_shard import GroupShard
+
+pieces = Pieces(("groups_names",), ("results",), FEW, Repeated.ONCE)
 
 
 def handle(
@@ -59,3 +64,9 @@ def _decide_nothing(_shard: "GroupShard") -> CoordinatorResult[None]:
 
 def _delete(group_id: str, shard: "GroupShard") -> CoordinatorResult[DeletableGroupResult]:
     return shard.delete_group(group_id)
+
+
+def rule(asked: "Asked") -> object:
+    """DELETE on each group."""
+    asked = asked._replace(request=asked.request._replace(groups_names=list(dict.fromkeys(asked.request.groups_names))))
+    return on_each(asked, AclOperation.DELETE, AclResourceType.GROUP, field="groups_names", answered="results")

@@ -8,7 +8,9 @@ permits it, KIP-1161); INVALID_TOPIC_EXCEPTION for the broker's own topics; NOT_
 
 from typing import TYPE_CHECKING, Any, Final
 
-from odradek.broker.handlers.in_slices import now_or_later
+from odradek.broker.authorization import Asked, on_each
+from odradek.broker.authorizer.acls import AclOperation, AclResourceType
+from odradek.broker.in_slices import now_or_later
 from odradek.broker.logging import log
 from odradek.broker.metadata.topic import INTERNAL_TOPICS
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -164,3 +166,8 @@ def _delete_before(services: "DeletionServices", topic: str, partition: int, off
         raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, failure)
     log_start_offset = found.delete_records_before(offset)
     return log_start_offset if known.low_watermark is None else known.low_watermark
+
+
+def rule(asked: "Asked") -> object:
+    """DELETE on each topic."""
+    return on_each(asked, AclOperation.DELETE, AclResourceType.TOPIC, lambda topic: topic.name)

@@ -15,6 +15,8 @@ from collections import Counter
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from odradek.broker.authorization import Asked, with_refused
+from odradek.broker.authorizer.acls import AclOperation, AclResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.delete_topics import (
     DeletableTopicResult,
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from odradek.broker.metadata.controller import Controller
     from odradek.broker.quotas.mutations import MutationQuota
     from odradek.timing.reply import Reply
+
+may_answer_much = True
 
 
 def handle(
@@ -113,3 +117,40 @@ def _invalid(reason: str) -> KafkaError:
 
 def _refusal(error: KafkaError, name: str | None = None, topic_id: UUID | None = None) -> DeletableTopicResult:
     return DeletableTopicResult(name=name, topic_id=topic_id, error_code=error.code, error_message=error.reason or None)
+
+
+def rule(asked: "Asked") -> object:
+    """DELETE on the cluster or on each topic. The name of a topic that is given by its id is told to who may DESCRIBE it."""
+    request = asked.request
+    if not asked.services.config["delete.topic.enable"] or asked.access.allows_cluster(AclOperation.DELETE, tells=False):
+        return asked.handle()
+    known = asked.services.controller.image.topics
+    times_asked = Counter(request.topics)
+
+    def name_of(topic: DeleteTopicState) -> str | None:
+        """None for what is refused whoever asks."""
+        if times_asked[topic] > 1 or (topic.name is None) == (topic.topic_id is None):
+            return None
+        if topic.topic_id is None:
+            return topic.name
+        return asked.topic_name(topic, by_id=True)
+
+    names = [name for topic in request.topics if (name := name_of(topic)) is not None]
+    seen = asked.access.allowed(AclOperation.DESCRIBE, AclResourceType.TOPIC, names)
+    deletable = asked.access.allowed(AclOperation.DELETE, AclResourceType.TOPIC, names)
+    permitted, told = [], []
+    for topic in request.topics:
+        name = name_of(topic)
+        is_missing = topic.topic_id is None and name not in known
+        if name is None or (name in seen and (is_missing or name in deletable)):
+            permitted.append(topic)
+        else:
+            is_told = topic.topic_id is None or name in seen
+            told.append(
+                DeletableTopicResult(
+                    name=name if is_told else None, topic_id=topic.topic_id, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED
+                )
+            )
+    if told and not permitted:
+        return DeleteTopicsResponse(responses=told)
+    return with_refused(asked.handle(request._replace(topics=permitted) if told else None), "responses", told)

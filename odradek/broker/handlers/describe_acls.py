@@ -5,9 +5,10 @@ SECURITY_DISABLED without an authorizer. As in Kafka a request with an UNKNOWN i
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.authorizer.acls import AclOperation
 from odradek.broker.context import CLOSE_CONNECTION
-from odradek.broker.handlers.acl_messages import NO_AUTHORIZER, filter_in, has_unknown_codes
-from odradek.broker.handlers.in_slices import answer_in_slices, with_pauses
+from odradek.broker.handlers.acl_messages import NO_AUTHORIZER, acl_rule, filter_in, has_unknown_codes
+from odradek.broker.in_slices import answer_in_slices, with_pauses
 from odradek.protocol.message_types.describe_acls import (
     AclDescription,
     DescribeAclsRequest,
@@ -20,8 +21,10 @@ if TYPE_CHECKING:
 
     from odradek.broker.authorizer.acls import AclBinding, AclFilter, AclResourceType, PatternType
     from odradek.broker.context import RequestContext
-    from odradek.broker.handlers.in_slices import Answer
     from odradek.broker.handlers.services import AclServices
+    from odradek.broker.in_slices import Answer
+
+may_answer_much = True
 
 
 def handle(services: "AclServices", context: "RequestContext", request: DescribeAclsRequest) -> "Answer[DescribeAclsResponse]":
@@ -50,3 +53,6 @@ def _describe(acls: "list[AclBinding]", wanted: "AclFilter") -> "Generator[None,
 def _resource(described: "tuple[tuple[AclResourceType, str, PatternType], list[AclDescription]]") -> DescribeAclsResource:
     (resource_type, name, pattern_type), acls = described
     return DescribeAclsResource(int(resource_type), name, int(pattern_type), acls)
+
+
+rule = acl_rule(AclOperation.DESCRIBE)

@@ -6,7 +6,9 @@ Deliberate gap: none. A filter that cannot be is answered at the top, with null 
 from functools import partial
 from typing import TYPE_CHECKING
 
-from odradek.broker.handlers.in_slices import answer_in_slices, with_pauses
+from odradek.broker.authorization import on_cluster
+from odradek.broker.authorizer.acls import AclOperation
+from odradek.broker.in_slices import answer_in_slices, with_pauses
 from odradek.broker.metadata.client_quota_requests import QuotaFilter
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.message_types.describe_client_quotas import DescribeClientQuotasRequest, DescribeClientQuotasResponse
@@ -15,8 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from odradek.broker.context import RequestContext
-    from odradek.broker.handlers.in_slices import Answer
     from odradek.broker.handlers.services import SlicedMetadataServices
+    from odradek.broker.in_slices import Answer
+
+may_answer_much = True
 
 
 def handle(
@@ -34,3 +38,6 @@ def _describe(services: "SlicedMetadataServices", selected: QuotaFilter) -> "Gen
     quotas = services.controller.image.quotas
     entries = yield from with_pauses(list(quotas), partial(selected.describe, quotas))
     return DescribeClientQuotasResponse(error_message="", entries=[entry for entry in entries if entry is not None])
+
+
+rule = on_cluster(AclOperation.DESCRIBE_CONFIGS)

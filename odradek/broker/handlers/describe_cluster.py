@@ -5,9 +5,11 @@ of their own, UNSUPPORTED_ENDPOINT_TYPE for anything else. ``include_fenced_brok
 are registered and fenced. Without an authorizer every operation on the cluster is authorized.
 """
 
+from functools import partial
 from typing import TYPE_CHECKING
 
-from odradek.broker.handlers.topic_description import CLUSTER_OPERATIONS, NO_OPERATIONS
+from odradek.broker.authorization import Asked, then
+from odradek.broker.handlers.descriptions import CLUSTER_OPERATIONS, NO_OPERATIONS, with_cluster_operations
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.describe_cluster import (
     DescribeClusterBroker,
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 _BROKERS = 1
 _CONTROLLERS = 2
+
+may_answer_much = True
 
 
 def handle(services: "NodeServices", context: "RequestContext", request: DescribeClusterRequest) -> DescribeClusterResponse:
@@ -45,3 +49,8 @@ def handle(services: "NodeServices", context: "RequestContext", request: Describ
         brokers=[DescribeClusterBroker(*node) for node in nodes],
         cluster_authorized_operations=CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NO_OPERATIONS,
     )
+
+
+def rule(asked: "Asked") -> object:
+    """Anybody; the operations are the client's."""
+    return then(asked.handle(), partial(with_cluster_operations, asked))

@@ -12,6 +12,8 @@ groups (KIP-932, KIP-1071) have Kafka's defaults and what is set.
 from collections.abc import Generator, Iterable
 from typing import TYPE_CHECKING, Any
 
+from odradek.broker.authorization import Asked, with_refused
+from odradek.broker.authorizer.acls import AclOperation
 from odradek.broker.config.describe import (
     ConfigEntry,
     ConfigSource,
@@ -22,8 +24,10 @@ from odradek.broker.config.describe import (
     topic_entries,
 )
 from odradek.broker.config.dynamic import ConfigView, ResourceType
-from odradek.broker.handlers.in_slices import answer_in_slices, each_once
+from odradek.broker.handlers.config_alteration import refusal, split_resources
+from odradek.broker.in_slices import answer_in_slices, each_once
 from odradek.broker.metadata.topic import validate_topic_name
+from odradek.broker.pieces import Pieces, Repeated
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.describe_configs import (
     DescribeConfigsRequest,
@@ -36,9 +40,12 @@ from odradek.protocol.message_types.describe_configs import (
 
 if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
-    from odradek.broker.handlers.in_slices import Answer
     from odradek.broker.handlers.services import TopicServices
+    from odradek.broker.in_slices import Answer
     from odradek.timing.reply import Reply
+
+pieces = Pieces(("resources",), ("results",), 10, Repeated.ALIKE)
+may_answer_much = True
 
 
 def handle(
@@ -135,3 +142,12 @@ def _told(entry: ConfigEntry, *, synonyms: bool, documentation: bool) -> Describ
         config_type=entry.type,
         documentation=entry.documentation if documentation else None,
     )
+
+
+def rule(asked: "Asked") -> object:
+    """DESCRIBE_CONFIGS on each topic or group; for brokers and client metrics on the cluster."""
+    permitted, others = split_resources(asked, AclOperation.DESCRIBE_CONFIGS, asked.request.resources)
+    told = [refusal(DescribeConfigsResult, resource) for resource in others]
+    if told and not permitted:
+        return DescribeConfigsResponse(results=told)
+    return with_refused(asked.handle(asked.request._replace(resources=permitted) if told else None), "results", told)

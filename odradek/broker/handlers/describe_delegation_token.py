@@ -7,10 +7,13 @@ Deliberate gap: none.
 
 from typing import TYPE_CHECKING
 
-from odradek.broker.handlers.in_slices import answer_in_slices, with_pauses
+from odradek.broker.authorization import Asked, only
+from odradek.broker.authorizer.acls import AclOperation, AclResourceType
+from odradek.broker.in_slices import answer_in_slices, with_pauses
 from odradek.broker.token_logins import allows_token_requests
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.describe_delegation_token import (
+    DescribedDelegationToken,
     DescribeDelegationTokenRequest,
     DescribeDelegationTokenResponse,
 )
@@ -19,8 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from odradek.broker.context import RequestContext
-    from odradek.broker.handlers.in_slices import Answer
     from odradek.broker.handlers.services import TokenServices
+    from odradek.broker.in_slices import Answer
+
+may_answer_much = True
 
 
 def handle(
@@ -41,3 +46,20 @@ def _describe(
     tokens = services.delegation_tokens
     described = yield from with_pauses(tokens.concerning(services.controller.image, owners), tokens.describe)
     return DescribeDelegationTokenResponse(tokens=described)
+
+
+def rule(asked: "Asked") -> object:
+    """A client's own tokens, and those that it may renew; DESCRIBE on others, or DESCRIBE_TOKENS on their owners."""
+    access = asked.access
+
+    def may_see(token: DescribedDelegationToken) -> bool:
+        owner = f"{token.principal_type}:{token.principal_name}"
+        requester = f"{token.token_requester_principal_type}:{token.token_requester_principal_name}"
+        renewers = (f"{each.principal_type}:{each.principal_name}" for each in token.renewers)
+        return (
+            access.principal in (owner, requester, *renewers)
+            or access.allows(AclOperation.DESCRIBE, AclResourceType.DELEGATION_TOKEN, token.token_id, tells=False)
+            or access.allows(AclOperation.DESCRIBE_TOKENS, AclResourceType.USER, owner, tells=False)
+        )
+
+    return only(asked, asked.handle(), "tokens", may_see)

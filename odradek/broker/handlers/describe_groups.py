@@ -4,10 +4,14 @@ Since version 3 with the operations that the client may perform, all of which it
 ids. Since version 6 a group that is not there is GROUP_ID_NOT_FOUND (KIP-1043); before, it is Dead.
 """
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from odradek.broker.handlers.in_slices import answer_in_slices, each_once
-from odradek.broker.handlers.topic_description import GROUP_OPERATIONS, NO_OPERATIONS
+from odradek.broker.authorization import Asked, on_each
+from odradek.broker.authorizer.acls import AclOperation, AclResourceType
+from odradek.broker.handlers.descriptions import GROUP_OPERATIONS, NO_OPERATIONS, with_group_operations
+from odradek.broker.in_slices import answer_in_slices, each_once
+from odradek.broker.pieces import FEW, Pieces, Repeated
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.message_types.describe_groups import (
     DescribedGroup,
@@ -19,9 +23,12 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from odradek.broker.context import RequestContext
-    from odradek.broker.handlers.in_slices import Answer
     from odradek.broker.handlers.services import SlicedGroupServices
+    from odradek.broker.in_slices import Answer
     from odradek.timing.reply import Reply
+
+pieces = Pieces(("groups",), ("groups",), FEW, Repeated.ALIKE)
+may_answer_much = True
 
 
 def handle(
@@ -48,3 +55,9 @@ def _describe(
     except KafkaError as error:
         return DescribedGroup(group_id=group_id, error_code=error.code)
     return group if group.error_code else group._replace(authorized_operations=operations)
+
+
+def rule(asked: "Asked") -> object:
+    """DESCRIBE on each group."""
+    convert = partial(with_group_operations, asked)
+    return on_each(asked, AclOperation.DESCRIBE, AclResourceType.GROUP, field="groups", answered="groups", convert=convert)

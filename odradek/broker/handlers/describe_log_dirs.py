@@ -8,7 +8,9 @@ A directory that is offline has KAFKA_STORAGE_ERROR. Deliberate gap: a directory
 import os
 from typing import TYPE_CHECKING, Final
 
-from odradek.broker.handlers.in_slices import answer_in_slices
+from odradek.broker.authorization import on_cluster
+from odradek.broker.authorizer.acls import AclOperation
+from odradek.broker.in_slices import answer_in_slices
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.describe_log_dirs import (
     DescribeLogDirsPartition,
@@ -22,13 +24,15 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from odradek.broker.context import RequestContext
-    from odradek.broker.handlers.in_slices import Answer
     from odradek.broker.handlers.services import DirectoryServices
+    from odradek.broker.in_slices import Answer
 
 
 _UNKNOWN_BYTES = -1
 # Partitions that are described without an interruption: half a millisecond.
 _TOGETHER: Final = 250
+
+may_answer_much = True
 
 
 def handle(
@@ -90,3 +94,6 @@ def _volume(log_dir: str) -> tuple[int, int]:
     except OSError:  # a directory in memory is on no volume
         return _UNKNOWN_BYTES, _UNKNOWN_BYTES
     return volume.f_frsize * volume.f_blocks, volume.f_frsize * volume.f_bavail
+
+
+rule = on_cluster(AclOperation.DESCRIBE)

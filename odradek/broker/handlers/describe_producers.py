@@ -9,8 +9,11 @@ Deliberate gap: none.
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from odradek.broker.handlers.in_slices import answer_in_slices, each_once, with_pauses
+from odradek.broker.authorization import Asked, on_each
+from odradek.broker.authorizer.acls import AclOperation, AclResourceType
+from odradek.broker.in_slices import answer_in_slices, each_once, with_pauses
 from odradek.broker.metadata.topic import validate_topic_name
+from odradek.broker.pieces import TOPICS, Pieces
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.message_types.describe_producers import (
     DescribeProducersRequest,
@@ -24,10 +27,13 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from odradek.broker.context import RequestContext
-    from odradek.broker.handlers.in_slices import Answer
     from odradek.broker.handlers.services import SlicedPartitionServices
+    from odradek.broker.in_slices import Answer
     from odradek.storage.producer_state import Producer
     from odradek.timing.reply import Reply
+
+pieces = Pieces(("topics", "partition_indexes"), TOPICS)
+may_answer_much = True
 
 
 def handle(
@@ -77,3 +83,16 @@ def _told(producer_id: int, producer: "Producer") -> ProducerState:
         coordinator_epoch=producer.coordinator_epoch,
         current_txn_start_offset=producer.transaction_start,
     )
+
+
+def rule(asked: "Asked") -> object:
+    """READ on each topic whose name can be one."""
+    return on_each(asked, AclOperation.READ, AclResourceType.TOPIC, lambda topic: _valid(topic.name))
+
+
+def _valid(name: str) -> str | None:
+    try:
+        validate_topic_name(name)
+    except KafkaError:
+        return None
+    return name

@@ -6,8 +6,11 @@ with the listener that the request came in on, for there is no other where this 
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.authorization import on_cluster
+from odradek.broker.authorizer.acls import AclOperation
 from odradek.broker.metadata.metadata_log import LEADER_EPOCH
 from odradek.broker.metadata.topic import CLUSTER_METADATA_TOPIC
+from odradek.broker.pieces import TOPICS, Pieces
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.describe_quorum import (
     DescribeQuorumRequest,
@@ -22,6 +25,9 @@ from odradek.protocol.message_types.describe_quorum import (
 if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
     from odradek.broker.handlers.services import NodeServices
+
+pieces = Pieces(TOPICS, TOPICS)
+may_answer_much = True
 
 
 def handle(services: "NodeServices", context: "RequestContext", request: DescribeQuorumRequest) -> DescribeQuorumResponse:
@@ -73,3 +79,6 @@ def _unknown(partition: int) -> PartitionData:
 def _node(services: "NodeServices", listener_name: str) -> Node:
     host, port = services.advertised(listener_name)
     return Node(node_id=services.node_id, listeners=[Listener(name=listener_name, host=host, port=port)])
+
+
+rule = on_cluster(AclOperation.DESCRIBE)

@@ -5,11 +5,14 @@ Topics come in the order of their names. A page holds at most ``responsePartitio
 described. Unknown topics are answered with UNKNOWN_TOPIC_OR_PARTITION, invalid names with INVALID_TOPIC_EXCEPTION.
 """
 
+from functools import partial
 from typing import TYPE_CHECKING
 
+from odradek.broker.authorization import Asked, then, with_refused
+from odradek.broker.authorizer.acls import AclOperation, AclResourceType
 from odradek.broker.context import RequestContext
-from odradek.broker.handlers.in_slices import TOGETHER, answer_in_slices, with_pauses
-from odradek.broker.handlers.topic_description import TOPIC_OPERATIONS
+from odradek.broker.handlers.descriptions import TOPIC_OPERATIONS, with_topic_operations
+from odradek.broker.in_slices import TOGETHER, answer_in_slices, with_pauses
 from odradek.broker.metadata.topic import INTERNAL_TOPICS, validate_topic_name
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.describe_topic_partitions import (
@@ -18,18 +21,21 @@ from odradek.protocol.message_types.describe_topic_partitions import (
     DescribeTopicPartitionsResponse,
     DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
+    TopicRequest,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from odradek.broker.handlers.in_slices import Answer
     from odradek.broker.handlers.services import ClusterServices
+    from odradek.broker.in_slices import Answer
     from odradek.broker.metadata.cluster import PartitionState
     from odradek.protocol.metadata_records import PartitionRecord
 
 # A partition without a leader is none of the errors here; what is told is that of Metadata otherwise.
 _NEWEST_METADATA = 13
+
+may_answer_much = True
 
 
 def handle(
@@ -126,3 +132,31 @@ def _why_not(name: str) -> ErrorCode:
     except KafkaError as error:
         return error.code
     return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def rule(asked: "Asked") -> object:
+    """DESCRIBE on each topic: others are left out where all are asked for."""
+    request, cursor = asked.request, asked.request.cursor
+    is_for_all = not request.topics
+    names = set(asked.services.controller.image.topics) if is_for_all else {topic.name for topic in request.topics}
+    if cursor is not None:
+        if cursor.partition_index < 0 or not (is_for_all or cursor.topic_name in names):
+            return asked.handle()
+        names = {name for name in names if name >= cursor.topic_name}
+    allowed = asked.access.allowed(AclOperation.DESCRIBE, AclResourceType.TOPIC, names)
+    told = (
+        []
+        if is_for_all
+        else [
+            DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name)
+            for name in sorted(names - allowed)
+        ]
+    )
+    if not allowed:
+        return DescribeTopicPartitionsResponse(topics=told)
+    permitted = request._replace(
+        topics=[TopicRequest(name) for name in sorted(allowed)],
+        # A topic that is hidden, or gone, is no place to begin at.
+        cursor=None if cursor is None or cursor.topic_name not in allowed else cursor,
+    )
+    return with_refused(then(asked.handle(permitted), partial(with_topic_operations, asked)), "topics", told)

@@ -5,7 +5,10 @@ Deliberate gap: none.
 
 from typing import TYPE_CHECKING, Any
 
-from odradek.broker.handlers.in_slices import answer_in_slices, each_once
+from odradek.broker.authorization import Asked, on_each
+from odradek.broker.authorizer.acls import AclOperation, AclResourceType
+from odradek.broker.in_slices import answer_in_slices, each_once
+from odradek.broker.pieces import FEW, Pieces, Repeated
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.describe_transactions import (
     DescribeTransactionsRequest,
@@ -17,9 +20,12 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from odradek.broker.context import RequestContext
-    from odradek.broker.handlers.in_slices import Answer
     from odradek.broker.handlers.services import TransactionListServices
+    from odradek.broker.in_slices import Answer
     from odradek.timing.reply import Reply
+
+pieces = Pieces(("transactional_ids",), ("transaction_states",), FEW, Repeated.ALIKE)
+may_answer_much = True
 
 
 def handle(
@@ -48,3 +54,26 @@ def _describe(
         )
     except KafkaError as error:
         return TransactionState(transactional_id=transactional_id, error_code=error.code)
+
+
+def rule(asked: "Asked") -> object:
+    """DESCRIBE on each transactional id; topics that the client may not DESCRIBE are left out."""
+
+    def seen(response: DescribeTransactionsResponse) -> DescribeTransactionsResponse:
+        states = response.transaction_states
+        topics = [topic.topic for state in states for topic in state.topics]
+        names = asked.access.allowed(AclOperation.DESCRIBE, AclResourceType.TOPIC, topics)
+        return response._replace(
+            transaction_states=[
+                state._replace(topics=[topic for topic in state.topics if topic.topic in names]) for state in states
+            ]
+        )
+
+    return on_each(
+        asked,
+        AclOperation.DESCRIBE,
+        AclResourceType.TRANSACTIONAL_ID,
+        field="transactional_ids",
+        answered="transaction_states",
+        convert=seen,
+    )

@@ -2,7 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from odradek.broker.handlers.in_slices import answer_in_slices, with_pauses
+from odradek.broker.authorization import on_cluster
+from odradek.broker.authorizer.acls import AclOperation
+from odradek.broker.in_slices import answer_in_slices, with_pauses
 from odradek.broker.metadata.scram_credentials import ScramDescriptions
 from odradek.protocol.message_types.describe_user_scram_credentials import (
     DescribeUserScramCredentialsRequest,
@@ -13,8 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from odradek.broker.context import RequestContext
-    from odradek.broker.handlers.in_slices import Answer
     from odradek.broker.handlers.services import SlicedMetadataServices
+    from odradek.broker.in_slices import Answer
+
+may_answer_much = True
 
 
 def handle(
@@ -30,3 +34,6 @@ def _describe(
     users = ScramDescriptions(services.controller.image, [user.name for user in request.users or ()])
     results = yield from with_pauses(users.asked, users.describe)
     return DescribeUserScramCredentialsResponse(error_message="", results=results)
+
+
+rule = on_cluster(AclOperation.DESCRIBE)

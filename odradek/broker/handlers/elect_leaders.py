@@ -6,6 +6,9 @@ Without a list all partitions are meant, and those that need no election are not
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.authorization import on_cluster
+from odradek.broker.authorizer.acls import AclOperation
+from odradek.broker.pieces import Pieces
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.elect_leaders import (
     ElectLeadersRequest,
@@ -21,6 +24,9 @@ if TYPE_CHECKING:
 
 
 _ELECTION_TYPES = (0, 1)
+
+pieces = Pieces(("topic_partitions", "partitions"), ("replica_election_results", "partition_result"))
+may_answer_much = True
 
 
 def handle(services: "TopicServices", _context: "RequestContext", request: ElectLeadersRequest) -> ElectLeadersResponse:
@@ -60,3 +66,6 @@ def _unknown_election(partition: int, election_type: int) -> PartitionResult:
         error_code=ErrorCode.INVALID_REQUEST,
         error_message=f"There is no election of type {election_type}.",
     )
+
+
+rule = on_cluster(AclOperation.ALTER)

@@ -8,6 +8,7 @@ Deliberate gap: none.
 
 from typing import TYPE_CHECKING, Final
 
+from odradek.broker.authorizer.acls import AclOperation, AclResourceType
 from odradek.coordinator.transaction.config import ProducerIdentity
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.end_txn import (
@@ -16,6 +17,7 @@ from odradek.protocol.message_types.end_txn import (
 )
 
 if TYPE_CHECKING:
+    from odradek.broker.authorization import Asked
     from odradek.broker.context import RequestContext
     from odradek.broker.handlers.services import TransactionServices
     from odradek.timing.reply import Reply
@@ -50,3 +52,10 @@ def handle(
         transactional_id,
         lambda shard: shard.end_txn(transactional_id, producer, commit=request.committed, client_version=client_version),
     ).then(finish)
+
+
+def rule(asked: "Asked") -> object:
+    """WRITE on the transactional id."""
+    if asked.access.allows(AclOperation.WRITE, AclResourceType.TRANSACTIONAL_ID, asked.request.transactional_id):
+        return asked.handle()
+    return asked.refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)

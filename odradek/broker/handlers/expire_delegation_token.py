@@ -6,6 +6,7 @@ _NOT_FOUND, _EXPIRED, _OWNER_MISMATCH. Deliberate gap: none.
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.authorization import anybody
 from odradek.broker.token_logins import allows_token_requests
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.expire_delegation_token import ExpireDelegationTokenRequest, ExpireDelegationTokenResponse
@@ -30,3 +31,7 @@ def _respond(outcome: int | KafkaError) -> ExpireDelegationTokenResponse:
     if isinstance(outcome, KafkaError):
         return ExpireDelegationTokenResponse(outcome.code)
     return ExpireDelegationTokenResponse(expiry_timestamp_ms=outcome)
+
+
+# Who may do it stands in the token.
+rule = anybody

@@ -15,27 +15,33 @@ A consumer over its quota gets an answer without partitions, and its session is 
 Left out: tiered storage.
 """
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from odradek.broker.authorizer.acls import AclOperation, AclResourceType
 from odradek.broker.context import Reply, RequestContext
 from odradek.broker.logging import log
 from odradek.broker.replica.delayed_fetch import DelayedFetch, FetchRead
+from odradek.broker.replica.fetch_sessions import ReadableSessions
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.fetch import (
     FetchableTopicResponse,
     FetchRequest,
     FetchResponse,
+    PartitionData,
     ReplicaState,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping
+    from uuid import UUID
 
+    from odradek.broker.authorization import Asked
     from odradek.broker.handlers.services import FetchServices
+    from odradek.broker.metadata.topic import Topic
     from odradek.broker.replica.delayed_fetch import ReplicaSelector
-    from odradek.broker.replica.fetch_partitions import TopicKey
-    from odradek.broker.replica.fetch_sessions import FetchContext, Results
-    from odradek.protocol.message_types.fetch import PartitionData
+    from odradek.broker.replica.fetch_partitions import FetchPartition, FetchPartitions, TopicKey
+    from odradek.broker.replica.fetch_sessions import FetchContext, FetchSessions, Results
 
 _Response: Final = FetchResponse
 _Topic: Final = FetchableTopicResponse
@@ -50,10 +56,12 @@ _READ_AT_ONCE: Final = 64
 _SLICE_MS: Final = 5
 
 
-def handle(services: "FetchServices", context: RequestContext, request: FetchRequest) -> "FetchResponse | Reply[FetchResponse]":
+def handle(
+    services: "FetchServices", context: RequestContext, request: FetchRequest, sessions: "FetchSessions | None" = None
+) -> "FetchResponse | Reply[FetchResponse]":
     """What there is where that is enough, else a ``Reply``. Session errors are the request's, all others a partition's."""
     by_id = context.version >= 13
-    session = services.fetch_sessions.open(request, by_id, services.clock.monotonic_ms())
+    session = (services.fetch_sessions if sessions is None else sessions).open(request, by_id, services.clock.monotonic_ms())
     if session.error_code:
         return _Response(error_code=session.error_code, session_id=session.session_id)
     max_bytes = min(request.max_bytes, services.config["fetch.max.bytes"])
@@ -235,3 +243,51 @@ def _respond(session: "FetchContext", read: FetchRead, results: "Results", by_id
         if data.records:
             read.note_sent(asked.target, len(data.records))
     return _new(_Response, (0, session.error_code, session.session_id, topics, ()))
+
+
+def rule(asked: "Asked") -> object:
+    """READ on each topic; of a follower CLUSTER_ACTION on the cluster.
+
+    A session keeps partitions that its client may not read, and refuses them in each answer.
+    """
+    sessions = ReadableSessions(asked.services.fetch_sessions, partial(_refused, asked), _refusal)
+    return handle(asked.services, asked.context, asked.request, sessions)
+
+
+def _refused(asked: "Asked", request: FetchRequest, partitions: "FetchPartitions") -> "list[FetchPartition]":
+    """The partitions of a session that the client may not read."""
+    access = asked.access
+    if request.replica_state.replica_id >= 0 or request.replica_id >= 0:
+        return [] if access.allows_cluster(AclOperation.CLUSTER_ACTION) else list(partitions)
+    names = {}
+    for key in partitions.topic_keys:
+        name = _name_of(asked, key, partitions.of_topic(key))
+        if name is not None:
+            names[key] = name
+    allowed = access.allowed(AclOperation.READ, AclResourceType.TOPIC, list(names.values()))
+    return [each for key, name in names.items() if name not in allowed for each in partitions.of_topic(key)]
+
+
+def _name_of(asked: "Asked", key: "TopicKey", of_topic: "Iterable[FetchPartition]") -> str | None:
+    """The name of the topic, also of one that is deleted, if its id has been known in this session."""
+    if isinstance(key, str):
+        return key
+    known: Mapping[UUID, Topic] = asked.services.controller.image.topics_by_id
+    topic = None if key is None else known.get(key)
+    if topic is None:
+        return next((each.topic_name for each in of_topic if each.topic_name is not None), None)
+    for each in of_topic:
+        if each.topic_name is not None:
+            break
+        each.topic_name = topic.name
+    return topic.name
+
+
+def _refusal(partition: "FetchPartition") -> PartitionData:
+    return PartitionData(
+        partition_index=partition.partition,
+        error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        high_watermark=-1,
+        aborted_transactions=None,
+        records=b"",
+    )

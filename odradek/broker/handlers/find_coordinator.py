@@ -10,7 +10,10 @@ as by a Kafka without that coordinator. So is every other key type.
 
 from typing import TYPE_CHECKING, Final
 
+from odradek.broker.authorization import Asked, with_refused
+from odradek.broker.authorizer.acls import AclOperation, AclResourceType
 from odradek.broker.metadata.topic import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
+from odradek.broker.pieces import Pieces
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.find_coordinator import (
     Coordinator,
@@ -26,7 +29,14 @@ if TYPE_CHECKING:
 # Named tuples are made without their constructors, in a third of the time: all fields are given, in their order.
 _new: Final = tuple.__new__
 _WITHOUT_MESSAGES: Final = 4
+_SHARE_KEY: Final = 2
+_COORDINATED: Final = {
+    0: (AclResourceType.GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
+    1: (AclResourceType.TRANSACTIONAL_ID, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
+}
 _TOPICS = {0: CONSUMER_OFFSETS_TOPIC, 1: TRANSACTION_STATE_TOPIC}
+
+pieces = Pieces(("coordinator_keys",), ("coordinators",))
 
 
 def handle(services: "NodeServices", context: "RequestContext", request: FindCoordinatorRequest) -> FindCoordinatorResponse:
@@ -62,3 +72,22 @@ def _ensure_topic(services: "NodeServices", key_type: int) -> ErrorCode:
     # While the topic is being created, clients ask again.
     is_there = reply.done and not isinstance(reply.response, KafkaError)
     return ErrorCode.NONE if is_there else ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+
+def rule(asked: "Asked") -> object:
+    """DESCRIBE on each group or transactional id. CLUSTER_ACTION for what share groups keep."""
+    request = asked.request
+    has_messages = asked.context.version < _WITHOUT_MESSAGES
+    if request.key_type == _SHARE_KEY and not asked.access.allows_cluster(AclOperation.CLUSTER_ACTION):
+        code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        return FindCoordinatorResponse(
+            coordinators=[_failed(key, code, has_message=has_messages) for key in request.coordinator_keys]
+        )
+    if request.key_type not in _COORDINATED:
+        return asked.handle()
+    resource_type, code = _COORDINATED[request.key_type]
+    permitted, others = asked.split(AclOperation.DESCRIBE, resource_type, request.coordinator_keys, str)
+    told = [_failed(key, code, has_message=has_messages) for key in others]
+    if told and not permitted:
+        return FindCoordinatorResponse(coordinators=told)
+    return with_refused(asked.handle(request._replace(coordinator_keys=permitted) if told else None), "coordinators", told)

@@ -8,6 +8,7 @@ UNSUPPORTED_COMPRESSION_TYPE.
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.authorization import anybody
 from odradek.protocol.message_types.get_telemetry_subscriptions import (
     GetTelemetrySubscriptionsRequest,
     GetTelemetrySubscriptionsResponse,
@@ -23,3 +24,6 @@ def handle(
 ) -> GetTelemetrySubscriptionsResponse:
     """Answer with what the subscriptions that match ask for."""
     return services.telemetry.subscription(context, request.client_instance_id)
+
+
+rule = anybody

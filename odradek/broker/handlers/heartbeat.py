@@ -5,6 +5,7 @@ As Kafka, a coordinator that is still loading answers NONE: the member is not to
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.authorization import reads_group
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.heartbeat import (
     HeartbeatRequest,
@@ -27,3 +28,6 @@ def _response(outcome: HeartbeatResponse | KafkaError) -> HeartbeatResponse:
         return outcome
     is_loading = outcome.code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     return HeartbeatResponse(error_code=ErrorCode.NONE if is_loading else outcome.code)
+
+
+rule = reads_group

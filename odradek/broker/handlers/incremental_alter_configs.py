@@ -11,6 +11,7 @@ INVALID_REQUEST for topics as for brokers, where Kafka runs into a null pointer.
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.handlers import config_alteration
 from odradek.broker.handlers.config_alteration import alter
 from odradek.broker.metadata.alterations import Alteration, Operation
 from odradek.protocol.message_types.incremental_alter_configs import (
@@ -52,3 +53,6 @@ def handle(
 def _alteration(resource: AlterConfigsResource) -> Alteration:
     operations = [Operation(config.name, config.config_operation, config.value) for config in resource.configs]
     return Alteration(resource.resource_type, resource.resource_name, operations)
+
+
+rule = config_alteration.rule

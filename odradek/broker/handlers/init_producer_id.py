@@ -16,6 +16,7 @@ coordinator cannot do it either.
 
 from typing import TYPE_CHECKING, Final
 
+from odradek.broker.authorizer.acls import AclOperation, AclResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.init_producer_id import (
     InitProducerIdRequest,
@@ -24,6 +25,7 @@ from odradek.protocol.message_types.init_producer_id import (
 from odradek.timing.reply import Reply
 
 if TYPE_CHECKING:
+    from odradek.broker.authorization import Asked
     from odradek.broker.context import RequestContext
     from odradek.broker.handlers.services import ProducerIdServices
 
@@ -83,3 +85,24 @@ def _initialize(
 
 def _refusal(error: ErrorCode) -> InitProducerIdResponse:
     return InitProducerIdResponse(error_code=error, producer_id=-1, producer_epoch=-1)
+
+
+def rule(asked: "Asked") -> object:
+    """WRITE on the transactional id, and TWO_PHASE_COMMIT where it is asked for.
+
+    Without an id, IDEMPOTENT_WRITE on the cluster, or WRITE on any topic.
+    """
+    access, request = asked.access, asked.request
+    transactional_id = request.transactional_id
+    if transactional_id is None:
+        if access.allows_cluster(AclOperation.IDEMPOTENT_WRITE, tells=False) or access.allows_any(
+            AclOperation.WRITE, AclResourceType.TOPIC
+        ):
+            return asked.handle()
+        return asked.refused(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    may_write = access.allows(AclOperation.WRITE, AclResourceType.TRANSACTIONAL_ID, transactional_id)
+    if may_write and (
+        not request.enable2_pc or access.allows(AclOperation.TWO_PHASE_COMMIT, AclResourceType.TRANSACTIONAL_ID, transactional_id)
+    ):
+        return asked.handle()
+    return asked.refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)

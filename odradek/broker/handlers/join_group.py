@@ -10,8 +10,9 @@ A consumer group (KIP-848) with members takes classic members in, unless ``group
 
 from typing import TYPE_CHECKING, Final
 
+from odradek.broker.authorizer.acls import AclOperation, AclResourceType
 from odradek.coordinator.group.config import MemberContext
-from odradek.protocol.errors import KafkaError
+from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.join_group import (
     JoinGroupRequest,
     JoinGroupResponse,
@@ -19,18 +20,28 @@ from odradek.protocol.message_types.join_group import (
 from odradek.timing.reply import Reply
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from odradek.broker.authorization import Asked
     from odradek.broker.context import RequestContext
-    from odradek.broker.handlers.services import MemberServices
+    from odradek.broker.handlers.services import GroupServices
 
 
 _NULLABLE_PROTOCOL_SINCE: Final = 7
 
+may_answer_much = True
 
-def handle(services: "MemberServices", context: "RequestContext", request: JoinGroupRequest) -> "Reply[JoinGroupResponse]":
-    """Hand the request to its group's shard."""
+
+def handle(
+    services: "GroupServices",
+    context: "RequestContext",
+    request: JoinGroupRequest,
+    may_see: "Callable[[str], bool] | None" = None,
+) -> "Reply[JoinGroupResponse]":
+    """Hand the request to its group's shard. Regular expressions match topics that the client ``may_see``; None: all."""
     reply: Reply[JoinGroupResponse | KafkaError] = Reply()
     version = context.version
-    member = MemberContext(context.client_id or "", f"/{context.peer[0]}", version, services.may_see)
+    member = MemberContext(context.client_id or "", f"/{context.peer[0]}", version, may_see)
     services.groups.runtime.write(request.group_id, lambda shard: shard.join_group(member, request, reply), reply)
     return reply.then(lambda outcome: _response(outcome, version))
 
@@ -40,3 +51,13 @@ def _response(outcome: JoinGroupResponse | KafkaError, version: int) -> JoinGrou
     if response.protocol_name is None and version < _NULLABLE_PROTOCOL_SINCE:
         return response._replace(protocol_name="")
     return response
+
+
+def rule(asked: "Asked") -> object:
+    """READ on the group. A consumer group may resolve its regular expressions then, as with a heartbeat."""
+    if not asked.allows(AclOperation.READ, AclResourceType.GROUP, asked.request.group_id):
+        return asked.refused(
+            ErrorCode.GROUP_AUTHORIZATION_FAILED,
+            protocol_name="" if asked.context.version < _NULLABLE_PROTOCOL_SINCE else None,
+        )
+    return handle(asked.services, asked.context, asked.request, asked.may_describe_topic)

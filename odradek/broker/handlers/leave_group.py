@@ -6,6 +6,7 @@ version 3 the one member's error is the response's. What is decided stands in ``
 
 from typing import TYPE_CHECKING, Final
 
+from odradek.broker.authorization import reads_group
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.message_types.leave_group import (
     LeaveGroupRequest,
@@ -32,3 +33,6 @@ def handle(services: "GroupServices", context: "RequestContext", request: LeaveG
         return response
 
     return services.groups.runtime.write(request.group_id, lambda shard: shard.leave_group(request)).then(finish)
+
+
+rule = reads_group

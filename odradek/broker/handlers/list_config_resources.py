@@ -6,8 +6,10 @@ knows is UNSUPPORTED_VERSION.
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.authorization import on_cluster
+from odradek.broker.authorizer.acls import AclOperation
 from odradek.broker.config.dynamic import ResourceType
-from odradek.broker.handlers.in_slices import answer_in_slices, with_pauses
+from odradek.broker.in_slices import answer_in_slices, with_pauses
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.list_config_resources import (
     ConfigResource,
@@ -19,11 +21,13 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from odradek.broker.context import RequestContext
-    from odradek.broker.handlers.in_slices import Answer
     from odradek.broker.handlers.services import TopicServices
+    from odradek.broker.in_slices import Answer
 
 
 _SUPPORTED = tuple(ResourceType)
+
+may_answer_much = True
 
 
 def handle(
@@ -48,3 +52,6 @@ def _list(services: "TopicServices", types: set[int]) -> "Generator[None, None, 
     found = [(name, resource_type) for resource_type in _SUPPORTED if resource_type in types for name in names[resource_type]]
     resources = yield from with_pauses(found, lambda each: ConfigResource(*each))
     return ListConfigResourcesResponse(config_resources=resources)
+
+
+rule = on_cluster(AclOperation.DESCRIBE_CONFIGS)

@@ -7,7 +7,9 @@ COORDINATOR_LOAD_IN_PROGRESS while any of them may still be unknown.
 
 from typing import TYPE_CHECKING
 
-from odradek.broker.handlers.in_slices import answer_in_slices
+from odradek.broker.authorization import Asked, only
+from odradek.broker.authorizer.acls import AclOperation, AclResourceType
+from odradek.broker.in_slices import answer_in_slices
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.list_groups import (
     ListedGroup,
@@ -19,8 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from odradek.broker.context import RequestContext
-    from odradek.broker.handlers.in_slices import Answer
     from odradek.broker.handlers.services import SlicedGroupServices
+    from odradek.broker.in_slices import Answer
+
+may_answer_much = True
 
 
 def handle(
@@ -47,3 +51,15 @@ def _list(services: "SlicedGroupServices", request: ListGroupsRequest) -> "Gener
                 return ListGroupsResponse(error_code=error.code)
         yield None
     return ListGroupsResponse(groups=groups)
+
+
+def rule(asked: "Asked") -> object:
+    """All groups to who may DESCRIBE the cluster, to others those that they may DESCRIBE."""
+    access = asked.access
+    if access.allows_cluster(AclOperation.DESCRIBE, tells=False):
+        return asked.handle()
+
+    def may_see(group: ListedGroup) -> bool:
+        return access.allows(AclOperation.DESCRIBE, AclResourceType.GROUP, group.group_id, tells=False)
+
+    return only(asked, asked.handle(), "groups", may_see)

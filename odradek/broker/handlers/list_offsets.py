@@ -13,7 +13,10 @@ LEADER_NOT_AVAILABLE. The leader answers, and for the replica id -2 (for debuggi
 from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from odradek.broker.authorization import Asked, on_each
+from odradek.broker.authorizer.acls import AclOperation, AclResourceType
 from odradek.broker.context import Reply, RequestContext
+from odradek.broker.pieces import TOPICS, Pieces
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.list_offsets import (
     ListOffsetsPartition,
@@ -63,6 +66,9 @@ class _Late:
         self.place = len(partitions)
         self.topic = topic
         self.asked = asked
+
+
+pieces = Pieces(TOPICS, TOPICS)
 
 
 def handle(
@@ -207,3 +213,8 @@ def _find(partition: "Partition", log: "Log", timestamp: int, isolation_level: i
         _check_settled(partition)
         return _NOT_FOUND
     return found.timestamp, found.offset, found.leader_epoch
+
+
+def rule(asked: "Asked") -> object:
+    """DESCRIBE on each topic."""
+    return on_each(asked, AclOperation.DESCRIBE, AclResourceType.TOPIC, lambda topic: topic.name)

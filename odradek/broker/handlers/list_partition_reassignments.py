@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.authorization import on_cluster
+from odradek.broker.authorizer.acls import AclOperation
 from odradek.protocol.message_types.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
@@ -10,9 +12,14 @@ from odradek.protocol.message_types.list_partition_reassignments import (
 if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
 
+may_answer_much = True
+
 
 def handle(
     _services: object, _context: "RequestContext", _request: ListPartitionReassignmentsRequest
 ) -> ListPartitionReassignmentsResponse:
     """No reassignment, whatever is asked for."""
     return ListPartitionReassignmentsResponse()
+
+
+rule = on_cluster(AclOperation.DESCRIBE)

@@ -9,8 +9,10 @@ Deliberate gap: none.
 
 from typing import TYPE_CHECKING, Any
 
-from odradek.broker.handlers.in_slices import answer_in_slices
+from odradek.broker.authorization import Asked, only
+from odradek.broker.authorizer.acls import AclOperation, AclResourceType
 from odradek.broker.handlers.pattern_matching import matching
+from odradek.broker.in_slices import answer_in_slices
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.list_transactions import (
     ListTransactionsRequest,
@@ -22,9 +24,11 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from odradek.broker.context import RequestContext
-    from odradek.broker.handlers.in_slices import Answer
     from odradek.broker.handlers.services import TransactionListServices
+    from odradek.broker.in_slices import Answer
     from odradek.timing.reply import Reply
+
+may_answer_much = True
 
 
 def handle(
@@ -70,3 +74,12 @@ def _list(
 
 def _name(state: TransactionState) -> str:
     return state.transactional_id
+
+
+def rule(asked: "Asked") -> object:
+    """Those that the client may DESCRIBE."""
+
+    def may_see(state: TransactionState) -> bool:
+        return asked.allows(AclOperation.DESCRIBE, AclResourceType.TRANSACTIONAL_ID, state.transactional_id)
+
+    return only(asked, asked.handle(), "transaction_states", may_see)

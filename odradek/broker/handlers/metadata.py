@@ -9,12 +9,22 @@ Thousands of partitions are described in slices. A topic that is deleted meanwhi
 Deliberate gap: none.
 """
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from odradek.broker.authorization import Asked, only, then, with_refused
+from odradek.broker.authorizer.acls import AclOperation, AclResourceType
 from odradek.broker.context import RequestContext
-from odradek.broker.handlers.in_slices import TOGETHER, answer_in_slices
-from odradek.broker.handlers.topic_description import CLUSTER_OPERATIONS, NO_OPERATIONS, TOPIC_OPERATIONS
+from odradek.broker.handlers.descriptions import (
+    CLUSTER_OPERATIONS,
+    NO_OPERATIONS,
+    TOPIC_OPERATIONS,
+    with_cluster_operations,
+    with_topic_operations,
+)
+from odradek.broker.in_slices import TOGETHER, answer_in_slices
 from odradek.broker.metadata.topic import INTERNAL_TOPICS, validate_topic_name
+from odradek.broker.pieces import Pieces, Repeated
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.metadata import (
     MetadataRequest,
@@ -28,12 +38,17 @@ from odradek.protocol.message_types.metadata import (
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Mapping
 
-    from odradek.broker.handlers.in_slices import Answer
     from odradek.broker.handlers.services import ClusterServices
+    from odradek.broker.in_slices import Answer
     from odradek.broker.metadata.topic import Topic
 
 # The constructor of a named tuple is slower, and a cluster has many partitions.
 _new: Final = tuple.__new__
+
+_FIRST_BY_ID: Final = 12
+
+pieces = Pieces(("topics",), ("topics",), 100, Repeated.ONCE)
+may_answer_much = True
 
 
 def handle(services: "ClusterServices", context: RequestContext, request: MetadataRequest) -> "Answer[MetadataResponse]":
@@ -191,3 +206,55 @@ def _describe(
         ],
         topic_authorized_operations=operations,
     )
+
+
+def rule(asked: "Asked") -> object:
+    """DESCRIBE on each topic: others are left out where all are asked for. CREATE to have a topic created.
+
+    What is not there is refused as what is, to a client that may not DESCRIBE it.
+    """
+    topics = asked.request.topics
+    if topics is None:
+        return then(only(asked, asked.handle(), "topics", partial(_may_see, asked)), partial(_with_operations, asked))
+    if asked.context.version < _FIRST_BY_ID and any(topic.topic_id is not None or topic.name is None for topic in topics):
+        # The handler refuses all of them.
+        return asked.handle()
+    permitted, others = asked.split(
+        AclOperation.DESCRIBE,
+        AclResourceType.TOPIC,
+        topics,
+        lambda topic: asked.topic_name(topic, by_id=topic.topic_id is not None),
+    )
+    told = [
+        MetadataResponseTopic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=topic.name, topic_id=topic.topic_id)
+        for topic in dict.fromkeys(others)
+    ]
+    uncreated = _not_to_be_created(asked, permitted)
+    told += [
+        MetadataResponseTopic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name, is_internal=name in INTERNAL_TOPICS)
+        for name in sorted(uncreated)
+    ]
+    permitted = [topic for topic in permitted if topic.topic_id is not None or topic.name not in uncreated]
+    answer = then(asked.handle(asked.request._replace(topics=permitted)), partial(_with_operations, asked))
+    return with_refused(answer, "topics", told)
+
+
+def _not_to_be_created(asked: "Asked", topics: list[MetadataRequestTopic]) -> set[str]:
+    """The topics that are not there, and that the client may not have created."""
+    if not asked.request.allow_auto_topic_creation or not asked.services.config["auto.create.topics.enable"]:
+        return set()
+    known = asked.services.controller.image.topics
+    missing = {topic.name or "" for topic in topics if topic.topic_id is None and topic.name not in known}
+    if not missing or asked.access.allows_cluster(AclOperation.CREATE, tells=False):
+        return set()
+    return missing - asked.access.allowed(AclOperation.CREATE, AclResourceType.TOPIC, missing)
+
+
+def _may_see(asked: "Asked", topic: MetadataResponseTopic) -> bool:
+    return asked.access.allows(AclOperation.DESCRIBE, AclResourceType.TOPIC, topic.name or "", tells=False)
+
+
+def _with_operations(asked: "Asked", response: MetadataResponse) -> object:
+    """Without an authorizer the handler tells all operations."""
+    response = with_cluster_operations(asked, response)
+    return with_topic_operations(asked, response) if asked.request.include_topic_authorized_operations else response

@@ -9,6 +9,9 @@ Deliberate gap: none.
 
 from typing import TYPE_CHECKING, Final
 
+from odradek.broker.authorization import Asked, on_each
+from odradek.broker.authorizer.acls import AclOperation, AclResourceType
+from odradek.broker.pieces import TOPICS, Pieces
 from odradek.coordinator.group.offset_commit import commit_offsets
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.offset_commit import (
@@ -30,6 +33,8 @@ if TYPE_CHECKING:
     from odradek.timing.reply import Reply
 
 _FIRST_VERSION_BY_ID: Final = 10
+
+pieces = Pieces(TOPICS, TOPICS)
 
 
 def handle(
@@ -109,3 +114,11 @@ def _failed(topics: "list[CommitTopic]", refused: list[OffsetCommitResponseTopic
     failed = [_refusal(topic.name, topic.topic_id, topic.partitions, error_code) for topic in refused]
     failed += [_refusal(name, topic_id, partitions, error_code) for topic_id, partitions, name in topics]
     return OffsetCommitResponse(topics=failed)
+
+
+def rule(asked: "Asked") -> object:
+    """READ on the group and on each topic."""
+    if not asked.allows(AclOperation.READ, AclResourceType.GROUP, asked.request.group_id):
+        return asked.refused(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    by_id = asked.context.version >= _FIRST_VERSION_BY_ID
+    return on_each(asked, AclOperation.READ, AclResourceType.TOPIC, lambda topic: asked.topic_name(topic, by_id=by_id))

@@ -8,6 +8,9 @@ Deliberate gap: none.
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.authorization import Asked, on_each
+from odradek.broker.authorizer.acls import AclOperation, AclResourceType
+from odradek.broker.pieces import TOPICS, Pieces
 from odradek.coordinator.group.offset_delete import delete_offsets
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.offset_delete import (
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
     from odradek.broker.handlers.services import OffsetServices
     from odradek.broker.metadata.image import MetadataImage
     from odradek.timing.reply import Reply
+
+pieces = Pieces(TOPICS, TOPICS)
 
 
 def handle(
@@ -70,3 +75,10 @@ def _merged(
     left = dict(refused)
     topics = [topic._replace(partitions=[*topic.partitions, *left.pop(topic.name, ())]) for topic in deleted]
     return topics + [OffsetDeleteResponseTopic(name=name, partitions=partitions) for name, partitions in left.items()]
+
+
+def rule(asked: "Asked") -> object:
+    """DELETE on the group, READ on each topic."""
+    if not asked.allows(AclOperation.DELETE, AclResourceType.GROUP, asked.request.group_id):
+        return asked.refused(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    return on_each(asked, AclOperation.READ, AclResourceType.TOPIC, lambda topic: topic.name)

@@ -10,9 +10,12 @@ group that is loading for one without offsets.
 Deliberate gap: none.
 """
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from odradek.broker.handlers.in_slices import answer_in_slices, each_once
+from odradek.broker.authorization import Asked, then
+from odradek.broker.authorizer.acls import AclOperation, AclResourceType
+from odradek.broker.in_slices import answer_in_slices, each_once
+from odradek.broker.pieces import Pieces
 from odradek.coordinator.group.offset_fetch import LATEST, NO_OFFSET, fetch_all_offsets, fetch_offsets
 from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -31,13 +34,16 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
 
     from odradek.broker.context import RequestContext
-    from odradek.broker.handlers.in_slices import Answer
     from odradek.broker.handlers.services import OffsetFetchServices
+    from odradek.broker.in_slices import Answer
 
 
 _FIRST_VERSION_BY_ID: Final = 10
 _FIRST_VERSION_WITH_GROUP_ERROR: Final = 2
 _FIRST_VERSION_WITH_MANY_GROUPS: Final = 8
+
+pieces = Pieces(("groups", "topics", "partition_indexes"), ("groups", "topics", "partitions"))
+may_answer_much = True
 
 
 def handle(
@@ -161,3 +167,61 @@ def _refusal(topic: OffsetFetchRequestTopics, error_code: ErrorCode) -> OffsetFe
         for index in topic.partition_indexes
     ]
     return OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
+
+
+def rule(asked: "Asked") -> object:
+    """DESCRIBE on each group and on each topic. Topics that the client may not know are left out where it asks for all."""
+    request = asked.request
+    plans = [_plan(asked, group) for group in request.groups]
+    permitted = [plan.group for plan in plans if plan.refusal is None]
+
+    def joined(response: OffsetFetchResponse) -> OffsetFetchResponse:
+        answers = iter(response.groups)
+        groups = [plan.refusal or plan.answer(asked, next(answers)) for plan in plans]
+        return response._replace(groups=groups)
+
+    if not permitted:
+        return joined(OffsetFetchResponse())
+    if not any(plan.told or plan.refusal or plan.group.topics is None for plan in plans):
+        return asked.handle()
+    return then(asked.handle(request._replace(groups=permitted)), joined)
+
+
+class _Plan(NamedTuple):
+    """What becomes of one group: the handler is asked for ``group``, unless that is refused; ``told`` are refused topics."""
+
+    group: OffsetFetchRequestGroup
+    told: list[OffsetFetchResponseTopics]
+    refusal: OffsetFetchResponseGroup | None = None
+
+    def answer(self, asked: "Asked", answer: OffsetFetchResponseGroup) -> OffsetFetchResponseGroup:
+        """The group's part of the response, from that of the handler."""
+        if answer.error_code:
+            return answer
+        topics = answer.topics
+        if self.group.topics is None:
+            seen = asked.access.allowed(AclOperation.DESCRIBE, AclResourceType.TOPIC, [topic.name for topic in topics])
+            topics = [topic for topic in topics if topic.name in seen]
+        return answer._replace(topics=[*topics, *self.told])
+
+
+def _plan(asked: "Asked", group: OffsetFetchRequestGroup) -> _Plan:
+    version = asked.context.version
+    if not asked.allows(AclOperation.DESCRIBE, AclResourceType.GROUP, group.group_id):
+        return _Plan(group, [], _group_refusal(group, version))
+    if group.topics is None:
+        return _Plan(group, [])
+    by_id = version >= _FIRST_VERSION_BY_ID
+    permitted, others = asked.split(
+        AclOperation.DESCRIBE, AclResourceType.TOPIC, group.topics, lambda topic: asked.topic_name(topic, by_id=by_id)
+    )
+    told = [_refusal(topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED) for topic in others]
+    return _Plan(group._replace(topics=permitted) if told else group, told)
+
+
+def _group_refusal(group: OffsetFetchRequestGroup, version: int) -> OffsetFetchResponseGroup:
+    code = ErrorCode.GROUP_AUTHORIZATION_FAILED
+    if version >= _FIRST_VERSION_WITH_GROUP_ERROR:
+        return OffsetFetchResponseGroup(group_id=group.group_id, error_code=code)
+    topics = [_refusal(topic, code) for topic in group.topics or ()]
+    return OffsetFetchResponseGroup(group_id=group.group_id, topics=topics)

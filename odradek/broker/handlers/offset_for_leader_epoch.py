@@ -6,6 +6,9 @@ to a client whose idea of the leader epoch, if it tells one, is the leader's.
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.authorization import Asked, on_each
+from odradek.broker.authorizer.acls import AclOperation, AclResourceType
+from odradek.broker.pieces import TOPICS, Pieces
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.message_types.offset_for_leader_epoch import (
     EpochEndOffset,
@@ -18,6 +21,8 @@ from odradek.protocol.message_types.offset_for_leader_epoch import (
 if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
     from odradek.broker.handlers.services import PartitionServices
+
+pieces = Pieces(TOPICS, TOPICS)
 
 
 def handle(
@@ -51,3 +56,10 @@ def _answer(services: "PartitionServices", topic: str, asked: OffsetForLeaderPar
     except KafkaError as error:
         return EpochEndOffset(partition=asked.partition, error_code=error.code)
     return EpochEndOffset(partition=asked.partition, leader_epoch=leader_epoch, end_offset=end_offset)
+
+
+def rule(asked: "Asked") -> object:
+    """CLUSTER_ACTION on the cluster, of a broker, or DESCRIBE on each topic."""
+    if asked.access.allows_cluster(AclOperation.CLUSTER_ACTION, tells=False):
+        return asked.handle()
+    return on_each(asked, AclOperation.DESCRIBE, AclResourceType.TOPIC, lambda topic: topic.topic)

@@ -15,9 +15,11 @@ connection's next requests begin after that.
 Left out: message formats before v2 (INVALID_RECORD).
 """
 
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from uuid import UUID
 
+from odradek.broker.authorization import Asked, then, with_refused
+from odradek.broker.authorizer.acls import AclOperation, AclResourceType
 from odradek.broker.context import CLOSE_CONNECTION, NO_RESPONSE, Reply, RequestContext, Signal
 from odradek.broker.handlers.late_batches import LateBatch, LateBatches
 from odradek.broker.logging import log
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
 # Named tuples are made without their constructors, in a third of the time: all fields are given, in their order.
 _new: Final = tuple.__new__
 _ATTRIBUTES_LOW_BYTE: Final = 22
+_TRANSACTIONAL: Final = 0x10
 _ZSTD: Final = 4
 _FIRST_WITH_ZSTD: Final = 7
 # Who may write to internal topics in Kafka: the client id of its own tools.
@@ -318,3 +321,56 @@ def _wait(
     operation = DelayedProduce(services.clock.monotonic_ms() + request.timeout_ms, written, request.acks, respond)
     services.produce_purgatory.try_complete_else_watch(operation, [partition for partition, _ in written])
     return reply
+
+
+def rule(asked: "Asked") -> object:
+    """WRITE on the transactional id of a request with transactional batches, and on each topic."""
+    request: ProduceRequest = asked.request
+    if _has_transactional(request):
+        transactional_id = request.transactional_id
+        if transactional_id is None or not asked.access.allows(
+            AclOperation.WRITE, AclResourceType.TRANSACTIONAL_ID, transactional_id
+        ):
+            return _refused_whole(request)
+    by_id = asked.services.controller.image.topics_by_id
+
+    def name_of(topic: tuple[str | bytes, Any]) -> str | None:
+        if isinstance(topic[0], str):
+            return topic[0]
+        found = by_id.get(UUID(bytes=bytes(topic[0])))
+        return None if found is None else found.name
+
+    permitted, refused = asked.split(AclOperation.WRITE, AclResourceType.TOPIC, request.topics, name_of)
+    if not refused:
+        return asked.handle()
+    if request.acks == 0:
+        # All that its client can notice.
+        rest = request._replace(topics=permitted)
+        return then(asked.handle(rest), lambda _: CLOSE_CONNECTION, converts_signals=True) if permitted else CLOSE_CONNECTION
+    told = [_refusal_of(topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED) for topic in refused]
+    if not permitted:
+        return ProduceResponse(responses=told)
+    return with_refused(asked.handle(request._replace(topics=permitted)), "responses", told)
+
+
+def _has_transactional(request: ProduceRequest) -> bool:
+    return any(
+        records is not None and len(records) > _ATTRIBUTES_LOW_BYTE and records[_ATTRIBUTES_LOW_BYTE] & _TRANSACTIONAL
+        for _, batches in request.topics
+        for _, records in batches
+    )
+
+
+def _refused_whole(request: ProduceRequest) -> object:
+    if request.acks == 0:
+        return CLOSE_CONNECTION
+    code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    return ProduceResponse(responses=[_refusal_of(topic, code) for topic in request.topics])
+
+
+def _refusal_of(topic: tuple[str | bytes, Any], code: ErrorCode) -> TopicProduceResponse:
+    key, batches = topic
+    partitions = [PartitionProduceResponse(index=index, error_code=code, base_offset=-1) for index, _ in batches]
+    if isinstance(key, str):
+        return TopicProduceResponse(name=key, partition_responses=partitions)
+    return TopicProduceResponse(topic_id=UUID(bytes=bytes(key)), partition_responses=partitions)

@@ -8,6 +8,7 @@ decompressed; INVALID_RECORD where it is no MetricsData: clients stop pushing th
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.authorization import anybody
 from odradek.protocol.message_types.push_telemetry import PushTelemetryRequest, PushTelemetryResponse
 from odradek.timing.reply import Reply
 
@@ -24,3 +25,6 @@ def handle(
     if isinstance(outcome, Reply):
         return outcome.then(lambda code: PushTelemetryResponse(error_code=code))
     return PushTelemetryResponse(error_code=outcome)
+
+
+rule = anybody

@@ -7,6 +7,7 @@ and one that is refused tells its user at once. The error stands beside each gro
 
 from typing import TYPE_CHECKING, Any
 
+from odradek.broker.authorization import anybody
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages import messages
@@ -39,3 +40,7 @@ def handle(_services: "GroupServices", context: "RequestContext", request: Any) 
     if api_key is ApiKey.STREAMS_GROUP_HEARTBEAT:
         return classes.response(error_code=_CODE, **_NO_TASKS)
     return classes.response(error_code=_CODE)
+
+
+# They are refused whoever asks.
+rule = anybody

@@ -6,6 +6,7 @@ Its owner and its renewers may do this, until the token's maximum lifetime. Refu
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.authorization import anybody
 from odradek.broker.token_logins import allows_token_requests
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.renew_delegation_token import RenewDelegationTokenRequest, RenewDelegationTokenResponse
@@ -30,3 +31,7 @@ def _respond(outcome: int | KafkaError) -> RenewDelegationTokenResponse:
     if isinstance(outcome, KafkaError):
         return RenewDelegationTokenResponse(outcome.code)
     return RenewDelegationTokenResponse(expiry_timestamp_ms=outcome)
+
+
+# Who may do it stands in the token.
+rule = anybody

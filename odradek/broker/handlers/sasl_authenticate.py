@@ -5,6 +5,7 @@ That of a client that authenticates comes no further than ``network.sasl_listene
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.authorization import anybody
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 
@@ -18,3 +19,7 @@ def handle(_services: object, _context: "RequestContext", _request: SaslAuthenti
         error_code=ErrorCode.ILLEGAL_SASL_STATE,
         error_message="SaslAuthenticate request received after successful authentication",
     )
+
+
+# A client may say who it is.
+rule = anybody

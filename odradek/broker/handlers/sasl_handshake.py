@@ -6,6 +6,7 @@ a lifetime (KIP-368), unless the last renewal was less than a second ago.
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.authorization import anybody
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 
@@ -16,3 +17,7 @@ if TYPE_CHECKING:
 def handle(_services: object, _context: "RequestContext", _request: SaslHandshakeRequest) -> SaslHandshakeResponse:
     """Refuse it."""
     return SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)
+
+
+# A client may say who it is.
+rule = anybody

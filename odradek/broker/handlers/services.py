@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from odradek.broker.in_slices import SlicedServices
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from uuid import UUID
@@ -28,12 +30,10 @@ if TYPE_CHECKING:
     from odradek.broker.replica.partition_directories import PartitionDirectories
     from odradek.broker.replica.partitions import Partitions
     from odradek.broker.replica.replica_moves import ReplicaMoves
-    from odradek.broker.response_memory import ResponseMemory
     from odradek.broker.telemetry.manager import ClientMetricsManager
     from odradek.storage.log_manager import LogManager
     from odradek.timing.clock import Clock
     from odradek.timing.purgatory import DelayedOperation, Purgatory
-    from odradek.timing.slices import Slices
 
 
 class GroupServices(Protocol):
@@ -42,18 +42,6 @@ class GroupServices(Protocol):
     @property
     def groups(self) -> GroupCoordinator:
         """Their coordinator."""
-
-
-class SlicedServices(Protocol):
-    """Long work on the loop, for large responses."""
-
-    @property
-    def slices(self) -> Slices:
-        """What it is done in."""
-
-    @property
-    def response_memory(self) -> ResponseMemory | None:
-        """The memory of large responses; None if it has no limit."""
 
 
 class SlicedGroupServices(GroupServices, SlicedServices, Protocol):
@@ -315,15 +303,7 @@ class OffsetFetchServices(GroupServices, TopicServices, Protocol):
     """Groups' offsets, and the topics they are of."""
 
 
-class MemberServices(GroupServices, Protocol):
-    """The groups, and what a member of them may see."""
-
-    @property
-    def may_see(self) -> Callable[[str], bool] | None:
-        """Whether the client may know of a topic; None where it may know of all."""
-
-
-class GroupProtocolServices(MemberServices, TopicServices, Protocol):
+class GroupProtocolServices(GroupServices, TopicServices, Protocol):
     """The groups, and whether their newer protocols are on."""
 
 

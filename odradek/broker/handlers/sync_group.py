@@ -4,10 +4,11 @@ Since version 3 for static members (KIP-345), since 5 with the protocol that the
 stands in ``coordinator.group.classic.sync``.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from odradek.broker.authorization import Asked, reads_group
 from odradek.coordinator.group.config import MemberContext
-from odradek.protocol.errors import KafkaError
+from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.sync_group import (
     SyncGroupRequest,
     SyncGroupResponse,
@@ -17,6 +18,11 @@ from odradek.timing.reply import Reply
 if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
     from odradek.broker.handlers.services import GroupServices
+
+# From this version on a request has its protocol.
+_WITH_PROTOCOL: Final = 5
+
+may_answer_much = True
 
 
 def handle(services: "GroupServices", context: "RequestContext", request: SyncGroupRequest) -> "Reply[SyncGroupResponse]":
@@ -29,3 +35,11 @@ def handle(services: "GroupServices", context: "RequestContext", request: SyncGr
 
 def _response(outcome: SyncGroupResponse | KafkaError) -> SyncGroupResponse:
     return SyncGroupResponse(error_code=outcome.code) if isinstance(outcome, KafkaError) else outcome
+
+
+def rule(asked: "Asked") -> object:
+    """READ on the group; a request that lacks its protocol is refused for that first."""
+    request = asked.request
+    if asked.context.version >= _WITH_PROTOCOL and (request.protocol_type is None or request.protocol_name is None):
+        return asked.refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    return reads_group(asked)

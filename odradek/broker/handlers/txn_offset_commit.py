@@ -13,7 +13,10 @@ Deliberate gap: none.
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from odradek.broker.authorization import Asked, on_each
+from odradek.broker.authorizer.acls import AclOperation, AclResourceType
 from odradek.broker.metadata.topic import CONSUMER_OFFSETS_TOPIC
+from odradek.broker.pieces import TOPICS, Pieces
 from odradek.coordinator.group.txn_offsets import commit_offsets_in_transaction
 from odradek.coordinator.runtime.states import operation_error
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -43,6 +46,8 @@ _NONE: Final = ErrorCode.NONE
 _FIRST_WITH_LOADING: Final = 2
 _FIRST_WITH_ABORTABLE: Final = 4
 _FIRST_THAT_ADDS: Final = 5
+
+pieces = Pieces(TOPICS, TOPICS)
 
 
 def handle(
@@ -172,3 +177,12 @@ def _answer(topics: "Sequence[TxnOffsetCommitRequestTopic]", error_code: ErrorCo
             for topic in topics
         ]
     )
+
+
+def rule(asked: "Asked") -> object:
+    """WRITE on the transactional id, READ on the group and on each topic."""
+    if not asked.allows(AclOperation.WRITE, AclResourceType.TRANSACTIONAL_ID, asked.request.transactional_id):
+        return asked.refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    if not asked.allows(AclOperation.READ, AclResourceType.GROUP, asked.request.group_id):
+        return asked.refused(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    return on_each(asked, AclOperation.READ, AclResourceType.TOPIC, lambda topic: topic.name)

@@ -5,6 +5,8 @@ A broker among others has it answered by the controller. One that is its own con
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.authorization import on_cluster
+from odradek.broker.authorizer.acls import AclOperation
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 
@@ -22,3 +24,6 @@ def handle(services: "TopicServices", _context: "RequestContext", request: Unreg
     return UnregisterBrokerResponse(
         error_code=ErrorCode.BROKER_ID_NOT_REGISTERED, error_message=f"Broker ID {request.broker_id} is not currently registered"
     )
+
+
+rule = on_cluster(AclOperation.ALTER)

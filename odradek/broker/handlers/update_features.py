@@ -6,6 +6,8 @@ versions 0 and 1 list a result for each feature as well; that list stays empty h
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.authorization import on_cluster
+from odradek.broker.authorizer.acls import AclOperation
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.message_types.update_features import (
     UpdateFeaturesRequest,
@@ -30,3 +32,6 @@ def _response(error: KafkaError | None) -> UpdateFeaturesResponse:
     if error is not None:
         return UpdateFeaturesResponse(error_code=error.code, error_message=error.reason)
     return UpdateFeaturesResponse()
+
+
+rule = on_cluster(AclOperation.ALTER)

@@ -13,6 +13,8 @@ Deliberate gap: none.
 from functools import partial
 from typing import TYPE_CHECKING
 
+from odradek.broker.authorizer.acls import AclOperation
+from odradek.broker.pieces import FEW, Pieces
 from odradek.coordinator.runtime.marker import EndTxnMarker
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.write_txn_markers import (
@@ -25,11 +27,14 @@ from odradek.protocol.message_types.write_txn_markers import (
 from odradek.timing.reply import Reply
 
 if TYPE_CHECKING:
+    from odradek.broker.authorization import Asked
     from odradek.broker.context import RequestContext
     from odradek.broker.handlers.services import TransactionServices
 
 
 _TRY_AGAIN = frozenset({ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR})
+
+pieces = Pieces(("markers", "topics", "partition_indexes"), ("markers", "topics", "partitions"), FEW)
 
 
 def handle(
@@ -108,3 +113,11 @@ def _told(error: KafkaError | None) -> ErrorCode:
     if error is None:
         return ErrorCode.NONE
     return ErrorCode.NOT_LEADER_OR_FOLLOWER if error.code in _TRY_AGAIN else error.code
+
+
+def rule(asked: "Asked") -> object:
+    """ALTER on the cluster, for tools, or CLUSTER_ACTION, for brokers."""
+    access = asked.access
+    if access.allows_cluster(AclOperation.ALTER, tells=False) or access.allows_cluster(AclOperation.CLUSTER_ACTION):
+        return asked.handle()
+    return asked.refused(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)

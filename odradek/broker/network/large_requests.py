@@ -8,7 +8,7 @@ that are no request: Kafka has no error for it, and no limit but its heap.
 """
 
 import sys
-from collections.abc import Callable, Collection, Generator, Mapping
+from collections.abc import Callable, Collection, Generator
 from typing import Any, Final
 
 from odradek.broker.context import CLOSE_CONNECTION, NO_RESPONSE, RequestContext
@@ -53,24 +53,24 @@ def most_items(frame_bytes: int, *, in_pieces: bool) -> int:
 class LargeRequests:
     """Answers large requests of one broker. Loop thread only.
 
-    ``in_pieces`` says of some APIs how their items are handled apart; the others' requests are handled at once. Those of
+    ``pieces_of`` says of some APIs how their items are handled apart; the others' requests are handled at once. Those of
     ``never_sliced`` do not come here. The responses of those ``with_records`` are mostly slices of logs, and encoded at once.
-    Small requests of the ``large_answers`` may be answered by large responses.
+    Small requests of those that ``may_answer_much`` may be answered by large responses.
     """
 
     def __init__(
         self,
         slices: Slices,
         memory: ResponseMemory,
-        in_pieces: Mapping[ApiKey, Pieces],
+        pieces_of: Callable[[ApiKey], Pieces | None],
         never_sliced: Collection[ApiKey],
         with_records: Collection[ApiKey] = (),
-        large_answers: Collection[ApiKey] = (),
+        may_answer_much: Callable[[ApiKey], bool] = lambda _: False,
     ) -> None:
         self._slices = slices
         self.memory = memory
-        self._large_answers = large_answers
-        self._in_pieces = in_pieces
+        self._may_answer_much = may_answer_much
+        self._pieces_of = pieces_of
         self._never_sliced = never_sliced
         self._with_records = with_records
 
@@ -87,7 +87,7 @@ class LargeRequests:
 
     def has_large_answers(self, route: Route) -> bool:
         """True for an API whose small requests may have large responses."""
-        return route.api_key in self._large_answers
+        return self._may_answer_much(route.api_key)
 
     def encode(
         self, route: Route, context: RequestContext, response: Any, failed: Callable[[RequestContext, Exception], Any]
@@ -114,7 +114,7 @@ class LargeRequests:
         # A view may be overwritten after the call.
         own = frame if type(frame) is bytes else bytes(frame)
         most_bytes = self._most_bytes(len(own))
-        handling = _Handling(route, services, gate, self._in_pieces.get(route.api_key), most_bytes, self.memory)
+        handling = _Handling(route, services, gate, self._pieces_of(route.api_key), most_bytes, self.memory)
         work = self._work(route, context, own, position, handling, failed)
         return self._slices.run(work, len(frame))
 

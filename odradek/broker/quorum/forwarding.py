@@ -20,10 +20,10 @@ from typing import Any, Final
 from odradek.broker.context import RequestContext
 from odradek.broker.quorum.broker_lifecycle import Controller
 from odradek.broker.quorum.controller_channel import AnswerT, ControllerUnavailable
-from odradek.broker.quorum.forwarding_errors import error_response
 from odradek.client.api import Api, RequestT
 from odradek.client.errors import ClientError, UnsupportedVersion
 from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.error_answers import error_answer
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.envelope import EnvelopeRequest, EnvelopeResponse
 from odradek.protocol.request_encoder import request_encoder
@@ -94,7 +94,7 @@ class ForwardingGate:
         try:
             response = await self._ask(context, request)
         except KafkaError as error:
-            response = error_response(context.api_key, request, error)
+            response = error_answer(context.api_key, request, error.code, error.reason)
         except Exception as error:  # noqa: BLE001  a fault of ours, which dispatch tells
             response = error
         complete(response)

@@ -15,7 +15,7 @@ from odradek.broker.handlers import load_handler
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.messages import messages
 from odradek.testing.asking import PEER
-from odradek.testing.faults.answers import ANSWERED_FIRST, can_divide, error_answer, joined, put_errors, without
+from odradek.testing.faults.answers import ANSWERED_FIRST, answer_error, can_divide, joined, put_errors, without
 from odradek.testing.faults.subject import Request
 
 if TYPE_CHECKING:
@@ -247,8 +247,8 @@ class FaultGate:
             asked = message._replace(max_wait_ms=0) if api_key == ApiKey.FETCH else message
             return _then(self._handle(request, asked), lambda response: put_errors(request, response, code, fault.means))
         if "topic" not in fault.words or not can_divide(api_key):
-            return error_answer(request, code, None)
-        errors, rest = error_answer(request, code, fault.means), without(request, fault.means)
+            return answer_error(request, code, None)
+        errors, rest = answer_error(request, code, fault.means), without(request, fault.means)
         if rest is None:
             return errors
         return _then(self._handle(request, rest), lambda response: joined(api_key, response, errors))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from odradek.protocol.api_keys import NEWEST_VERSION, ApiKey
+from odradek.protocol.error_answers import TOPIC_FIELDS, partition_of
 from odradek.protocol.schemas import Layout, load
 
 if TYPE_CHECKING:
@@ -25,8 +26,6 @@ _GROUP_FIELDS: Final = ("group_id",)
 _GROUPS_FIELDS: Final = ("groups", "groups_names", "group_ids")
 _TRANSACTION_FIELDS: Final = ("transactional_id",)
 _TRANSACTIONS_FIELDS: Final = ("transactional_ids",)
-TOPIC_FIELDS: Final = ("name", "topic", "topic_name")
-PARTITION_FIELDS: Final = ("partition_index", "partition", "index", "partition_id")
 _TOPICS_FIELDS: Final = ("topics", "topic_partitions")
 _PARTITIONS_FIELDS: Final = ("partitions", "partition_indexes")
 _GROUP_KEY: Final = 0
@@ -156,14 +155,3 @@ def _named_in(layout: Layout) -> Iterator[str]:
             yield "topic"
         elif spec.is_array and spec.layout is not None:
             yield from _named_in(spec.layout)
-
-
-def partition_of(item: Any) -> int | None:
-    """The partition that an item of a topic's ``partitions`` names."""
-    if isinstance(item, int):
-        return item
-    for field in PARTITION_FIELDS:
-        if hasattr(item, field):
-            partition: int = getattr(item, field)
-            return partition
-    return None

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from odradek.broker.context import CLOSE_CONNECTION, RequestContext, Session
 from odradek.broker.handlers import SERVED
 from odradek.broker.logging import lines_to
+from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.error_codes_in import compile_error_scan
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages import messages
@@ -15,6 +16,15 @@ from tests.broker.handlers.acl_requests import create as create_acls
 from tests.broker.handlers.acl_requests import secured_broker
 
 ALICE = "User:alice"
+# Anybody is told the versions, may say who it is, and push what it is asked for. Who may renew a delegation token or expire it
+# stands in the token.
+OPEN = frozenset(
+    {
+        *(ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE),
+        *(ApiKey.RENEW_DELEGATION_TOKEN, ApiKey.EXPIRE_DELEGATION_TOKEN),
+        *(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY),
+    }
+)
 DENIED = {code for code in ErrorCode if code.name.endswith("_AUTHORIZATION_FAILED")}
 
 

@@ -2,7 +2,6 @@
 
 import pytest
 
-from odradek.broker.authorization.table import OPEN
 from odradek.broker.context import OwnSession, RequestContext, Session
 from odradek.broker.controller.handlers import SERVED
 from odradek.broker.quorum.forwarding import serialized_principal
@@ -19,7 +18,7 @@ from odradek.protocol.messages import messages
 from odradek.protocol.request_encoder import request_encoder
 from odradek.protocol.response_decoder import response_decoder
 from odradek.timing.reply import Reply
-from tests.broker.authorization.bed import codes_in
+from tests.broker.authorization.bed import OPEN, codes_in
 from tests.broker.controller.nodes import LISTENER, NodeBed
 from tests.broker.handlers.acl_requests import creation
 

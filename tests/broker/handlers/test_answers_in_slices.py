@@ -6,9 +6,9 @@ from itertools import count
 import pytest
 import pytest_asyncio
 
-from odradek.broker.authorization.asked import Asked, only
+from odradek.broker.authorization import Asked, only
 from odradek.broker.context import CLOSE_CONNECTION, RequestContext, Session
-from odradek.broker.handlers.in_slices import answer_in_slices, each_once, with_pauses
+from odradek.broker.in_slices import answer_in_slices, each_once, with_pauses
 from odradek.broker.response_memory import NoRoom, ResponseMemory
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.message_types.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse

@@ -1,6 +1,6 @@
 """ConsumerGroupDescribe, and what the APIs of all groups say of consumer groups."""
 
-from odradek.broker.handlers.topic_description import GROUP_OPERATIONS, NO_OPERATIONS
+from odradek.broker.handlers.descriptions import GROUP_OPERATIONS, NO_OPERATIONS
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 

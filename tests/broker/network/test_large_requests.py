@@ -39,7 +39,7 @@ class Setup:
         self.clock = VirtualClock()
         self.memory = ResponseMemory(limit_bytes, Timer(self.clock), self.clock.monotonic_ms, self.soon.append, lambda: None)
         pieces = {FIND: PIECES} if in_pieces else {}
-        large = LargeRequests(self.slices, self.memory, pieces, {ApiKey.PRODUCE}, (), large_answers)
+        large = LargeRequests(self.slices, self.memory, pieces.get, {ApiKey.PRODUCE}, (), large_answers.__contains__)
         self.dispatcher = Dispatcher(None, self.clock, SERVED, lambda api_key: self.handle, gate, large)
 
     def read(self):

@@ -11,14 +11,12 @@ from odradek.protocol.messages import messages
 from odradek.protocol.responses import response_encoder
 from odradek.protocol.schemas import load
 from odradek.testing import SocketlessBroker
-from odradek.testing.faults.answers import ANSWERED_FIRST, can_divide, error_answer, joined, without
+from odradek.testing.faults.answers import ANSWERED_FIRST, answer_error, can_divide, joined, without
 from odradek.testing.faults.subject import Request
 from odradek.timing.clock import VirtualClock
 
 CODE = ErrorCode.POLICY_VIOLATION
 APIS = [api_key for api_key in SERVED if api_key not in ANSWERED_FIRST]
-# Answered by directories, which no request names.
-WITHOUT_ITEMS = {ApiKey.ALTER_REPLICA_LOG_DIRS}
 NAMES = {"name": "orders", "topic": "orders", "topic_name": "orders", "group_id": "billing", "transactional_id": "pay"}
 
 
@@ -61,13 +59,11 @@ def core():
         yield broker.core
 
 
-@pytest.mark.parametrize(
-    "api_key", [api_key for api_key in APIS if api_key not in WITHOUT_ITEMS], ids=lambda api_key: api_key.name
-)
+@pytest.mark.parametrize("api_key", APIS, ids=lambda api_key: api_key.name)
 def test_an_answer_has_the_error_and_can_be_sent_in_every_version(core, api_key):
     served = SERVED[api_key]
     for version in range(served.min_version, served.max_version + 1):
-        response = error_answer(request_of(core, api_key, version), CODE, None)
+        response = answer_error(request_of(core, api_key, version), CODE, None)
         tally = Tally()
         compile_error_scan(api_key)(response, tally)
         assert tally.codes, f"version {version}: {response}"
@@ -76,7 +72,7 @@ def test_an_answer_has_the_error_and_can_be_sent_in_every_version(core, api_key)
             assert response_encoder(api_key, version)(1, response)
 
 
-DIVIDED = [api_key for api_key in APIS if can_divide(api_key) and api_key not in WITHOUT_ITEMS]
+DIVIDED = [api_key for api_key in APIS if can_divide(api_key)]
 
 
 @pytest.mark.parametrize("api_key", DIVIDED, ids=lambda api_key: api_key.name)
@@ -88,7 +84,7 @@ def test_a_request_of_which_all_is_meant_leaves_nothing_and_one_of_which_nothing
 
 def test_the_answers_to_two_parts_of_a_request_are_one_topic(core):
     request = request_of(core, ApiKey.PRODUCE, 9)
-    errors = error_answer(request, CODE, None)
+    errors = answer_error(request, CODE, None)
     topic = errors.responses[0]
     taken = errors._replace(
         responses=[topic._replace(partition_responses=[topic.partition_responses[0]._replace(index=0, error_code=0)])]

@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.authorization import on_cluster
+from odradek.broker.authorizer.acls import AclOperation
 from odradek.protocol.message_types.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 
 if TYPE_CHECKING:
@@ -15,3 +17,6 @@ def handle(
 ) -> "Reply[AllocateProducerIdsResponse]":
     """Give the broker a block."""
     return services.controller.allocate_producer_ids(request)
+
+
+rule = on_cluster(AclOperation.CLUSTER_ACTION)

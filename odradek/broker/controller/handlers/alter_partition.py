@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.authorization import on_cluster
+from odradek.broker.authorizer.acls import AclOperation
 from odradek.protocol.message_types.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 
 if TYPE_CHECKING:
@@ -15,3 +17,6 @@ def handle(
 ) -> "Reply[AlterPartitionResponse]":
     """Decide on the in-sync replicas of each partition."""
     return services.controller.alter_partition(request, context.version)
+
+
+rule = on_cluster(AclOperation.CLUSTER_ACTION)

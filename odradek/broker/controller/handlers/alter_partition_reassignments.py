@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.authorization import on_cluster
+from odradek.broker.authorizer.acls import AclOperation
 from odradek.protocol.message_types.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -18,3 +20,6 @@ def handle(
 ) -> "Reply[AlterPartitionReassignmentsResponse]":
     """Begin or cancel the moves."""
     return services.controller.alter_partition_reassignments(request)
+
+
+rule = on_cluster(AclOperation.ALTER)

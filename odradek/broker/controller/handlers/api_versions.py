@@ -5,6 +5,7 @@ From version 4 on a feature's range may begin at 0.
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.authorization import anybody
 from odradek.broker.controller.handlers import SERVED
 from odradek.broker.metadata.features import SUPPORTED_FEATURES, finalized_levels
 from odradek.protocol.message_types.api_versions import (
@@ -38,3 +39,7 @@ def handle(services: "QuorumServices", context: "RequestContext", _request: ApiV
             FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level) for name, level in levels.items()
         ],
     )
+
+
+# The versions are told to anybody.
+rule = anybody

@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.authorization import on_cluster
+from odradek.broker.authorizer.acls import AclOperation
 from odradek.protocol.message_types.assign_replicas_to_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
 
 if TYPE_CHECKING:
@@ -15,3 +17,6 @@ def handle(
 ) -> "Reply[AssignReplicasToDirsResponse]":
     """Take note of the directories."""
     return services.controller.assign_replicas_to_dirs(request)
+
+
+rule = on_cluster(AclOperation.CLUSTER_ACTION)

@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.authorization import on_cluster
+from odradek.broker.authorizer.acls import AclOperation
 from odradek.protocol.message_types.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 
 if TYPE_CHECKING:
@@ -15,3 +17,6 @@ def handle(
 ) -> "Reply[BrokerHeartbeatResponse]":
     """Take note of the broker's life."""
     return services.controller.heartbeat(request)
+
+
+rule = on_cluster(AclOperation.CLUSTER_ACTION)

@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.authorization import on_cluster
+from odradek.broker.authorizer.acls import AclOperation
 from odradek.protocol.message_types.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
 
 if TYPE_CHECKING:
@@ -15,3 +17,6 @@ def handle(
 ) -> "Reply[BrokerRegistrationResponse]":
     """Register the broker."""
     return services.controller.register_broker(request, context.version)
+
+
+rule = on_cluster(AclOperation.CLUSTER_ACTION)

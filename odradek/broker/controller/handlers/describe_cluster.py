@@ -6,6 +6,8 @@ anything else. Version 0, which knows no types, asks about brokers.
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.authorization import on_cluster
+from odradek.broker.authorizer.acls import AclOperation
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.describe_cluster import (
     DescribeClusterBroker,
@@ -40,3 +42,6 @@ def handle(services: "QuorumServices", context: "RequestContext", request: Descr
         controller_id=leader.node_id,
         brokers=[] if endpoint is None else [DescribeClusterBroker(leader.node_id, endpoint.host, endpoint.port)],
     )
+
+
+rule = on_cluster(AclOperation.ALTER)

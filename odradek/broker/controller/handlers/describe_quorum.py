@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.authorization import on_cluster
+from odradek.broker.authorizer.acls import AclOperation
 from odradek.broker.metadata.topic import CLUSTER_METADATA_TOPIC
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.describe_quorum import (
@@ -67,3 +69,6 @@ def _unknown(topic: RequestTopicData) -> TopicData:
             for partition in topic.partitions
         ],
     )
+
+
+rule = on_cluster(AclOperation.DESCRIBE)

@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.authorization import on_cluster
+from odradek.broker.authorizer.acls import AclOperation
 from odradek.protocol.message_types.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 
 if TYPE_CHECKING:
@@ -15,3 +17,6 @@ def handle(
 ) -> "Reply[ElectLeadersResponse]":
     """Hold the elections."""
     return services.controller.elect_leaders(request)
+
+
+rule = on_cluster(AclOperation.ALTER)

@@ -9,6 +9,8 @@ from ipaddress import ip_address
 from struct import Struct, error
 from typing import TYPE_CHECKING, Final
 
+from odradek.broker.authorization import on_cluster
+from odradek.broker.authorizer.acls import AclOperation
 from odradek.broker.context import ForwardedSession
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
@@ -100,3 +102,6 @@ def _host(address: bytes) -> str:
         return str(ip_address(address))
     except ValueError as problem:
         raise KafkaError(ErrorCode.INVALID_REQUEST) from problem
+
+
+rule = on_cluster(AclOperation.CLUSTER_ACTION)

@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.authorization import on_cluster
+from odradek.broker.authorizer.acls import AclOperation
 from odradek.protocol.message_types.fetch import FetchRequest, FetchResponse
 
 if TYPE_CHECKING:
@@ -15,3 +17,6 @@ def handle(
 ) -> "FetchResponse | Reply[FetchResponse]":
     """Give what follows the observer's end, now or when there is something."""
     return services.leader.fetch(request, context.listener_name)
+
+
+rule = on_cluster(AclOperation.CLUSTER_ACTION)

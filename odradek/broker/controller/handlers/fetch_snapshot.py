@@ -5,6 +5,8 @@ Kafka's class is KafkaRaftClient.
 
 from typing import TYPE_CHECKING, Final
 
+from odradek.broker.authorization import on_cluster
+from odradek.broker.authorizer.acls import AclOperation
 from odradek.broker.controller.quorum_leader import MOST_BYTES, QuorumLeader
 from odradek.broker.metadata.snapshot_files import SnapshotId
 from odradek.broker.metadata.topic import CLUSTER_METADATA_TOPIC
@@ -71,3 +73,6 @@ def _part(leader: QuorumLeader, asked: RequestPartitionSnapshot, max_bytes: int)
 def handle(services: "QuorumServices", context: "RequestContext", request: FetchSnapshotRequest) -> FetchSnapshotResponse:
     """Give a part of the snapshot."""
     return fetch_snapshot(services.leader, request, context.listener_name)
+
+
+rule = on_cluster(AclOperation.CLUSTER_ACTION)

@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.authorization import on_cluster
+from odradek.broker.authorizer.acls import AclOperation
 from odradek.protocol.message_types.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
@@ -18,3 +20,6 @@ def handle(
 ) -> "Reply[ListPartitionReassignmentsResponse]":
     """Tell of the moves."""
     return services.controller.list_partition_reassignments(request)
+
+
+rule = on_cluster(AclOperation.DESCRIBE)

@@ -7,7 +7,7 @@ client is gone.
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
 
 from odradek.broker.context import CLOSE_CONNECTION
 from odradek.broker.response_memory import NoRoom
@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Hashable, Iterable
 
     from odradek.broker.context import RequestContext, Session, Signal
-    from odradek.broker.handlers.services import SlicedServices
+    from odradek.broker.response_memory import ResponseMemory
     from odradek.timing.reply import Reply
+    from odradek.timing.slices import Slices
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -26,6 +27,18 @@ H = TypeVar("H", bound="Hashable")
 TOGETHER: Final = 250
 # A response, or CLOSE_CONNECTION; or a Reply of these.
 Answer: TypeAlias = "T | Signal | Reply[T | Signal]"
+
+
+class SlicedServices(Protocol):
+    """Long work on the loop, for large responses."""
+
+    @property
+    def slices(self) -> Slices:
+        """What it is done in."""
+
+    @property
+    def response_memory(self) -> ResponseMemory | None:
+        """The memory of large responses; None if it has no limit."""
 
 
 def answer_in_slices(services: SlicedServices, context: RequestContext, work: Generator[Reply[Any] | None, Any, T]) -> Answer[T]:

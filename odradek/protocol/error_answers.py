@@ -1,0 +1,189 @@
+"""Responses that tell one error of all of a request: at the top or, where there is no place for it, for each item.
+
+A response follows its request: an array of topics with an array of partitions is answered by such arrays. That is read from the
+tables of fields; ``_SOURCES`` has the arrays whose names do not say what they answer, and ``_BESIDE`` what Kafka says beside an
+error where that is not the field's default. Source: ``getErrorResponse`` of the requests of Apache Kafka 4.3.
+
+Left out: Produce, whose request is read by hand (``produce_request``); and DescribeLogDirs by its directories, which a request
+does not name. It has a code at the top.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any, Final, NamedTuple
+
+from odradek.protocol.api_keys import NEWEST_VERSION, ApiKey
+from odradek.protocol.messages import messages
+from odradek.protocol.schemas import FieldSpec, load
+
+# Names of one thing in requests and responses.
+TOPIC_FIELDS: Final = ("name", "topic", "topic_name")
+PARTITION_FIELDS: Final = ("partition_index", "partition", "index", "partition_id")
+_SAME: Final = (TOPIC_FIELDS, PARTITION_FIELDS, ("group_id", "key", "transactional_id"), ("user", "name"))
+# The request's array that a response's array answers, where it has another name; the first that is there.
+_SOURCES: Final = (
+    "topics",
+    "partitions",
+    "partition_indexes",
+    "groups",
+    "groups_names",
+    "group_ids",
+    "coordinator_keys",
+    "transactional_ids",
+    "transactions",
+    "resources",
+    "topic_partitions",
+    "creations",
+    "filters",
+)
+# Two arrays of a request that one of the response answers, each name once.
+_TOGETHER: Final = ("deletions", "upsertions")
+# Further fields that say what an item is about.
+_NAMING: Final = ("topic_id", "resource_type", "resource_name", "producer_id", "member_id", "group_instance_id", "entity")
+_ERROR: Final = "error_code"
+_REASON: Final = "error_message"
+# A code at the top, and one for each item beside it.
+_WITH_BOTH: Final = frozenset({ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.ELECT_LEADERS, ApiKey.ALTER_PARTITION_REASSIGNMENTS})
+_BESIDE: Final[Mapping[ApiKey, Mapping[str, object]]] = {
+    ApiKey.INIT_PRODUCER_ID: {"producer_id": -1, "producer_epoch": -1},
+    ApiKey.DESCRIBE_CLIENT_QUOTAS: {"entries": None},
+    ApiKey.DELETE_RECORDS: {"low_watermark": -1},
+    ApiKey.OFFSET_FETCH: {"committed_offset": -1, "metadata": ""},
+    ApiKey.FIND_COORDINATOR: {"node_id": -1, "port": -1},
+}
+
+
+class Array(NamedTuple):
+    """An array of a response whose items have error codes: its field, its items' class and fields, and the arrays in them."""
+
+    field: str
+    item: type[Any]
+    codes: tuple[str, ...]
+    inner: "tuple[Array, ...]"
+
+
+class Places(NamedTuple):
+    """Where a response has error codes: at its top, and in its arrays."""
+
+    response: type[Any]
+    has_code: bool
+    arrays: tuple[Array, ...]
+
+
+@cache
+def places_of(api_key: ApiKey) -> Places:
+    """The places for an error in an API's response."""
+    response = messages(api_key).response
+    specs = load(api_key, NEWEST_VERSION[api_key], "response").fields
+    return Places(response, _ERROR in response._fields, tuple(_arrays(api_key, specs)))
+
+
+def _arrays(api_key: ApiKey, specs: tuple[FieldSpec, ...]) -> list[Array]:
+    found = []
+    for spec in specs:
+        if spec.layout is None or not spec.is_array:
+            continue
+        inner = spec.layout.fields
+        codes = tuple(each.name for each in inner if each.is_error_code)
+        below = tuple(_arrays(api_key, inner))
+        if codes or below:
+            found.append(Array(spec.name, messages(api_key).classes["response"][spec.layout.name], codes, below))
+    return found
+
+
+def error_answer(api_key: ApiKey, request: Any, code: int, reason: str | None = None) -> Any:
+    """The response to all of ``request`` with this code, and the reason where it has a place for one.
+
+    None where the API has no place for an error: the connection is all that can tell.
+    """
+    places = places_of(api_key)
+    values: dict[str, Any] = {
+        array.field: _answered(api_key, array, request, code, reason)
+        for array in places.arrays
+        if not places.has_code or api_key in _WITH_BOTH
+    }
+    if places.has_code:
+        values |= _told(places.response, (_ERROR,), api_key, code, reason)
+    values |= _beside(api_key, request, code, reason)
+    return places.response(**values) if values else None
+
+
+def _beside(api_key: ApiKey, request: Any, code: int, reason: str | None) -> dict[str, Any]:
+    """Arrays that Kafka fills although the error stands at the top."""
+    classes = messages(api_key)
+    if api_key is ApiKey.LIST_PARTITION_REASSIGNMENTS:
+        topics = [
+            classes.OngoingTopicReassignment(
+                name=topic.name,
+                partitions=[classes.OngoingPartitionReassignment(partition_index=index) for index in topic.partition_indexes],
+            )
+            for topic in request.topics or ()
+        ]
+        return {"topics": topics}
+    if api_key is ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS:
+        result = classes.DescribeUserScramCredentialsResult(user="", error_code=code, error_message=reason)
+        return {"results": [result] * len(request.users or ())}
+    return {}
+
+
+def error_items(api_key: ApiKey, request: Any, field: str, code: int, reason: str | None = None) -> list[Any]:
+    """The items of that array of the response, each with this code, for all that ``request`` names."""
+    [array] = (each for each in places_of(api_key).arrays if each.field == field)
+    return _answered(api_key, array, request, code, reason)
+
+
+def _told(of: type[Any], codes: Sequence[str], api_key: ApiKey, code: int, reason: str | None) -> dict[str, Any]:
+    values: dict[str, Any] = {field: value for field, value in _BESIDE.get(api_key, {}).items() if field in of._fields}
+    if reason is not None and _REASON in of._fields:
+        values[_REASON] = reason
+    return values | dict.fromkeys(codes, code)
+
+
+def _answered(api_key: ApiKey, array: Array, owner: Any, code: int, reason: str | None) -> list[Any]:
+    """The items of ``array`` for those that ``owner``, a part of the request, names."""
+    answered = []
+    for item in _source(array.field, owner):
+        values = _told(array.item, array.codes, api_key, code, reason) if array.codes else {}
+        for field in array.item._fields:
+            if field not in values and (value := _value(field, item)) is not None:
+                values[field] = value
+        if not array.codes:
+            values |= {inner.field: _answered(api_key, inner, item, code, reason) for inner in array.inner}
+        answered.append(array.item(**values))
+    return answered
+
+
+def _source(field: str, owner: Any) -> Sequence[Any]:
+    for name in (field, *_SOURCES):
+        value = getattr(owner, name, None)
+        if isinstance(value, list | tuple):
+            return value
+    if hasattr(owner, "dirs"):
+        return [topic for directory in owner.dirs for topic in directory.topics]
+    named = {item.name: item for name in _TOGETHER for item in getattr(owner, name, ())}
+    return [named[name] for name in sorted(named)]
+
+
+def _value(field: str, item: Any) -> Any:
+    """What ``item`` says of a field of the response; an item that is a name or a number says it of each key."""
+    if isinstance(item, str | int):
+        return item if any(field in names for names in _SAME) else None
+    if field in _NAMING:
+        return getattr(item, field, None)
+    for names in _SAME:
+        if field in names:
+            for name in (field, *names):
+                if hasattr(item, name):
+                    return getattr(item, name)
+    return None
+
+
+def partition_of(item: Any) -> int | None:
+    """The partition that an item of a topic's ``partitions`` names."""
+    if isinstance(item, int):
+        return item
+    for field in PARTITION_FIELDS:
+        if hasattr(item, field):
+            partition: int = getattr(item, field)
+            return partition
+    return None
