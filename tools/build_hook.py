@@ -55,7 +55,6 @@ INTERPRETED = {
     "interface.py",
     "ports.py",
     "seeded_background.py",
-    "shard.py",
     "threaded_background.py",
 }
 

@@ -13,8 +13,7 @@ from odradek.broker.authorizer.access import authorization
 from odradek.broker.config.endpoints import parse_endpoints, security_protocol_id
 from odradek.broker.controller.cluster_controller import ClusterController
 from odradek.broker.controller.handlers import SERVED, module_of
-from odradek.broker.controller.quorum_leader import QuorumLeader
-from odradek.broker.controller.quorum_log import QuorumLog
+from odradek.broker.controller.quorum_leader import QuorumLeader, QuorumLog
 from odradek.broker.logging import log as broker_log
 from odradek.broker.metadata.cluster_metadata import PublishingOrder
 from odradek.broker.metadata.features import SUPPORTED_FEATURES
@@ -167,7 +166,7 @@ class ControllerNode:
         self.controller.write([self._registration()])
         self.controller.start(self._timer)
         if self.config["delegation.token.secret.key"]:
-            from odradek.broker.metadata.token_expiry import TokenExpiry
+            from odradek.broker.metadata.delegation_tokens import TokenExpiry
 
             TokenExpiry(self.controller, self._timer, self.config).start()
         self._be_idle_later()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from odradek.broker.context import OwnSession, Reply, RequestContext
 from odradek.broker.controller.handlers import SERVED
 from odradek.broker.quorum.controller_channel import AnswerT, ControllerUnavailable
-from odradek.client.errors import ClientError
+from odradek.client.api import ClientError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -339,7 +339,7 @@ class Broker:
         self.transactions.start()
         self.moves.resume()
         if self.config["delegation.token.secret.key"] and isinstance(self.controller, Controller):
-            from odradek.broker.metadata.token_expiry import TokenExpiry
+            from odradek.broker.metadata.delegation_tokens import TokenExpiry
 
             TokenExpiry(self.controller, self.timer, self.config).start()
 

@@ -2,19 +2,89 @@
 
 A broker that is down goes on to lead partitions and to coordinate groups until its session ends. A command that asks many brokers
 tells what the others know, and names those that did not answer: ``Cluster.unreachable``.
+
+Errors of connections are told in plain words. Requests and responses are the canonical messages (``protocol.messages``), in the
+versions of ``cli.apis``.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
-from typing import NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 from odradek.cli.apis import FIND_COORDINATOR, LIST_OFFSETS, METADATA
+from odradek.cli.command_config import command_config
 from odradek.cli.refusals import Refused, Unreachable, check
-from odradek.cli.wire import Connection
+from odradek.client.api import (
+    Api,
+    ClientError,
+    ConnectFailed,
+    InvalidFrame,
+    InvalidRequest,
+    LoginFailed,
+    NegotiationFailed,
+    ProtocolViolation,
+    RequestT,
+    ResponseT,
+    UnsupportedVersion,
+)
+from odradek.client.blocking import BlockingClient
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.find_coordinator import FindCoordinatorRequest
 from odradek.protocol.message_types.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from odradek.protocol.message_types.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponseTopic
+
+_CLIENT_ID = "odradek-cli"
+_TIMEOUT_S = 10.0
+
+
+class Connection:
+    """One broker. Raises Unreachable where a request has no response, Refused where the broker refuses to tell its versions."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._address = f"{host}:{port}"
+        try:
+            self._client = BlockingClient(host, port, _CLIENT_ID, _TIMEOUT_S, *command_config())
+        except ConnectFailed as failure:
+            raise Unreachable(f"no broker answers at {self._address}: {failure.reason}") from failure
+        except LoginFailed as failure:
+            raise Unreachable(f"the broker at {self._address} does not let you in: {failure.reason}") from failure
+        except NegotiationFailed as failure:
+            raise Refused(self._address, failure.code) from failure
+        except ClientError as failure:
+            raise self._unreachable("API_VERSIONS", failure) from failure
+
+    def close(self) -> None:
+        """Close it."""
+        self._client.close()
+
+    def serves(self, api: Api[Any, Any]) -> bool:
+        """Whether the broker has the API in a version of its range."""
+        return self._client.serves(api)
+
+    def call(self, api: Api[RequestT, ResponseT], request: RequestT) -> ResponseT:
+        """One request, one response."""
+        try:
+            return self._client.call(api, request)
+        except UnsupportedVersion as failure:
+            lowest, highest = api.versions
+            raise Unreachable(
+                f"the broker at {self._address} has no {api.key.name} in versions {lowest} to {highest}"
+            ) from failure
+        except ClientError as failure:
+            raise self._unreachable(api.key.name, failure) from failure
+
+    def _unreachable(self, name: str, failure: ClientError) -> Unreachable:
+        match failure:
+            case InvalidFrame():
+                reason = f"what answers at {self._address} is not a Kafka broker"
+            case ProtocolViolation():
+                reason = f"the answer of {self._address} to {name} cannot be read: {failure.reason}"
+            case InvalidRequest():
+                reason = f"{name} cannot say that: {failure.reason}"
+            case _:
+                reason = f"the broker at {self._address} did not answer {name}: {failure.reason}"
+        return Unreachable(reason)
+
 
 EARLIEST_TIMESTAMP = -2
 LATEST_TIMESTAMP = -1

@@ -3,9 +3,8 @@
 import socket
 from typing import TYPE_CHECKING, Any
 
-from odradek.client.api import Api, RequestT, ResponseT
+from odradek.client.api import Api, ConnectFailed, Disconnected, RequestT, ResponseT
 from odradek.client.connection import ClientConnection, ConnectionState
-from odradek.client.errors import ConnectFailed, Disconnected
 from odradek.client.login import Login
 
 if TYPE_CHECKING:

@@ -35,18 +35,21 @@ from enum import Enum
 from typing import Any, Final, Generic
 
 from odradek import __version__
-from odradek.client.api import Api, RequestT, ResponseT, VersionRange
-from odradek.client.errors import (
+from odradek.client.api import (
+    Api,
     ClientError,
     Disconnected,
     InvalidFrame,
     InvalidRequest,
     LoginFailed,
     NegotiationFailed,
+    RequestT,
+    ResponseT,
     TooManyRequests,
     UnexpectedResponse,
     UnreadableResponse,
     UnsupportedVersion,
+    VersionRange,
 )
 from odradek.client.login import Authentication, Login, Question
 from odradek.protocol.api_keys import ApiKey

@@ -8,8 +8,7 @@ import secrets
 from collections.abc import Generator
 from typing import Any, Final, NamedTuple
 
-from odradek.client.api import Api
-from odradek.client.errors import LoginFailed
+from odradek.client.api import Api, LoginFailed
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse

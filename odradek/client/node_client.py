@@ -22,10 +22,19 @@ from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
-from odradek.client.api import Api, RequestT, ResponseT
+from odradek.client.api import (
+    Api,
+    ClientError,
+    ConnectFailed,
+    Disconnected,
+    LoginFailed,
+    RequestT,
+    RequestTimedOut,
+    ResponseT,
+    TooManyRequests,
+)
 from odradek.client.config import ClientConfig, ExponentialBackoff
 from odradek.client.connection import ClientConnection, Received
-from odradek.client.errors import ClientError, ConnectFailed, Disconnected, LoginFailed, RequestTimedOut, TooManyRequests
 from odradek.client.login import Login
 from odradek.client.session import Session
 from odradek.timing.timer import Timer, TimerTask

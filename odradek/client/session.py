@@ -4,9 +4,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, cast
 
-from odradek.client.api import Api
+from odradek.client.api import Api, ClientError, Disconnected
 from odradek.client.connection import ClientConnection, ConnectionState, Received, Sent
-from odradek.client.errors import ClientError, Disconnected
 from odradek.client.login import OAUTHBEARER, Login
 
 

@@ -109,7 +109,7 @@ def test_while_clients_ask_that_waits_until_it_has_grown_sixteenfold(process, co
 def test_a_cycle_that_was_set_aside_while_it_was_in_use_is_freed():
     program = """
 import gc, weakref
-from odradek.cli import quiet_collections
+from odradek.cli import process
 from odradek.cli.process import QuietCollections
 
 class Part:
@@ -125,7 +125,7 @@ grown = [[number] for number in range(1_000)]
 later.pop()()
 assert not gc.get_referrers(part)  # it is set aside
 del part
-grown += [[number] for number in range(10 * quiet_collections._GROWTH_AT_LEAST)]
+grown += [[number] for number in range(10 * process._GROWTH_AT_LEAST)]
 later.pop()()
 print(known())
 """

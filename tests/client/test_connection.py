@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from odradek.client.api import Api
-from odradek.client.connection import TRANSITIONS, ClientConnection, ConnectionState, IllegalTransition
-from odradek.client.errors import (
+from odradek.client.api import (
+    Api,
     Disconnected,
     InvalidFrame,
     InvalidRequest,
@@ -18,6 +17,7 @@ from odradek.client.errors import (
     UnreadableResponse,
     UnsupportedVersion,
 )
+from odradek.client.connection import TRANSITIONS, ClientConnection, ConnectionState, IllegalTransition
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.messages import messages
 from odradek.protocol.produce_request import ProduceRequest

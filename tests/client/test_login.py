@@ -6,8 +6,8 @@ from odradek.broker.sasl.mechanism import AuthenticationFailed, PlainServer
 from odradek.broker.sasl.oauthbearer import OAuthBearerServer
 from odradek.broker.sasl.scram import ScramServer
 from odradek.broker.sasl.tokens import InvalidToken, Token
+from odradek.client.api import ConnectFailed, LoginFailed
 from odradek.client.connection import ClientConnection, ConnectionState
-from odradek.client.errors import ConnectFailed, LoginFailed
 from odradek.client.login import Login
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode

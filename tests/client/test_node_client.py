@@ -4,8 +4,7 @@ import asyncio
 
 import pytest
 
-from odradek.client.api import Api
-from odradek.client.errors import Disconnected, TooManyRequests, UnsupportedVersion
+from odradek.client.api import Api, Disconnected, TooManyRequests, UnsupportedVersion
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.messages import messages
 from odradek.protocol.produce_request import ProduceRequest

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from odradek.client.errors import ConnectFailed, Disconnected, InvalidFrame, RequestTimedOut
+from odradek.client.api import ConnectFailed, Disconnected, InvalidFrame, RequestTimedOut
 from odradek.protocol.api_keys import ApiKey
 from tests.client.net import (
     CONFIG,

@@ -4,9 +4,8 @@ import asyncio
 
 import pytest
 
-from odradek.client.api import Api
+from odradek.client.api import Api, ConnectFailed, Disconnected, UnsupportedVersion
 from odradek.client.blocking import BlockingClient
-from odradek.client.errors import ConnectFailed, Disconnected, UnsupportedVersion
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.messages import messages
 from tests.client import conversation

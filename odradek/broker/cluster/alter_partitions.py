@@ -16,8 +16,7 @@ from odradek.broker.logging import log as broker_log
 from odradek.broker.quorum.broker_lifecycle import Controller
 from odradek.broker.quorum.controller_channel import ControllerUnavailable
 from odradek.broker.replica.in_sync_replicas import CommittedIsr, Proposal
-from odradek.client.api import Api
-from odradek.client.errors import ClientError
+from odradek.client.api import Api, ClientError
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.alter_partition import (

@@ -14,8 +14,7 @@ from uuid import UUID
 from odradek.broker.logging import log as broker_log
 from odradek.broker.quorum.broker_lifecycle import Controller
 from odradek.broker.quorum.controller_channel import ControllerUnavailable
-from odradek.client.api import Api
-from odradek.client.errors import ClientError
+from odradek.client.api import Api, ClientError
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.message_types.assign_replicas_to_dirs import (
     AssignReplicasToDirsRequest,

@@ -58,7 +58,7 @@ class _By:
         self._tls: Callable[[], ssl.SSLContext] | None = None
         self._login: Callable[[], Login] | None = None
         if protocol in TLS_PROTOCOLS:
-            from odradek.broker.security.tls_client import TlsClient
+            from odradek.broker.security.tls_listeners import TlsClient
 
             self._tls = TlsClient(config, listener).context
         if protocol in SASL_PROTOCOLS:

@@ -9,62 +9,20 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from odradek import properties
-from odradek.broker.config.assignors import third_party_assignors
+from odradek.broker.config.checks import check
 from odradek.broker.config.definitions import InvalidConfig, parse, parse_list
 from odradek.broker.config.endpoints import (
     Endpoint,
     check_controller_listeners,
-    check_listeners,
     controller_listeners,
     opened_listeners,
     parse_endpoints,
-    per_ip_overrides,
 )
 from odradek.broker.config.listener_config import ListenerConfig, SaslConfig, check_of_listeners
 from odradek.broker.config.roles import check_roles
 from odradek.broker.config.table import BROKER_CONFIGS, BROKER_DEFAULTS, synonyms
-from odradek.broker.config.table_server import MOST_REQUEST_BYTES
-from odradek.broker.config.topic_config import check_defaults, effective, log_config, validate_overrides
+from odradek.broker.config.topic_config import effective, log_config, validate_overrides
 from odradek.storage.log_config import LogConfig
-
-_MIB = 1024 * 1024
-
-
-def check(values: Mapping[str, Any]) -> None:
-    """Raise InvalidConfig, which names the config that is most likely wrong."""
-    check_listeners(values)
-    _check_connections(values)
-    _check_retention(values)
-    check_defaults(values)
-    third_party_assignors(values["group.consumer.assignors"])
-    if values["log.cleaner.dedupe.buffer.size"] // values["log.cleaner.threads"] <= _MIB:
-        raise InvalidConfig(
-            "log.cleaner.dedupe.buffer.size",
-            str(values["log.cleaner.dedupe.buffer.size"]),
-            "more than 1 MiB for each of log.cleaner.threads",
-        )
-
-
-def _check_connections(values: Mapping[str, Any]) -> None:
-    exceptions = per_ip_overrides(values["max.connections.per.ip.overrides"])
-    if values["max.connections.per.ip"] == 0 and not exceptions:
-        raise InvalidConfig("max.connections.per.ip", "0", "at least 1 where max.connections.per.ip.overrides is not set")
-    max_bytes = values["queued.max.request.bytes"]
-    # The default is Kafka's, -1, to a configuration that was made for Kafka.
-    if 0 < max_bytes < values["socket.request.max.bytes"] and max_bytes != MOST_REQUEST_BYTES:
-        raise InvalidConfig(
-            "queued.max.request.bytes",
-            str(max_bytes),
-            "at least socket.request.max.bytes, or not positive for no limit",
-        )
-
-
-def _check_retention(values: Mapping[str, Any]) -> None:
-    for name in ("log.retention.ms", "log.retention.minutes", "log.retention.hours"):
-        if values[name] is not None:
-            if values[name] == 0:
-                raise InvalidConfig(name, "0", "at least 1, or -1 to keep records for ever")
-            return
 
 
 def parse_properties(text: str) -> dict[str, str]:

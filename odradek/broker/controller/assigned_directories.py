@@ -5,7 +5,7 @@ from uuid import UUID
 
 from odradek.broker.controller.broker_changes import change_of, offline_replicas
 from odradek.broker.controller.cluster_view import ClusterView
-from odradek.broker.metadata.directory_ids import MIGRATING, has_online
+from odradek.broker.metadata.placement import MIGRATING, has_online
 from odradek.broker.metadata.topic import Topic
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.assign_replicas_to_dirs import (

@@ -19,9 +19,8 @@ from odradek.broker.controller.altered_partitions import alter_partitions
 from odradek.broker.controller.assigned_directories import assign_replicas, assigned_here
 from odradek.broker.controller.broker_changes import fenced
 from odradek.broker.controller.broker_sessions import BrokerSessions, BrokerState
-from odradek.broker.controller.cluster_features import ensure_brokers_support, first_records
 from odradek.broker.controller.cluster_placement import ClusterPlacement
-from odradek.broker.controller.cluster_view import ClusterView
+from odradek.broker.controller.cluster_view import ClusterView, ensure_brokers_support, first_records
 from odradek.broker.controller.leader_elections import MAX_ELECTIONS, balance, elect_leaders, elect_unclean
 from odradek.broker.controller.reassignments import alter_reassignments, list_reassignments
 from odradek.broker.controller.registration import heartbeat, register, unregister

@@ -1,16 +1,19 @@
-"""What the controller decides upon: the image, and the configs that bear on elections. Nothing here changes anything."""
+"""What the controller decides upon: the image, and the configs that bear on elections. Nothing here changes anything.
 
-from collections.abc import Iterator, Mapping
+A feature level can be finalized that the controller and all brokers support (KIP-584, KIP-966).
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 from uuid import UUID
 
 from odradek.broker.config import BrokerConfig
-from odradek.broker.metadata.directory_ids import MIGRATING, default_directory, has_online
-from odradek.broker.metadata.features import ELIGIBLE_LEADER_REPLICAS
+from odradek.broker.metadata.features import BOOTSTRAP_RECORDS, CLUSTER, ELIGIBLE_LEADER_REPLICAS, MIN_ISR, refuse_update
 from odradek.broker.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
+from odradek.broker.metadata.placement import MIGRATING, default_directory, has_online
 from odradek.broker.metadata.topic import Topic
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.metadata_records import PartitionRecord
+from odradek.protocol.metadata_records import ConfigRecord, FeatureLevelRecord, MetadataRecord, PartitionRecord
 from odradek.protocol.metadata_records.nodes import RegisterBrokerRecord
 
 NO_LEADER: Final = -1
@@ -102,3 +105,25 @@ def directories_of(partition: PartitionRecord) -> tuple[UUID, ...]:
 def directory_of(partition: PartitionRecord, broker_id: int) -> UUID:
     """The directory of a broker's replica."""
     return directories_of(partition)[partition.replicas.index(broker_id)]
+
+
+def first_records(min_isr: int) -> Sequence[MetadataRecord]:
+    """The records that the log of a new cluster begins with.
+
+    Where leaders are elected from eligible replicas, one ``min.insync.replicas`` holds for all brokers.
+    """
+    return (
+        *BOOTSTRAP_RECORDS,
+        FeatureLevelRecord(name=ELIGIBLE_LEADER_REPLICAS, feature_level=1),
+        ConfigRecord(resource_type=BROKER_RESOURCE, resource_name=CLUSTER, name=MIN_ISR, value=str(min_isr)),
+    )
+
+
+def ensure_brokers_support(view: ClusterView, updates: Iterable[tuple[str, int, int]]) -> None:
+    """Raise KafkaError(INVALID_UPDATE_VERSION) unless each broker supports ``updates``, (feature, level, upgrade type)."""
+    for name, level, _ in updates:
+        for broker in view.brokers.values():
+            ranges = {each.name: (each.min_supported_version, each.max_supported_version) for each in broker.features}
+            lowest, highest = ranges.get(name, (0, 0))
+            if not lowest <= level <= highest:
+                refuse_update(f"{name} cannot be set to {level}: broker {broker.broker_id} supports {lowest} to {highest}.")

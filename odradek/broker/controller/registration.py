@@ -10,8 +10,8 @@ from uuid import UUID
 from odradek.broker.controller import broker_changes
 from odradek.broker.controller.broker_sessions import BrokerSessions, BrokerState
 from odradek.broker.controller.cluster_view import ClusterView
-from odradek.broker.metadata.directory_ids import is_reserved
 from odradek.broker.metadata.features import METADATA_VERSION
+from odradek.broker.metadata.placement import is_reserved
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from odradek.protocol.message_types.broker_registration import BrokerRegistrationRequest

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from odradek.broker.logging import LineLimit, log
 from odradek.broker.metadata.cluster_metadata import PublishingOrder
-from odradek.coordinator.runtime.marker import EndTxnMarker
+from odradek.coordinator.runtime.result import EndTxnMarker
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
 
 if TYPE_CHECKING:
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from odradek.broker.metadata.image import MetadataImage
     from odradek.broker.metadata.topic import Topic
     from odradek.broker.replica.partition import Partition
+    from odradek.coordinator.runtime.ports import CoordinatorShard
     from odradek.coordinator.runtime.record import CoordinatorRecord
     from odradek.coordinator.runtime.runtime import CoordinatorRuntime
-    from odradek.coordinator.runtime.shard import CoordinatorShard
     from odradek.coordinator.runtime.shard_context import ShardContext
     from odradek.protocol.metadata_records import PartitionRecord
 

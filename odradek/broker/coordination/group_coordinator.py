@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
-from odradek.broker.config.assignors import third_party_assignors
+from odradek.broker.config.checks import third_party_assignors
 from odradek.broker.coordination.coordinator_host import CoordinatorHost
 from odradek.broker.coordination.services import CoordinatorTopic
 from odradek.broker.logging import log
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from odradek.coordinator.group.config import GroupConfig
     from odradek.coordinator.group.consumer.groups import ConsumerGroupConfig, ConsumerGroupServices
     from odradek.coordinator.group.group_shard import GroupShard
-    from odradek.coordinator.runtime.marker import EndTxnMarker
     from odradek.coordinator.runtime.record import CoordinatorRecord
+    from odradek.coordinator.runtime.result import EndTxnMarker
     from odradek.coordinator.runtime.shard_context import ShardContext
     from odradek.protocol.metadata_records import PartitionRecord
     from odradek.timing.reply import Reply

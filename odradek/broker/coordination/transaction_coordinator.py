@@ -20,9 +20,8 @@ if TYPE_CHECKING:
 
     from odradek.broker.coordination.services import CoordinatorServices
     from odradek.broker.replica.partition import Partition
-    from odradek.coordinator.runtime.marker import EndTxnMarker
     from odradek.coordinator.runtime.record import CoordinatorRecord
-    from odradek.coordinator.runtime.result import CoordinatorResult
+    from odradek.coordinator.runtime.result import CoordinatorResult, EndTxnMarker
     from odradek.coordinator.runtime.shard_context import ShardContext
     from odradek.coordinator.transaction.transaction_shard import TransactionShard
     from odradek.coordinator.transaction.transactions import Transactions
@@ -204,7 +203,7 @@ class TransactionCoordinator(CoordinatorHost["TransactionShard"]):
         return reply
 
     def _decoder(self) -> Callable[[bytes, bytes | None], CoordinatorRecord | None]:
-        from odradek.coordinator.transaction.record import decode_transaction_record
+        from odradek.coordinator.transaction.transaction_shard import decode_transaction_record
 
         return decode_transaction_record
 

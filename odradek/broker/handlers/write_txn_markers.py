@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from odradek.broker.authorizer.acls import AclOperation
 from odradek.broker.pieces import FEW, Pieces
-from odradek.coordinator.runtime.marker import EndTxnMarker
+from odradek.coordinator.runtime.result import EndTxnMarker
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.write_txn_markers import (
     WritableTxnMarkerPartitionResult,

@@ -7,8 +7,8 @@ broker counts as alive for a client if it is registered, is not fenced, and has 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from odradek.broker.metadata.directory_ids import UNASSIGNED, has_online
 from odradek.broker.metadata.image import MetadataImage
+from odradek.broker.metadata.placement import UNASSIGNED, has_online
 from odradek.broker.metadata.topic import Topic
 from odradek.coordinator.runtime.hashing import partition_for
 from odradek.protocol.errors import ErrorCode

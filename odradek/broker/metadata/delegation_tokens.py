@@ -4,6 +4,8 @@
     HMAC       HmacSHA512(delegation.token.secret.key, token id): the password, in base64
 
 A token's HMAC is in no record: it is made when somebody asks. Kafka's class is DelegationTokenControlManager.
+
+Those whose time is over are removed each ``delegation.token.expiry.check.interval.ms``, at the controller.
 """
 
 from __future__ import annotations
@@ -24,11 +26,13 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from odradek.broker.config.broker_config import BrokerConfig
+    from odradek.broker.metadata.controller import Controller
     from odradek.broker.metadata.image import MetadataImage
     from odradek.protocol.message_types.create_delegation_token import CreateDelegationTokenRequest
     from odradek.protocol.message_types.expire_delegation_token import ExpireDelegationTokenRequest
     from odradek.protocol.message_types.renew_delegation_token import RenewDelegationTokenRequest
     from odradek.protocol.metadata_records import MetadataRecord
+    from odradek.timing.timer import Timer
 
 # metadata.version 3.6-IV2 brought the records.
 _FIRST_METADATA_VERSION: Final = 14
@@ -222,3 +226,22 @@ def _sum(now_ms: int, duration_ms: int) -> int:
 
 def _refuse(code: ErrorCode) -> NoReturn:
     raise KafkaError(code)
+
+
+class TokenExpiry:
+    """Begins with ``start``, and ends with the timer. Loop thread only."""
+
+    def __init__(self, controller: Controller, timer: Timer, config: BrokerConfig) -> None:
+        self._controller = controller
+        self._timer = timer
+        self._interval_ms: int = config["delegation.token.expiry.check.interval.ms"]
+
+    def start(self) -> None:
+        """Look again and again."""
+        self._timer.call_after(self._interval_ms, self._run)
+
+    def _run(self) -> None:
+        try:
+            self._controller.change(lambda image: (None, removals(image, self._controller.clock.now_ms())))
+        finally:
+            self.start()

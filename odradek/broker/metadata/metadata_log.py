@@ -6,7 +6,7 @@ when it is next opened. An append returns once the batch is synced to disk, what
 Snapshots lie beside the segments (``snapshot_files``). The newest is loaded, and the log behind it. The log starts at the oldest
 snapshot that retention keeps.
 
-Left out: elections. The leader epoch stays what it is, unless brokers follow (``controller.quorum_log``).
+Left out: elections. The leader epoch stays what it is, unless brokers follow (``controller.quorum_leader``).
 """
 
 from collections.abc import Generator, Iterator, Sequence

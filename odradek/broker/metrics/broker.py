@@ -10,8 +10,7 @@ from odradek.broker.metrics.definitions import Kind, Metric, Section, Sum
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from odradek.broker.metrics.definitions import Reading
-    from odradek.broker.metrics.metered import MeteredBroker
+    from odradek.broker.metrics.definitions import MeteredBroker, Reading
 
 _OPERATION = ("delayedOperation",)
 _PURGATORY = "kafka.server:type=DelayedOperationPurgatory"

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from concurrent.futures import Future
 
-    from odradek.broker.metrics.definitions import Metric, Reading, Sample
-    from odradek.broker.metrics.metered import MeteredBroker
+    from odradek.broker.metrics.definitions import MeteredBroker, Metric, Reading, Sample
 
 
 def render(readings: list[Reading], accept: str) -> tuple[bytes, str]:

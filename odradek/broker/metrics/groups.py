@@ -16,14 +16,13 @@ from odradek.coordinator.group.classic.rebalance_notes import LATENCY_BOUNDS_MS,
 from odradek.coordinator.group.classic.states import GroupState
 from odradek.coordinator.group.consumer.group import GROUP_TYPE as CONSUMER
 from odradek.coordinator.group.consumer.states import ConsumerGroupState
-from odradek.coordinator.runtime.counters import RuntimeCounters
+from odradek.coordinator.runtime.environment import RuntimeCounters
 from odradek.coordinator.runtime.states import ShardState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from odradek.broker.metrics.definitions import Reading
-    from odradek.broker.metrics.metered import MeteredBroker
+    from odradek.broker.metrics.definitions import MeteredBroker, Reading
     from odradek.coordinator.group.consumer.groups import ConsumerGroups
     from odradek.coordinator.group.group_shard import GroupShard
 

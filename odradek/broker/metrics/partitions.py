@@ -9,8 +9,7 @@ from odradek.broker.metrics.definitions import Kind, Metric, Section
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from odradek.broker.metrics.definitions import Reading, Sample
-    from odradek.broker.metrics.metered import MeteredBroker
+    from odradek.broker.metrics.definitions import MeteredBroker, Reading, Sample
     from odradek.broker.replica.partition import Partition
 
 _TOPIC = ("topic",)

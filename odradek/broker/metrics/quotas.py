@@ -9,8 +9,7 @@ from odradek.broker.metrics.definitions import Kind, Metric, Section
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from odradek.broker.metrics.definitions import Reading
-    from odradek.broker.metrics.metered import MeteredBroker
+    from odradek.broker.metrics.definitions import MeteredBroker, Reading
     from odradek.broker.quotas.client_quota_manager import ClientQuotaManager
 
 _CLIENT = ("user", "client_id")

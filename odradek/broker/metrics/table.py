@@ -13,8 +13,7 @@ from odradek.broker.metrics.telemetry import TELEMETRY_SECTION
 from odradek.broker.metrics.transactions import TRANSACTION_SECTION, TRANSACTION_SHARD_SECTION
 
 if TYPE_CHECKING:
-    from odradek.broker.metrics.definitions import Reading
-    from odradek.broker.metrics.metered import MeteredBroker
+    from odradek.broker.metrics.definitions import MeteredBroker, Reading
 
 SECTIONS = (
     REQUEST_SECTION,

@@ -17,8 +17,7 @@ from odradek.broker.metrics.definitions import Distribution, Kind, Metric, Secti
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from odradek.broker.metrics.definitions import Reading, Sample
-    from odradek.broker.metrics.metered import MeteredBroker
+    from odradek.broker.metrics.definitions import MeteredBroker, Reading, Sample
     from odradek.broker.telemetry.received import ReceivedMetrics
     from odradek.protocol.otlp_metrics import DataPoint
 

@@ -9,16 +9,15 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from odradek.broker.metrics.definitions import Distribution, Kind, Metric, Section, Sum
-from odradek.coordinator.runtime.counters import RuntimeCounters
+from odradek.coordinator.runtime.environment import RuntimeCounters
 from odradek.coordinator.runtime.states import ShardState
-from odradek.coordinator.transaction.counters import DURATION_BOUNDS_MS, OUTCOMES
 from odradek.coordinator.transaction.states import PREPARED, STATE_NAMES, TransactionState
+from odradek.coordinator.transaction.transactions import DURATION_BOUNDS_MS, OUTCOMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from odradek.broker.metrics.definitions import Reading, Sample
-    from odradek.broker.metrics.metered import MeteredBroker
+    from odradek.broker.metrics.definitions import MeteredBroker, Reading, Sample
     from odradek.broker.replica.partition import Partition
     from odradek.coordinator.transaction.transaction_shard import TransactionShard
 

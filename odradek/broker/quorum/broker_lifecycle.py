@@ -23,9 +23,8 @@ from uuid import UUID
 from odradek.broker.logging import log as broker_log
 from odradek.broker.quorum.controller_channel import AnswerT, ControllerUnavailable
 from odradek.broker.quorum.leader_discovery import MembershipLost
-from odradek.client.api import Api, RequestT
+from odradek.client.api import Api, ClientError, RequestT
 from odradek.client.config import ExponentialBackoff
-from odradek.client.errors import ClientError
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, error_name
 from odradek.protocol.message_types.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse

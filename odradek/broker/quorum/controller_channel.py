@@ -11,9 +11,8 @@ from random import Random
 from typing import Final, Protocol, TypeVar
 
 from odradek.broker.quorum.leader_discovery import Address, Leader
-from odradek.client.api import Api, RequestT
+from odradek.client.api import Api, ClientError, InvalidRequest, RequestT, UnsupportedVersion
 from odradek.client.config import ClientConfig
-from odradek.client.errors import ClientError, InvalidRequest, UnsupportedVersion
 from odradek.client.node_client import Connect, NodeClient
 from odradek.protocol.errors import ErrorCode
 from odradek.timing.driver import Wakeup

@@ -20,8 +20,7 @@ from typing import Any, Final
 from odradek.broker.context import RequestContext
 from odradek.broker.quorum.broker_lifecycle import Controller
 from odradek.broker.quorum.controller_channel import AnswerT, ControllerUnavailable
-from odradek.client.api import Api, RequestT
-from odradek.client.errors import ClientError, UnsupportedVersion
+from odradek.client.api import Api, ClientError, RequestT, UnsupportedVersion
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.error_answers import error_answer
 from odradek.protocol.errors import ErrorCode, KafkaError

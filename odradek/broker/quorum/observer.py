@@ -38,9 +38,8 @@ from odradek.broker.quorum.fetch_messages import (
 from odradek.broker.quorum.followed_log import FollowedLog, TruncationBelowCommitted
 from odradek.broker.quorum.image_follower import ImageFollower
 from odradek.broker.quorum.leader_discovery import Address, InconsistentLeader, Leader, LeaderDiscovery, MembershipLost
-from odradek.client.api import Api, RequestT, ResponseT
+from odradek.client.api import Api, ClientError, RequestT, ResponseT
 from odradek.client.config import ClientConfig
-from odradek.client.errors import ClientError
 from odradek.client.node_client import Connect, NodeClient
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.fetch import PartitionData

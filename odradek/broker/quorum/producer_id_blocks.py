@@ -6,8 +6,7 @@ from typing import Final
 
 from odradek.broker.quorum.broker_lifecycle import Controller
 from odradek.broker.quorum.controller_channel import ControllerUnavailable
-from odradek.client.api import Api
-from odradek.client.errors import ClientError
+from odradek.client.api import Api, ClientError
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse

@@ -13,9 +13,8 @@ from odradek.broker.quorum.followed_log import FollowedLog
 from odradek.broker.quorum.image_follower import ImageFollower, Snapshots
 from odradek.broker.quorum.leader_discovery import Address, Election, LeaderDiscovery, MembershipLost, QuorumNode
 from odradek.broker.quorum.observer import MetadataObserver, ObserverConfig, ObserverHost
-from odradek.client.api import Api
+from odradek.client.api import Api, ClientError
 from odradek.client.config import ClientConfig
-from odradek.client.errors import ClientError
 from odradek.client.node_client import Connect, NodeClient
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.message_types.describe_cluster import DescribeClusterRequest, DescribeClusterResponse

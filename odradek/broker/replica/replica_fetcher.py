@@ -25,8 +25,7 @@ from odradek.broker.replica.fetch_sessions import INITIAL_EPOCH, NO_SESSION_ID, 
 from odradek.broker.replica.followed_partition import Followed, FollowedPartition
 from odradek.broker.replica.partition import Partition
 from odradek.broker.replica.replication_quota import ReplicationQuota
-from odradek.client.api import Api
-from odradek.client.errors import ClientError
+from odradek.client.api import Api, ClientError
 from odradek.client.node_client import NodeClient
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError

@@ -1,4 +1,4 @@
-"""The SSL listeners of a server: the context that their clients meet, and who a client is by its certificate.
+"""Ends of TLS: the context that the clients of SSL listeners meet and who a client is, and a broker's that connects to others.
 
 Stores are loaded before anything is bound, and again when a broker's dynamic configs have been altered, if a config or a file is
 another one than before (KIP-226). A key store for other names takes their place only where that is allowed, and one that brokers
@@ -10,24 +10,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from odradek.broker.config.definitions import InvalidConfig
 from odradek.broker.config.endpoints import TLS_PROTOCOLS, inter_broker_listener, security_protocols
 from odradek.broker.config.listener_config import ListenerConfig
 from odradek.broker.context import ANONYMOUS
 from odradek.broker.logging import log
 from odradek.broker.security.certificate_names import subject_of
 from odradek.broker.security.key_store_change import check_connects, check_key_store_change, connecting_context
-from odradek.broker.security.key_stores import load_server_key_store, store_files
+from odradek.broker.security.key_stores import KeyStore, load_key_store, load_server_key_store, store_files
 from odradek.broker.security.principal_mapping import PrincipalMapper
-from odradek.broker.security.tls_context import server_context
+from odradek.broker.security.tls_context import client_context, server_context
 
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Iterable, Mapping
 
     from odradek.broker.config.broker_config import BrokerConfig
-    from odradek.broker.config.definitions import InvalidConfig
     from odradek.broker.config.endpoints import Endpoint
-
 
 _RECEIVED_BYTES: Final = 256 * 1024
 
@@ -121,3 +120,36 @@ class TlsListeners:
 
 def _tell_kept(name: str, error: Exception | InvalidConfig) -> None:
     log.warn("stores not loaded again: those in force stay", listener=name, reason=str(error))
+
+
+class TlsClient:
+    """Raises InvalidConfig. Loop thread only."""
+
+    def __init__(self, config: BrokerConfig, listener: str) -> None:
+        self._config = config
+        self._listener = listener
+        self._loaded: tuple[object, object] | None = None
+        self._key_store: KeyStore | None = None
+        self._load()
+
+    def context(self) -> ssl.SSLContext:
+        """For one connection. Configs and files that are not as they were are loaded again; those in force stay if that fails."""
+        config = self._config.listener_config(self._listener)
+        if (config.ssl_values(), store_files(config)) != self._loaded:
+            try:
+                self._load()
+            except InvalidConfig as error:
+                log.warn("stores not loaded again: those in force stay", listener=self._listener, reason=str(error))
+        return self._context
+
+    def _load(self) -> None:
+        config = self._config.listener_config(self._listener)
+        # First: a file that changes meanwhile is loaded once more.
+        loaded = config.ssl_values(), store_files(config)
+        key_store = load_key_store(config)
+        context = client_context(config, key_store)
+        # With other configs, the listener has had the change checked when they were altered.
+        is_altered = self._loaded is None or self._loaded[0] != loaded[0]
+        if not is_altered and self._key_store is not None and key_store is not None:
+            check_key_store_change(config, self._key_store, key_store)
+        self._context, self._key_store, self._loaded = context, key_store, loaded

@@ -19,8 +19,8 @@ from odradek.cli.apis import METADATA
 from odradek.cli.local_cluster.control import MAX_LINE_BYTES, decode, encode
 from odradek.cli.local_cluster.node import Answer, Child, Node, NodeState
 from odradek.cli.local_cluster.plan import NodePlan
+from odradek.client.api import ClientError
 from odradek.client.blocking import BlockingClient
-from odradek.client.errors import ClientError
 from odradek.protocol.message_types.metadata import MetadataRequest
 from odradek.timing.clock import Clock
 

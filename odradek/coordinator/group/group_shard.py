@@ -22,8 +22,8 @@ from odradek.coordinator.group.group_describe import describe_group, list_groups
 from odradek.coordinator.group.offset_expiry import schedule_expiry
 from odradek.coordinator.group.offsets import CommittedOffsets
 from odradek.coordinator.group.registry import GroupRegistry
+from odradek.coordinator.runtime.ports import WriteOrder
 from odradek.coordinator.runtime.result import CoordinatorResult
-from odradek.coordinator.runtime.shard import WriteOrder
 from odradek.protocol.coordinator_records import (
     GroupMetadataKey,
     OffsetCommitKey,
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from odradek.coordinator.group.consumer.group import ConsumerGroup
     from odradek.coordinator.group.consumer.groups import ConsumerGroups, ConsumerGroupServices
     from odradek.coordinator.group.offsets import OffsetConfig
-    from odradek.coordinator.runtime.marker import EndTxnMarker
     from odradek.coordinator.runtime.record import CoordinatorRecord
+    from odradek.coordinator.runtime.result import EndTxnMarker
     from odradek.coordinator.runtime.shard_context import ShardContext
     from odradek.protocol.coordinator_records import ConsumerGroupValue, GroupMetadataValue
     from odradek.protocol.message_types.consumer_group_describe import DescribedGroup as DescribedConsumerGroup
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
 
 class GroupShard:
-    """See ``coordinator.runtime.shard.CoordinatorShard``. Loop thread only."""
+    """See ``coordinator.runtime.ports.CoordinatorShard``. Loop thread only."""
 
     __slots__ = ("_consumer", "_context", "_new_id", "_reports", "_services", "classic", "groups", "offsets")
 

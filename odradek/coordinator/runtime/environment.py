@@ -1,12 +1,16 @@
-"""What the parts of one runtime share: the topic's logs, the clock, what makes a shard and a record, counters."""
+"""What the parts of one runtime share: the topic's logs, the clock, what makes a shard and a record, counters.
+
+At the end of a turn of the event loop open batches are appended, and what follows an answer is done: one scheduled call for all
+of it (``TurnEnd``). It runs when everything that arrived in this turn has been handled and the answers have been handed on, and
+before the loop looks for new requests: event loops run what is called soon before they poll again.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from odradek.coordinator.runtime.counters import RuntimeCounters
-from odradek.coordinator.runtime.shard import CoordinatorShard
-from odradek.coordinator.runtime.turn_end import TurnEnd
+from odradek.coordinator.runtime.ports import CoordinatorShard
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,6 +19,73 @@ if TYPE_CHECKING:
     from odradek.coordinator.runtime.record import CoordinatorRecord
     from odradek.coordinator.runtime.shard_context import ShardContext
     from odradek.timing.timer import Timer
+
+
+class TurnEnd:
+    """The callbacks for the end of this turn, in order. Loop thread only."""
+
+    __slots__ = ("_call_soon", "_callbacks", "_on_fault")
+
+    def __init__(self, call_soon: Callable[[Callable[[], None]], None], on_fault: Callable[[str, Exception], None]) -> None:
+        self._call_soon = call_soon
+        self._on_fault = on_fault
+        self._callbacks: list[Callable[[], object]] = []
+
+    def call(self, callback: Callable[[], object]) -> None:
+        """Call back when the turn ends. A callback that raises does not keep the others from being called."""
+        self._callbacks.append(callback)
+        if len(self._callbacks) == 1:
+            self._call_soon(self.run)
+
+    def run(self) -> None:
+        """End the turn. A callback added meanwhile is for the next one."""
+        callbacks, self._callbacks = self._callbacks, []
+        for callback in callbacks:
+            try:
+                callback()
+            except Exception as error:  # noqa: BLE001  it is not the fault of the others
+                self._on_fault("a callback at the end of a turn failed", error)
+
+
+@dataclass(slots=True)
+class RuntimeCounters:
+    """Numbers that only grow, and the last and the longest of the times measured, in ms.
+
+    ``skipped_records`` are those of key versions not known here.
+    """
+
+    appends: int = 0
+    appended_records: int = 0
+    append_failures: int = 0
+    append_ms: float = 0.0
+    longest_append_ms: float = 0.0
+    loads: int = 0
+    failed_loads: int = 0
+    loaded_records: int = 0
+    skipped_records: int = 0
+    loaded_bytes: int = 0
+    load_ms: float = 0.0
+    last_load_ms: float = 0.0
+    longest_load_ms: float = 0.0
+    unloads: int = 0
+
+    def count_append(self, records: int, duration_ms: float) -> None:
+        """A batch was appended."""
+        self.appends += 1
+        self.appended_records += records
+        self.append_ms += duration_ms
+        self.longest_append_ms = max(self.longest_append_ms, duration_ms)
+
+    def count_load(self, records: int, skipped_records: int, size_bytes: int, duration_ms: float) -> None:
+        """A shard was loaded."""
+        self.loads += 1
+        self.loaded_records += records
+        self.skipped_records += skipped_records
+        self.loaded_bytes += size_bytes
+        self.load_ms += duration_ms
+        self.last_load_ms = duration_ms
+        self.longest_load_ms = max(self.longest_load_ms, duration_ms)
+
 
 ShardT = TypeVar("ShardT", bound=CoordinatorShard)
 

@@ -16,14 +16,12 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from odradek.coordinator.runtime.answers import Answers, OwnReply
-from odradek.coordinator.runtime.deferred import DeferredEvent, DeferredEventQueue
+from odradek.coordinator.runtime.answers import Answers, DeferredEvent, DeferredEventQueue, OwnReply
 from odradek.coordinator.runtime.environment import ShardT
-from odradek.coordinator.runtime.log_writer import LogWriter
-from odradek.coordinator.runtime.open_batch import OpenBatch, ensure_fits, size_of, split
+from odradek.coordinator.runtime.open_batch import LogWriter, OpenBatch, ensure_fits, size_of, split
+from odradek.coordinator.runtime.ports import TransactionalShard, WriteOrder
 from odradek.coordinator.runtime.record import encode_record
 from odradek.coordinator.runtime.result import CoordinatorResult
-from odradek.coordinator.runtime.shard import TransactionalShard, WriteOrder
 from odradek.coordinator.runtime.shard_context import ShardContext
 from odradek.coordinator.runtime.states import ShardState, ensure_transition, not_coordinator, operation_error, unavailable
 from odradek.coordinator.runtime.timeline import COMMITTED, READ_ONLY
@@ -33,9 +31,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from odradek.coordinator.runtime.environment import RuntimeEnvironment
-    from odradek.coordinator.runtime.marker import EndTxnMarker
     from odradek.coordinator.runtime.ports import CoordinatorLog
     from odradek.coordinator.runtime.record import CoordinatorRecord
+    from odradek.coordinator.runtime.result import EndTxnMarker
     from odradek.timing.reply import Reply
     from odradek.timing.timer import TimerTask
 

@@ -2,9 +2,9 @@
 
 Markers are written after the producer has been answered, when the turn of the event loop in which Prepare* was committed ends, or
 before the next operation on the same shard. Complete* is decided with the last marker: the producer's next request finds nothing
-pending, and whoever reads after the answer sees what was committed. A partition that cannot be written to is tried
-again until it can be, or is deleted; it delays no other transaction. The log does not say which partitions have their markers:
-after a load each gets one again, which does no harm to those that have it.
+pending, and whoever reads after the answer sees what was committed. A partition that cannot be written to is tried again until it
+can be, or is deleted; it delays no other transaction. The log does not say which partitions have their markers: after a load each
+gets one again, which does no harm to those that have it.
 
 Where a marker is on its way to another broker, or to this partition's followers, it is waited for; the others go on.
 """
@@ -13,8 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from odradek.coordinator.runtime.marker import EndTxnMarker
-from odradek.coordinator.runtime.result import CoordinatorResult
+from odradek.coordinator.runtime.result import CoordinatorResult, EndTxnMarker
 from odradek.coordinator.transaction.states import PREPARED, TransactionState
 from odradek.coordinator.transaction.transactions import record_of
 from odradek.coordinator.transaction.transitions import completed

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
+from odradek.coordinator.runtime.ports import WriteOrder
+from odradek.coordinator.runtime.record import CoordinatorRecord
 from odradek.coordinator.runtime.result import CoordinatorResult
-from odradek.coordinator.runtime.shard import WriteOrder
 from odradek.coordinator.transaction.add_partitions import add_partitions, verify_partitions
 from odradek.coordinator.transaction.describe import TransactionFilter, describe_transaction, list_transactions
 from odradek.coordinator.transaction.end_txn import end_txn
@@ -13,12 +14,11 @@ from odradek.coordinator.transaction.init_producer_id import Outcome, init_produ
 from odradek.coordinator.transaction.markers import Markers
 from odradek.coordinator.transaction.timeouts import Timeouts
 from odradek.coordinator.transaction.transactions import Transactions
-from odradek.protocol.coordinator_records import TransactionLogKey
+from odradek.protocol.coordinator_records import TransactionLogKey, UnknownKey, decode_transaction_key, decode_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable
 
-    from odradek.coordinator.runtime.record import CoordinatorRecord
     from odradek.coordinator.runtime.shard_context import ShardContext
     from odradek.coordinator.transaction.config import MarkerWriter, ProducerIdentity, TransactionConfig, TransactionReports
     from odradek.protocol.coordinator_records import TransactionLogValue
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class TransactionShard:
-    """See ``coordinator.runtime.shard.CoordinatorShard``. Loop thread only."""
+    """See ``coordinator.runtime.ports.CoordinatorShard``. Loop thread only."""
 
     __slots__ = ("markers", "timeouts", "transactions")
 
@@ -99,3 +99,11 @@ class TransactionShard:
     ) -> Generator[None, None, list[ListedTransaction]]:
         """The TransactionStates of ListTransactions, by a generator that may be left."""
         return list_transactions(self.transactions, asked, committed_offset)
+
+
+def decode_transaction_record(key: bytes, value: bytes | None) -> CoordinatorRecord | None:
+    """The decoded record; None if the version of its key is unknown. Raises MalformedMessage."""
+    decoded = decode_transaction_key(key)
+    if isinstance(decoded, UnknownKey):
+        return None
+    return CoordinatorRecord(decoded, decode_value(decoded, value))

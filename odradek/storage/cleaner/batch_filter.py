@@ -31,8 +31,7 @@ from odradek.protocol.record_batch import (
 )
 from odradek.protocol.records import Record, build_batch
 from odradek.protocol.varint import read_varint, write_varint
-from odradek.storage.cleaner.offset_map import OffsetMap
-from odradek.storage.cleaner.record_spans import RecordSpan, legacy_spans, payload, spans
+from odradek.storage.cleaner.record_spans import OffsetMap, RecordSpan, legacy_spans, payload, spans
 from odradek.storage.cleaner.transactions import CleanedTransactions
 from odradek.storage.transaction_index import AbortedTransaction
 

@@ -19,9 +19,8 @@ from odradek.protocol.errors import KafkaError, MalformedMessage
 from odradek.protocol.legacy_records import read_legacy_records
 from odradek.protocol.record_batch import MAGIC, BatchHeader, Buffer, ensure_intact, iter_batches, read_header
 from odradek.storage.cleaner.batch_filter import GONE, BatchFilter
-from odradek.storage.cleaner.offset_map import OffsetMap
 from odradek.storage.cleaner.plan import CleanPlan, Source, grouped
-from odradek.storage.cleaner.record_spans import legacy_spans, payload, spans
+from odradek.storage.cleaner.record_spans import OffsetMap, legacy_spans, payload, spans
 from odradek.storage.cleaner.segment_writer import CleanedSegment, SegmentWriter
 from odradek.storage.cleaner.transactions import CleanedTransactions
 from odradek.storage.errors import LogCorrupt

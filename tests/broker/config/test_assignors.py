@@ -2,8 +2,8 @@
 
 import pytest
 
-from odradek.broker.config.assignors import third_party_assignors
 from odradek.broker.config.broker_config import InvalidConfig, load
+from odradek.broker.config.checks import third_party_assignors
 
 
 @pytest.fixture

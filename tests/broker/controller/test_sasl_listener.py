@@ -7,9 +7,8 @@ from contextlib import closing
 import pytest
 
 from benchmarks.peers import free_ports
-from odradek.client.api import Api
+from odradek.client.api import Api, ClientError, LoginFailed
 from odradek.client.blocking import BlockingClient
-from odradek.client.errors import ClientError, LoginFailed
 from odradek.client.login import Login
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode

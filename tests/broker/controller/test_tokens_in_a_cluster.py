@@ -5,9 +5,8 @@ from contextlib import ExitStack
 import pytest
 
 from benchmarks.peers import free_ports
-from odradek.client.api import Api
+from odradek.client.api import Api, LoginFailed
 from odradek.client.blocking import BlockingClient
-from odradek.client.errors import LoginFailed
 from odradek.client.login import Login
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode

@@ -13,8 +13,7 @@ from odradek.broker.quorum.fetch_messages import ObserverIdentity
 from odradek.broker.quorum.leader_discovery import QuorumNode
 from odradek.broker.quorum.observer import ObserverConfig, ObserverHost
 from odradek.broker.quorum.start import open_observer
-from odradek.client.api import Api
-from odradek.client.errors import ClientError
+from odradek.client.api import Api, ClientError
 from odradek.client.node_client import NodeClient, connect_to
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.message_types import (

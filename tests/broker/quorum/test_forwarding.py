@@ -10,7 +10,7 @@ from odradek.broker.handlers import SERVED
 from odradek.broker.quorum.controller_channel import ControllerUnavailable
 from odradek.broker.quorum.forwarding import FORWARDED, ForwardingGate
 from odradek.broker.quorum.producer_id_blocks import ProducerIdBlocks
-from odradek.client.errors import RequestTimedOut, UnsupportedVersion
+from odradek.client.api import RequestTimedOut, UnsupportedVersion
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.error_codes_in import compile_error_scan
 from odradek.protocol.errors import ErrorCode, KafkaError

@@ -3,7 +3,7 @@
 import pytest
 import pytest_asyncio
 
-from odradek.client.errors import ClientError
+from odradek.client.api import ClientError
 from odradek.protocol.api_keys import ApiKey
 from tests.broker.quorum.real_quorum import quorum_of_kafka
 

@@ -19,8 +19,7 @@ from odradek.broker.config.definitions import InvalidConfig
 from odradek.broker.config.endpoints import parse_endpoints
 from odradek.broker.security.key_store_change import check_key_store_change
 from odradek.broker.security.key_stores import KeyStore
-from odradek.broker.security.tls_client import TlsClient
-from odradek.broker.security.tls_listeners import TlsListeners
+from odradek.broker.security.tls_listeners import TlsClient, TlsListeners
 from odradek.testing.certificates import CertificateAuthority
 from tests.broker.security.test_stores import broken_file, meets
 from tests.cases import each_case

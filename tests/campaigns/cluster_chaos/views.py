@@ -3,9 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from odradek.client.api import Api, RequestT, ResponseT
+from odradek.client.api import Api, ClientError, RequestT, ResponseT
 from odradek.client.blocking import BlockingClient
-from odradek.client.errors import ClientError
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.message_types.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from odradek.protocol.message_types.list_offsets import (

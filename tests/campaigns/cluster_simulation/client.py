@@ -10,9 +10,8 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from odradek.broker.logging import _sink
-from odradek.client.api import Api
+from odradek.client.api import Api, ConnectFailed, Disconnected, RequestTimedOut
 from odradek.client.config import ClientConfig
-from odradek.client.errors import ConnectFailed, Disconnected, RequestTimedOut
 from odradek.client.node_client import NodeClient, connect_to
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode

@@ -16,8 +16,7 @@ from odradek.coordinator.runtime.runtime import CoordinatorRuntime
 from odradek.coordinator.runtime.shard_context import ShardContext
 from odradek.coordinator.runtime.states import ShardState
 from odradek.coordinator.transaction.config import TransactionConfig
-from odradek.coordinator.transaction.record import decode_transaction_record
-from odradek.coordinator.transaction.transaction_shard import TransactionShard
+from odradek.coordinator.transaction.transaction_shard import TransactionShard, decode_transaction_record
 from odradek.storage.log import Log
 from odradek.timing.clock import VirtualClock
 from odradek.timing.timer import Timer

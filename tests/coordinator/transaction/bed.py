@@ -2,9 +2,8 @@
 
 from odradek.coordinator.runtime.runtime import CoordinatorRuntime
 from odradek.coordinator.transaction.config import ProducerIdentity, TransactionConfig
-from odradek.coordinator.transaction.record import decode_transaction_record
 from odradek.coordinator.transaction.states import TransactionState
-from odradek.coordinator.transaction.transaction_shard import TransactionShard
+from odradek.coordinator.transaction.transaction_shard import TransactionShard, decode_transaction_record
 from odradek.protocol.errors import KafkaError
 from odradek.timing.clock import VirtualClock
 from odradek.timing.reply import Reply

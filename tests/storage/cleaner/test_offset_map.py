@@ -2,8 +2,7 @@ import tracemalloc
 
 import pytest
 
-from odradek.storage.cleaner.offset_map import OffsetMap
-from odradek.storage.cleaner.record_spans import RecordSpan
+from odradek.storage.cleaner.record_spans import OffsetMap, RecordSpan
 
 
 def span(delta, key):

@@ -215,7 +215,7 @@ async def test_a_body_that_is_no_object_is_refused(control, data):
 
 
 async def test_the_description_has_every_route(control):
-    status, described = await control("GET", server.PATH, token="")
+    status, described = await control("GET", server.OPENAPI_PATH, token="")
     assert (status, described["openapi"]) == (200, "3.1.0")
     told = {(method.upper(), path) for path, methods in described["paths"].items() for method in methods}
     assert told == {(route.method, route.path) for route in ROUTES}

@@ -4,9 +4,8 @@ import asyncio
 
 import pytest
 
-from odradek.client.api import Api
+from odradek.client.api import Api, Disconnected
 from odradek.client.blocking import BlockingClient
-from odradek.client.errors import Disconnected
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.message_types.create_topics import CreatableTopic, CreateTopicsRequest
 from odradek.protocol.message_types.fetch import FetchPartition, FetchRequest, FetchTopic

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
+from odradek.coordinator.group.classic.decision import join_error, sync_error
 from odradek.coordinator.group.classic.group import GROUP_TYPE, ClassicGroup
 from odradek.coordinator.group.classic.rebalance_notes import GroupCounters
-from odradek.coordinator.group.classic.responses import join_error, sync_error
 from odradek.coordinator.group.classic.states import GroupState
 from odradek.coordinator.group.classic.stored import SIMPLE_GROUP, restored_group
 from odradek.protocol.coordinator_records import GroupMetadataValue

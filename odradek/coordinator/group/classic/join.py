@@ -14,7 +14,7 @@ is given a member id and sent back with MEMBER_ID_REQUIRED (KIP-394), an older o
 from functools import partial
 from typing import Final
 
-from odradek.coordinator.group.classic.decision import Decision
+from odradek.coordinator.group.classic.decision import Decision, join_error, joined
 from odradek.coordinator.group.classic.group import ClassicGroup
 from odradek.coordinator.group.classic.groups import ClassicGroups
 from odradek.coordinator.group.classic.member import JoinReply, Member, Protocols
@@ -26,7 +26,6 @@ from odradek.coordinator.group.classic.rebalance import (
     prepare,
 )
 from odradek.coordinator.group.classic.rebalance_notes import RebalanceCause
-from odradek.coordinator.group.classic.responses import join_error, joined
 from odradek.coordinator.group.classic.states import GroupState, can_rebalance
 from odradek.coordinator.group.classic.static_members import Replacement
 from odradek.coordinator.group.classic.stored import new_group_record

@@ -6,12 +6,11 @@ a member that leaves is answered UNKNOWN_MEMBER_ID.
 
 from typing import Final
 
-from odradek.coordinator.group.classic.decision import Decision
+from odradek.coordinator.group.classic.decision import Decision, join_error, sync_error
 from odradek.coordinator.group.classic.group import ClassicGroup
 from odradek.coordinator.group.classic.groups import ClassicGroups
 from odradek.coordinator.group.classic.rebalance import complete_if_all_joined, prepare
 from odradek.coordinator.group.classic.rebalance_notes import RebalanceCause, named
-from odradek.coordinator.group.classic.responses import join_error, sync_error
 from odradek.coordinator.group.classic.states import GroupState
 from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.protocol.errors import ErrorCode

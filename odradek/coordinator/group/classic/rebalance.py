@@ -16,12 +16,11 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Final
 
-from odradek.coordinator.group.classic.decision import Decision
+from odradek.coordinator.group.classic.decision import Decision, join_error, joined, sync_error
 from odradek.coordinator.group.classic.group import ClassicGroup
 from odradek.coordinator.group.classic.groups import ClassicGroups
 from odradek.coordinator.group.classic.member import JoinReply, Member
 from odradek.coordinator.group.classic.rebalance_notes import RebalanceCause, RebalanceNotes, named
-from odradek.coordinator.group.classic.responses import join_error, joined, sync_error
 from odradek.coordinator.group.classic.sessions import NOTHING
 from odradek.coordinator.group.classic.states import GroupState
 from odradek.coordinator.group.classic.stored import group_record

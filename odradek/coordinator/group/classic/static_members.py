@@ -7,13 +7,12 @@ present generation. Since version 9 a returning leader is told that it leads, an
 
 from typing import Final
 
-from odradek.coordinator.group.classic.decision import Decision
+from odradek.coordinator.group.classic.decision import Decision, join_error, joined, joined_in_place_of, sync_error
 from odradek.coordinator.group.classic.group import ClassicGroup
 from odradek.coordinator.group.classic.groups import ClassicGroups
 from odradek.coordinator.group.classic.member import JoinReply, Member, Protocols
 from odradek.coordinator.group.classic.rebalance import complete_if_all_joined, hold_join, prepare
 from odradek.coordinator.group.classic.rebalance_notes import RebalanceCause
-from odradek.coordinator.group.classic.responses import join_error, joined, joined_in_place_of, sync_error
 from odradek.coordinator.group.classic.states import GroupState
 from odradek.coordinator.group.classic.stored import group_record
 from odradek.protocol.errors import ErrorCode, KafkaError

@@ -13,7 +13,7 @@ Since version 5 a client says which protocol it believes in, INCONSISTENT_GROUP_
 from functools import partial
 from typing import Final
 
-from odradek.coordinator.group.classic.decision import Decision
+from odradek.coordinator.group.classic.decision import Decision, sync_error, synced
 from odradek.coordinator.group.classic.group import ClassicGroup
 from odradek.coordinator.group.classic.groups import ClassicGroups
 from odradek.coordinator.group.classic.member import Member, SyncReply
@@ -25,7 +25,6 @@ from odradek.coordinator.group.classic.rebalance import (
     stop_waiting_for_syncs,
 )
 from odradek.coordinator.group.classic.rebalance_notes import RebalanceCause, named
-from odradek.coordinator.group.classic.responses import sync_error, synced
 from odradek.coordinator.group.classic.states import GroupState
 from odradek.coordinator.group.classic.stored import group_record
 from odradek.coordinator.group.config import MemberContext

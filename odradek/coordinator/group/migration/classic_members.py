@@ -19,8 +19,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from odradek.coordinator.group.classic.decision import Decision
-from odradek.coordinator.group.classic.responses import sync_error
+from odradek.coordinator.group.classic.decision import Decision, sync_error
 from odradek.coordinator.group.consumer.leave import await_join, fenced
 from odradek.coordinator.group.consumer.member import NOTHING
 from odradek.coordinator.group.consumer.states import MemberState

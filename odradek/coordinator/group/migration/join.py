@@ -20,8 +20,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from odradek.coordinator.group.classic.decision import Decision
-from odradek.coordinator.group.classic.responses import join_error
+from odradek.coordinator.group.classic.decision import Decision, join_error
 from odradek.coordinator.group.consumer.leave import await_sync
 from odradek.coordinator.group.consumer.member_step import MemberStep
 from odradek.coordinator.group.consumer.validation import check_room, instance_holder, replaced, unknown_member

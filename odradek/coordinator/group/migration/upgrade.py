@@ -19,8 +19,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from odradek.coordinator.group.classic.decision import join_error, sync_error
 from odradek.coordinator.group.classic.rebalance import stop_waiting
-from odradek.coordinator.group.classic.responses import join_error, sync_error
 from odradek.coordinator.group.consumer.member import ConsumerMember
 from odradek.coordinator.group.consumer.records import (
     assignment_record,

@@ -13,8 +13,7 @@ from odradek.broker.metadata.topic import CONSUMER_OFFSETS_TOPIC, TRANSACTION_ST
 from odradek.coordinator.runtime.hashing import partition_for
 from odradek.coordinator.runtime.record import decode_group_record
 from odradek.coordinator.transaction.config import TransactionConfig
-from odradek.coordinator.transaction.record import decode_transaction_record
-from odradek.coordinator.transaction.transaction_shard import TransactionShard
+from odradek.coordinator.transaction.transaction_shard import TransactionShard, decode_transaction_record
 from odradek.protocol.coordinator_records import OffsetCommitKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.campaigns.simulation.groups.broker import REPORTS
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
     from odradek.coordinator.group.group_shard import GroupShard
     from odradek.coordinator.runtime.hosted_shard import HostedShard
-    from odradek.coordinator.runtime.marker import EndTxnMarker
+    from odradek.coordinator.runtime.result import EndTxnMarker
     from odradek.coordinator.runtime.shard_context import ShardContext
     from tests.campaigns.simulation.transactions.server import Server
     from tests.campaigns.simulation.transactions.world import World
