@@ -50,6 +50,10 @@ _BESIDE: Final[Mapping[ApiKey, Mapping[str, object]]] = {
     ApiKey.DELETE_RECORDS: {"low_watermark": -1},
     ApiKey.OFFSET_FETCH: {"committed_offset": -1, "metadata": ""},
     ApiKey.FIND_COORDINATOR: {"node_id": -1, "port": -1},
+    # Null tells a member of a streams group to keep the tasks that it has; an empty list would take them away.
+    ApiKey.STREAMS_GROUP_HEARTBEAT: dict.fromkeys(
+        ("active_tasks", "standby_tasks", "warmup_tasks", "partitions_by_user_endpoint")
+    ),
 }
 
 
