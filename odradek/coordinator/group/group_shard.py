@@ -78,8 +78,14 @@ class GroupShard:
         consumer_services: Callable[[], ConsumerGroupServices] | None = None,
     ) -> None:
         self.groups = GroupRegistry(context.snapshots)
-        self.classic = ClassicGroups(self.groups, timers=context, config=config, reports=reports, new_id=new_id)
-        self.classic.sessions = Sessions(context, self.classic.member, partial(expire_member, self.classic))
+        self.classic = ClassicGroups(
+            self.groups,
+            timers=context,
+            config=config,
+            reports=reports,
+            new_id=new_id,
+            make_sessions=lambda groups: Sessions(context, groups.member, partial(expire_member, groups)),
+        )
         self.offsets = CommittedOffsets(self.groups, context, offset_config)
         self._consumer: ConsumerGroups | None = None
         self._context: Final = context
@@ -103,10 +109,16 @@ class GroupShard:
         from odradek.coordinator.group.consumer.sessions import ConsumerSessions
 
         services = ConsumerGroupServices() if self._services is None else self._services()
+        context = self._context
         groups = self._consumer = ConsumerGroups(
-            self.groups, services, classic=self.classic, timers=self._context, reports=self._reports, new_id=self._new_id
+            self.groups,
+            services,
+            classic=self.classic,
+            timers=context,
+            reports=self._reports,
+            new_id=self._new_id,
+            make_sessions=lambda groups: ConsumerSessions(context, partial(expire_session, groups)),
         )
-        groups.sessions = ConsumerSessions(self._context, partial(expire_session, groups))
         return groups
 
     def replay(self, record: CoordinatorRecord, offset: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from odradek.coordinator.group.classic.decision import join_error, sync_error
 from odradek.coordinator.group.classic.group import GROUP_TYPE, ClassicGroup
@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
 
 class ClassicGroups:
-    """Owner of the classic groups in the shard's ``registry``: the kind of group that OffsetCommit creates. Loop thread only."""
+    """Owner of the classic groups in the shard's ``registry``: the kind of group that OffsetCommit creates. Loop thread only.
+
+    Sessions look members up here, and one that expires begins a rebalance.
+    """
 
     __slots__ = ("_live", "_stored", "clock", "config", "counters", "new_id", "registry", "reports", "sessions", "timers")
 
@@ -38,6 +41,7 @@ class ClassicGroups:
         config: Callable[[], GroupConfig],
         reports: GroupReports,
         new_id: Callable[[], str],
+        make_sessions: Callable[[ClassicGroups], Sessions],
     ) -> None:
         self.registry = registry
         self._stored = registry.stored
@@ -48,8 +52,7 @@ class ClassicGroups:
         self.reports = reports
         self.new_id = new_id
         self.counters = GroupCounters()
-        # Set by the shard: sessions look members up here, and an expiry begins a rebalance.
-        self.sessions: Sessions
+        self.sessions: Final = make_sessions(self)
         registry.add_kind(GROUP_TYPE, GroupMetadataValue, self)
 
     # ---------------------------------------------------------------------------------------------------- persistent

@@ -73,9 +73,10 @@ class ConsumerGroupServices:
 class ConsumerGroups:
     """Owner of the consumer groups in the shard's ``registry``, where they are their own stored form. Loop thread only.
 
-    ``classic`` are the shard's other groups, from which and into which groups are converted. ``resolving`` are the groups whose
-    regular expressions are being resolved. ``newest_topics_version`` is the version of the metadata that had the newest topic.
-    ``heartbeats`` that were granted and ``sessions_expired`` are counted since the shard was loaded.
+    ``classic`` are the shard's other groups, from which and into which groups are converted. A session that expires removes a
+    member. ``resolving`` are the groups whose regular expressions are being resolved. ``newest_topics_version`` is the version of
+    the metadata that had the newest topic. ``heartbeats`` that were granted and ``sessions_expired`` are counted since the shard
+    was loaded.
     """
 
     __slots__ = (
@@ -112,6 +113,7 @@ class ConsumerGroups:
         timers: ShardContext,
         reports: GroupReports,
         new_id: Callable[[], str],
+        make_sessions: Callable[[ConsumerGroups], ConsumerSessions],
     ) -> None:
         self.registry = registry
         self.classic = classic
@@ -136,8 +138,7 @@ class ConsumerGroups:
         self.sessions_expired = 0
         self.resolving: set[str] = set()
         self.newest_topics_version = self.topics.version
-        # Set by the shard: an expiry removes a member.
-        self.sessions: ConsumerSessions
+        self.sessions: Final = make_sessions(self)
         registry.add_kind(GROUP_TYPE, ConsumerGroup, self)
 
     # ----------------------------------------------------------------------------------------------------------- find
