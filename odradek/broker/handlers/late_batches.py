@@ -10,6 +10,7 @@ from odradek.protocol.errors import KafkaError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from odradek.broker.context import Session
     from odradek.broker.replica.inspections import Inspections
     from odradek.protocol.message_types.produce import PartitionProduceResponse
     from odradek.protocol.produce_request import ProduceTopic
@@ -45,8 +46,8 @@ class LateBatches:
         self.opened: list[tuple[LateBatch, Buffer]] = []
         self.refused: list[tuple[LateBatch, KafkaError]] = []
 
-    def open(self, inspections: Inspections, then: Callable[[LateBatches], None]) -> None:
-        """Open them in order, and call back with these."""
+    def open(self, inspections: Inspections, client: Session, then: Callable[[LateBatches], None]) -> None:
+        """Open them in order, when it is the turn of ``client``, and call back with these."""
 
         def note(batch: LateBatch, outcome: Buffer | KafkaError) -> None:
             if isinstance(outcome, KafkaError):
@@ -58,7 +59,7 @@ class LateBatches:
                 then(self)
 
         for batch in self._batches:
-            inspections.run(batch.inspection.run, partial(note, batch))
+            inspections.run(batch.inspection.run, partial(note, batch), client)
 
     def topics(self) -> list[ProduceTopic]:
         """The opened batches as a Produce request has them, each in a topic of its own."""

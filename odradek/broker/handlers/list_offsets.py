@@ -100,12 +100,12 @@ def handle(
                 late.append((_Late(partitions, topic.name, asked), lookup))
                 partitions.append(_LATER)
     response = ListOffsetsResponse(topics=topics)
-    return _look_up(services, context.version, request, response, late) if late else response
+    return _look_up(services, context, request, response, late) if late else response
 
 
 def _look_up(
     services: "LookupServices",
-    version: int,
+    context: "RequestContext",
     request: ListOffsetsRequest,
     response: ListOffsetsResponse,
     late: list[tuple[_Late, LongLookup]],
@@ -115,7 +115,7 @@ def _look_up(
     left = len(late)
 
     def look_up(partition: _Late, lookup: LongLookup) -> None:
-        services.inspections.run(lookup.run, lambda outcome: looked_up(partition, lookup, outcome))
+        services.inspections.run(lookup.run, lambda outcome: looked_up(partition, lookup, outcome), context.session)
 
     def looked_up(partition: _Late, lookup: LongLookup, outcome: TimestampOffset | KafkaError | None) -> None:
         nonlocal left
@@ -124,7 +124,7 @@ def _look_up(
         else:
             known = _Known(outcome, lookup.next_offset)
             try:
-                answer = _answer(services, version, partition.topic, partition.asked, 1, request, known)
+                answer = _answer(services, context.version, partition.topic, partition.asked, 1, request, known)
             except LongLookup as next_lookup:
                 look_up(partition, next_lookup)
                 return

@@ -23,7 +23,7 @@ from odradek.protocol.message_types.list_transactions import (
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from odradek.broker.context import RequestContext
+    from odradek.broker.context import RequestContext, Session
     from odradek.broker.handlers.services import TransactionListServices
     from odradek.broker.in_slices import Answer
     from odradek.timing.reply import Reply
@@ -35,11 +35,11 @@ def handle(
     services: "TransactionListServices", context: "RequestContext", request: ListTransactionsRequest
 ) -> "Answer[ListTransactionsResponse]":
     """Ask every shard, in slices."""
-    return answer_in_slices(services, context, _list(services, request))
+    return answer_in_slices(services, context, _list(services, context.session, request))
 
 
 def _list(
-    services: "TransactionListServices", request: ListTransactionsRequest
+    services: "TransactionListServices", client: "Session", request: ListTransactionsRequest
 ) -> "Generator[Reply[Any] | None, Any, ListTransactionsResponse]":
     from odradek.coordinator.transaction.describe import TransactionFilter, compile_pattern
     from odradek.coordinator.transaction.states import STATE_NAMES
@@ -63,7 +63,7 @@ def _list(
                     raise
             yield None
         if pattern is not None:
-            matched = yield matching(pattern, found, _name, services.pattern_matches, services.clock)
+            matched = yield matching(pattern, found, _name, services.pattern_matches, services.clock, client)
             if isinstance(matched, KafkaError):
                 raise matched
             found = matched

@@ -27,14 +27,14 @@ _MOST_MS: Final = 10_000
 
 
 def matching(
-    pattern: Pattern, items: Sequence[T], name_of: Callable[[T], str], threads: Inspections, clock: Clock
+    pattern: Pattern, items: Sequence[T], name_of: Callable[[T], str], threads: Inspections, clock: Clock, client: object = None
 ) -> Reply[list[T] | KafkaError]:
     """Those of ``items`` whose name matches. KafkaError: REQUEST_TIMED_OUT; NOT_LEADER_OR_FOLLOWER where the broker stops."""
     reply: Reply[list[T] | KafkaError] = Reply()
     if pattern.programsize * sum(len(name_of(item)) for item in items) <= _AT_ONCE:
         reply.complete([item for item in items if pattern.fullmatch(name_of(item)) is not None])
     else:
-        threads.run(partial(_match, pattern, items, name_of, clock), reply.complete)
+        threads.run(partial(_match, pattern, items, name_of, clock), reply.complete, client)
     return reply
 
 

@@ -182,7 +182,7 @@ def _append_late(
         else:
             reply.complete(response)
 
-    LateBatches(late).open(services.inspections, append)
+    LateBatches(late).open(services.inspections, context.session, append)
     return reply
 
 

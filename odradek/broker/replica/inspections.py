@@ -1,6 +1,8 @@
 """Batches whose records take long to look at: looked at beside the event loop, one after the other.
 
 One at a time, since each takes the memory of its records, and since threads would only take the interpreter from each other.
+Clients take turns: the next inspection is of the client that has waited longest, however many another client has asked for. A
+client's next request begins when its inspections are over, and the memory of requests is bounded, so the queue is, too.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from odradek.broker.logging import log
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Hashable
     from concurrent.futures import Future
 
     from odradek.timing.background import Background, Beside, LongWork
@@ -26,17 +28,20 @@ class Inspections:
 
     def __init__(self, background: Background) -> None:
         self._background = background
-        self._waiting: deque[tuple[Callable[[Callable[[], None]], Any], Callable[[Any], None]]] = deque()
+        # By client, in the order of their turns.
+        self._waiting: dict[Hashable, deque[tuple[Callable[[Callable[[], None]], Any], Callable[[Any], None]]]] = {}
         self._present: LongWork | None = None
         self._is_busy = False
         self._is_closed = False
 
-    def run(self, inspect: Callable[[Callable[[], None]], T], then: Callable[[T | KafkaError], None]) -> None:
+    def run(
+        self, inspect: Callable[[Callable[[], None]], T], then: Callable[[T | KafkaError], None], client: Hashable = None
+    ) -> None:
         """Call ``inspect`` in a thread, with a function for it to call often, and ``then`` with what it returns, or its error.
 
-        An error that is no KafkaError is logged, and UNKNOWN_SERVER_ERROR.
+        An error that is no KafkaError is logged, and UNKNOWN_SERVER_ERROR. Those of one ``client`` are done in their order.
         """
-        self._waiting.append((inspect, then))
+        self._waiting.setdefault(client, deque()).append((inspect, then))
         self._go_on()
 
     def close(self) -> None:
@@ -48,7 +53,11 @@ class Inspections:
 
     def _go_on(self) -> None:
         while self._waiting and not self._is_busy:
-            inspect, then = self._waiting.popleft()
+            client = next(iter(self._waiting))
+            queue = self._waiting.pop(client)
+            inspect, then = queue.popleft()
+            if queue:
+                self._waiting[client] = queue
             if self._is_closed:
                 then(_stopping())
                 continue

@@ -144,7 +144,7 @@ class ClientMetricsManager:
                     return take(error)
         reply: Reply[ErrorCode] = Reply()
         limit_bytes = self._around.max_bytes() * _MOST_EXPANSION
-        self._around.inspections.run(lambda _pause: read(limit_bytes), lambda found: reply.complete(take(found)))
+        self._around.inspections.run(lambda _pause: read(limit_bytes), lambda found: reply.complete(take(found)), context.session)
         return reply
 
     def lost(self, session: Session) -> None:

@@ -20,9 +20,9 @@ class Threads(Inspections):
 
     runs = 0
 
-    def run(self, inspect, then):
+    def run(self, inspect, then, client=None):
         self.runs += 1
-        super().run(inspect, then)
+        super().run(inspect, then, client)
 
 
 def find(pattern, names, clock=None):
