@@ -23,18 +23,19 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 COMPILED = {
     "odradek/timing": "*",
     "odradek/coordinator": "**/*",
-    "odradek/storage": """
-        control_batches coordinator_appends filesystem flush_state follower_appends index leader_epochs local_log log log_lookup
-        log_producers log_retention log_segments log_settings log_truncation log_writer producer_state segment transaction_index
-        validation
+    "odradek/storage": "filesystem",
+    "odradek/storage/log": """
+        control_batches coordinator_appends flush_state follower_appends index leader_epochs local_log log log_lookup
+        log_producers log_retention log_segments log_settings log_truncation log_writer producer_state segment
+        transaction_index validation
     """,
     "odradek/protocol": """
         consumer_heartbeats control_records frames headers offset_commit plain_batches produce_request produce_response
         record_batch record_walk requests responses transaction_messages varint
     """,
     "odradek/protocol/coordinator_records": "offsets transactions",
-    "odradek/broker": "context",
-    "odradek/broker/controller": "quorum_leader",
+    "odradek/common": "context",
+    "odradek/controller/cluster": "quorum_leader",
     "odradek/broker/coordination": "*",
     "odradek/broker/network": """
         connection dispatch flow_control outbox request_memory request_turns response_queue response_size route socket_writer
@@ -42,7 +43,7 @@ COMPILED = {
     "odradek/broker/replica": """
         delayed_fetch delayed_produce fetch_partitions fetch_sessions follower_fetch group_commit partition partitions roles
     """,
-    "odradek/broker/handlers": """
+    "odradek/broker/api": """
         add_offsets_to_txn add_partitions_to_txn consumer_group_heartbeat end_txn fetch heartbeat init_producer_id join_group
         leave_group list_offsets offset_commit offset_fetch produce sync_group txn_offset_commit
     """,

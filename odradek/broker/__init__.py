@@ -1,1 +1,1 @@
-"""The asyncio server: connections, one handler file an API key, topics, partitions, config, metrics."""
+"""The asyncio server: connections, one file an API, partitions, coordinators, security, metrics."""

@@ -3,11 +3,11 @@
 import ssl
 from pathlib import Path
 
-from odradek.broker.config.broker_config import load
-from odradek.broker.config.definitions import InvalidConfig
-from odradek.broker.logging import log
-from odradek.broker.security.key_stores import load_server_key_store, store_files
-from odradek.broker.security.tls_context import server_context
+from odradek.broker.security.tls.key_stores import load_server_key_store, store_files
+from odradek.broker.security.tls.tls_context import server_context
+from odradek.common.config.broker_config import load
+from odradek.common.config.definitions import InvalidConfig
+from odradek.common.logging import log
 
 
 class CertificateFile:

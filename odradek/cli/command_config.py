@@ -54,7 +54,7 @@ def command_config() -> CommandConfig:
 
 def read_command_config(path: Path) -> CommandConfig:
     """What a file says. Raises CannotSpeak."""
-    from odradek.broker.config.broker_config import InvalidConfig, parse_properties
+    from odradek.common.config.broker_config import InvalidConfig, parse_properties
 
     try:
         properties = parse_properties(path.read_text(encoding="utf-8"))
@@ -69,7 +69,7 @@ def read_command_config(path: Path) -> CommandConfig:
 
 def _protocol(properties: Mapping[str, str]) -> str:
     """Raises InvalidConfig."""
-    from odradek.broker.config.definitions import InvalidConfig
+    from odradek.common.config.definitions import InvalidConfig
 
     protocol = properties.get("security.protocol", _PROTOCOLS[0]).strip().upper()
     if protocol not in _PROTOCOLS:
@@ -79,9 +79,9 @@ def _protocol(properties: Mapping[str, str]) -> str:
 
 def _tls(properties: Mapping[str, str]) -> ssl.SSLContext:
     """Raises InvalidConfig."""
-    from odradek.broker.config.broker_config import load
-    from odradek.broker.security.key_stores import load_key_store
-    from odradek.broker.security.tls_context import client_context
+    from odradek.broker.security.tls.key_stores import load_key_store
+    from odradek.broker.security.tls.tls_context import client_context
+    from odradek.common.config.broker_config import load
 
     chosen = {name: value for name, value in properties.items() if name.startswith("ssl.")}
     config = load(None, chosen).listener_config("SSL")
@@ -90,9 +90,9 @@ def _tls(properties: Mapping[str, str]) -> ssl.SSLContext:
 
 def _login(properties: Mapping[str, str]) -> Login:
     """Raises InvalidConfig."""
-    from odradek.broker.config.definitions import HIDDEN, InvalidConfig
-    from odradek.broker.sasl.jaas import JaasError, parse_jaas
+    from odradek.broker.security.sasl.jaas import JaasError, parse_jaas
     from odradek.client.login import PLAIN, Login
+    from odradek.common.config.definitions import HIDDEN, InvalidConfig
     from odradek.protocol.scram import MECHANISMS
 
     mechanisms = (PLAIN, *MECHANISMS)

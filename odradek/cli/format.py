@@ -15,17 +15,17 @@ from uuid import uuid4
 
 import click
 
-from odradek.broker.config.broker_config import BrokerConfig, InvalidConfig, load, parse_properties
-from odradek.broker.metadata.bootstrap import write_bootstrap
-from odradek.broker.metadata.scram_credentials import credential_record
-from odradek.broker.storage_start import log_dirs
+from odradek.broker.start.storage_start import log_dirs
 from odradek.cli.options import key_and_value
 from odradek.cli.serve import place_data
+from odradek.common.config.broker_config import BrokerConfig, InvalidConfig, load, parse_properties
+from odradek.controller.metadata.bootstrap import write_bootstrap
+from odradek.controller.metadata.scram_credentials import credential_record
 from odradek.protocol.metadata_records.security import UserScramCredentialRecord
 from odradek.protocol.scram import MAX_ITERATIONS, MECHANISMS, MIN_ITERATIONS, decode_base64, salted_password
-from odradek.storage.checkpoints import new_uuid_text
-from odradek.storage.data_directories import DataDirectories
-from odradek.storage.data_directory import DataDirectory, DirectoryIdentity
+from odradek.storage.directories.checkpoints import new_uuid_text
+from odradek.storage.directories.data_directories import DataDirectories
+from odradek.storage.directories.data_directory import DataDirectory, DirectoryIdentity
 from odradek.storage.errors import DataDirectoryLocked, InconsistentDataDirectory
 from odradek.storage.filesystem import RealFileSystem
 from odradek.timing.system_clock import SystemClock

@@ -14,17 +14,17 @@ from pathlib import Path
 
 import click
 
-from odradek.broker.config.broker_config import BrokerConfig, InvalidConfig, load, parse_properties
-from odradek.broker.config.kafka_properties import KafkaProperties, kafka_properties
-from odradek.broker.metadata.snapshot_files import SUFFIX
-from odradek.broker.metadata.topic import CLUSTER_METADATA_TOPIC
 from odradek.cli.options import key_and_value
 from odradek.cli.serve import place_data, place_listener
+from odradek.common.config.broker_config import BrokerConfig, InvalidConfig, load, parse_properties
+from odradek.common.config.kafka_properties import KafkaProperties, kafka_properties
+from odradek.controller.metadata.snapshot_files import SUFFIX
+from odradek.controller.metadata.topic import CLUSTER_METADATA_TOPIC
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.quorum_records import KRAFT_VOTERS, control_type
 from odradek.protocol.record_batch import iter_batches
 from odradek.protocol.records import read_records
-from odradek.storage import checkpoints
+from odradek.storage.directories import checkpoints
 from odradek.storage.filesystem import FileSystem, RealFileSystem
 
 

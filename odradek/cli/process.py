@@ -19,7 +19,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from odradek.storage.open_segments import fit_limit
+from odradek.storage.log.open_segments import fit_limit
 
 FAILED = 1
 CANNOT_START = 2

@@ -16,16 +16,16 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from odradek.broker.broker_server import BrokerServer
-from odradek.broker.config.broker_config import BrokerConfig, InvalidConfig, load, parse_properties
-from odradek.broker.config.endpoints import parse_endpoints
-from odradek.broker.logging import log
-from odradek.broker.metadata.metadata_log import MetadataUnreadable
 from odradek.broker.network.busy_poll import BusyPoll
 from odradek.broker.network.loop_errors import LoopErrors
-from odradek.broker.quorum.leader_discovery import MembershipLost
+from odradek.broker.start.broker_server import BrokerServer
 from odradek.cli import process
 from odradek.cli.process import FAILED, QuietCollections, cannot_start, on_stop_signal, raise_open_files_limit, tell
+from odradek.common.config.broker_config import BrokerConfig, InvalidConfig, load, parse_properties
+from odradek.common.config.endpoints import parse_endpoints
+from odradek.common.logging import log
+from odradek.controller.metadata.metadata_log import MetadataUnreadable
+from odradek.controller.quorum.leader_discovery import MembershipLost
 from odradek.protocol.errors import KafkaError
 from odradek.storage.errors import DataDirectoryLocked, InconsistentDataDirectory
 from odradek.timing.driver import loop_factory
@@ -34,7 +34,7 @@ from odradek.timing.threaded_background import ThreadedBackground
 
 if TYPE_CHECKING:
     from odradek.broker.metrics.endpoint import MetricsEndpoint
-    from odradek.broker.server import Broker
+    from odradek.broker.start.server import Broker
     from odradek.cli.secure.door import Door
     from odradek.cli.serve_options import Control, Metrics
     from odradek.testing.faults.faults import Faults

@@ -5,13 +5,13 @@ from collections.abc import Iterable, Mapping
 from secrets import token_urlsafe
 from typing import TYPE_CHECKING
 
-from odradek.broker.config.definitions import InvalidConfig
-from odradek.broker.logging import lines_to, log
-from odradek.broker.metadata.metadata_log import MetadataUnreadable
 from odradek.cli.certificate_file import CertificateFile
 from odradek.cli.process import FAILED, cannot_start, on_stop_signal, raise_open_files_limit, tell
 from odradek.cli.serve import ready_line
 from odradek.cli.serve_options import Control
+from odradek.common.config.definitions import InvalidConfig
+from odradek.common.logging import lines_to, log
+from odradek.controller.metadata.metadata_log import MetadataUnreadable
 from odradek.protocol.errors import KafkaError
 from odradek.storage.errors import DataDirectoryLocked, InconsistentDataDirectory
 

@@ -2,13 +2,13 @@
 
 import asyncio
 
-from odradek.broker.config.broker_config import BrokerConfig
-from odradek.broker.config.definitions import InvalidConfig
-from odradek.broker.controller_server import ControllerServer
-from odradek.broker.logging import log
-from odradek.broker.metadata.metadata_log import MetadataUnreadable
 from odradek.broker.network.loop_errors import LoopErrors
+from odradek.broker.start.controller_server import ControllerServer
 from odradek.cli.process import FAILED, cannot_start, on_stop_signal, raise_open_files_limit, tell
+from odradek.common.config.broker_config import BrokerConfig
+from odradek.common.config.definitions import InvalidConfig
+from odradek.common.logging import log
+from odradek.controller.metadata.metadata_log import MetadataUnreadable
 from odradek.protocol.errors import KafkaError
 from odradek.storage.errors import DataDirectoryLocked, InconsistentDataDirectory
 from odradek.timing.system_clock import SystemClock

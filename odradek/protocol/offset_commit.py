@@ -30,7 +30,6 @@ from odradek.protocol.message_types.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
-    OffsetCommitResponse,
 )
 from odradek.protocol.varint import LONGEST_STRING, read_uvarint, refuse_string
 
@@ -186,12 +185,3 @@ def _topic_id(raw: bytes) -> UUID | None:
     if len(raw) != len(_ZERO_ID):
         raise MalformedMessage("the request ends before its fields do")
     return None if raw == _ZERO_ID else UUID(bytes=raw)
-
-
-class AcceptedCommit(OffsetCommitResponse):
-    """An OffsetCommitResponse without errors that its maker keeps and returns repeatedly; the encoder caches its bytes.
-
-    This module is not compiled: mypyc cannot compile a subclass of a named tuple.
-    """
-
-    __slots__ = ()

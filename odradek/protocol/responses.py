@@ -93,7 +93,7 @@ def _appended(version: int) -> GoodEncoder | None:
 
 def _remembering(encode: Encoder) -> GoodEncoder:
     """``encode``, called once for each shared response; later frames differ in the correlation id only."""
-    from odradek.protocol.offset_commit import AcceptedCommit
+    from odradek.protocol.accepted_commit import AcceptedCommit
 
     # By identity; the reference to the response keeps its id unique. Values: the bytes before and after the correlation id.
     remembered: dict[int, tuple[Any, bytes, bytes]] = {}

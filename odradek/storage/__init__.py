@@ -1,1 +1,1 @@
-"""One partition's log on disk, in Kafka's own format: segments, indexes, recovery, producer state. No network, no asyncio."""
+"""Logs on disk, in Kafka's own format: one partition's, and all of a broker's. No network, no asyncio."""

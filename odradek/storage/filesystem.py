@@ -6,66 +6,20 @@ metadata) is replaced whole by ``write_atomic``, so that a reader sees the old o
 Whoever may write to a data directory cannot turn that into more: on a real disk a symbolic link in the place of a file is not
 written through, and what is no regular file (a pipe would hang its reader) is not opened. Directories may be symbolic links.
 
-The POSIX systems do not have in common how a file is written, synced and locked. Linux has ``fdatasync``. macOS has none, and its
-``fsync`` leaves the data in the drive's own cache: only F_FULLFSYNC empties that. A file system that does not know F_FULLFSYNC,
-such as a network's, is synced by ``fsync``.
-
-Left out: Windows, where files cannot be read by position, nor renamed while they are open.
+Left out: losing power. ``sync`` and ``durable`` say what must survive it, and the file in memory is where a simulation of it will
+look; today the file in memory keeps everything.
 """
 
 import errno
-import fcntl
 import os
 import stat
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final, Protocol
 
 from odradek.protocol.record_batch import Buffer
+from odradek.storage import posix
 from odradek.storage.errors import NotRegularFile
-
-_UNKNOWN_COMMAND: Final = frozenset({errno.EINVAL, errno.ENOTSUP, errno.ENOTTY})
-_FULL_SYNC: Final[int | None] = getattr(fcntl, "F_FULLFSYNC", None)
-_fdatasync: Final[Callable[[int], None]] = getattr(os, "fdatasync", os.fsync)
-# How many buffers can be written at a position without joining them: more are refused as EINVAL.
-MOST_BUFFERS: Final = os.sysconf("SC_IOV_MAX") if hasattr(os, "pwritev") else 0
-
-
-def sync_data(fd: int) -> None:
-    """Make a file's data and size outlive the machine; its times may not. Raises OSError."""
-    if _FULL_SYNC is None:
-        _fdatasync(fd)
-    else:
-        _sync_fully(fd, _FULL_SYNC)
-
-
-def sync(fd: int) -> None:
-    """Make a file, or the names in a directory, outlive the machine. Raises OSError."""
-    if _FULL_SYNC is None:
-        os.fsync(fd)
-    else:
-        _sync_fully(fd, _FULL_SYNC)
-
-
-def lock(fd: int) -> None:
-    """Lock a whole file against other processes, Kafka's among them, and against other descriptors of this one.
-
-    Raises OSError if it is locked. Kafka locks by fcntl, whose locks never conflict within one process; flock's do. Linux keeps
-    the two apart, so both are taken. On macOS each sees the other's, and one process may not take both: it is flock's there.
-    """
-    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    if _FULL_SYNC is None:
-        fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
-def _sync_fully(fd: int, command: int) -> None:
-    try:
-        fcntl.fcntl(fd, command)
-    except OSError as error:
-        if error.errno not in _UNKNOWN_COMMAND:
-            raise
-        os.fsync(fd)
-
 
 # Without O_NONBLOCK the opening of a pipe would wait for its other end.
 _SAFE: Final = os.O_CLOEXEC | os.O_NONBLOCK
@@ -218,7 +172,7 @@ class RealFile:
                 written = os.pwrite(self._fd, buffers[0], start)
             else:
                 total = sum(map(len, buffers))
-                if len(buffers) <= MOST_BUFFERS:
+                if len(buffers) <= posix.MOST_BUFFERS:
                     written = os.pwritev(self._fd, buffers, start)
                 else:
                     written = os.pwrite(self._fd, b"".join(buffers), start)
@@ -255,7 +209,7 @@ class RealFile:
         """Data and size, not times."""
         if self._has_rest:
             self.truncate(self._size)
-        sync_data(self._fd)
+        posix.sync_data(self._fd)
 
     def close(self) -> None:
         """Let go of the descriptor. Idempotent."""
@@ -288,7 +242,7 @@ class RealLock:
 
 
 class RealFileSystem:
-    """The machine's own file system. ``reserve_bytes`` of the disk of each data directory are kept (odradek.storage.reserve)."""
+    """The machine's own file system. ``reserve_bytes`` of the disk of each data directory are kept (``directories.reserve``)."""
 
     def __init__(self, reserve_bytes: int = 0) -> None:
         self.reserve_bytes = reserve_bytes
@@ -316,7 +270,7 @@ class RealFileSystem:
                     # A disk that is nearly full takes a part, and refuses the next.
                     view = view[file.write(view) :]
                 if durable:
-                    sync(file.fileno())
+                    posix.sync(file.fileno())
             except OSError as error:
                 # Left there, the part would take the room that somebody is about to make.
                 file.truncate(0)
@@ -358,7 +312,7 @@ class RealFileSystem:
         """Sync the names in a directory."""
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            sync(fd)
+            posix.sync(fd)
         finally:
             os.close(fd)
 
@@ -379,7 +333,7 @@ class RealFileSystem:
         """Lock a file against other processes, and against others in this one."""
         fd = os.open(path, _WRITE_FLAGS | os.O_CREAT, 0o644)
         try:
-            lock(fd)
+            posix.lock(fd)
         except OSError as error:
             os.close(fd)
             raise BlockingIOError(error.errno, "held by another process", path) from error

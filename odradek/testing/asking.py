@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from odradek.broker.context import ANONYMOUS, CLOSE_CONNECTION, NO_RESPONSE, Reply, RequestContext, Session
 from odradek.broker.network.dispatch import CloseConnection
+from odradek.common.context import ANONYMOUS, CLOSE_CONNECTION, NO_RESPONSE, Reply, RequestContext, Session
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.messages import messages
 from odradek.protocol.readers import ReadFrame, compile_reader
@@ -14,7 +14,7 @@ from odradek.protocol.schemas import load
 from odradek.testing.answer import Answer
 
 if TYPE_CHECKING:
-    from odradek.broker.server import Broker as BrokerCore
+    from odradek.broker.start.server import Broker as BrokerCore
     from odradek.protocol.api_keys import ApiKey
 
 __tracebackhide__ = True

@@ -16,20 +16,20 @@ from tempfile import mkdtemp
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import finalize
 
-from odradek.storage import checkpoints
-from odradek.storage.data_directory import METADATA_LOG, DataDirectory, clean_marker
+from odradek.storage.directories import checkpoints
+from odradek.storage.directories.data_directory import METADATA_LOG, DataDirectory, clean_marker
+from odradek.storage.directories.offset_checkpoints import aborted_of
 from odradek.storage.filesystem import FileSystem
-from odradek.storage.offset_checkpoints import aborted_of
 from odradek.testing.disk import MemoryDisk
 from odradek.testing.linked import LinkedFileSystem, link_tree, remove_content, remove_quietly
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from odradek.broker.server import Broker as BrokerCore
+    from odradek.broker.start.server import Broker as BrokerCore
+    from odradek.storage.directories.log_manager import LogManager
     from odradek.storage.filesystem import FileSystem
-    from odradek.storage.log import Log
-    from odradek.storage.log_manager import LogManager
+    from odradek.storage.log.log import Log
     from odradek.testing.steered_clock import SteeredClock
 
 

@@ -14,11 +14,11 @@ from traceback import format_exception
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeVar
 from weakref import WeakSet
 
-from odradek.broker.config.broker_config import load
-from odradek.broker.context import ANONYMOUS
-from odradek.broker.logging import lines_to
-from odradek.broker.metadata.topic import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
-from odradek.broker.server import Broker as BrokerCore
+from odradek.broker.start.server import Broker as BrokerCore
+from odradek.common.config.broker_config import load
+from odradek.common.context import ANONYMOUS
+from odradek.common.logging import lines_to
+from odradek.controller.metadata.topic import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
 from odradek.storage.filesystem import RealFileSystem
 from odradek.testing.answer import Answer, Unanswered
 from odradek.testing.asked import Done
@@ -51,7 +51,7 @@ __tracebackhide__ = True
 MEMORY_DIRECTORY = "/data"
 _KEPT_LINES = 10_000
 KEPT_PUSHES = 1_000
-# The field of a line that has an exception (``broker.logging``).
+# The field of a line that has an exception (``common.logging``).
 _EXCEPTION = "exc_info"
 # Turns of the loop in which a broker does what it can do without time passing: more than loading a coordinator takes.
 _TURNS = 1_000

@@ -11,9 +11,9 @@ import shutil
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from odradek.storage.checkpoints import DELETED_SUFFIX, FUTURE_SUFFIX, LOCK_FILE
+from odradek.storage.directories.checkpoints import DELETED_SUFFIX, FUTURE_SUFFIX, LOCK_FILE
+from odradek.storage.directories.reserve import RESERVE_FILE
 from odradek.storage.filesystem import RealFileSystem
-from odradek.storage.reserve import RESERVE_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

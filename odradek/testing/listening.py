@@ -10,7 +10,7 @@ import asyncio
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Never, Unpack
 
-from odradek.broker.broker_server import BrokerServer
+from odradek.broker.start.broker_server import BrokerServer
 from odradek.testing import client_metrics, records, state, waiting
 from odradek.testing.asked import Asked, Done, asked, ensure_awaited
 from odradek.testing.disk import MemoryDisk
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-    from odradek.broker.server import Broker as BrokerCore
+    from odradek.broker.start.server import Broker as BrokerCore
     from odradek.storage.filesystem import FileSystem
     from odradek.testing.faults.faults import Faults
     from odradek.testing.in_process import LogLine

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Any, Final, TypeVar
 
-from odradek.broker.config.definitions import InvalidConfig
+from odradek.common.config.definitions import InvalidConfig
 from odradek.protocol.errors import KafkaError
 
 __tracebackhide__ = True
@@ -73,7 +73,7 @@ def _config_text(name: str, value: object) -> str:
 
 def ensure_known(warnings: Iterable[str]) -> None:
     """Raise ValueError if a broker's configs have no effect, and are none that Kafka has (``BrokerConfig.warnings``)."""
-    from odradek.broker.config.ignored import IGNORED
+    from odradek.common.config.ignored import IGNORED
 
     mistakes = [warning.replace(" is ignored: ", ": ", 1) for warning in warnings if warning.partition(" ")[0] not in IGNORED]
     if mistakes:

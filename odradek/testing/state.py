@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from odradek.broker.metadata.topic import INTERNAL_TOPICS
+from odradek.controller.metadata.topic import INTERNAL_TOPICS
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.coordinator_records.consumer_protocol import (
     CONSUMER_PROTOCOL_TYPE,

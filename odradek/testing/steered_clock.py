@@ -24,8 +24,8 @@ from odradek.timing.system_clock import SystemClock
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from odradek.broker.context import RequestContext
-    from odradek.broker.server import Broker as BrokerCore
+    from odradek.broker.start.server import Broker as BrokerCore
+    from odradek.common.context import RequestContext
     from odradek.timing.clock import Clock, ClockedTimer
 
 

@@ -2,15 +2,15 @@
 
 import pytest
 
-from odradek.broker.config.broker_config import BROKER_CONFIGS
-from odradek.broker.config.definitions import ConfigType
+from odradek.common.config.broker_config import BROKER_CONFIGS
+from odradek.common.config.definitions import ConfigType
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from odradek.protocol.message_types.fetch import FetchPartition, FetchRequest, FetchTopic
 from odradek.protocol.record_batch import iter_batches
 from odradek.protocol.records import Record, build_batch, read_records
-from tests.broker.handlers.in_process import Node, new_broker
+from tests.broker.api.in_process import Node, new_broker
 
 MINUTE_MS = 60 * 1000
 LONGEST = {ConfigType.LONG: 2**63 - 1, ConfigType.INT: 2**31 - 1}

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import pytest
 
-from odradek.broker.handlers import NEVER_SLICED, SERVED, pieces_of
-from odradek.broker.pieces import Joined, Pieces, Repeated, cut
+from odradek.broker.api import NEVER_SLICED, SERVED, pieces_of
+from odradek.broker.large.pieces import Joined, Pieces, Repeated, cut
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.messages import messages
 from odradek.protocol.schemas import load

@@ -2,8 +2,8 @@
 
 import pytest
 
-from odradek.broker.config import InvalidConfig, load
-from odradek.broker.server import Broker
+from odradek.broker.start.server import Broker
+from odradek.common.config import InvalidConfig, load
 
 ELSEWHERE = {"process.roles": "broker", "node.id": "2", "controller.listener.names": "C", "controller.quorum.voters": "1@h:9093"}
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
-    from odradek.broker.context import RequestContext
+    from odradek.common.context import RequestContext
     from odradek.protocol.api_keys import ApiKey
     from odradek.testing import ThreadedBroker
     from tests.campaigns.simulation.runner import Run, Simulation

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from odradek.broker.config.definitions import InvalidConfig
 from odradek.cli.certificate_file import CertificateFile
+from odradek.common.config.definitions import InvalidConfig
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ That Kafka starts with it is tested in campaigns/growing_out.
 
 import pytest
 
-from odradek.broker.config.broker_config import parse_properties
+from odradek.common.config.broker_config import parse_properties
 
 
 @pytest.fixture

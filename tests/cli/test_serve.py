@@ -257,7 +257,7 @@ def test_start_up_does_not_import_what_only_later_or_nobody_needs(tmp_path):
         assert process.stdout.readline().startswith("odradek ready on ")
         imported = {line.rpartition("|")[2].strip() for line in (tmp_path / "stderr").read_text().splitlines()}
         process.terminate()
-    assert "odradek.broker.server" in imported
+    assert "odradek.broker.start.server" in imported
     assert imported.isdisjoint({"cramjam", "http", "hypothesis", "platformdirs", "prometheus_client"})
 
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from odradek.broker.sasl.mechanism import AuthenticationFailed, PlainServer
-from odradek.broker.sasl.oauthbearer import OAuthBearerServer
-from odradek.broker.sasl.scram import ScramServer
-from odradek.broker.sasl.tokens import InvalidToken, Token
+from odradek.broker.security.sasl.mechanism import AuthenticationFailed, PlainServer
+from odradek.broker.security.sasl.oauthbearer import OAuthBearerServer
+from odradek.broker.security.sasl.scram import ScramServer
+from odradek.broker.security.sasl.tokens import InvalidToken, Token
 from odradek.client.api import ConnectFailed, LoginFailed
 from odradek.client.connection import ClientConnection, ConnectionState
 from odradek.client.login import Login
@@ -14,7 +14,7 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.sasl_authenticate import SaslAuthenticateResponse
 from odradek.protocol.message_types.sasl_handshake import SaslHandshakeResponse
 from odradek.protocol.scram import MECHANISMS
-from tests.broker.sasl.test_scram import credential
+from tests.broker.security.sasl.test_scram import credential
 from tests.cases import each_case
 from tests.client.net import CONFIG, HEARTBEAT, HeartbeatRequest, Net, asked, failure, settle
 from tests.client.peer import EVERY_VERSION, Peer, nothing

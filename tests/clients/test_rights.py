@@ -8,7 +8,7 @@ from odradek.client.api import Api
 from odradek.client.blocking import BlockingClient
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.message_types.create_acls import CreateAclsRequest
-from tests.broker.handlers.acl_requests import creation
+from tests.broker.api.acl_requests import creation
 from tests.broker_process import BrokerProcess
 
 AUTHORIZER = {"authorizer.class.name": "StandardAuthorizer", "super.users": "User:admin"}

@@ -23,14 +23,14 @@ from kafka import KafkaAdminClient
 from kafka.errors import KafkaError as KafkaPythonError
 from kafka.net.sasl import oauth as kafka_oauth
 
-from odradek.broker.config.broker_config import parse_properties
 from odradek.cli.main import command
 from odradek.cli.refusals import Refused, Unreachable
+from odradek.common.config.broker_config import parse_properties
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.scram import encode_base64
 from odradek.testing import Broker
-from tests.broker.sasl.jwts import EC_KEY, jwks, signed
+from tests.broker.security.sasl.jwts import EC_KEY, jwks, signed
 from tests.broker_process import BrokerProcess
 from tests.campaigns.kafka_tools.kafka_tool import list_topics
 from tests.clients.conftest import CLIENT_TIMEOUT_S

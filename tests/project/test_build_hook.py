@@ -50,7 +50,7 @@ def test_every_module_named_is_there():
 
 def test_what_runs_in_threads_is_not_compiled():
     modules = hook.compiled_modules(REPOSITORY)
-    assert "odradek/storage/log.py" in modules
+    assert "odradek/storage/log/log.py" in modules
     assert "odradek/coordinator/group/classic/join.py" in modules
     assert not [name for name in modules if "cleaner" in name or "recovery" in name or "log_loader" in name or "pipeline" in name]
 

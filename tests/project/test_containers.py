@@ -13,7 +13,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from odradek.broker.config.broker_config import load
+from odradek.common.config.broker_config import load
 from odradek.properties import parse_properties
 from tests.broker_process import REPOSITORY, command_environment
 from tests.needed import needed_c_compiler

@@ -11,9 +11,9 @@ import platformdirs
 import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
-from odradek.broker.config.broker_config import load
-from odradek.broker.config.table import BROKER_CONFIGS
-from odradek.broker.handlers import SERVED
+from odradek.broker.api import SERVED
+from odradek.common.config.broker_config import load
+from odradek.common.config.table import BROKER_CONFIGS
 from odradek.testing import Broker
 from tests.broker_process import REPOSITORY
 from tests.cases import each_case

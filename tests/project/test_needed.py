@@ -7,7 +7,7 @@ import sys
 
 from tests.broker_process import REPOSITORY, command_environment
 
-KEYTOOLS = "tests/broker/security/test_java_key_store.py"
+KEYTOOLS = "tests/broker/security/tls/test_java_key_store.py"
 
 
 def run_without_java(home, *arguments):

@@ -9,7 +9,7 @@ import pytest
 from kio.schema.index import schema_name_map
 from kio.serial import entity_reader, entity_writer
 
-from odradek.broker.handlers import SERVED
+from odradek.broker.api import SERVED
 from odradek.protocol.api_keys import ApiKey
 from tests.kio_schemas import field_specs, load, plain
 

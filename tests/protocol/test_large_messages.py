@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from odradek.broker.handlers import SERVED
+from odradek.broker.api import SERVED
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.large_messages import BLOCK, ResponseTooLarge, Room, sliced_decoder, sliced_encoder

@@ -5,10 +5,11 @@ import random
 
 import pytest
 
+from odradek.protocol.accepted_commit import AcceptedCommit
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.messages import messages
-from odradek.protocol.offset_commit import AcceptedCommit, read_offset_commit_request
+from odradek.protocol.offset_commit import read_offset_commit_request
 from odradek.protocol.responses import good_response_encoder, response_encoder
 from tests.cases import each_case
 from tests.kio_schemas import load

@@ -10,7 +10,7 @@ import pytest
 from kio.schema.types import BrokerId
 from kio.static.primitive import i8, i32, i64
 
-from odradek.broker.handlers import SERVED
+from odradek.broker.api import SERVED
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.message_types.alter_partition import (

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from kio.serial import entity_reader
 
-from odradek.broker.handlers import SERVED
+from odradek.broker.api import SERVED
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages import messages

@@ -4,7 +4,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
 
 from benchmarks.peers import free_ports
-from odradek.broker.config.broker_config import parse_properties
+from odradek.common.config.broker_config import parse_properties
 from tests.broker_process import BrokerProcess
 from tests.project.documents import DOCS, code_blocks
 from tests.spark.kafka import TIMEOUT_S

@@ -2,10 +2,9 @@
 
 from hypothesis import strategies as st
 
-from odradek.storage.log_config import LogConfig
-
-from .support import NOW_MS, append, batch
-from .transactional import end, state_of, transactional_batch
+from odradek.storage.log.log_config import LogConfig
+from tests.storage.support import NOW_MS, append, batch
+from tests.storage.transactional import end, state_of, transactional_batch
 
 SMALL = LogConfig(segment_bytes=600, index_interval_bytes=150)
 

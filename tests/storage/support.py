@@ -1,8 +1,8 @@
 """Logs on a file system in memory, and batches to put into them."""
 
 from odradek.protocol.records import Record, build_batch
-from odradek.storage.log import Log
-from odradek.storage.log_config import LogConfig
+from odradek.storage.log.log import Log
+from odradek.storage.log.log_config import LogConfig
 from odradek.storage.memory_filesystem import MemoryFileSystem
 
 NOW_MS = 1_700_000_000_000

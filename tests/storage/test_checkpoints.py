@@ -2,7 +2,7 @@ from uuid import UUID
 
 import pytest
 
-from odradek.storage import checkpoints
+from odradek.storage.directories import checkpoints
 
 TOPIC_ID = UUID("e72c2047-1c92-4b75-8631-c9da2f59a383")
 

@@ -3,10 +3,9 @@
 import pytest
 
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.storage.log_config import LogConfig
+from odradek.storage.log.log_config import LogConfig
 from odradek.storage.memory_filesystem import MemoryFile, MemoryFileSystem
-
-from .support import DIRECTORY, NOW_MS, append, batch, names, open_log, read
+from tests.storage.support import DIRECTORY, NOW_MS, append, batch, names, open_log, read
 
 
 class ForgetfulDisk(MemoryFileSystem):

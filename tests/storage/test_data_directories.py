@@ -6,13 +6,12 @@ from uuid import UUID, uuid4
 import pytest
 
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.storage.directories.log_manager import LogManager
 from odradek.storage.errors import InconsistentDataDirectory
-from odradek.storage.log_config import LogConfig
-from odradek.storage.log_manager import LogManager
+from odradek.storage.log.log_config import LogConfig
 from odradek.storage.memory_filesystem import MemoryFileSystem
 from tests.cases import each_case
-
-from .support import NOW_MS, Warnings, append, batch, read
+from tests.storage.support import NOW_MS, Warnings, append, batch, read
 
 A, B, C = "/a", "/b", "/c"
 TOPIC_ID = UUID(int=1000)

@@ -6,9 +6,9 @@ import shutil
 
 import pytest
 
+from odradek.storage.directories.reserve import RESERVE_BYTES, RESERVE_FILE, Reserve
 from odradek.storage.errors import NotRegularFile
 from odradek.storage.filesystem import RealFileSystem
-from odradek.storage.reserve import RESERVE_BYTES, RESERVE_FILE, Reserve
 from odradek.testing import Broker
 
 PRECIOUS = b"precious"

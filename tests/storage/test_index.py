@@ -2,7 +2,7 @@ import struct
 
 import pytest
 
-from odradek.storage.index import OffsetIndex, TimeIndex
+from odradek.storage.log.index import OffsetIndex, TimeIndex
 
 BASE = 1000
 

@@ -17,8 +17,8 @@ from odradek.protocol.record_batch import (
     sealed,
 )
 from odradek.protocol.records import Record, build_batch, read_records
-from odradek.storage.inspection import MOST_RECORD_ERRORS, LongInspection, inspect
-from odradek.storage.log_config import LogConfig
+from odradek.storage.log.inspection import MOST_RECORD_ERRORS, LongInspection, inspect
+from odradek.storage.log.log_config import LogConfig
 
 NOW_MS = 1_700_000_000_000
 COMPACTED = LogConfig(cleanup_policy="compact")

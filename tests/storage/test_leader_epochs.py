@@ -1,6 +1,6 @@
 import pytest
 
-from odradek.storage.leader_epochs import LeaderEpochs
+from odradek.storage.log.leader_epochs import LeaderEpochs
 from odradek.storage.memory_filesystem import MemoryFileSystem
 
 

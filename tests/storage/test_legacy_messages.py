@@ -10,20 +10,19 @@ from hypothesis import strategies as st
 
 from odradek.protocol.record_batch import iter_batches
 from odradek.protocol.records import Record, build_batch, read_records
-from odradek.storage.cleaner.batch_filter import DELETE_HORIZON_MASK
+from odradek.storage.cleaning.batch_filter import DELETE_HORIZON_MASK
 from odradek.storage.errors import LogCorrupt
 from odradek.storage.filesystem import RealFileSystem
-from odradek.storage.log import Log
-from odradek.storage.log_config import LogConfig
-from odradek.storage.log_lookup import LongLookup
+from odradek.storage.log.log import Log
+from odradek.storage.log.log_config import LogConfig
+from odradek.storage.log.log_lookup import LongLookup
 from odradek.storage.memory_filesystem import MemoryFileSystem
 from tests.cases import each_case
 from tests.legacy_messages import CODECS, Legacy, message, wrapper
-
-from .cleaner.support import DAY_MS, compacted, headers_of, records_of, roll_and_clean
-from .support import DIRECTORY, NOW_MS, Warnings, append, batch, open_log, read
-from .test_data_directories import TOPIC_ID, started
-from .test_log_move import moved
+from tests.storage.cleaner.support import DAY_MS, compacted, headers_of, records_of, roll_and_clean
+from tests.storage.support import DIRECTORY, NOW_MS, Warnings, append, batch, open_log, read
+from tests.storage.test_data_directories import TOPIC_ID, started
+from tests.storage.test_log_move import moved
 
 CONFIG = LogConfig(index_interval_bytes=300)
 PLAIN = "none"

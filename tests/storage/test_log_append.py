@@ -18,10 +18,9 @@ from odradek.protocol.record_batch import (
     validate,
 )
 from odradek.protocol.records import Record, build_batch, read_records
-from odradek.storage.log_config import LogConfig
+from odradek.storage.log.log_config import LogConfig
 from tests.cases import each_case
-
-from .support import NOW_MS, append, batch, open_log, read
+from tests.storage.support import NOW_MS, append, batch, open_log, read
 
 HOUR_MS = 60 * 60 * 1000
 

@@ -6,15 +6,14 @@ from uuid import UUID, uuid4
 import pytest
 
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.storage.directories.log_manager import LogManager
 from odradek.storage.errors import DataDirectoryLocked, InconsistentDataDirectory
 from odradek.storage.filesystem import RealFileSystem
-from odradek.storage.flush_state import FlushState
-from odradek.storage.log_config import LogConfig
-from odradek.storage.log_manager import LogManager
+from odradek.storage.log.flush_state import FlushState
+from odradek.storage.log.log_config import LogConfig
 from odradek.storage.memory_filesystem import MemoryFileSystem
 from tests.cases import each_case
-
-from .support import NOW_MS, Warnings, append, batch, read
+from tests.storage.support import NOW_MS, Warnings, append, batch, read
 
 ROOT = "/var/data"
 FIRST, SECOND = UUID(int=1), UUID(int=2)

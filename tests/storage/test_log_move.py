@@ -5,17 +5,16 @@ from uuid import uuid4
 import pytest
 
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.storage.directories.log_manager import LogManager
+from odradek.storage.directories.log_move import LogMove
 from odradek.storage.errors import MoveCancelled, TargetFailed
-from odradek.storage.log_config import LogConfig
-from odradek.storage.log_manager import LogManager
-from odradek.storage.log_move import LogMove
-from tests.broker.metadata.storage_doubles import Killed, MortalFileSystem
+from odradek.storage.log.log_config import LogConfig
 from tests.campaigns.power_loss import states
 from tests.campaigns.power_loss.disk import RecordingDisk
 from tests.campaigns.power_loss.model import DiskModel
-
-from .support import NOW_MS, Warnings, append, batch, read
-from .test_data_directories import TOPIC_ID, A, B, FailingFileSystem, started
+from tests.controller.metadata.storage_doubles import Killed, MortalFileSystem
+from tests.storage.support import NOW_MS, Warnings, append, batch, read
+from tests.storage.test_data_directories import TOPIC_ID, A, B, FailingFileSystem, started
 
 CONFIG = LogConfig(segment_bytes=1024, index_interval_bytes=1)
 

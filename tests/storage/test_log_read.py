@@ -8,11 +8,10 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.record_batch import iter_batches
 from odradek.protocol.records import Record, build_batch
 from odradek.storage.filesystem import RealFileSystem
-from odradek.storage.log import Log
-from odradek.storage.log_config import LogConfig
+from odradek.storage.log.log import Log
+from odradek.storage.log.log_config import LogConfig
 from odradek.storage.memory_filesystem import MemoryFileSystem
-
-from .support import NOW_MS, Warnings, append, batch, names, open_log, read
+from tests.storage.support import NOW_MS, Warnings, append, batch, names, open_log, read
 
 SMALL = LogConfig(segment_bytes=1000, index_interval_bytes=150)
 

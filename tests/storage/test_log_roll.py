@@ -4,10 +4,9 @@ import struct
 
 import pytest
 
-from odradek.storage.log_config import LogConfig
+from odradek.storage.log.log_config import LogConfig
 from odradek.storage.memory_filesystem import MemoryFileSystem
-
-from .support import NOW_MS, append, batch, names, open_log
+from tests.storage.support import NOW_MS, append, batch, names, open_log
 
 SIZE = len(batch())
 

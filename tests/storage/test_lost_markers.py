@@ -7,9 +7,8 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.record_batch import iter_batches
 from odradek.protocol.records import read_records
 from odradek.storage.memory_filesystem import MemoryFileSystem
-
-from .support import NOW_MS, Warnings, open_log, read
-from .transactional import end, send, state_of
+from tests.storage.support import NOW_MS, Warnings, open_log, read
+from tests.storage.transactional import end, send, state_of
 
 
 def markers(log):

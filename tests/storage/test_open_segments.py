@@ -10,12 +10,11 @@ import pytest
 
 from odradek.cli.process import raise_open_files_limit
 from odradek.protocol.errors import KafkaError
+from odradek.storage.directories.log_manager import LogManager
 from odradek.storage.filesystem import RealFileSystem
-from odradek.storage.log_config import LogConfig
-from odradek.storage.log_manager import LogManager
-from odradek.storage.open_segments import MAX_OPEN, OPEN_SEGMENTS, OpenSegments, fit_limit
-
-from .support import NOW_MS, Warnings, append, batch, read
+from odradek.storage.log.log_config import LogConfig
+from odradek.storage.log.open_segments import MAX_OPEN, OPEN_SEGMENTS, OpenSegments, fit_limit
+from tests.storage.support import NOW_MS, Warnings, append, batch, read
 
 LOGS, SEGMENTS, LIMIT = 20, 5, 8
 CONFIG = LogConfig(segment_bytes=200)

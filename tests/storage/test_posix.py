@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from odradek.storage import filesystem
+from odradek.storage import posix
 
 F_FULLFSYNC = 51
 
@@ -25,7 +25,7 @@ def calls(monkeypatch):
 
 def loaded_anew():
     """The module as it is on a system with what ``os`` and ``fcntl`` have now."""
-    spec = importlib.util.spec_from_file_location("posix_elsewhere", filesystem.__file__.removesuffix("c"))
+    spec = importlib.util.spec_from_file_location("posix_elsewhere", posix.__file__.removesuffix("c"))
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

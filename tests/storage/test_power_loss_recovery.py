@@ -7,17 +7,16 @@ import pytest
 
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.record_batch import iter_batches
-from odradek.storage.data_directory import DataDirectory
+from odradek.storage.directories.data_directory import DataDirectory
+from odradek.storage.directories.log_manager import LogManager
 from odradek.storage.errors import InconsistentDataDirectory, LogCorrupt
-from odradek.storage.log_config import LogConfig
-from odradek.storage.log_manager import LogManager
+from odradek.storage.log.log_config import LogConfig
 from odradek.storage.memory_filesystem import MemoryFileSystem
 from tests.campaigns.power_loss import states
 from tests.campaigns.power_loss.disk import RecordingDisk
 from tests.campaigns.power_loss.model import DiskModel
-
-from .support import DIRECTORY, NOW_MS, Warnings, append, batch, names, open_log, read
-from .transactional import SMALL_SEGMENTS, end, send, state_of, with_history
+from tests.storage.support import DIRECTORY, NOW_MS, Warnings, append, batch, names, open_log, read
+from tests.storage.transactional import SMALL_SEGMENTS, end, send, state_of, with_history
 
 LARGE = batch(value=b"v" * 200)
 SEGMENTS = LogConfig(segment_bytes=2 * len(LARGE), index_interval_bytes=1)

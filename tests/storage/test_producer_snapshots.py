@@ -7,14 +7,13 @@ import pytest
 
 from odradek.protocol.record_batch import crc32c
 from odradek.storage.filesystem import RealFileSystem
-from odradek.storage.log_config import LogConfig
+from odradek.storage.log.log_config import LogConfig
+from odradek.storage.log.producer_snapshot import ProducerSnapshots, decode, encode
+from odradek.storage.log.producer_state import ProducerStates
 from odradek.storage.memory_filesystem import MemoryFileSystem
-from odradek.storage.producer_snapshot import ProducerSnapshots, decode, encode
-from odradek.storage.producer_state import ProducerStates
 from tests.cases import each_case
-
-from .support import DIRECTORY, NOW_MS, Warnings, append, batch, names, open_log
-from .transactional import SMALL_SEGMENTS, end, send, state_of, with_history
+from tests.storage.support import DIRECTORY, NOW_MS, Warnings, append, batch, names, open_log
+from tests.storage.transactional import SMALL_SEGMENTS, end, send, state_of, with_history
 
 
 def snapshot_path(offset):

@@ -4,12 +4,11 @@ import errno
 
 import pytest
 
-from odradek.storage.log_config import LogConfig
+from odradek.storage.log.log_config import LogConfig
+from odradek.storage.log.transaction_index import AbortedTransaction, TransactionIndex
 from odradek.storage.memory_filesystem import MemoryFile, MemoryFileSystem
-from odradek.storage.transaction_index import AbortedTransaction, TransactionIndex
-
-from .support import NOW_MS, append, batch, open_log, read
-from .transactional import end, send, state_of, with_history
+from tests.storage.support import NOW_MS, append, batch, open_log, read
+from tests.storage.transactional import end, send, state_of, with_history
 
 ENDLESS = 1 << 40
 

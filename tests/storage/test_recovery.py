@@ -7,13 +7,12 @@ from hypothesis import strategies as st
 from odradek.protocol.record_batch import iter_batches
 from odradek.protocol.records import Record, build_batch
 from odradek.storage.errors import LogCorrupt
-from odradek.storage.log_config import LogConfig
+from odradek.storage.log.log_config import LogConfig
+from odradek.storage.log.producer_snapshot import ProducerSnapshots
+from odradek.storage.log.producer_state import ProducerStates
 from odradek.storage.memory_filesystem import MemoryFileSystem
-from odradek.storage.producer_snapshot import ProducerSnapshots
-from odradek.storage.producer_state import ProducerStates
 from tests.cases import each_case
-
-from .support import DIRECTORY, NOW_MS, Warnings, append, batch, names, open_log, read
+from tests.storage.support import DIRECTORY, NOW_MS, Warnings, append, batch, names, open_log, read
 
 ONE_SEGMENT = LogConfig(index_interval_bytes=300)
 SEGMENTS = LogConfig(segment_bytes=700, index_interval_bytes=150)

@@ -5,9 +5,9 @@ from uuid import uuid4
 import pytest
 
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.storage.log_config import LogConfig
-from odradek.storage.log_manager import LogManager
-from odradek.storage.log_retention import LogRetention
+from odradek.storage.directories.log_manager import LogManager
+from odradek.storage.log.log_config import LogConfig
+from odradek.storage.log.log_retention import LogRetention
 from odradek.storage.memory_filesystem import MemoryFileSystem
 from tests.cases import each_case
 from tests.storage.support import NOW_MS, Warnings, append, batch, names, open_log, read

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.storage.log_config import LogConfig
-
-from .support import NOW_MS, append, batch, open_log
+from odradek.storage.log.log_config import LogConfig
+from tests.storage.support import NOW_MS, append, batch, open_log
 
 
 @dataclass

@@ -5,15 +5,14 @@ import struct
 from hypothesis import given
 from hypothesis import strategies as st
 
+from odradek.storage.log.transaction_index import AbortedTransaction, TransactionIndex
 from odradek.storage.memory_filesystem import MemoryFileSystem
-from odradek.storage.transaction_index import AbortedTransaction, TransactionIndex
 from tests.campaigns.power_loss import states
 from tests.campaigns.power_loss.disk import RecordingDisk
 from tests.campaigns.power_loss.model import DiskModel
 from tests.cases import each_case
-
-from .support import DIRECTORY, NOW_MS, names, open_log
-from .transactional import SMALL_SEGMENTS, end, send
+from tests.storage.support import DIRECTORY, NOW_MS, names, open_log
+from tests.storage.transactional import SMALL_SEGMENTS, end, send
 
 PATH = "/index"
 

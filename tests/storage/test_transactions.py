@@ -6,11 +6,10 @@ from odradek.protocol.control_records import ABORT, COMMIT, read_control_record
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.record_batch import read_header
 from odradek.protocol.records import read_records
-from odradek.storage.log_config import LogConfig
+from odradek.storage.log.log_config import LogConfig
 from odradek.storage.memory_filesystem import MemoryFileSystem
-
-from .support import DIRECTORY, NOW_MS, append, batch, open_log, read
-from .transactional import SMALL_SEGMENTS, end, send, state_of, transactional_batch, with_history
+from tests.storage.support import DIRECTORY, NOW_MS, append, batch, open_log, read
+from tests.storage.transactional import SMALL_SEGMENTS, end, send, state_of, transactional_batch, with_history
 
 MAX_EPOCH = 2**15 - 1
 

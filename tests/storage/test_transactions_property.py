@@ -4,11 +4,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from odradek.protocol.record_batch import iter_batches
-from odradek.storage.log_config import LogConfig
+from odradek.storage.log.log_config import LogConfig
 from odradek.storage.memory_filesystem import MemoryFileSystem
-
-from .support import NOW_MS, append, open_log, read
-from .transactional import end, send, state_of
+from tests.storage.support import NOW_MS, append, open_log, read
+from tests.storage.transactional import end, send, state_of
 
 CONFIG = LogConfig(segment_bytes=600, index_interval_bytes=150)
 PRODUCERS = st.integers(0, 3)

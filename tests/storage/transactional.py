@@ -1,9 +1,8 @@
 """Transactions on a log, without a coordinator: its batches and markers."""
 
-from odradek.storage.log_config import LogConfig
+from odradek.storage.log.log_config import LogConfig
 from odradek.storage.memory_filesystem import MemoryFileSystem
-
-from .support import NOW_MS, append, batch, open_log
+from tests.storage.support import NOW_MS, append, batch, open_log
 
 SMALL_SEGMENTS = LogConfig(segment_bytes=400, index_interval_bytes=100)
 

@@ -12,7 +12,7 @@ import sys
 import threading
 from pathlib import Path
 
-from odradek.broker.config.broker_config import InvalidConfig
+from odradek.common.config.broker_config import InvalidConfig
 from odradek.protocol.errors import KafkaError
 from odradek.testing import Broker
 from tests.testing.left_open import descriptors

@@ -11,7 +11,7 @@ import kafka
 import pytest
 from kafka.partitioner.default import murmur2 as murmur2_of_kafka_python
 
-from odradek.broker.config.broker_config import InvalidConfig
+from odradek.common.config.broker_config import InvalidConfig
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.testing import Broker, KafkaContainer, NewTopic, NotReached
 from odradek.testing.records import murmur2

@@ -6,8 +6,7 @@ import sys
 import pytest
 
 from tests.broker_process import command_environment
-
-from .test_socketless import BACKGROUNDS
+from tests.testing.test_socketless import BACKGROUNDS
 
 
 def left(ending, background, directory):

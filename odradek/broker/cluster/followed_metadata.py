@@ -4,17 +4,17 @@ from collections.abc import Callable, Iterable
 from typing import Final
 from uuid import UUID
 
-from odradek.broker.cluster.directory_assignments import DirectoryAssignments
 from odradek.broker.cluster.metadata_source import MetadataSource
-from odradek.broker.config.broker_config import BrokerConfig
-from odradek.broker.context import OwnSession, RequestContext
-from odradek.broker.metadata.cluster_metadata import MetadataPublisher, PublishingOrder
-from odradek.broker.metadata.decisions import NewTopic, Take, TopicResult
-from odradek.broker.metadata.image import TOPIC_RESOURCE, MetadataImage
-from odradek.broker.metadata.internal_topics import replicated_internal_topic
-from odradek.broker.metadata.producer_ids import ProducerIdManager
-from odradek.broker.metadata.topic import INTERNAL_TOPICS, Topic
-from odradek.broker.quorum.forwarding import ForwardingGate
+from odradek.broker.replica.directory_assignments import DirectoryAssignments
+from odradek.common.config.broker_config import BrokerConfig
+from odradek.common.context import OwnSession, RequestContext
+from odradek.controller.metadata.cluster_metadata import MetadataPublisher, PublishingOrder
+from odradek.controller.metadata.decisions import NewTopic, Take, TopicResult
+from odradek.controller.metadata.image import TOPIC_RESOURCE, MetadataImage
+from odradek.controller.metadata.internal_topics import replicated_internal_topic
+from odradek.controller.metadata.producer_ids import ProducerIdManager
+from odradek.controller.metadata.topic import INTERNAL_TOPICS, Topic
+from odradek.controller.quorum.forwarding import ForwardingGate
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.create_topics import (
@@ -24,7 +24,7 @@ from odradek.protocol.message_types.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-from odradek.storage.log_config import LogConfig
+from odradek.storage.log.log_config import LogConfig
 from odradek.timing.clock import Clock
 from odradek.timing.reply import Reply
 

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from typing import Any, Final
 from uuid import UUID
 
-from odradek.broker.context import RequestContext
-from odradek.broker.metadata.cluster import ManyBrokers
-from odradek.broker.metadata.image import MetadataImage
-from odradek.broker.metadata.topic import Topic
+from odradek.common.context import RequestContext
+from odradek.controller.metadata.image import MetadataImage
+from odradek.controller.metadata.many_brokers import ManyBrokers
+from odradek.controller.metadata.topic import Topic
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types import fetch, produce

@@ -15,26 +15,26 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
-from odradek.broker.cluster.alter_partitions import AlterPartitions
-from odradek.broker.cluster.directory_assignments import DirectoryAssignments
 from odradek.broker.cluster.followed_metadata import FollowedMetadata
-from odradek.broker.cluster.replica_fetchers import ReplicaFetchers
-from odradek.broker.cluster.replicated_roles import BrokersView, ReplicatedRoles
 from odradek.broker.cluster.transaction_peers import TransactionPeers
-from odradek.broker.config.dynamic import ResourceType
-from odradek.broker.config.endpoints import inter_broker_listener, security_protocol_id
-from odradek.broker.logging import log as broker_log
-from odradek.broker.metadata.cluster_metadata import PublishingOrder
-from odradek.broker.metadata.features import SUPPORTED_FEATURES
-from odradek.broker.quorum.broker_lifecycle import BrokerLifecycle, LifecycleConfig, Registration
-from odradek.broker.quorum.forwarding import ForwardingGate
-from odradek.broker.quorum.leader_discovery import MembershipLost
-from odradek.broker.quorum.producer_id_blocks import ProducerIdBlocks
+from odradek.broker.replica.alter_partitions import AlterPartitions
+from odradek.broker.replica.directory_assignments import DirectoryAssignments
 from odradek.broker.replica.replica_fetcher import FetcherConfig
+from odradek.broker.replica.replica_fetchers import ReplicaFetchers
+from odradek.broker.replica.replicated_roles import BrokersView, ReplicatedRoles
 from odradek.broker.replica.replication_quota import ReplicationThrottles
-from odradek.broker.token_logins import is_refused_here
+from odradek.broker.security.tokens import is_refused_here
+from odradek.common.config.dynamic import ResourceType
+from odradek.common.config.endpoints import inter_broker_listener, security_protocol_id
+from odradek.common.logging import log as broker_log
+from odradek.controller.metadata.cluster_metadata import PublishingOrder
+from odradek.controller.metadata.features import SUPPORTED_FEATURES
+from odradek.controller.quorum.broker_lifecycle import BrokerLifecycle, LifecycleConfig, Registration
+from odradek.controller.quorum.forwarding import ForwardingGate
+from odradek.controller.quorum.leader_discovery import MembershipLost
+from odradek.controller.quorum.producer_id_blocks import ProducerIdBlocks
 from odradek.protocol.message_types.broker_registration import Listener
-from odradek.storage.checkpoints import HIGH_WATERMARK_FILE
+from odradek.storage.directories.checkpoints import HIGH_WATERMARK_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,14 +42,14 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from odradek.broker.cluster.metadata_source import MetadataSource
-    from odradek.broker.config.broker_config import BrokerConfig
-    from odradek.broker.config.endpoints import Endpoint
-    from odradek.broker.quorum.leader_discovery import Address
     from odradek.broker.replica.partition import Partition
     from odradek.broker.replica.partitions import Partitions
     from odradek.client.node_client import Connect
-    from odradek.storage.data_directory import DataDirectory, DirectoryIdentity
-    from odradek.storage.log_manager import LogManager
+    from odradek.common.config.broker_config import BrokerConfig
+    from odradek.common.config.endpoints import Endpoint
+    from odradek.controller.quorum.leader_discovery import Address
+    from odradek.storage.directories.data_directory import DataDirectory, DirectoryIdentity
+    from odradek.storage.directories.log_manager import LogManager
     from odradek.timing.background import Background
     from odradek.timing.clock import Clock
     from odradek.timing.slices import Slices

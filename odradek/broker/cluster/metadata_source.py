@@ -1,29 +1,29 @@
 """Where a broker among others has the cluster's metadata from, and how it asks the active controller.
 
 Mostly the controller is elsewhere: ``ObservedMetadata``. A broker in the controller's own process has a source of its own
-(``broker.own_controller``).
+(``own_controller``).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from odradek.broker.metadata.cluster_metadata import Publishers
-from odradek.broker.metadata.image import MetadataImage
-from odradek.broker.metadata.snapshot_generator import SnapshotGenerator
-from odradek.broker.quorum.controller_channel import AnswerT, ChannelConfig, ControllerChannel
-from odradek.broker.quorum.start import open_observer
+from odradek.controller.metadata.cluster_metadata import Publishers
+from odradek.controller.metadata.image import MetadataImage
+from odradek.controller.metadata.snapshot_generator import SnapshotGenerator
+from odradek.controller.quorum.controller_channel import AnswerT, ChannelConfig, ControllerChannel
+from odradek.controller.quorum.start import open_observer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from odradek.broker.config.broker_config import BrokerConfig
-    from odradek.broker.metadata.cluster_metadata import MetadataPublisher, PublishingOrder
-    from odradek.broker.quorum.fetch_messages import ObserverIdentity
-    from odradek.broker.quorum.leader_discovery import QuorumNode
-    from odradek.broker.quorum.observer import ObserverConfig, ObserverHost
     from odradek.client.api import Api, RequestT
-    from odradek.storage.log_config import LogConfig
+    from odradek.common.config.broker_config import BrokerConfig
+    from odradek.controller.metadata.cluster_metadata import MetadataPublisher, PublishingOrder
+    from odradek.controller.quorum.fetch_messages import ObserverIdentity
+    from odradek.controller.quorum.leader_discovery import QuorumNode
+    from odradek.controller.quorum.observer import ObserverConfig, ObserverHost
+    from odradek.storage.log.log_config import LogConfig
     from odradek.timing.background import Background
 
 

@@ -10,18 +10,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.broker.config.definitions import InvalidConfig
-from odradek.broker.config.endpoints import PLAINTEXT, SASL_PROTOCOLS, TLS_PROTOCOLS, inter_broker_listener, security_protocols
 from odradek.client.node_client import connect_to
+from odradek.common.config.definitions import InvalidConfig
+from odradek.common.config.endpoints import PLAINTEXT, SASL_PROTOCOLS, TLS_PROTOCOLS, inter_broker_listener, security_protocols
 
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable
 
-    from odradek.broker.config.broker_config import BrokerConfig
-    from odradek.broker.quorum.leader_discovery import Address
     from odradek.client.login import Login
     from odradek.client.node_client import Connect
+    from odradek.common.config.broker_config import BrokerConfig
+    from odradek.controller.quorum.leader_discovery import Address
     from odradek.timing.clock import Clock
 
 
@@ -58,11 +58,11 @@ class _By:
         self._tls: Callable[[], ssl.SSLContext] | None = None
         self._login: Callable[[], Login] | None = None
         if protocol in TLS_PROTOCOLS:
-            from odradek.broker.security.tls_listeners import TlsClient
+            from odradek.broker.security.tls.tls_listeners import TlsClient
 
             self._tls = TlsClient(config, listener).context
         if protocol in SASL_PROTOCOLS:
-            from odradek.broker.sasl.peer_login import PeerLogin
+            from odradek.broker.security.sasl.peer_login import PeerLogin
 
             self._login = PeerLogin(config, listener, config_name, clock)
 

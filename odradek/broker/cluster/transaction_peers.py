@@ -16,14 +16,14 @@ from random import Random
 from typing import Any, Final, NamedTuple
 
 from odradek.broker.coordination.transaction_coordinator import Verdicts
-from odradek.broker.metadata.image import MetadataImage
-from odradek.broker.metadata.topic import TRANSACTION_STATE_TOPIC
-from odradek.broker.quorum.leader_discovery import Address
 from odradek.client.api import Api, ClientError
 from odradek.client.config import ClientConfig
 from odradek.client.node_client import Connect, NodeClient
+from odradek.controller.metadata.image import MetadataImage
+from odradek.controller.metadata.topic import TRANSACTION_STATE_TOPIC
+from odradek.controller.quorum.leader_discovery import Address
 from odradek.coordinator.runtime.hashing import partition_for
-from odradek.coordinator.runtime.result import EndTxnMarker
+from odradek.coordinator.runtime.marker import EndTxnMarker
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.add_partitions_to_txn import (

@@ -2,8 +2,6 @@
 
 A broker that has no use for a coordinator pays nothing for it: its packages are imported, and its shards made, when the first
 request comes that asks for them, or right after the start where its topic is there.
-
-The ports of ``coordinator.runtime``, a coordinator's topic and its logs, are implemented here on this broker's partitions.
 """
 
 from __future__ import annotations
@@ -13,137 +11,22 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from odradek.broker.logging import LineLimit, log
-from odradek.broker.metadata.cluster_metadata import PublishingOrder
-from odradek.coordinator.runtime.result import EndTxnMarker
+from odradek.common.logging import LineLimit, log
+from odradek.controller.metadata.cluster_metadata import PublishingOrder
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from odradek.broker.coordination.services import CoordinatorServices, CoordinatorTopic
-    from odradek.broker.metadata.delta import MetadataDelta
-    from odradek.broker.metadata.image import MetadataImage
-    from odradek.broker.metadata.topic import Topic
-    from odradek.broker.replica.partition import Partition
+    from odradek.controller.metadata.delta import MetadataDelta
+    from odradek.controller.metadata.image import MetadataImage
+    from odradek.controller.metadata.topic import Topic
     from odradek.coordinator.runtime.ports import CoordinatorShard
     from odradek.coordinator.runtime.record import CoordinatorRecord
     from odradek.coordinator.runtime.runtime import CoordinatorRuntime
     from odradek.coordinator.runtime.shard_context import ShardContext
     from odradek.protocol.metadata_records import PartitionRecord
-
-
-class PartitionLog:
-    """One partition. All that touches its log raises KAFKA_STORAGE_ERROR where it is offline, the making of this object too.
-
-    Part of ``coordinator.runtime.ports``.
-    """
-
-    __slots__ = ("_compression", "_log", "_needs_enough_replicas", "_partition")
-
-    def __init__(self, partition: Partition, compression: int, needs_enough_replicas: bool = False) -> None:
-        self._partition = partition
-        self._log = partition.require_log()
-        self._compression = compression
-        self._needs_enough_replicas = needs_enough_replicas
-
-    @property
-    def log_start_offset(self) -> int:
-        """The first offset that can be read."""
-        return self._partition.require_log().log_start_offset
-
-    @property
-    def log_end_offset(self) -> int:
-        """The offset that the next record will have."""
-        return self._partition.require_log().log_end_offset
-
-    @property
-    def high_watermark(self) -> int:
-        """Records below this offset are committed. KafkaError: KAFKA_STORAGE_ERROR where it cannot rise any more."""
-        partition = self._partition
-        log = partition.require_log()
-        if log.has_lost_sync and partition.high_watermark < log.log_end_offset:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "the log cannot be synced")
-        return partition.high_watermark
-
-    @property
-    def max_batch_bytes(self) -> int:
-        """What ``max.message.bytes`` and ``segment.bytes`` of the topic allow."""
-        # The log is another one once the partition has moved to another directory.
-        self._log = self._partition.log or self._log
-        return self._log.max_batch_bytes
-
-    def append(self, records: Sequence[tuple[bytes, bytes | None]], now_ms: int, producer: tuple[int, int] | None = None) -> int:
-        """Append records as one batch; the offset behind the last."""
-        if self._needs_enough_replicas:
-            self._partition.require_enough_replicas()
-        return self._partition.append_internal(records, now_ms, self._compression, producer)
-
-    def append_marker(self, marker: EndTxnMarker, now_ms: int) -> int:
-        """End a transaction; the offset behind the marker."""
-        return self._partition.append_marker(marker, now_ms).last_offset + 1
-
-    def left_open(self, producer_id: int, oldest_epoch: int) -> EndTxnMarker | None:
-        """The marker that aborts a transaction whose own is lost; None where the log is offline, as the append will tell."""
-        try:
-            producer = self._partition.require_log().producers.left_open(producer_id, oldest_epoch)
-        except KafkaError:
-            return None
-        if producer is None:
-            return None
-        return EndTxnMarker(producer_id, producer.epoch, producer.coordinator_epoch, False)
-
-    def read(self, offset: int, max_bytes: int) -> bytes:
-        """Batches from ``offset`` on."""
-        log = self._partition.require_log()
-        found = log.read(offset, max_bytes, upper_offset=log.log_end_offset, min_one_batch=True)
-        try:
-            return b"" if found is None else found.read()
-        except OSError as error:
-            raise log.storage_error(error) from error
-
-
-class PartitionLogs:
-    """The topic. Part of ``coordinator.runtime.ports``."""
-
-    def __init__(self, services: CoordinatorServices, about: CoordinatorTopic) -> None:
-        self._services = services
-        self._partitions = services.partitions
-        self._topic = about.topic
-        self._about = about
-
-    @property
-    def partition_count(self) -> int:
-        """How many partitions the topic has; created if it is not there.
-
-        KafkaError: COORDINATOR_NOT_AVAILABLE while it is being created, or why it cannot be.
-        """
-        # Other brokers may have replicas of the others.
-        known = self._services.controller().image.topics.get(self._topic)
-        if known is not None:
-            return len(known.partitions)
-        reply = self._services.controller().ensure_internal_topic(self._topic)
-        if not reply.done:
-            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{self._topic} is being created")
-        topic = reply.response
-        if isinstance(topic, KafkaError):
-            raise topic
-        return len(topic.partitions)
-
-    def open(self, partition: int) -> PartitionLog:
-        """The log of a partition. KafkaError: UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR."""
-        about = self._about
-        return PartitionLog(self._partitions.require(self._topic, partition), about.compression, about.needs_enough_replicas)
-
-    def on_high_watermark(self, partition: int, callback: Callable[[], None] | None) -> None:
-        """Call back whenever the high watermark has moved; None: no longer."""
-        found = self._partitions.get(self._topic, partition)
-        if found is not None:
-            found.on_high_watermark = callback
-
-    def call_soon(self, callback: Callable[[], None]) -> None:
-        """Call back when this turn of the event loop ends."""
-        self._services.call_at_turn_end(callback)
 
 
 ShardT = TypeVar("ShardT", bound="CoordinatorShard")
@@ -242,6 +125,7 @@ class CoordinatorHost(ABC, Generic[ShardT]):
             self._make_runtime()
 
     def _make_runtime(self) -> CoordinatorRuntime[ShardT]:
+        from odradek.broker.coordination.coordinator_logs import PartitionLogs
         from odradek.coordinator.runtime.runtime import DEFAULT_LOAD_BUFFER_BYTES, CoordinatorRuntime
 
         services = self._services

@@ -6,76 +6,28 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
-from odradek.broker.config.checks import third_party_assignors
 from odradek.broker.coordination.coordinator_host import CoordinatorHost
 from odradek.broker.coordination.services import CoordinatorTopic
-from odradek.broker.logging import log
-from odradek.broker.metadata.topic import CONSUMER_OFFSETS_TOPIC
-from odradek.coordinator.group.consumer.topics import SubscribedTopic
+from odradek.common.config.checks import third_party_assignors
+from odradek.common.logging import log
+from odradek.controller.metadata.topic import CONSUMER_OFFSETS_TOPIC
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.storage.checkpoints import new_uuid_text
+from odradek.storage.directories.checkpoints import new_uuid_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from odradek.broker.coordination.services import CoordinatorServices
-    from odradek.broker.metadata.delta import MetadataDelta
-    from odradek.broker.metadata.image import MetadataImage
+    from odradek.controller.metadata.delta import MetadataDelta
+    from odradek.controller.metadata.image import MetadataImage
     from odradek.coordinator.group.assignor.spec import Assign
     from odradek.coordinator.group.config import GroupConfig
     from odradek.coordinator.group.consumer.groups import ConsumerGroupConfig, ConsumerGroupServices
     from odradek.coordinator.group.group_shard import GroupShard
+    from odradek.coordinator.runtime.marker import EndTxnMarker
     from odradek.coordinator.runtime.record import CoordinatorRecord
-    from odradek.coordinator.runtime.result import EndTxnMarker
     from odradek.coordinator.runtime.shard_context import ShardContext
-    from odradek.protocol.metadata_records import PartitionRecord
     from odradek.timing.reply import Reply
-
-
-class ImageTopics:
-    """See ``coordinator.group.consumer.topics.Topics``."""
-
-    def __init__(self, services: CoordinatorServices) -> None:
-        self._services = services
-
-    @property
-    def _image(self) -> MetadataImage:
-        return self._services.controller().image
-
-    @property
-    def version(self) -> int:
-        """The offset of the newest metadata record."""
-        return self._services.controller().log_end_offset - 1
-
-    def find(self, name: str) -> SubscribedTopic | None:
-        """The topic of that name."""
-        topic = self._image.topics.get(name)
-        if topic is None:
-            return None
-        return SubscribedTopic(topic.topic_id, name, len(topic.partitions), self._racks(topic.partitions))
-
-    def name_of(self, topic_id: UUID) -> str | None:
-        """The name of a topic."""
-        topic = self._image.topics_by_id.get(topic_id)
-        return None if topic is None else topic.name
-
-    def names(self) -> Sequence[str]:
-        """All names."""
-        return list(self._image.topics)
-
-    def _racks(self, partitions: dict[int, PartitionRecord]) -> Sequence[Sequence[str]]:
-        """The racks of each partition's replicas, as brokers have registered them; nothing where none has."""
-        brokers = self._image.kept.brokers
-        racks = {broker_id: broker.rack for broker_id, broker in brokers.items() if broker.rack is not None}
-        own: str | None = self._services.config["broker.rack"]
-        if not brokers and own is not None:
-            racks[self._services.config["node.id"]] = own
-        if not racks:
-            return ()
-        return [
-            [rack for each in partitions[index].replicas if (rack := racks.get(each)) is not None]
-            for index in range(len(partitions))
-        ]
 
 
 _MODULES: Final = (
@@ -187,6 +139,7 @@ class GroupCoordinator(CoordinatorHost["GroupShard"]):
         )
 
     def _consumer_services(self) -> ConsumerGroupServices:
+        from odradek.broker.coordination.group_topics import ImageTopics
         from odradek.coordinator.group.consumer.groups import ConsumerGroupServices
 
         return ConsumerGroupServices(

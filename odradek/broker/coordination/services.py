@@ -8,9 +8,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from random import Random
 
-    from odradek.broker.config.broker_config import BrokerConfig
-    from odradek.broker.metadata.cluster_metadata import ClusterMetadata
     from odradek.broker.replica.partitions import Partitions
+    from odradek.common.config.broker_config import BrokerConfig
+    from odradek.controller.metadata.cluster_metadata import ClusterMetadata
     from odradek.timing.purgatory import DelayedOperation, Purgatory
     from odradek.timing.timer import Timer
 

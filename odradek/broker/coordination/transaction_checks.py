@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from odradek.broker.replica.partitions import Partitions
     from odradek.protocol.produce_request import ProduceRequest
     from odradek.protocol.record_batch import BatchHeader, Buffer
-    from odradek.storage.producer_state import Verification
+    from odradek.storage.log.producer_state import Verification
 
 _NONE: Final = ErrorCode.NONE
 _FIRST_WITH_ABORTABLE: Final = 11

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from odradek.broker.coordination.coordinator_host import CoordinatorHost
 from odradek.broker.coordination.services import CoordinatorTopic
-from odradek.broker.logging import log
-from odradek.broker.metadata.topic import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
+from odradek.common.logging import log
+from odradek.controller.metadata.topic import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.timing.reply import Reply
 
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
     from odradek.broker.coordination.services import CoordinatorServices
     from odradek.broker.replica.partition import Partition
+    from odradek.coordinator.runtime.marker import EndTxnMarker
     from odradek.coordinator.runtime.record import CoordinatorRecord
-    from odradek.coordinator.runtime.result import CoordinatorResult, EndTxnMarker
+    from odradek.coordinator.runtime.result import CoordinatorResult
     from odradek.coordinator.runtime.shard_context import ShardContext
     from odradek.coordinator.transaction.transaction_shard import TransactionShard
     from odradek.coordinator.transaction.transactions import Transactions

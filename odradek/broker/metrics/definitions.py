@@ -17,11 +17,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from odradek.broker.config.broker_config import BrokerConfig
     from odradek.broker.coordination.group_coordinator import GroupCoordinator
     from odradek.broker.coordination.transaction_coordinator import TransactionCoordinator
-    from odradek.broker.logging import LineLimit
-    from odradek.broker.metadata.cluster_metadata import ClusterMetadata
     from odradek.broker.network.connection_registry import ConnectionRegistry
     from odradek.broker.network.dispatch import Dispatcher
     from odradek.broker.quotas.quota_switch import QuotaSwitch
@@ -29,7 +26,10 @@ if TYPE_CHECKING:
     from odradek.broker.replica.log_cleaner import LogCleaner
     from odradek.broker.replica.partitions import Partitions
     from odradek.broker.telemetry.manager import ClientMetricsManager
-    from odradek.storage.log_manager import LogManager
+    from odradek.common.config.broker_config import BrokerConfig
+    from odradek.common.logging import LineLimit
+    from odradek.controller.metadata.cluster_metadata import ClusterMetadata
+    from odradek.storage.directories.log_manager import LogManager
     from odradek.timing.background import Background
     from odradek.timing.clock import Clock
     from odradek.timing.driver import AsyncioDriver

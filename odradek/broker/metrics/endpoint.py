@@ -17,10 +17,10 @@ import asyncio
 from hmac import compare_digest
 from typing import TYPE_CHECKING, Any
 
-from odradek.broker.logging import log
 from odradek.broker.metrics.definitions import Distribution, Kind, Sum
 from odradek.broker.metrics.exchange import Exchange, PlainExchange
 from odradek.broker.metrics.table import read_all
+from odradek.common.logging import log
 
 if TYPE_CHECKING:
     import ssl

@@ -22,8 +22,6 @@ from collections.abc import Callable
 from math import inf
 from typing import TYPE_CHECKING, Final, cast
 
-from odradek.broker.context import Session
-from odradek.broker.logging import log
 from odradek.broker.network.connection_registry import ConnectionRegistry
 from odradek.broker.network.dispatch import CloseConnection
 from odradek.broker.network.flow_control import FlowControl
@@ -31,6 +29,8 @@ from odradek.broker.network.request_memory import SMALL_BYTES
 from odradek.broker.network.request_taker import RequestTaker
 from odradek.broker.network.response_queue import ResponseQueue
 from odradek.broker.network.socket_writer import SocketWriter
+from odradek.common.context import Session
+from odradek.common.logging import log
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.frames import FrameReader
 from odradek.timing.reply import Reply

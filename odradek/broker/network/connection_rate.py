@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol
 
-from odradek.broker.host_names import is_address, look_up
+from odradek.common.host_names import is_address, look_up
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

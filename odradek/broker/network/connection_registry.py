@@ -9,20 +9,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from odradek.broker.logging import LineLimit, log
 from odradek.broker.network.connection_rate import ConnectionRate
 from odradek.broker.network.outbox import Outbox
 from odradek.broker.network.request_memory import RequestMemory
 from odradek.broker.network.request_turns import RequestTurns
+from odradek.common.logging import LineLimit, log
 
 if TYPE_CHECKING:
     from asyncio import Transport
     from collections.abc import Callable, Iterator, Mapping
 
-    from odradek.broker.context import Session
+    from odradek.broker.large.response_memory import ResponseMemory
     from odradek.broker.network.busy_poll import BusyPoll
     from odradek.broker.network.connection_rate import IpConnectionRates, IpQuotas
-    from odradek.broker.response_memory import ResponseMemory
+    from odradek.common.context import Session
     from odradek.timing.clock import Clock
     from odradek.timing.timer import Timer, TimerTask
 

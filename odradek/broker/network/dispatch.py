@@ -14,13 +14,13 @@ from collections.abc import Callable, Mapping
 from struct import Struct
 from typing import Any, Final
 
-from odradek.broker.context import CLOSE_CONNECTION, NO_RESPONSE, Handler, Reply, RequestContext, Served, Session
-from odradek.broker.logging import log
+from odradek.broker.large.response_memory import NoRoom
 from odradek.broker.network.gate import Gate, GateKeeper
 from odradek.broker.network.large_requests import LargeRequests, Outcome
 from odradek.broker.network.response_size import is_small
 from odradek.broker.network.route import TOTAL_TIME_BOUNDS_MS, Route
-from odradek.broker.response_memory import NoRoom
+from odradek.common.context import CLOSE_CONNECTION, NO_RESPONSE, Handler, Reply, RequestContext, Served, Session
+from odradek.common.logging import log
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, MalformedMessage
 from odradek.protocol.headers import read_request_header

@@ -13,7 +13,7 @@ Left out: requests that cannot be decoded, and ApiVersions in a version that is 
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeAlias
 
-from odradek.broker.context import RequestContext
+from odradek.common.context import RequestContext
 from odradek.timing.reply import Reply
 
 Handle: TypeAlias = Callable[[RequestContext, Any], Any]

@@ -11,12 +11,12 @@ import sys
 from collections.abc import Callable, Collection, Generator
 from typing import Any, Final
 
-from odradek.broker.context import CLOSE_CONNECTION, NO_RESPONSE, RequestContext
+from odradek.broker.large.pieces import Joined, Pieces, cut
+from odradek.broker.large.response_memory import NoRoom, ResponseMemory
 from odradek.broker.network.gate import GateKeeper
 from odradek.broker.network.response_size import ResponseSize
 from odradek.broker.network.route import Route
-from odradek.broker.pieces import Joined, Pieces, cut
-from odradek.broker.response_memory import NoRoom, ResponseMemory
+from odradek.common.context import CLOSE_CONNECTION, NO_RESPONSE, RequestContext
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.error_codes_in import compile_sliced_error_scan
 from odradek.protocol.errors import ErrorCode, MalformedMessage

@@ -11,7 +11,7 @@ from __future__ import annotations
 import socket
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.broker.config.endpoints import Endpoint
+from odradek.common.config.endpoints import Endpoint
 
 if TYPE_CHECKING:
     import asyncio

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from odradek.broker.logging import LineLimit, log
+from odradek.common.logging import LineLimit, log
 from odradek.timing.clock import Clock
 
 

@@ -10,7 +10,7 @@ client goes on while the broker does what follows from the answer.
 from collections.abc import Callable
 from typing import Protocol
 
-from odradek.broker.logging import log
+from odradek.common.logging import log
 
 
 class Holder(Protocol):

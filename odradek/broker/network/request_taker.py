@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from odradek.broker.context import Session
     from odradek.broker.network.large_requests import Outcome
+    from odradek.common.context import Session
     from odradek.timing.reply import Reply
 
 

@@ -14,7 +14,7 @@ from odradek.protocol.requests import Decoder, request_decoder
 from odradek.protocol.responses import Encoder, GoodEncoder, good_response_encoder, response_encoder
 
 if TYPE_CHECKING:
-    from odradek.broker.context import Handler
+    from odradek.common.context import Handler
     from odradek.protocol.api_keys import ApiKey
 
 # Upper bounds of the buckets of total times; one more bucket counts what lies beyond them.

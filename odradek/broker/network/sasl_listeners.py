@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from odradek.broker.config.definitions import InvalidConfig
-from odradek.broker.config.listener_config import SaslConfig
-from odradek.broker.logging import log
 from odradek.broker.network.dispatch import CloseConnection
-from odradek.broker.sasl.authenticator import Authenticated, Authenticator, Break, Refuse, Respond, SaslState
-from odradek.broker.sasl.listeners import SaslListener
+from odradek.broker.security.sasl.authenticator import Authenticated, Authenticator, Break, Refuse, Respond, SaslState
+from odradek.broker.security.sasl.listeners import SaslListener
+from odradek.common.config.definitions import InvalidConfig
+from odradek.common.config.listener_config import SaslConfig
+from odradek.common.logging import log
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.frames import MIN_FRAME_BYTES
@@ -24,15 +24,15 @@ from odradek.timing.reply import Reply
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from odradek.broker.config.broker_config import BrokerConfig
-    from odradek.broker.context import Session
-    from odradek.broker.logging import LineLimit
     from odradek.broker.network.connection import Connection
     from odradek.broker.network.connection_registry import ConnectionRegistry, SaslCounts
     from odradek.broker.network.dispatch import Dispatcher
     from odradek.broker.network.large_requests import Outcome
     from odradek.broker.network.request_taker import RequestTaker
-    from odradek.broker.sasl.listeners import SaslServices
+    from odradek.broker.security.sasl.listeners import SaslServices
+    from odradek.common.config.broker_config import BrokerConfig
+    from odradek.common.context import Session
+    from odradek.common.logging import LineLimit
     from odradek.timing.clock import Clock
     from odradek.timing.timer import Timer
 
@@ -229,7 +229,7 @@ class SaslListeners:
             config = host.config.sasl_config(name)
             self._listeners[name] = listener = SaslListener(config, services)
             if listener.signing_keys is not None:
-                from odradek.broker.sasl.bearer_configs import load_keys
+                from odradek.broker.security.sasl.bearer_configs import load_keys
 
                 load_keys(config, listener.signing_keys)
             self._settings[name] = config.settings()

@@ -5,19 +5,19 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from odradek.broker.config.endpoints import SASL_PROTOCOLS, TLS_PROTOCOLS, per_ip_overrides, security_protocols_of
 from odradek.broker.network.connection_registry import ConnectionLimits
 from odradek.broker.network.listeners import SocketSettings
+from odradek.common.config.endpoints import SASL_PROTOCOLS, TLS_PROTOCOLS, per_ip_overrides, security_protocols_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from odradek.broker.config.broker_config import BrokerConfig
-    from odradek.broker.config.endpoints import Endpoint
     from odradek.broker.network.connection_registry import ConnectionRegistry
     from odradek.broker.network.sasl_listeners import SaslHost, SaslListeners
     from odradek.broker.network.tls_front import TlsFront
-    from odradek.broker.sasl.scram import ScramCredential, TokenCredential
+    from odradek.broker.security.sasl.scram import ScramCredential, TokenCredential
+    from odradek.common.config.broker_config import BrokerConfig
+    from odradek.common.config.endpoints import Endpoint
     from odradek.protocol.scram import ScramMechanism
     from odradek.timing.background import Background
     from odradek.timing.timer import Timer
@@ -73,8 +73,8 @@ def sasl_front(
     if not names:
         return None
     from odradek.broker.network.sasl_listeners import SaslListeners
-    from odradek.broker.sasl.listeners import SaslServices
-    from odradek.broker.sasl.scram import new_nonce
+    from odradek.broker.security.sasl.listeners import SaslServices
+    from odradek.broker.security.sasl.scram import new_nonce
 
     services = SaslServices(find_scram_credential, new_nonce, host.clock, background, find_token_credential)
     front = SaslListeners(host, connections, names, services, config["socket.request.max.bytes"])

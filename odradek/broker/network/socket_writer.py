@@ -18,9 +18,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
 
-from odradek.broker.logging import log
 from odradek.broker.network.outbox import Outbox
-from odradek.storage.log_segments import LogSlice
+from odradek.common.logging import log
+from odradek.storage.log.log_segments import LogSlice
 
 # Below this a read and a copy cost less than one more system call.
 _SENDFILE_FROM_BYTES: Final = 16 * 1024

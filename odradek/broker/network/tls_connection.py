@@ -20,14 +20,14 @@ import os
 import ssl
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
-from odradek.broker.logging import log
-from odradek.broker.security.principal_mapping import NoMatchingRule
+from odradek.broker.security.tls.principal_mapping import NoMatchingRule
+from odradek.common.logging import log
 
 if TYPE_CHECKING:
-    from odradek.broker.context import Session
-    from odradek.broker.logging import LineLimit
     from odradek.broker.network.handshake_turns import HandshakeTurns
-    from odradek.broker.security.tls_listeners import TlsListener
+    from odradek.broker.security.tls.tls_listeners import TlsListener
+    from odradek.common.context import Session
+    from odradek.common.logging import LineLimit
     from odradek.timing.timer import Timer, TimerTask
 
 HANDSHAKE_TIMEOUT_MS: Final = 30_000

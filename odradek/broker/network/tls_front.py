@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 from odradek.broker.network.handshake_turns import HandshakeTurns
 from odradek.broker.network.tls_connection import TlsConnection
-from odradek.broker.security.tls_listeners import TlsListeners
+from odradek.broker.security.tls.tls_listeners import TlsListeners
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Sequence
 
-    from odradek.broker.config.broker_config import BrokerConfig
-    from odradek.broker.config.endpoints import Endpoint
-    from odradek.broker.logging import LineLimit
     from odradek.broker.network.connection import Connection
+    from odradek.common.config.broker_config import BrokerConfig
+    from odradek.common.config.endpoints import Endpoint
+    from odradek.common.logging import LineLimit
     from odradek.timing.timer import Timer
 
 

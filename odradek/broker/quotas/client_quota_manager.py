@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 from odradek.broker.quotas.sampled import Samples, rate_throttle_ms
 
 if TYPE_CHECKING:
-    from odradek.broker.metadata.client_quotas import ClientQuotas, Limit
+    from odradek.controller.metadata.client_quotas import ClientQuotas, Limit
 
 _SECOND_MS: Final = 1_000
 

@@ -10,15 +10,15 @@ StrictControllerMutationQuota and PermissiveControllerMutationQuota.
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from odradek.broker.metadata.client_quotas import CONTROLLER_MUTATION_RATE
 from odradek.broker.quotas.client_quota_manager import ClientQuotaManager, QuotaWindow
 from odradek.broker.quotas.sampled import bucket_throttle_ms
+from odradek.controller.metadata.client_quotas import CONTROLLER_MUTATION_RATE
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from odradek.broker.metadata.client_quotas import ClientQuotas
     from odradek.broker.quotas.client_quota_manager import Sensor
+    from odradek.controller.metadata.client_quotas import ClientQuotas
 
 # The first versions whose clients know THROTTLING_QUOTA_EXCEEDED.
 STRICT_FROM: Final = {ApiKey.CREATE_TOPICS: 6, ApiKey.DELETE_TOPICS: 5, ApiKey.CREATE_PARTITIONS: 3}

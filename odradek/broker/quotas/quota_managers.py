@@ -2,15 +2,15 @@
 
 from typing import TYPE_CHECKING
 
-from odradek.broker.metadata.client_quotas import CONSUMER_BYTE_RATE, PRODUCER_BYTE_RATE, REQUEST_PERCENTAGE
 from odradek.broker.quotas.client_quota_manager import SHOWN_SAMPLE_MS, SHOWN_SAMPLES, ClientQuotaManager, QuotaWindow
 from odradek.broker.quotas.mutations import MutationQuota, MutationQuotaManager
 from odradek.broker.quotas.sampled import Samples
+from odradek.controller.metadata.client_quotas import CONSUMER_BYTE_RATE, PRODUCER_BYTE_RATE, REQUEST_PERCENTAGE
 
 if TYPE_CHECKING:
-    from odradek.broker.config.broker_config import BrokerConfig
-    from odradek.broker.context import RequestContext
-    from odradek.broker.metadata.client_quotas import ClientQuotas
+    from odradek.common.config.broker_config import BrokerConfig
+    from odradek.common.context import RequestContext
+    from odradek.controller.metadata.client_quotas import ClientQuotas
     from odradek.timing.clock import Clock
 
 _MS_TO_PERCENT = 100 / 1_000

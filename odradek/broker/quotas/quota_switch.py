@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from odradek.broker.metadata.client_quotas import (
+from odradek.controller.metadata.client_quotas import (
     CONSUMER_BYTE_RATE,
     CONTROLLER_MUTATION_RATE,
     PRODUCER_BYTE_RATE,
@@ -18,15 +18,15 @@ from odradek.broker.metadata.client_quotas import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from odradek.broker.config.broker_config import BrokerConfig
-    from odradek.broker.context import RequestContext
-    from odradek.broker.metadata.client_quotas import ClientQuotas
-    from odradek.broker.metadata.decisions import Take
-    from odradek.broker.metadata.delta import MetadataDelta
-    from odradek.broker.metadata.image import MetadataImage
     from odradek.broker.quotas.mutations import MutationQuota
     from odradek.broker.quotas.quota_managers import QuotaManagers
     from odradek.broker.quotas.throttle_gate import FetchQuota, ThrottleGate
+    from odradek.common.config.broker_config import BrokerConfig
+    from odradek.common.context import RequestContext
+    from odradek.controller.metadata.client_quotas import ClientQuotas
+    from odradek.controller.metadata.decisions import Take
+    from odradek.controller.metadata.delta import MetadataDelta
+    from odradek.controller.metadata.image import MetadataImage
     from odradek.timing.clock import Clock
 
     GateChange: TypeAlias = Callable[[ThrottleGate], None]

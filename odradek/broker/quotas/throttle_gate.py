@@ -16,8 +16,8 @@ Followers are not held to client quotas.
 
 from typing import TYPE_CHECKING, Final
 
-from odradek.broker.context import CLOSE_CONNECTION, RequestContext, RequestCost
 from odradek.broker.quotas.quota_managers import QuotaManagers, user_of
+from odradek.common.context import CLOSE_CONNECTION, RequestContext, RequestCost
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.message_types.fetch import FetchRequest
 from odradek.protocol.messages import messages

@@ -21,9 +21,9 @@ from multiprocessing.connection import Connection
 from queue import SimpleQueue
 from typing import Any, NamedTuple, NoReturn
 
-from odradek.storage.cleaner.cleaner import CleanerLimits, CleanStats, Throttle, clean
-from odradek.storage.cleaner.plan import CleanPlan, Source
-from odradek.storage.cleaner.segment_writer import CleanedSegment
+from odradek.storage.cleaning.cleaner import CleanerLimits, CleanStats, Throttle, clean
+from odradek.storage.cleaning.plan import CleanPlan, Source
+from odradek.storage.cleaning.segment_writer import CleanedSegment
 from odradek.storage.filesystem import RealFileSystem
 from odradek.timing.system_clock import SystemClock
 

@@ -11,11 +11,11 @@ from collections.abc import Callable
 from multiprocessing import Pipe
 
 from odradek.broker.replica.cleaner_child import CleanedGroup, CleanOrder
-from odradek.storage.cleaner.cleaner import CleanStats, SwapIn
-from odradek.storage.cleaner.plan import CleanerDied
-from odradek.storage.cleaner.segment_writer import SEGMENT_SUFFIXES, CleanedSegment
+from odradek.storage.cleaning.cleaner import CleanStats, SwapIn
+from odradek.storage.cleaning.plan import CleanerDied
+from odradek.storage.cleaning.segment_writer import SEGMENT_SUFFIXES, CleanedSegment
 from odradek.storage.filesystem import RealFileSystem
-from odradek.storage.interrupted_swap import CLEANED_SUFFIX
+from odradek.storage.recovery.interrupted_swap import CLEANED_SUFFIX
 
 # It imports odradek from where this process has it.
 _PROGRAM = "import sys; sys.path[:] = sys.argv[1:]; from odradek.broker.replica.cleaner_child import main; main()"
@@ -46,7 +46,7 @@ class CleanerProcess:
             raise OSError(f"it has ended with exit status {self.close()}") from error
 
     def clean(self, order: CleanOrder, check: Callable[[], None], swap_in: SwapIn) -> CleanStats:
-        """As ``clean`` of odradek.storage.cleaner.cleaner. What ``check`` raises ends it; that is called again and again.
+        """As ``clean`` of odradek.storage.cleaning.cleaner. What ``check`` raises ends it; that is called again and again.
 
         Raises LogCorrupt, OSError, CleanerDied, and what ``check`` and ``swap_in`` raise. Nothing unfinished is left behind.
         """

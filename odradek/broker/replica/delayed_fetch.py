@@ -16,9 +16,9 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from odradek.broker.logging import log
-from odradek.broker.metadata.cluster import NO_NODE, ClusterNode
 from odradek.broker.replica.partition import Partition
+from odradek.common.logging import log
+from odradek.controller.metadata.cluster import NO_NODE, ClusterNode
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.fetch import AbortedTransaction, EpochEndOffset, LeaderIdAndEpoch, PartitionData
 from odradek.timing.purgatory import DelayedOperation
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from odradek.broker.replica.fetch_partitions import FetchPartition, FetchPartitions
     from odradek.broker.replica.fetch_sessions import Results
     from odradek.broker.replica.partition import Partition
-    from odradek.storage.log import Log
-    from odradek.storage.log_segments import LogSlice
+    from odradek.storage.log.log import Log
+    from odradek.storage.log.log_segments import LogSlice
 
 
 class ReplicaSelector:

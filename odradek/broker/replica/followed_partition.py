@@ -10,12 +10,12 @@ Kafka's classes are AbstractFetcherThread and ReplicaFetcherThread.
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final, cast
 
-from odradek.broker.logging import log as broker_log
 from odradek.broker.replica.partition import Partition
+from odradek.common.logging import log as broker_log
 from odradek.protocol.errors import ErrorCode, KafkaError, error_name
 from odradek.protocol.message_types.fetch import EpochEndOffset, FetchPartition, PartitionData
 from odradek.storage.errors import LogCorrupt, OffsetsOutOfOrder, UnexpectedAppendOffset
-from odradek.storage.log import Log
+from odradek.storage.log.log import Log
 
 if TYPE_CHECKING:
     from odradek.protocol.record_batch import Buffer

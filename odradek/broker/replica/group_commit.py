@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from odradek.broker.metadata.topic import TRANSACTION_STATE_TOPIC
+from odradek.controller.metadata.topic import TRANSACTION_STATE_TOPIC
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from odradek.broker.replica.partition import Partition
     from odradek.broker.replica.partitions import Partitions
-    from odradek.storage.log import Log
-    from odradek.storage.log_flusher import LogFlusher
+    from odradek.storage.directories.log_flusher import LogFlusher
+    from odradek.storage.log.log import Log
     from odradek.timing.background import Background
     from odradek.timing.clock import Clock
     from odradek.timing.purgatory import DelayedOperation, Purgatory

@@ -9,17 +9,17 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from odradek.broker.logging import log
+from odradek.common.logging import log
 from odradek.protocol.errors import KafkaError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from concurrent.futures import Future
 
-    from odradek.broker.config.broker_config import BrokerConfig
-    from odradek.storage.flush import FlushTask
-    from odradek.storage.log import Log
-    from odradek.storage.log_manager import LogManager
+    from odradek.common.config.broker_config import BrokerConfig
+    from odradek.storage.directories.log_manager import LogManager
+    from odradek.storage.log.flush import FlushTask
+    from odradek.storage.log.log import Log
     from odradek.timing.background import Background
     from odradek.timing.timer import Timer
 

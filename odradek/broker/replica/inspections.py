@@ -11,7 +11,7 @@ from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from odradek.broker.logging import log
+from odradek.common.logging import log
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:

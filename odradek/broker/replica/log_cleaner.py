@@ -1,6 +1,6 @@
 """Compaction in the background: which log is next, the thread that cleans it, and what came of it.
 
-Every ``log.cleaner.backoff.ms`` the dirtiest log that is due is looked for, and cleaned (odradek.storage.cleaner); then at once
+Every ``log.cleaner.backoff.ms`` the dirtiest log that is due is looked for, and cleaned (odradek.storage.cleaning); then at once
 the next. One clean is under way at a time, whatever ``log.cleaner.threads`` says. It lives on a thread
 (``Background.run_long``), which has the loop do what concerns the log. The work itself is done in one of two ways:
 
@@ -16,22 +16,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.broker.logging import log as broker_log
-from odradek.storage.cleaner.candidates import choose
-from odradek.storage.cleaner.cleaner import Throttle
+from odradek.common.logging import log as broker_log
+from odradek.storage.cleaning.candidates import choose
+from odradek.storage.cleaning.cleaner import Throttle
 from odradek.timing.system_clock import OtherThreads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from concurrent.futures import Future
 
-    from odradek.broker.config.broker_config import BrokerConfig
     from odradek.broker.replica.cleaner_process import CleanerProcess
-    from odradek.storage.cleaner.candidates import Candidate
-    from odradek.storage.cleaner.cleaner import CleanerLimits, CleanStats, SwapIn
-    from odradek.storage.cleaner.job import CleanJob
-    from odradek.storage.log import Log
-    from odradek.storage.log_manager import LogManager
+    from odradek.common.config.broker_config import BrokerConfig
+    from odradek.storage.cleaning.candidates import Candidate
+    from odradek.storage.cleaning.cleaner import CleanerLimits, CleanStats, SwapIn
+    from odradek.storage.cleaning.job import CleanJob
+    from odradek.storage.directories.log_manager import LogManager
+    from odradek.storage.log.log import Log
     from odradek.timing.background import Background, Beside, LongWork
     from odradek.timing.clock import Clock
     from odradek.timing.timer import Timer
@@ -131,7 +131,7 @@ class LogCleaner:
         ]
 
     def _begin(self, candidate: Candidate) -> CleanJob | None:
-        from odradek.storage.cleaner.job import CleanJob
+        from odradek.storage.cleaning.job import CleanJob
 
         log = candidate.log
         try:
@@ -153,14 +153,14 @@ class LogCleaner:
 
     def _clean(self, job: CleanJob, beside: Beside) -> tuple[CleanStats, float]:
         """The work itself, in any thread: what was done, and how long it took in milliseconds."""
-        from odradek.storage.cleaner.swap import clean_log
+        from odradek.storage.cleaning.swap import clean_log
 
         started_ms = self._clock.monotonic_ms()
         stats = clean_log(job, self._in_its_process(job, beside) or self._in_this_thread(job, beside), beside.on_loop)
         return stats, self._clock.monotonic_ms() - started_ms
 
     def _in_this_thread(self, job: CleanJob, beside: Beside) -> Callable[[SwapIn], CleanStats]:
-        from odradek.storage.cleaner.cleaner import clean
+        from odradek.storage.cleaning.cleaner import clean
 
         pace = _Pace(job.log, self._clock, beside, self._config["log.cleaner.io.max.bytes.per.second"])
         return lambda swap_in: clean(job.plan, job.log.file_system, self._limits(), pace, swap_in)
@@ -171,7 +171,7 @@ class LogCleaner:
             return None
         from odradek.broker.replica.cleaner_child import CleanOrder
         from odradek.broker.replica.cleaner_process import CleanerProcess
-        from odradek.storage.cleaner.plan import CleaningAborted
+        from odradek.storage.cleaning.plan import CleaningAborted
 
         try:
             process = self._process or CleanerProcess()
@@ -195,7 +195,7 @@ class LogCleaner:
         return clean
 
     def _over(self, job: CleanJob, outcome: Future[tuple[CleanStats, float]]) -> None:
-        from odradek.storage.cleaner.plan import CleanerDied, CleaningAborted
+        from odradek.storage.cleaning.plan import CleanerDied, CleaningAborted
 
         self._cleaning = self._work = None
         job.log.is_being_cleaned = False
@@ -220,7 +220,7 @@ class LogCleaner:
             self._background.run(process.close, lambda _: None, name="log-cleaner")
 
     def _limits(self) -> CleanerLimits:
-        from odradek.storage.cleaner.cleaner import CleanerLimits
+        from odradek.storage.cleaning.cleaner import CleanerLimits
 
         config = self._config
         return CleanerLimits(
@@ -273,7 +273,7 @@ class _Pace:
         self._throttle = Throttle(bytes_per_second, self._looked_ms)
 
     def __call__(self, size_bytes: int) -> None:
-        from odradek.storage.cleaner.plan import CleaningAborted
+        from odradek.storage.cleaning.plan import CleaningAborted
 
         self._beside.checkpoint()
         if self._beside.is_cancelled or self._log.is_closed:

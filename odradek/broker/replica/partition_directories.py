@@ -12,20 +12,20 @@ from collections.abc import Callable, Generator, Sequence
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
-from odradek.broker.config.dynamic import ResourceType
-from odradek.broker.logging import log
-from odradek.broker.metadata.delta import MetadataDelta
-from odradek.broker.metadata.image import MetadataImage
-from odradek.broker.metadata.topic import INTERNAL_TOPICS, Topic
 from odradek.broker.replica.partition import Partition
 from odradek.broker.replica.partition_roles import PartitionRoles
 from odradek.broker.replica.partitions import Partitions
+from odradek.common.config.dynamic import ResourceType
+from odradek.common.logging import log
+from odradek.controller.metadata.delta import MetadataDelta
+from odradek.controller.metadata.image import MetadataImage
+from odradek.controller.metadata.topic import INTERNAL_TOPICS, Topic
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.metadata_records import PartitionRecord
-from odradek.storage.data_directory import DataDirectory
-from odradek.storage.log import Log
-from odradek.storage.log_config import LogConfig
-from odradek.storage.log_manager import LogManager
+from odradek.storage.directories.data_directory import DataDirectory
+from odradek.storage.directories.log_manager import LogManager
+from odradek.storage.log.log import Log
+from odradek.storage.log.log_config import LogConfig
 from odradek.timing.clock import Clock
 from odradek.timing.reply import Reply
 from odradek.timing.slices import HEAVIEST, Slices

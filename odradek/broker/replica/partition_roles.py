@@ -1,4 +1,4 @@
-"""What a partition becomes by what the metadata say of it. ``cluster.replicated_roles`` has that of a broker among others.
+"""What a partition becomes by what the metadata say of it. ``replicated_roles`` has that of a broker among others.
 
 In a cluster of one the broker leads every partition whose log it can serve.
 """
@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Protocol
 from uuid import UUID
 
-from odradek.broker.metadata.cluster import ClusterNode, PartitionState
-from odradek.broker.metadata.topic import Topic
 from odradek.broker.replica.partition import Partition
 from odradek.broker.replica.partitions import Partitions
+from odradek.controller.metadata.cluster import ClusterNode, PartitionState
+from odradek.controller.metadata.topic import Topic
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.metadata_records import PartitionRecord
 

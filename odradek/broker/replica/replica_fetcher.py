@@ -20,13 +20,13 @@ from functools import partial
 from typing import Final, NamedTuple, TypeVar
 from uuid import UUID
 
-from odradek.broker.logging import log as broker_log
 from odradek.broker.replica.fetch_sessions import INITIAL_EPOCH, NO_SESSION_ID, next_epoch
 from odradek.broker.replica.followed_partition import Followed, FollowedPartition
 from odradek.broker.replica.partition import Partition
 from odradek.broker.replica.replication_quota import ReplicationQuota
 from odradek.client.api import Api, ClientError
 from odradek.client.node_client import NodeClient
+from odradek.common.logging import log as broker_log
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.fetch import (

@@ -10,20 +10,20 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from odradek.broker.logging import log as broker_log
 from odradek.broker.replica.replication_quota import ByteRate
+from odradek.common.logging import log as broker_log
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.storage.errors import MoveCancelled, TargetFailed
 
 if TYPE_CHECKING:
-    from odradek.broker.config.broker_config import BrokerConfig
-    from odradek.broker.metadata.cluster_metadata import ClusterMetadata
     from odradek.broker.replica.housekeeping import Housekeeping
     from odradek.broker.replica.partition import Partition
     from odradek.broker.replica.partitions import Partitions
-    from odradek.storage.data_directory import DataDirectory
-    from odradek.storage.log_manager import LogManager
-    from odradek.storage.log_move import CopyTask, LogMove
+    from odradek.common.config.broker_config import BrokerConfig
+    from odradek.controller.metadata.cluster_metadata import ClusterMetadata
+    from odradek.storage.directories.data_directory import DataDirectory
+    from odradek.storage.directories.log_manager import LogManager
+    from odradek.storage.directories.log_move import CopyTask, LogMove
     from odradek.timing.timer import Timer
 
 # The loop may be kept waiting for so much to be copied; for a log that grows as fast as it is copied, for more.
@@ -79,7 +79,7 @@ class ReplicaMoves:
 
     def request(self, partition: Partition, target: DataDirectory) -> None:
         """Move ``partition``; to where it is already means not to move it. KafkaError: KAFKA_STORAGE_ERROR."""
-        from odradek.storage.log_move import LogMove
+        from odradek.storage.directories.log_move import LogMove
 
         log = partition.require_log()
         key = (partition.topic, partition.index)

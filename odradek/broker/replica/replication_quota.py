@@ -11,11 +11,11 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from odradek.broker.config.broker_config import BrokerConfig
-from odradek.broker.config.definitions import MAX_LONG
-from odradek.broker.config.dynamic import ResourceType
-from odradek.broker.metadata.delta import MetadataDelta
-from odradek.broker.metadata.image import MetadataImage
+from odradek.common.config.broker_config import BrokerConfig
+from odradek.common.config.definitions import MAX_LONG
+from odradek.common.config.dynamic import ResourceType
+from odradek.controller.metadata.delta import MetadataDelta
+from odradek.controller.metadata.image import MetadataImage
 from odradek.timing.clock import Clock
 
 _SECOND_MS: Final = 1_000

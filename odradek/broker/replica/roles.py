@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from odradek.broker.replica.in_sync_replicas import InSyncReplicas
-    from odradek.storage.log import Log
+    from odradek.storage.log.log import Log
 
 # The leader id of a partition that has no leader.
 NO_LEADER: Final = -1

@@ -1,1 +1,1 @@
-"""Who is at the other end: TLS, its stores, and the principals of certificates. Imported where a listener speaks it."""
+"""Who a client is, and what it may do: TLS, SASL, access control lists, delegation tokens."""

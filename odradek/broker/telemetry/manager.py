@@ -14,9 +14,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
 
-from odradek.broker.logging import log
-from odradek.broker.metadata.image import CLIENT_METRICS_RESOURCE
 from odradek.broker.telemetry.subscriptions import ClientInstance, Subscription, asked_of, id_text, subscription_of
+from odradek.common.logging import log
+from odradek.controller.metadata.image import CLIENT_METRICS_RESOURCE
 from odradek.protocol.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.get_telemetry_subscriptions import GetTelemetrySubscriptionsResponse
@@ -25,12 +25,12 @@ from odradek.timing.reply import Reply
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from odradek.broker.context import RequestContext, Session
-    from odradek.broker.logging import LineLimit
-    from odradek.broker.metadata.delta import MetadataDelta
-    from odradek.broker.metadata.image import MetadataImage
     from odradek.broker.replica.inspections import Inspections
     from odradek.broker.telemetry.received import Push, ReceivedMetrics
+    from odradek.common.context import RequestContext, Session
+    from odradek.common.logging import LineLimit
+    from odradek.controller.metadata.delta import MetadataDelta
+    from odradek.controller.metadata.image import MetadataImage
     from odradek.protocol.message_types.push_telemetry import PushTelemetryRequest
     from odradek.protocol.otlp_metrics import ClientMetrics
     from odradek.timing.clock import Clock

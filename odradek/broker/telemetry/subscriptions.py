@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from crc32c import crc32c
 
-from odradek.broker.config.definitions import parse_list
-from odradek.broker.metadata.client_metrics_configs import parse_match
+from odradek.common.config.definitions import parse_list
+from odradek.controller.metadata.client_metrics_configs import parse_match
 from odradek.coordinator.runtime.hashing import java_string_hash
 from odradek.protocol.errors import ErrorCode
 
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from uuid import UUID
 
-    from odradek.broker.context import Session
-    from odradek.broker.metadata.client_metrics_configs import ClientPattern
+    from odradek.common.context import Session
+    from odradek.controller.metadata.client_metrics_configs import ClientPattern
     from odradek.timing.timer import TimerTask
 
 DEFAULT_INTERVAL_MS: Final = 300_000

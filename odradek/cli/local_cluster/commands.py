@@ -13,7 +13,7 @@ from odradek.cli.local_cluster.control import SOCKET_NAME, NoCluster, ask, is_se
 from odradek.cli.local_cluster.plan import DECIDED, MAX_BROKERS, PortTaken, ReservedPorts, plan_cluster
 from odradek.cli.options import key_and_value
 from odradek.cli.table import show
-from odradek.storage import checkpoints
+from odradek.storage.directories import checkpoints
 from odradek.storage.filesystem import Lock, RealFileSystem
 
 _TEMPORARY = "odradek-cluster-"

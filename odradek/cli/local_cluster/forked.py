@@ -13,8 +13,8 @@ import threading
 from collections.abc import Callable, Sequence
 from importlib import import_module
 
-from odradek.broker import handlers as broker_handlers
-from odradek.broker.controller import handlers as controller_handlers
+from odradek.broker import api as broker_handlers
+from odradek.broker.api import controller as controller_handlers
 from odradek.cli.local_cluster.node import Child
 from odradek.cli.local_cluster.plan import NodePlan
 from odradek.cli.serve import run
@@ -26,7 +26,7 @@ from odradek.protocol.responses import response_encoder
 
 _FAILED = 1
 # What a node imports when it first needs it, which a node of a cluster does in its first second.
-_SOON_NEEDED = ("encodings.idna", "odradek.broker.cluster_start", "odradek.cli.serve_controller", "uvloop")
+_SOON_NEEDED = ("encodings.idna", "odradek.broker.start.cluster_start", "odradek.cli.serve_controller", "uvloop")
 # What nodes ask the controller and each other in that second, and what the first client asks a broker.
 _OF_CONTROLLERS = (
     *(ApiKey.API_VERSIONS, ApiKey.DESCRIBE_CLUSTER, ApiKey.BROKER_REGISTRATION, ApiKey.BROKER_HEARTBEAT, ApiKey.FETCH),

@@ -10,18 +10,18 @@ import json
 from shlex import quote
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from odradek.broker.logging import log
 from odradek.cli.secret_files import write_secret
 from odradek.cli.secure.files import USER, SecureFiles, secret, secure
+from odradek.common.logging import log
 from odradek.properties import property_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from odradek.broker.config.endpoints import Endpoint
     from odradek.cli.secure.files import SecureFiles
     from odradek.cli.serve_options import Control, Metrics
+    from odradek.common.config.endpoints import Endpoint
 
 _LOGIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _TEMPLATE: Final = """

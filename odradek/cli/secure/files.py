@@ -22,21 +22,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from odradek.broker.config.broker_config import load
-from odradek.broker.config.definitions import HIDDEN, InvalidConfig, parse_list
-from odradek.broker.config.endpoints import SASL_SSL, Endpoint, parse_endpoints, security_protocols
-from odradek.broker.config.listener_config import PREFIX, listener_key
-from odradek.broker.config.table import BROKER_CONFIGS
-from odradek.broker.logging import log
-from odradek.broker.storage_start import log_dirs
+from odradek.broker.start.storage_start import log_dirs
 from odradek.cli.secret_files import write_secret
-from odradek.storage.data_directory import DataDirectory
+from odradek.common.config.broker_config import load
+from odradek.common.config.definitions import HIDDEN, InvalidConfig, parse_list
+from odradek.common.config.endpoints import SASL_SSL, Endpoint, parse_endpoints, security_protocols
+from odradek.common.config.listener_config import PREFIX, listener_key
+from odradek.common.config.table import BROKER_CONFIGS
+from odradek.common.logging import log
+from odradek.storage.directories.data_directory import DataDirectory
 from odradek.storage.filesystem import RealFileSystem
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from odradek.broker.config.broker_config import BrokerConfig
+    from odradek.common.config.broker_config import BrokerConfig
     from odradek.testing.certificates import CertificateAuthority
 
 _AUTHORITY_DAYS: Final = 3650

@@ -21,6 +21,7 @@ from uuid import UUID
 from odradek.coordinator.group.offsets import CommittedOffsets
 from odradek.coordinator.runtime.record import CoordinatorRecord
 from odradek.coordinator.runtime.result import CoordinatorResult
+from odradek.protocol.accepted_commit import AcceptedCommit
 from odradek.protocol.coordinator_records import OffsetCommitKey, OffsetCommitValue
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.offset_commit import (
@@ -30,7 +31,6 @@ from odradek.protocol.message_types.offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
-from odradek.protocol.offset_commit import AcceptedCommit
 
 _Topic: Final = OffsetCommitResponseTopic
 _Partition: Final = OffsetCommitResponsePartition

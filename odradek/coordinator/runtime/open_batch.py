@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
     from odradek.coordinator.runtime.answers import DeferredEvent
     from odradek.coordinator.runtime.environment import RuntimeEnvironment
+    from odradek.coordinator.runtime.marker import EndTxnMarker
     from odradek.coordinator.runtime.ports import CoordinatorLog
     from odradek.coordinator.runtime.record import CoordinatorRecord
-    from odradek.coordinator.runtime.result import EndTxnMarker
 
 # A batch's header; and what a record may need beside its key and value: five lengths or deltas of up to five bytes, attributes.
 BATCH_OVERHEAD_BYTES: Final = 61

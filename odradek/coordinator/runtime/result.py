@@ -1,30 +1,14 @@
-"""What an operation of a shard decides.
-
-It may be the end of a transaction on one partition, which the transaction coordinator decides and a group's log takes.
-"""
+"""What an operation of a shard decides."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
+from odradek.coordinator.runtime.marker import EndTxnMarker
 from odradek.coordinator.runtime.record import CoordinatorRecord
 from odradek.protocol.errors import KafkaError
 from odradek.timing.reply import Reply
-
-
-class EndTxnMarker(NamedTuple):
-    """A producer's transaction is committed or aborted; which it was is told by id and epoch.
-
-    ``transaction_version`` 2: the epoch is one that the transaction itself did not have (KIP-890).
-    """
-
-    producer_id: int
-    producer_epoch: int
-    coordinator_epoch: int
-    is_commit: bool
-    transaction_version: int = 0
-
 
 T = TypeVar("T")
 

@@ -14,7 +14,7 @@ from http.client import LineTooLong
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from odradek.broker.logging import log
+from odradek.common.logging import log
 
 if TYPE_CHECKING:
     import socket

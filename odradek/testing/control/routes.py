@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from odradek.broker.metadata.topic import INTERNAL_TOPICS
+from odradek.controller.metadata.topic import INTERNAL_TOPICS
 from odradek.testing.control import rendering
 from odradek.testing.control.kit_routes import KIT_ROUTES, TELEMETRY_ROUTES
 from odradek.testing.control.route import BadRequest, Call, Field, Json, Missing, Route

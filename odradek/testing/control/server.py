@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from odradek import __version__
-from odradek.broker.config.definitions import InvalidConfig
-from odradek.broker.logging import LineLimit, log
+from odradek.common.config.definitions import InvalidConfig
+from odradek.common.logging import LineLimit, log
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.testing.control.connections import MOST_BYTES, SMALL_BYTES, Refusal, Server
 from odradek.testing.control.route import BadRequest, Call, Held, Json, Missing, Route, check

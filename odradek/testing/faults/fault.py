@@ -6,7 +6,7 @@ import asyncio
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
-from odradek.broker.logging import log
+from odradek.common.logging import log
 from odradek.testing.asked import Done
 from odradek.testing.faults.vocabulary import ACTIONS, OF_FILES, BadRule
 from odradek.testing.misuse import checked_count, checked_within

@@ -16,7 +16,7 @@ from odradek.testing.misuse import ensure_by_name
 if TYPE_CHECKING:
     from odradek.broker.network.connection_registry import OpenConnection
     from odradek.broker.network.gate import Gate
-    from odradek.broker.server import Broker as BrokerCore
+    from odradek.broker.start.server import Broker as BrokerCore
     from odradek.testing.faults.subject import Request
     from odradek.testing.severed import Watch
 

@@ -10,8 +10,8 @@ from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from odradek.broker.context import CLOSE_CONNECTION, NO_RESPONSE, Reply, RequestContext
-from odradek.broker.handlers import load_handler
+from odradek.broker.api import load_handler
+from odradek.common.context import CLOSE_CONNECTION, NO_RESPONSE, Reply, RequestContext
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.messages import messages
 from odradek.testing.asking import PEER
@@ -19,8 +19,8 @@ from odradek.testing.faults.answers import ANSWERED_FIRST, answer_error, can_div
 from odradek.testing.faults.subject import Request
 
 if TYPE_CHECKING:
-    from odradek.broker.context import Session
-    from odradek.broker.server import Broker as BrokerCore
+    from odradek.broker.start.server import Broker as BrokerCore
+    from odradek.common.context import Session
     from odradek.testing.faults.fault import Fault
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from odradek.broker.network.gate import Gate
-    from odradek.broker.server import Broker as BrokerCore
+    from odradek.broker.start.server import Broker as BrokerCore
     from odradek.testing.faults.vocabulary import Words
     from odradek.testing.severed import Watch
 

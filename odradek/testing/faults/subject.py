@@ -17,8 +17,8 @@ from odradek.protocol.schemas import Layout, load
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from odradek.broker.context import RequestContext
-    from odradek.broker.server import Broker as BrokerCore
+    from odradek.broker.start.server import Broker as BrokerCore
+    from odradek.common.context import RequestContext
 
 __tracebackhide__ = True
 

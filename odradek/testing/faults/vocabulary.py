@@ -19,7 +19,7 @@ import errno
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final, TypedDict
 
-from odradek.broker.metadata.topic import CONSUMER_OFFSETS_TOPIC, INTERNAL_TOPICS, TRANSACTION_STATE_TOPIC
+from odradek.controller.metadata.topic import CONSUMER_OFFSETS_TOPIC, INTERNAL_TOPICS, TRANSACTION_STATE_TOPIC
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 

@@ -11,7 +11,8 @@ from typing import Any, Literal, TypeAlias
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.messages import messages
-from odradek.testing.timeline.messages import error_codes, from_json, request_class, to_json
+from odradek.testing.timeline.json_form import from_json, to_json
+from odradek.testing.timeline.messages import error_codes, request_class
 
 __tracebackhide__ = True
 

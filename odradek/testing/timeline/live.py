@@ -15,8 +15,8 @@ from collections import deque
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from odradek.broker.context import CLOSE_CONNECTION, NO_RESPONSE, RequestContext, Session
-from odradek.broker.metadata.topic import TRANSACTION_STATE_TOPIC
+from odradek.common.context import CLOSE_CONNECTION, NO_RESPONSE, RequestContext, Session
+from odradek.controller.metadata.topic import TRANSACTION_STATE_TOPIC
 from odradek.coordinator.transaction.states import STATE_NAMES, TransactionState
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.coordinator_records import TransactionLogKey, decode_transaction_key
@@ -32,9 +32,9 @@ from odradek.testing.timeline.timeline import Timeline
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from odradek.broker.server import Broker as BrokerCore
+    from odradek.broker.start.server import Broker as BrokerCore
     from odradek.protocol.records import Record
-    from odradek.storage.log import Log
+    from odradek.storage.log.log import Log
     from odradek.testing.in_process import InProcessBroker
     from odradek.testing.timeline.events import Event, Outcome
 

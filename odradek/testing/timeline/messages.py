@@ -3,31 +3,20 @@
 They are the canonical messages of ``odradek.protocol.messages``, with one exception. A Produce request, which the broker keeps
 as plain tuples, is a ``Produce`` here, so that all messages are named tuples of fields. Where a timeline keeps no records,
 ``Omitted`` stands for them.
-
-In JSON a struct is an object of its fields, bytes are base64, a UUID is Kafka's text of 22 characters. What a value was follows
-from its field's type. Fields that are missing have their defaults; an unknown field is an error. Secrets are left out.
 """
 
-from __future__ import annotations
-
-from base64 import b64decode, b64encode, urlsafe_b64decode, urlsafe_b64encode
-from functools import cache
-from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, NamedTuple, Union, get_args, get_origin, get_type_hints
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, MalformedMessage
-from odradek.protocol.hidden_fields import SECRETS
 from odradek.protocol.messages import messages
 from odradek.protocol.produce_request import ProduceRequest
 from odradek.protocol.record_batch import iter_batches
 from odradek.protocol.response_decoder import response_decoder
 from odradek.protocol.responses import response_encoder
 from odradek.protocol.schemas import load
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
 
 __tracebackhide__ = True
 
@@ -202,65 +191,3 @@ def _records(records: Any, *, keeps: bool) -> Any:
 
 def _read(chunk: Any) -> Any:
     return chunk if isinstance(chunk, bytes | memoryview) else chunk.read()
-
-
-def to_json(value: Any) -> Any:
-    """Dictionaries, lists, texts, numbers, booleans and None."""
-    if hasattr(value, "_fields"):
-        secrets = SECRETS.get(type(value).__name__, ())
-        return {name: to_json(inner) for name, inner in zip(value._fields, value, strict=True) if name not in secrets}
-    if isinstance(value, tuple | list):
-        return [to_json(inner) for inner in value]
-    if isinstance(value, bytes | memoryview):
-        return b64encode(value).decode()
-    if isinstance(value, UUID):
-        return uuid_text(value)
-    return value
-
-
-def from_json(message_class: type[Any], value: Any) -> Any:
-    """A message of this class. Raises ValueError."""
-    try:
-        hint: Any = message_class
-        return _reader(hint)(value)
-    except (TypeError, AttributeError, KeyError) as error:
-        raise ValueError(f"no {message_class.__name__}: {error}") from error
-
-
-def uuid_text(value: UUID) -> str:
-    """A UUID as Kafka writes it."""
-    return urlsafe_b64encode(value.bytes).decode().rstrip("=")
-
-
-@cache
-def _reader(hint: Any) -> Callable[[Any], Any]:
-    """What makes a value of this type from JSON."""
-    if hasattr(hint, "_fields"):
-        return _struct_reader(hint)
-    origin = get_origin(hint)
-    if origin in (Union, UnionType):
-        return _union_reader([each for each in get_args(hint) if each is not NoneType])
-    if origin is not None:
-        read_item = _reader(get_args(hint)[0])
-        return lambda value: tuple(read_item(item) for item in value)
-    if hint is UUID:
-        return lambda value: UUID(bytes=urlsafe_b64decode(value + "=="))
-    if hint in (int, str, bool, float):
-        return lambda value: value
-    # Records: of bytes, or of anything sized.
-    return _read_bytes
-
-
-def _struct_reader(struct: Any) -> Callable[[Any], Any]:
-    hints = get_type_hints(struct)
-    readers = {name: _reader(hints[name]) for name in struct._fields}
-    return lambda value: struct(**{name: readers[name](inner) for name, inner in value.items()})
-
-
-def _union_reader(hints: list[Any]) -> Callable[[Any], Any]:
-    read = _reader(bytes if Omitted in hints else hints[0])
-    return lambda value: None if value is None else read(value)
-
-
-def _read_bytes(value: Any) -> bytes | Omitted:
-    return Omitted(**value) if isinstance(value, dict) else b64decode(value, validate=True)

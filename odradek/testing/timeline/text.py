@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from odradek.testing.timeline.events import Decision, Exchange
-from odradek.testing.timeline.messages import Omitted, record_count, uuid_text
+from odradek.testing.timeline.json_form import uuid_text
+from odradek.testing.timeline.messages import Omitted, record_count
 
 if TYPE_CHECKING:
     from odradek.testing.timeline.events import Event

@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from odradek.broker.metadata.image import MetadataImage
+from odradek.controller.metadata.image import MetadataImage
 from odradek.protocol.metadata_records import PartitionRecord, TopicRecord
 from odradek.protocol.metadata_records.nodes import NodeEndpoint, RegisterBrokerRecord
 

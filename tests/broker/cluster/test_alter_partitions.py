@@ -5,9 +5,9 @@ from uuid import UUID
 
 import pytest
 
-from odradek.broker.cluster.alter_partitions import AlterPartitions
-from odradek.broker.quorum.controller_channel import ControllerUnavailable
+from odradek.broker.replica.alter_partitions import AlterPartitions
 from odradek.broker.replica.in_sync_replicas import CommittedIsr, Proposal
+from odradek.controller.quorum.controller_channel import ControllerUnavailable
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.alter_partition import AlterPartitionResponse, PartitionData, TopicData
 from odradek.timing.clock import VirtualClock

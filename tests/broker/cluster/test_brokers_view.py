@@ -4,13 +4,12 @@ from uuid import UUID
 
 import pytest
 
-from odradek.broker.cluster.replicated_roles import BrokersView
 from odradek.broker.replica.partitions import Partitions
+from odradek.broker.replica.replicated_roles import BrokersView
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.metadata_records.nodes import BrokerRegistrationChangeRecord
 from odradek.timing.clock import VirtualClock
-
-from .images import image_of, registration, topic_id_of
+from tests.broker.cluster.images import image_of, registration, topic_id_of
 
 ME, OTHER, FENCED = 1, 2, 3
 

@@ -6,13 +6,13 @@ from random import Random
 import pytest
 import pytest_asyncio
 
-from odradek.broker.cluster.alter_partitions import AlterPartitions
-from odradek.broker.quorum.controller_channel import ControllerChannel
+from odradek.broker.replica.alter_partitions import AlterPartitions
 from odradek.broker.replica.in_sync_replicas import CommittedIsr, Proposal
 from odradek.client.node_client import connect_to
+from odradek.controller.quorum.controller_channel import ControllerChannel
 from odradek.protocol.errors import ErrorCode, KafkaError
-from tests.broker.quorum.real_quorum import TIMEOUT_S, RealQuorum
 from tests.campaigns.kafka_tools.kafka_controllers import KafkaControllers
+from tests.controller.quorum.real_quorum import TIMEOUT_S, RealQuorum
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.xdist_group("kafka-tools"), pytest.mark.timeout(240)]
 LEADER, FOLLOWER = 5, 6

@@ -3,13 +3,12 @@
 import pytest
 
 from odradek.broker.cluster.leader_hints import LeaderHints
-from odradek.broker.context import NO_RESPONSE, RequestContext, Session
-from odradek.broker.metadata.cluster import ManyBrokers
+from odradek.common.context import NO_RESPONSE, RequestContext, Session
+from odradek.controller.metadata.many_brokers import ManyBrokers
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types import fetch, produce
-
-from .images import image_of, topic_id_of
+from tests.broker.cluster.images import image_of, topic_id_of
 
 ERRORS = [ErrorCode.NONE, ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
 NOBODY = -1

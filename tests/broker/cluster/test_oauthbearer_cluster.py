@@ -6,14 +6,14 @@ import time
 import pytest
 
 from benchmarks.peers import free_ports
-from odradek.broker.config.broker_config import parse_properties
 from odradek.client.api import Api
 from odradek.client.blocking import BlockingClient
 from odradek.client.login import Login
+from odradek.common.config.broker_config import parse_properties
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.message_types.create_topics import CreatableTopic, CreateTopicsRequest
 from odradek.protocol.message_types.metadata import MetadataRequest, MetadataRequestTopic
-from tests.broker.sasl.jwts import OTHER_KEY, jwks, signed
+from tests.broker.security.sasl.jwts import OTHER_KEY, jwks, signed
 from tests.broker_process import BrokerProcess
 from tests.campaigns.kafka_tools.kafka_broker import until
 from tests.project.documents import DOCS, code_blocks

@@ -3,9 +3,9 @@
 import pytest
 
 from odradek.broker.cluster.peer_connections import PeerConnections
-from odradek.broker.config.broker_config import InvalidConfig, load
-from odradek.broker.sasl.peer_login import PeerLogin
+from odradek.broker.security.sasl.peer_login import PeerLogin
 from odradek.client.login import Login
+from odradek.common.config.broker_config import InvalidConfig, load
 from odradek.timing.clock import VirtualClock
 from tests.cases import each_case
 

@@ -5,9 +5,9 @@ from random import Random
 
 import pytest
 
-from odradek.broker.cluster.replica_fetchers import ReplicaFetchers
 from odradek.broker.replica.partition import Partition
 from odradek.broker.replica.replica_fetcher import FetcherConfig
+from odradek.broker.replica.replica_fetchers import ReplicaFetchers
 from odradek.protocol.message_types.fetch import FetchResponse
 from odradek.timing.clock import VirtualClock
 from odradek.timing.timer import Timer

@@ -2,13 +2,12 @@
 
 import pytest
 
-from odradek.broker.config import load
-from odradek.broker.config.dynamic import ResourceType
 from odradek.broker.replica.replication_quota import ReplicationThrottles
+from odradek.common.config import load
+from odradek.common.config.dynamic import ResourceType
 from odradek.protocol.metadata_records import ConfigRecord
 from odradek.timing.clock import VirtualClock
-
-from .images import image_of
+from tests.broker.cluster.images import image_of
 
 ME, OTHER = 1, 2
 

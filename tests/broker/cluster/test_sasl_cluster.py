@@ -8,10 +8,10 @@ from urllib.request import urlopen
 import pytest
 
 from benchmarks.peers import free_ports
-from odradek.broker.config.broker_config import parse_properties
 from odradek.client.api import Api
 from odradek.client.blocking import BlockingClient
 from odradek.client.login import Login
+from odradek.common.config.broker_config import parse_properties
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.create_topics import CreatableTopic, CreateTopicsRequest

@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from odradek.broker.cluster.transaction_peers import TransactionPeers
-from odradek.coordinator.runtime.result import EndTxnMarker
+from odradek.coordinator.runtime.marker import EndTxnMarker
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
@@ -21,9 +21,8 @@ from odradek.protocol.message_types.write_txn_markers import (
 )
 from odradek.timing.clock import VirtualClock
 from odradek.timing.timer import Timer
+from tests.broker.cluster.images import image_of
 from tests.client.net import Net, settle
-
-from .images import image_of
 
 pytestmark = pytest.mark.asyncio
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from odradek.broker.config import load
-from odradek.broker.server import Broker
+from odradek.broker.start.server import Broker
+from odradek.common.config import load
 
 
 @pytest.fixture

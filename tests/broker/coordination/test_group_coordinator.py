@@ -7,8 +7,8 @@ from uuid import RFC_4122, UUID
 
 import pytest
 
-from odradek.broker.metadata.decisions import NewTopic
-from odradek.broker.metadata.topic import CONSUMER_OFFSETS_TOPIC
+from odradek.controller.metadata.decisions import NewTopic
+from odradek.controller.metadata.topic import CONSUMER_OFFSETS_TOPIC
 from odradek.coordinator.runtime.record import CoordinatorRecord
 from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.coordinator.runtime.states import ShardState
@@ -127,7 +127,9 @@ async def test_an_offline_partition_does_not_coordinate(start):
 
 
 def test_a_broker_without_groups_does_not_import_the_coordinator():
-    script = "import sys, odradek.broker.server; print([name for name in sys.modules if name.startswith('odradek.coordinator')])"
+    script = (
+        "import sys, odradek.broker.start.server; print([name for name in sys.modules if name.startswith('odradek.coordinator')])"
+    )
     result = run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from odradek.broker.handlers import SERVED
+from odradek.broker.api import SERVED
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from tests.raw_client import RawClient

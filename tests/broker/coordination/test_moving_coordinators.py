@@ -2,7 +2,7 @@
 
 import pytest
 
-from odradek.broker.context import RequestContext, Session
+from odradek.common.context import RequestContext, Session
 from odradek.coordinator.runtime.hashing import partition_for
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -20,7 +20,7 @@ from odradek.protocol.message_types.offset_delete import (
     OffsetDeleteRequestTopic,
 )
 from odradek.protocol.metadata_records.partition_changes import PartitionChangeRecord
-from tests.broker.handlers.in_process import Node, join_request, new_broker
+from tests.broker.api.in_process import Node, join_request, new_broker
 
 OTHER = 2
 GROUPS, TRANSACTIONS = "__consumer_offsets", "__transaction_state"

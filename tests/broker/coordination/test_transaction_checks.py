@@ -2,13 +2,13 @@
 
 import pytest
 
-from odradek.broker.context import NO_RESPONSE, Reply, RequestContext, Session
-from odradek.broker.handlers import produce
+from odradek.broker.api import produce
+from odradek.common.context import NO_RESPONSE, Reply, RequestContext, Session
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.produce_request import ProduceRequest
 from odradek.protocol.record_batch import ensure_intact, iter_batches
-from tests.broker.handlers.bed import create, make_broker
+from tests.broker.api.bed import create, make_broker
 from tests.storage.support import batch
 from tests.storage.transactional import transactional_batch
 

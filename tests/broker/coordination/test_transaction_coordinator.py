@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from odradek.broker.metadata.decisions import NewTopic
-from odradek.broker.metadata.topic import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
-from odradek.coordinator.runtime.result import EndTxnMarker
+from odradek.controller.metadata.decisions import NewTopic
+from odradek.controller.metadata.topic import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
+from odradek.coordinator.runtime.marker import EndTxnMarker
 from odradek.coordinator.runtime.states import ShardState
 from odradek.coordinator.transaction.config import ProducerIdentity
 from odradek.coordinator.transaction.states import TransactionState

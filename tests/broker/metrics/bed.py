@@ -2,9 +2,9 @@
 
 import asyncio
 
-from odradek.broker.context import Session
 from odradek.broker.metrics.definitions import Distribution, Sum
 from odradek.broker.metrics.table import read_all
+from odradek.common.context import Session
 from odradek.coordinator.runtime.states import ShardState
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.records import Record, build_batch

@@ -9,8 +9,8 @@ from odradek.broker.metrics.table import SECTIONS, read_all
 from odradek.broker.replica.partition import Partition
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.records import Record, build_batch
-from odradek.storage.cleaner.cleaner import CleanStats
-from odradek.storage.log_config import LogConfig
+from odradek.storage.cleaning.cleaner import CleanStats
+from odradek.storage.log.log_config import LogConfig
 from tests.broker.metrics.bed import plain
 from tests.broker.replica.replication_bed import FIRST, LEADER, LEADER_EPOCH, SECOND, TOPIC_ID, ReplicationBed
 

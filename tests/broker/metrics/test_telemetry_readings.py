@@ -6,7 +6,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from odradek.broker.metrics.endpoint import render
 from odradek.broker.metrics.table import read_all
-from tests.broker.handlers.bed import make_broker
+from tests.broker.api.bed import make_broker
 from tests.broker.telemetry.bed import INTERVAL_MS, Client, subscribed_broker
 
 DELTA, CUMULATIVE = 1, 2

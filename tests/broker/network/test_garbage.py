@@ -6,9 +6,9 @@ from collections import Counter
 
 import pytest
 
-from odradek.broker.broker_server import BrokerServer
-from odradek.broker.config import load
-from odradek.broker.context import Reply, Session
+from odradek.broker.start.broker_server import BrokerServer
+from odradek.common.config import load
+from odradek.common.context import Reply, Session
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.records import Record, build_batch
 from tests.raw_client import decode_response, encode_request, produce_fields

@@ -2,11 +2,11 @@
 
 import pytest
 
-from odradek.broker.config import load
-from odradek.broker.context import ANONYMOUS, CLOSE_CONNECTION, NO_RESPONSE, Reply, RequestContext, Session
-from odradek.broker.handlers import SERVED
+from odradek.broker.api import SERVED
 from odradek.broker.network.dispatch import CloseConnection, Dispatcher
-from odradek.broker.server import Broker
+from odradek.broker.start.server import Broker
+from odradek.common.config import load
+from odradek.common.context import ANONYMOUS, CLOSE_CONNECTION, NO_RESPONSE, Reply, RequestContext, Session
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages import messages

@@ -5,13 +5,12 @@ from contextlib import suppress
 
 import pytest
 
-from odradek.broker.metadata.client_quotas import CONNECTION_CREATION_RATE, IP, ClientQuotas, QuotaEntity, quota_record
 from odradek.broker.network.connection_rate import IpConnectionRates
+from odradek.controller.metadata.client_quotas import CONNECTION_CREATION_RATE, IP, ClientQuotas, QuotaEntity, quota_record
 from odradek.protocol.api_keys import ApiKey
+from tests.broker.network.test_connection import Setup, send
+from tests.broker.network.tls_pair import Pair, Plain
 from tests.raw_client import RawClient
-
-from .test_connection import Setup, send
-from .tls_pair import Pair, Plain
 
 pytestmark = pytest.mark.interpreted
 BURST_S = 10

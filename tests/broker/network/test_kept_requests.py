@@ -5,7 +5,7 @@ Produce is the exception: its records stay a view, and its handler takes what it
 
 import random
 
-from odradek.broker.handlers import SERVED
+from odradek.broker.api import SERVED
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.requests import request_decoder
 from tests.cases import each_case

@@ -4,13 +4,13 @@ from collections import deque
 
 import pytest
 
-from odradek.broker.context import CLOSE_CONNECTION, Reply, Session
-from odradek.broker.handlers import SERVED
+from odradek.broker.api import SERVED
+from odradek.broker.large.pieces import Pieces
+from odradek.broker.large.response_memory import NoRoom, ResponseMemory
 from odradek.broker.network import large_requests
 from odradek.broker.network.dispatch import CloseConnection, Dispatcher
 from odradek.broker.network.large_requests import LARGE_BYTES, LargeRequests, most_items
-from odradek.broker.pieces import Pieces
-from odradek.broker.response_memory import NoRoom, ResponseMemory
+from odradek.common.context import CLOSE_CONNECTION, Reply, Session
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, MalformedMessage
 from odradek.protocol.message_types.find_coordinator import Coordinator, FindCoordinatorResponse

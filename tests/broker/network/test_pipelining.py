@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from odradek.broker.handlers import SERVED
+from odradek.broker.api import SERVED
 from odradek.protocol.api_keys import ApiKey
 from tests.broker.network.test_connection import Setup, send
 

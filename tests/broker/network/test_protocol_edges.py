@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from odradek.broker.handlers import SERVED
+from odradek.broker.api import SERVED
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.record_batch import HEADER_SIZE
 from odradek.protocol.records import Record, build_batch, read_records

@@ -2,10 +2,10 @@
 
 import pytest
 
-from odradek.broker.context import CLOSE_CONNECTION, NO_RESPONSE, Reply, Session
-from odradek.broker.handlers import SERVED
+from odradek.broker.api import SERVED
 from odradek.broker.network import route as route_module
 from odradek.broker.network.dispatch import CloseConnection, Dispatcher
+from odradek.common.context import CLOSE_CONNECTION, NO_RESPONSE, Reply, Session
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, MalformedMessage
 from odradek.protocol.messages import messages

@@ -2,22 +2,21 @@
 
 import pytest
 
-from odradek.broker.config.listener_config import SaslConfig
-from odradek.broker.context import ANONYMOUS
-from odradek.broker.logging import LineLimit, lines_to
 from odradek.broker.network.connection import Connection
 from odradek.broker.network.connection_registry import ConnectionLimits, ConnectionRegistry
 from odradek.broker.network.sasl_listeners import SaslGuard
-from odradek.broker.sasl.listeners import SaslListener, SaslServices
+from odradek.broker.security.sasl.listeners import SaslListener, SaslServices
+from odradek.common.config.listener_config import SaslConfig
+from odradek.common.context import ANONYMOUS
+from odradek.common.logging import LineLimit, lines_to
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.timing.background import InlineBackground
 from odradek.timing.clock import VirtualClock
 from odradek.timing.timer import Timer
+from tests.broker.network.test_connection import FakeTransport
+from tests.broker.network.turns import in_the_next_turn
 from tests.raw_client import decode_response, encode_request
-
-from .test_connection import FakeTransport
-from .turns import in_the_next_turn
 
 pytestmark = pytest.mark.interpreted
 

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from odradek.broker.config.endpoints import Endpoint
 from odradek.broker.network.listeners import SYSTEM_BUFFER, Listeners, SocketSettings
+from odradek.common.config.endpoints import Endpoint
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="Linux tells twice what was set, for its own book-keeping"),

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek.broker.network.tls_connection import HANDSHAKE_TIMEOUT_MS
-
-from .tls_pair import Pair
+from tests.broker.network.tls_pair import Pair
 
 
 @pytest.fixture

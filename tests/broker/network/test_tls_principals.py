@@ -5,10 +5,10 @@ import contextlib
 
 import pytest
 
-from odradek.broker.broker_server import BrokerServer
-from odradek.broker.config.broker_config import load
-from odradek.broker.context import ANONYMOUS
-from odradek.broker.logging import lines_to
+from odradek.broker.start.broker_server import BrokerServer
+from odradek.common.config.broker_config import load
+from odradek.common.context import ANONYMOUS
+from odradek.common.logging import lines_to
 from odradek.protocol.api_keys import ApiKey
 from tests.raw_client import encode_request
 from tests.tls import ORDERS

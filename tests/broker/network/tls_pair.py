@@ -5,12 +5,12 @@ import contextlib
 import ssl
 from types import SimpleNamespace
 
-from odradek.broker.config.broker_config import load
-from odradek.broker.context import Session
-from odradek.broker.logging import LineLimit, lines_to
 from odradek.broker.network.handshake_turns import HandshakeTurns
 from odradek.broker.network.tls_connection import TlsConnection
-from odradek.broker.security.tls_listeners import TlsListeners
+from odradek.broker.security.tls.tls_listeners import TlsListeners
+from odradek.common.config.broker_config import load
+from odradek.common.context import Session
+from odradek.common.logging import LineLimit, lines_to
 from odradek.timing.clock import VirtualClock
 from odradek.timing.timer import Timer
 

@@ -1,6 +1,6 @@
 """A whole broker in process, with quotas, and a client whose connection notes what it is muted for."""
 
-from odradek.broker.context import Session
+from odradek.common.context import Session
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.message_types.alter_client_quotas import (
     AlterClientQuotasRequest,
@@ -9,7 +9,7 @@ from odradek.protocol.message_types.alter_client_quotas import (
     RequestEntryData,
 )
 from odradek.timing.reply import Reply
-from tests.broker.handlers.bed import make_broker
+from tests.broker.api.bed import make_broker
 from tests.raw_client import decode_response, encode_request, fetch_fields, produce_fields
 
 USER = "ANONYMOUS"

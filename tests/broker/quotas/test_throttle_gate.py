@@ -2,8 +2,8 @@
 
 import pytest
 
-from odradek.broker.context import OwnSession, RequestContext
-from odradek.broker.metadata.client_quotas import (
+from odradek.common.context import OwnSession, RequestContext
+from odradek.controller.metadata.client_quotas import (
     CONSUMER_BYTE_RATE,
     CONTROLLER_MUTATION_RATE,
     PRODUCER_BYTE_RATE,
@@ -14,9 +14,8 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.metadata import MetadataRequest
 from odradek.protocol.records import Record, build_batch
 from odradek.timing.reply import Reply
+from tests.broker.quotas.bed import Client, broker_with, quota, told_ms
 from tests.raw_client import fetch_fields
-
-from .bed import Client, broker_with, quota, told_ms
 
 RECORDS = build_batch([Record(timestamp=0, value=bytes(30_000))])
 

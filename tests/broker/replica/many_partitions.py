@@ -4,11 +4,11 @@ from functools import partial
 from random import Random
 from types import SimpleNamespace
 
-from odradek.broker.context import RequestContext, Session
-from odradek.broker.handlers import fetch as handler
+from odradek.broker.api import fetch as handler
 from odradek.broker.replica.fetch_sessions import FetchSessions
 from odradek.broker.replica.partition import Partition, wake_fetches
 from odradek.broker.replica.partitions import Partitions
+from odradek.common.context import RequestContext, Session
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.message_types import fetch
 from odradek.protocol.records import Record, build_batch
@@ -16,8 +16,7 @@ from odradek.timing.clock import VirtualClock
 from odradek.timing.purgatory import Purgatory
 from odradek.timing.reply import Reply
 from odradek.timing.timer import Timer
-
-from .replication_bed import FIRST, LEADER, SECOND, TOPIC_ID, FakeReplication, lead, memory_log
+from tests.broker.replica.replication_bed import FIRST, LEADER, SECOND, TOPIC_ID, FakeReplication, lead, memory_log
 
 EPOCH = 4
 MAX_BYTES = 1 << 20

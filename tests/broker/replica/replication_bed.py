@@ -5,8 +5,8 @@ from uuid import UUID
 from odradek.broker.replica.in_sync_replicas import NO_EPOCH, CommittedIsr, InSyncReplicas
 from odradek.broker.replica.partition import Partition
 from odradek.protocol.records import Record, build_batch
-from odradek.storage.log import Log
-from odradek.storage.log_config import LogConfig
+from odradek.storage.log.log import Log
+from odradek.storage.log.log_config import LogConfig
 from odradek.storage.memory_filesystem import MemoryFileSystem
 from odradek.timing.reply import Reply
 

@@ -5,25 +5,24 @@ import asyncio
 from contextlib import suppress
 from random import Random
 
-from odradek.broker.context import RequestContext, Session
-from odradek.broker.handlers import fetch, list_offsets
+from odradek.broker.api import fetch, list_offsets
 from odradek.broker.replica.fetch_sessions import FetchSessions
 from odradek.broker.replica.in_sync_replicas import CommittedIsr
 from odradek.broker.replica.partition import Partition
 from odradek.broker.replica.partitions import Partitions
 from odradek.broker.replica.replica_fetcher import FetcherConfig, ReplicaFetcher
 from odradek.client.node_client import NodeClient
+from odradek.common.context import RequestContext, Session
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.records import Record, build_batch
-from odradek.storage.log_config import LogConfig
+from odradek.storage.log.log_config import LogConfig
 from odradek.timing.clock import VirtualClock
 from odradek.timing.purgatory import Purgatory
 from odradek.timing.reply import Reply
 from odradek.timing.timer import Timer
+from tests.broker.replica.replication_bed import TOPIC_ID, lead, memory_log
 from tests.client.net import Net, settle
-
-from .replication_bed import TOPIC_ID, lead, memory_log
 
 NODES = (1, 2, 3)
 HANDLERS = {ApiKey.FETCH: fetch, ApiKey.LIST_OFFSETS: list_offsets}

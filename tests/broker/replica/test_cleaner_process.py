@@ -12,20 +12,20 @@ from uuid import uuid4
 
 import pytest
 
-from odradek.broker.config.broker_config import load
-from odradek.broker.logging import lines_to
 from odradek.broker.replica import cleaner_process
 from odradek.broker.replica.cleaner_child import CleanOrder, _sendable
 from odradek.broker.replica.cleaner_process import CleanerProcess
 from odradek.broker.replica.log_cleaner import LogCleaner
-from odradek.storage.cleaner.candidates import look_at
-from odradek.storage.cleaner.cleaner import CleanerLimits, clean
-from odradek.storage.cleaner.job import CleanJob
-from odradek.storage.cleaner.swap import clean_log
+from odradek.common.config.broker_config import load
+from odradek.common.logging import lines_to
+from odradek.storage.cleaning.candidates import look_at
+from odradek.storage.cleaning.cleaner import CleanerLimits, clean
+from odradek.storage.cleaning.job import CleanJob
+from odradek.storage.cleaning.swap import clean_log
+from odradek.storage.directories.log_manager import LogManager
 from odradek.storage.errors import LogCorrupt
 from odradek.storage.filesystem import RealFileSystem
-from odradek.storage.log import Log
-from odradek.storage.log_manager import LogManager
+from odradek.storage.log.log import Log
 from odradek.timing.system_clock import SystemClock
 from odradek.timing.threaded_background import ThreadedBackground
 from odradek.timing.timer import Timer

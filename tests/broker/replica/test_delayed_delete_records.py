@@ -8,8 +8,7 @@ from odradek.protocol.errors import ErrorCode
 from odradek.timing.clock import VirtualClock
 from odradek.timing.purgatory import Purgatory
 from odradek.timing.timer import Timer
-
-from .replication_bed import FIRST, LEADER_EPOCH, SECOND, TOPIC_ID, ReplicationBed
+from tests.broker.replica.replication_bed import FIRST, LEADER_EPOCH, SECOND, TOPIC_ID, ReplicationBed
 
 TIMEOUT_MS = 1_000
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from odradek.broker.handlers import SERVED
+from odradek.broker.api import SERVED
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.records import Record, build_batch, read_records
 from tests.raw_client import MAX_BYTES, RawClient, fetch_fields, produce_fields

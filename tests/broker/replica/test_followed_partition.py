@@ -6,8 +6,7 @@ from odradek.broker.replica.followed_partition import Followed, FollowedPartitio
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types import fetch
 from odradek.protocol.records import Record, build_batch
-
-from .replication_bed import FIRST, ReplicationBed
+from tests.broker.replica.replication_bed import FIRST, ReplicationBed
 
 EPOCH = 9
 

@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from odradek.broker.broker_server import BrokerServer
-from odradek.broker.config.broker_config import load
-from odradek.broker.metadata.decisions import NewTopic
+from odradek.broker.start.broker_server import BrokerServer
+from odradek.common.config.broker_config import load
+from odradek.controller.metadata.decisions import NewTopic
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records import Record, build_batch

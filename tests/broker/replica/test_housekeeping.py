@@ -6,13 +6,13 @@ from uuid import uuid4
 
 import pytest
 
-from odradek.broker.config.broker_config import load
 from odradek.broker.replica.housekeeping import Housekeeping
+from odradek.common.config.broker_config import load
 from odradek.protocol.records import Record, build_batch
-from odradek.storage.directory_scan import RemovedLogs
-from odradek.storage.flush import FlushTask
-from odradek.storage.log_config import LogConfig
-from odradek.storage.log_manager import LogManager
+from odradek.storage.directories.directory_scan import RemovedLogs
+from odradek.storage.directories.log_manager import LogManager
+from odradek.storage.log.flush import FlushTask
+from odradek.storage.log.log_config import LogConfig
 from odradek.storage.memory_filesystem import MemoryFileSystem
 from odradek.timing.background import InlineBackground
 from odradek.timing.clock import VirtualClock

@@ -7,10 +7,9 @@ from odradek.broker.replica.partition import Partition
 from odradek.broker.replica.replica_fetcher import FetcherConfig, ReplicaFetcher
 from odradek.timing.reply import Reply
 from odradek.timing.timer import Timer
-
-from .many_partitions import EPOCH, FOLLOWERS, LeadingBroker, Reader
-from .replication_bed import FIRST, LEADER, SECOND, TOPIC_ID, memory_log
-from .small_cluster import with_bytes
+from tests.broker.replica.many_partitions import EPOCH, FOLLOWERS, LeadingBroker, Reader
+from tests.broker.replica.replication_bed import FIRST, LEADER, SECOND, TOPIC_ID, memory_log
+from tests.broker.replica.small_cluster import with_bytes
 
 BACKOFF_MS = 100
 

@@ -5,11 +5,10 @@ import pytest
 from odradek.broker.replica.delayed_fetch import FetchRead
 from odradek.broker.replica.follower_fetch import FollowerFetchRead
 from odradek.protocol.errors import ErrorCode, KafkaError
+from tests.broker.replica.many_partitions import EPOCH, FOLLOWERS, LeadingBroker, Reader
+from tests.broker.replica.replication_bed import FIRST, LEADER, MAX_LAG_MS, SECOND
+from tests.broker.replica.test_read_committed import NOW_MS, transactional_batch
 from tests.cases import each_case
-
-from .many_partitions import EPOCH, FOLLOWERS, LeadingBroker, Reader
-from .replication_bed import FIRST, LEADER, MAX_LAG_MS, SECOND
-from .test_read_committed import NOW_MS, transactional_batch
 
 MANY = 300
 WAIT_MS = 500

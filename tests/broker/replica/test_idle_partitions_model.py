@@ -7,13 +7,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from odradek.broker.replica.delayed_fetch import FetchRead
 from odradek.broker.replica.fetch_partitions import FetchPartitions
 from odradek.broker.replica.follower_fetch import FollowerFetchRead
-from odradek.coordinator.runtime.result import EndTxnMarker
+from odradek.coordinator.runtime.marker import EndTxnMarker
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types import fetch
-
-from .many_partitions import MAX_BYTES, LeadingBroker, Reader
-from .replication_bed import FIRST, LEADER, SECOND, TOPIC_ID
-from .test_read_committed import NOW_MS, transactional_batch
+from tests.broker.replica.many_partitions import MAX_BYTES, LeadingBroker, Reader
+from tests.broker.replica.replication_bed import FIRST, LEADER, SECOND, TOPIC_ID
+from tests.broker.replica.test_read_committed import NOW_MS, transactional_batch
 
 COUNT = 3
 INDEXES = st.integers(0, COUNT - 1)

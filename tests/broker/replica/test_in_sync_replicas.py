@@ -7,12 +7,20 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from odradek.broker.replica.delayed_produce import DelayedProduce
 from odradek.broker.replica.in_sync_replicas import NO_EPOCH, CommittedIsr
-from odradek.coordinator.runtime.result import EndTxnMarker
+from odradek.coordinator.runtime.marker import EndTxnMarker
 from odradek.protocol.errors import ErrorCode, KafkaError
+from tests.broker.replica.replication_bed import (
+    FIRST,
+    LEADER,
+    LEADER_EPOCH,
+    MAX_LAG_MS,
+    PARTITION_EPOCH,
+    SECOND,
+    TOPIC_ID,
+    ReplicationBed,
+)
 from tests.storage.support import NOW_MS
 from tests.storage.transactional import transactional_batch
-
-from .replication_bed import FIRST, LEADER, LEADER_EPOCH, MAX_LAG_MS, PARTITION_EPOCH, SECOND, TOPIC_ID, ReplicationBed
 
 
 def test_a_record_is_replicated_when_every_in_sync_replica_has_fetched_it(bed):

@@ -7,12 +7,12 @@ from uuid import uuid4
 
 import pytest
 
-from odradek.broker.config.broker_config import load
 from odradek.broker.replica.log_cleaner import LogCleaner, _Pace
+from odradek.common.config.broker_config import load
 from odradek.protocol.record_batch import iter_batches
 from odradek.protocol.records import Record, build_batch, read_records
-from odradek.storage.log_config import LogConfig
-from odradek.storage.log_manager import LogManager
+from odradek.storage.directories.log_manager import LogManager
+from odradek.storage.log.log_config import LogConfig
 from odradek.storage.memory_filesystem import MemoryFileSystem
 from odradek.timing.background import InlineBackground
 from odradek.timing.clock import VirtualClock

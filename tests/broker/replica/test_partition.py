@@ -8,12 +8,11 @@ from odradek.broker.replica.delayed_produce import DelayedProduce
 from odradek.broker.replica.partition import Partition
 from odradek.broker.replica.partitions import Partitions
 from odradek.broker.replica.roles import NO_LEADER, Follower
-from odradek.coordinator.runtime.result import EndTxnMarker
+from odradek.coordinator.runtime.marker import EndTxnMarker
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.records import Record, build_batch
-from odradek.storage.log_config import LogConfig
-
-from .replication_bed import TOPIC_ID, memory_log
+from odradek.storage.log.log_config import LogConfig
+from tests.broker.replica.replication_bed import TOPIC_ID, memory_log
 
 
 class Bed:

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from odradek.broker.metadata.decisions import NewTopic
+from odradek.controller.metadata.decisions import NewTopic
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.create_topics import CreatableTopic, CreateTopicsRequest

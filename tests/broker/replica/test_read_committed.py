@@ -4,11 +4,11 @@ import pytest
 
 from odradek.broker.replica.delayed_fetch import DelayedFetch, FetchRead
 from odradek.broker.replica.fetch_partitions import FetchPartitions
-from odradek.coordinator.runtime.result import EndTxnMarker
+from odradek.coordinator.runtime.marker import EndTxnMarker
 from odradek.protocol.message_types.fetch import FetchPartition as FetchRequestPartition
 from odradek.protocol.message_types.fetch import FetchTopic
 from odradek.protocol.record_batch import iter_batches
-from tests.broker.handlers.bed import create, make_broker
+from tests.broker.api.bed import create, make_broker
 from tests.storage.support import NOW_MS, batch
 from tests.storage.transactional import transactional_batch
 

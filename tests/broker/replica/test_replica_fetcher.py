@@ -6,8 +6,7 @@ import pytest
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.message_types.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-
-from .small_cluster import NODES
+from tests.broker.replica.small_cluster import NODES
 
 
 def ends(cluster):

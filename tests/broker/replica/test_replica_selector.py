@@ -4,15 +4,14 @@ from random import Random
 
 import pytest
 
-from odradek.broker.metadata.cluster import ClusterNode
 from odradek.broker.replica.delayed_fetch import FetchRead, ReplicaSelector
 from odradek.broker.replica.fetch_partitions import FetchPartitions
 from odradek.broker.replica.fetch_sessions import FetchSessions
 from odradek.broker.replica.partition import Partition
+from odradek.controller.metadata.cluster import ClusterNode
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types import fetch
-
-from .replication_bed import FIRST, LEADER, LEADER_EPOCH, SECOND, TOPIC_ID, ReplicationBed
+from tests.broker.replica.replication_bed import FIRST, LEADER, LEADER_EPOCH, SECOND, TOPIC_ID, ReplicationBed
 
 RACKS = {LEADER: "a", FIRST: "b", SECOND: "c"}
 NOBODY = -1

@@ -2,13 +2,12 @@
 
 import pytest
 
-from odradek.broker.config.definitions import MAX_LONG
 from odradek.broker.replica.replication_quota import ByteRate, ReplicationQuota
+from odradek.common.config.definitions import MAX_LONG
 from odradek.protocol.errors import ErrorCode
 from odradek.timing.clock import VirtualClock
-
-from .replication_bed import FIRST, LEADER, SECOND, ReplicationBed
-from .test_follower_fetch import answer, read_of
+from tests.broker.replica.replication_bed import FIRST, LEADER, SECOND, ReplicationBed
+from tests.broker.replica.test_follower_fetch import answer, read_of
 
 
 class Limits:

@@ -2,14 +2,14 @@
 
 from uuid import UUID
 
-from odradek.broker.config.dynamic import ResourceType
-from odradek.broker.context import RequestContext, Session
+from odradek.common.config.dynamic import ResourceType
+from odradek.common.context import RequestContext, Session
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.message_types.get_telemetry_subscriptions import GetTelemetrySubscriptionsRequest
 from odradek.protocol.message_types.incremental_alter_configs import AlterableConfig, AlterConfigsResource
 from odradek.protocol.message_types.push_telemetry import PushTelemetryRequest
 from odradek.timing.reply import Reply
-from tests.broker.handlers.bed import ask, make_broker
+from tests.broker.api.bed import ask, make_broker
 
 INTERVAL_MS = 1_000
 # A MetricsData: resource metrics > scope metrics > metric "m" > gauge > a data point of 1.5.

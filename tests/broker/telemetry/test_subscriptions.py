@@ -4,8 +4,8 @@ from uuid import UUID
 
 import pytest
 
-from odradek.broker.config.table_groups import CLIENT_METRICS_DEFINITIONS
 from odradek.broker.telemetry.subscriptions import asked_of, id_text, in_hash_order, subscription_id, subscription_of
+from odradek.common.config.table_groups import CLIENT_METRICS_DEFINITIONS
 from tests.cases import each_case
 from tests.project.documents import DOCS, code_blocks, table
 

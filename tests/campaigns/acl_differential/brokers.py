@@ -15,7 +15,7 @@ from struct import Struct
 from typing import Any, Final, Protocol
 from uuid import UUID
 
-from odradek.broker.authorizer.acls import CLUSTER_NAME
+from odradek.common.acls import CLUSTER_NAME
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.message_types.create_acls import AclCreation, CreateAclsRequest
 from odradek.protocol.message_types.create_topics import CreatableTopic, CreateTopicsRequest

@@ -13,7 +13,8 @@ from random import Random
 from typing import NamedTuple
 from uuid import UUID
 
-from odradek.broker.authorizer.acls import (
+from odradek.broker.security.acl.standard_authorizer import StandardAuthorizer
+from odradek.common.acls import (
     ANYONE,
     WILDCARD,
     AclBinding,
@@ -22,7 +23,6 @@ from odradek.broker.authorizer.acls import (
     AclResourceType,
     PatternType,
 )
-from odradek.broker.authorizer.standard_authorizer import StandardAuthorizer
 from tests.campaigns.kafka_tools.java_program import answered_lines
 
 SOURCE = Path(__file__).with_name("Authorizers.java")

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from random import Random
 from typing import Final, NamedTuple
 
-from odradek.broker.authorizer.acls import AclOperation, AclPermission, AclResourceType, PatternType
-from odradek.broker.handlers import SERVED
+from odradek.broker.api import SERVED
+from odradek.common.acls import AclOperation, AclPermission, AclResourceType, PatternType
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.message_types.create_acls import AclCreation
 from tests.campaigns.acl_differential.makers import (

@@ -4,9 +4,10 @@ from collections import Counter
 
 import pytest
 
-from odradek.broker.authorization import anybody
-from odradek.broker.authorizer import acl_index, standard_authorizer
-from odradek.broker.handlers import SERVED, load_module
+from odradek.broker.api import SERVED, load_module
+from odradek.broker.security.acl import standard_authorizer
+from odradek.broker.security.acl.rules import anybody
+from odradek.common import acl_index
 from tests.campaigns.acl_differential.brokers import compare_brokers
 from tests.campaigns.acl_differential.core import QUESTIONS, differences, kafkas_answers, story
 from tests.campaigns.acl_differential.requests import MADE

@@ -9,10 +9,10 @@ import asyncio
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from odradek.broker.logging import _sink
 from odradek.client.api import Api, ConnectFailed, Disconnected, RequestTimedOut
 from odradek.client.config import ClientConfig
 from odradek.client.node_client import NodeClient, connect_to
+from odradek.common.logging import _sink
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.find_coordinator import FindCoordinatorRequest

@@ -9,8 +9,8 @@ import asyncio
 from random import Random
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from odradek.broker.config.broker_config import load
-from odradek.broker.logging import _sink
+from odradek.common.config.broker_config import load
+from odradek.common.logging import _sink
 from odradek.testing.disk import MemoryDisk
 from odradek.testing.severed import SeverableFileSystem
 from odradek.timing.background import InlineBackground, outcome_of
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from concurrent.futures import Future
 
-    from odradek.broker.server import Broker
+    from odradek.broker.start.server import Broker
     from odradek.timing.background import Beside, LongWork
     from tests.campaigns.cluster_simulation.world import World
 

@@ -7,26 +7,26 @@ from __future__ import annotations
 
 from typing import Any
 
-from odradek.broker.cluster.replicated_roles import BrokersView, ReplicatedRoles
+from odradek.broker.api import txn_offset_commit
 from odradek.broker.cluster.transaction_peers import TransactionPeers
-from odradek.broker.controller import altered_partitions, broker_changes
-from odradek.broker.controller.cluster_controller import ClusterController
-from odradek.broker.controller.partition_change import PartitionChange
-from odradek.broker.coordination.coordinator_host import PartitionLog
+from odradek.broker.coordination.coordinator_logs import PartitionLog
 from odradek.broker.coordination.transaction_coordinator import TransactionCoordinator
-from odradek.broker.handlers import txn_offset_commit
 from odradek.broker.replica.delayed_fetch import FetchRead
 from odradek.broker.replica.followed_partition import FollowedPartition
 from odradek.broker.replica.follower_fetch import FollowerFetchRead
 from odradek.broker.replica.in_sync_replicas import InSyncReplicas, Isr
 from odradek.broker.replica.partition import Partition
+from odradek.broker.replica.replicated_roles import BrokersView, ReplicatedRoles
 from odradek.broker.replica.roles import Follower
+from odradek.controller.cluster import altered_partitions, broker_changes
+from odradek.controller.cluster.cluster_controller import ClusterController
+from odradek.controller.cluster.partition_change import PartitionChange
 from odradek.coordinator.group.offsets import CommittedOffsets
 from odradek.coordinator.runtime import loader
 from odradek.coordinator.runtime.runtime import CoordinatorRuntime
 from odradek.coordinator.transaction.markers import Markers
 from odradek.protocol.record_batch import iter_batches
-from odradek.storage.producer_state import ProducerStates
+from odradek.storage.log.producer_state import ProducerStates
 from odradek.timing.reply import Reply
 from tests.campaigns.cluster_simulation import histories
 from tests.campaigns.cluster_simulation.consumers import READ

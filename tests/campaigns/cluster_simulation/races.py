@@ -16,7 +16,7 @@ from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING
 
-from odradek.broker.metadata.topic import TRANSACTION_STATE_TOPIC
+from odradek.controller.metadata.topic import TRANSACTION_STATE_TOPIC
 from odradek.coordinator.runtime.hashing import partition_for
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.init_producer_id import InitProducerIdRequest

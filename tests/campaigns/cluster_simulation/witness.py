@@ -25,9 +25,9 @@ from tests.campaigns.simulation.violation import Violation
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from odradek.broker.metadata.image import MetadataImage
     from odradek.broker.replica.partition import Partition
     from odradek.broker.replica.partitions import Partitions
+    from odradek.controller.metadata.image import MetadataImage
     from tests.campaigns.cluster_simulation.machine import Machine
 
 

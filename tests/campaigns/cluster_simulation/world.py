@@ -5,9 +5,9 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from odradek.broker.broker_server import BrokerServer
-from odradek.broker.controller_server import ControllerServer
-from odradek.broker.metadata.topic import CONSUMER_OFFSETS_TOPIC
+from odradek.broker.start.broker_server import BrokerServer
+from odradek.broker.start.controller_server import ControllerServer
+from odradek.controller.metadata.topic import CONSUMER_OFFSETS_TOPIC
 from odradek.coordinator.runtime.hashing import partition_for
 from tests.campaigns.cluster_simulation.consumers import Committer, Member, Reader
 from tests.campaigns.cluster_simulation.loop import ProcessClock, VirtualLoop

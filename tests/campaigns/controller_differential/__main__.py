@@ -6,10 +6,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.broker.quorum.real_quorum import RealQuorum
 from tests.campaigns.controller_differential.history import Difference, History, Stalled
 from tests.campaigns.controller_differential.sides import SESSION_MS, Kafkas, Ours
 from tests.campaigns.kafka_tools.kafka_controllers import KafkaControllers
+from tests.controller.quorum.real_quorum import RealQuorum
 
 SETTINGS = {
     "auto.leader.rebalance.enable": "false",

@@ -26,8 +26,8 @@ from odradek.protocol.message_types import (
 )
 from odradek.protocol.message_types.broker_heartbeat import BrokerHeartbeatRequest
 from odradek.protocol.message_types.broker_registration import BrokerRegistrationRequest, Listener
-from tests.broker.controller.clusters import FEATURES
 from tests.campaigns.controller_differential.sides import FOLLOWED, SESSION_MS, Kafkas, Ours, Side
+from tests.controller.cluster.clusters import FEATURES
 
 BROKERS = range(1, 6)
 _RACKS = (None, "a", "b")

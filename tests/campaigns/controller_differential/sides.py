@@ -7,20 +7,20 @@ import asyncio
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from odradek.broker.metadata.alterations import Alteration, Operation, alter_resources
-from odradek.broker.metadata.decisions import NewPartitions, NewTopic
-from odradek.broker.metadata.features import ELIGIBLE_LEADER_REPLICAS, SAFE_DOWNGRADE, TRANSACTION_VERSION
-from odradek.broker.metadata.image import BROKER_RESOURCE, MetadataImage
-from odradek.broker.metadata.loader import MetadataLoader
-from odradek.broker.metadata.metadata_log import MetadataBatch
+from odradek.controller.metadata.alterations import Alteration, Operation, alter_resources
+from odradek.controller.metadata.decisions import NewPartitions, NewTopic
+from odradek.controller.metadata.features import ELIGIBLE_LEADER_REPLICAS, SAFE_DOWNGRADE, TRANSACTION_VERSION
+from odradek.controller.metadata.image import BROKER_RESOURCE, MetadataImage
+from odradek.controller.metadata.loader import MetadataLoader
+from odradek.controller.metadata.metadata_log import MetadataBatch
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, MalformedMessage
 from odradek.protocol.message_types import update_features
 from odradek.protocol.metadata_records import decode
 from odradek.protocol.record_batch import iter_batches
 from odradek.protocol.records import read_records
-from tests.broker.controller.clusters import CLUSTER_ID, Cluster
-from tests.broker.metadata.doubles import done
+from tests.controller.cluster.clusters import CLUSTER_ID, Cluster
+from tests.controller.metadata.doubles import done
 
 SESSION_MS = 2000
 # An offset of the metadata that every broker has followed to which is in no haste: both logs are shorter.

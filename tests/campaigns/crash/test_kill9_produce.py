@@ -14,8 +14,8 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.record_batch import iter_batches
 from odradek.protocol.records import read_records
 from odradek.storage.filesystem import RealFileSystem
-from odradek.storage.log import Log
-from odradek.storage.log_config import LogConfig
+from odradek.storage.log.log import Log
+from odradek.storage.log.log_config import LogConfig
 from tests.campaigns.crash.support import LossyProxy, read_log, rounds, seeded, until_killed
 from tests.raw_client import RawClient
 
@@ -147,8 +147,8 @@ APPENDER = """
 import sys
 from odradek.protocol.records import Record, build_batch
 from odradek.storage.filesystem import RealFileSystem
-from odradek.storage.log import Log
-from odradek.storage.log_config import LogConfig
+from odradek.storage.log.log import Log
+from odradek.storage.log.log_config import LogConfig
 
 log = Log.open(
     RealFileSystem(), sys.argv[1], "t", 0, LogConfig(segment_bytes=200_000), clean=False, now_ms=1, warn=lambda *_, **__: None

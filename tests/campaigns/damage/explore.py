@@ -16,10 +16,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.broker.metadata.metadata_log import MetadataUnreadable
+from odradek.controller.metadata.metadata_log import MetadataUnreadable
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.record_batch import LOG_OVERHEAD, iter_batches
-from odradek.storage.checkpoints import CLEAN_SHUTDOWN_FILE, RECOVERY_POINT_FILE
+from odradek.storage.directories.checkpoints import CLEAN_SHUTDOWN_FILE, RECOVERY_POINT_FILE
 from odradek.storage.errors import DataDirectoryLocked, InconsistentDataDirectory
 from odradek.testing import Unanswered
 from odradek.testing.blocking import BlockingBroker

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from odradek.storage import log_loader
+from odradek.storage.recovery import log_loader
 from tests.broker_process import REPOSITORY
 from tests.campaigns.damage.explore import BAD, OFFLINE, REFUSED, SILENT, explore, start_on
 from tests.campaigns.damage.life import live

@@ -11,7 +11,7 @@ from typing import Any
 
 from kio.serial import entity_writer
 
-from odradek.broker.handlers import SERVED
+from odradek.broker.api import SERVED
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.record_batch import HEADER_SIZE, batch_crc
 from odradek.protocol.records import Record, build_batch

@@ -18,7 +18,7 @@ import traceback
 from collections import Counter
 from typing import Any
 
-from odradek.broker.handlers import SERVED
+from odradek.broker.api import SERVED
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import KafkaError, MalformedMessage
 from odradek.protocol.frames import FrameReader

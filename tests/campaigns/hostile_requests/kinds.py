@@ -7,7 +7,7 @@ import struct
 from random import Random
 from typing import Any
 
-from odradek.broker.handlers import SERVED
+from odradek.broker.api import SERVED
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.request_encoder import request_header
 from odradek.protocol.varint import uvarint

@@ -33,7 +33,7 @@ start()
 # A wrapper of one API's handler.
 FAULTY = """
 import sys
-import odradek.broker.server as server
+import odradek.broker.start.server as server
 from odradek.__main__ import start
 
 load = server.load_handler

@@ -9,7 +9,7 @@
 
 Three things may differ, since no reader depends on them: the base timestamp of a rebuilt batch, the compression ratio, and the
 place of empty batches. odradek ends each cleaned segment with one if necessary, Kafka each clean
-(odradek.storage.interrupted_swap). odradek gives such a batch no timestamp. Kafka does, and has it in the .timeindex, which its
+(``interrupted_swap``). odradek gives such a batch no timestamp. Kafka does, and has it in the .timeindex, which its
 own DumpLogSegments reports as an error.
 """
 
@@ -20,8 +20,8 @@ from typing import Any
 
 from odradek.protocol.record_batch import BatchHeader, ensure_intact, iter_batches
 from odradek.protocol.records import read_records
-from odradek.storage.cleaner.batch_filter import DELETE_HORIZON_MASK
-from odradek.storage.log import Log
+from odradek.storage.cleaning.batch_filter import DELETE_HORIZON_MASK
+from odradek.storage.log.log import Log
 from tests.campaigns.kafka_tools import compaction_workload as workload
 from tests.campaigns.kafka_tools.opened import open_log
 from tests.storage.cleaner.support import batches_of, read_committed, records_of

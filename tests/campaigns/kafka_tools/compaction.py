@@ -20,12 +20,12 @@ from uuid import uuid4
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka import KafkaError as ClientError
 
-from odradek.broker.config.broker_config import load
 from odradek.broker.replica.log_cleaner import LogCleaner
-from odradek.storage import checkpoints
+from odradek.common.config.broker_config import load
+from odradek.storage.directories import checkpoints
+from odradek.storage.directories.log_manager import LogManager
 from odradek.storage.filesystem import RealFileSystem
-from odradek.storage.log_config import LogConfig
-from odradek.storage.log_manager import LogManager
+from odradek.storage.log.log_config import LogConfig
 from odradek.timing.background import InlineBackground
 from odradek.timing.clock import VirtualClock
 from odradek.timing.timer import Timer

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from benchmarks import kafka_jars
 from benchmarks.peers import free_ports, spawn, tail
-from odradek.storage.checkpoints import new_uuid_text
+from odradek.storage.directories.checkpoints import new_uuid_text
 from tests.campaigns.kafka_tools.kafka_broker import accepts, end_process, until
 from tests.campaigns.kafka_tools.kafka_controllers import JVM_FLAGS, KafkaControllers
 from tests.campaigns.kafka_tools.odradek_controller import OdradekController

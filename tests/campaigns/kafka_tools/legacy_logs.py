@@ -18,7 +18,7 @@ from pathlib import Path
 from random import Random
 
 from odradek.protocol.records import Record, build_batch
-from odradek.storage.checkpoints import PARTITION_METADATA_FILE
+from odradek.storage.directories.checkpoints import PARTITION_METADATA_FILE
 from tests.legacy_messages import CODECS, Legacy, message, wrapper
 
 PLAIN = "none"

@@ -6,8 +6,8 @@ a producer sends, and comes back. Then its .log files have the leader's bytes, a
 
 from pathlib import Path
 
-from odradek.storage.checkpoints import CLEAN_SHUTDOWN_FILE
-from odradek.storage.leader_epochs import FILE_NAME as LEADER_EPOCHS_FILE
+from odradek.storage.directories.checkpoints import CLEAN_SHUTDOWN_FILE
+from odradek.storage.log.leader_epochs import FILE_NAME as LEADER_EPOCHS_FILE
 from tests.campaigns.kafka_tools import legacy_logs as logs
 from tests.campaigns.kafka_tools.cleaned import CleanedComparison
 from tests.campaigns.mixed_clusters.cluster import MixedCluster

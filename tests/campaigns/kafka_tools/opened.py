@@ -18,10 +18,10 @@ from pathlib import Path
 from struct import Struct
 
 from odradek.protocol.record_batch import BatchHeader, ensure_intact, iter_batches
-from odradek.storage import producer_snapshot
 from odradek.storage.filesystem import RealFileSystem
-from odradek.storage.log import Log
-from odradek.storage.log_config import LogConfig
+from odradek.storage.log import producer_snapshot
+from odradek.storage.log.log import Log
+from odradek.storage.log.log_config import LogConfig
 
 _INDEX_ENTRY = Struct(">II")
 _TIME_ENTRY = Struct(">qI")

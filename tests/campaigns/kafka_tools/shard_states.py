@@ -6,7 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from odradek.broker.coordination.coordinator_host import PartitionLog
+from odradek.broker.coordination.coordinator_logs import PartitionLog
 from odradek.coordinator.group.config import GroupConfig
 from odradek.coordinator.group.consumer.group import ConsumerGroup
 from odradek.coordinator.group.group_shard import GroupShard
@@ -17,7 +17,7 @@ from odradek.coordinator.runtime.shard_context import ShardContext
 from odradek.coordinator.runtime.states import ShardState
 from odradek.coordinator.transaction.config import TransactionConfig
 from odradek.coordinator.transaction.transaction_shard import TransactionShard, decode_transaction_record
-from odradek.storage.log import Log
+from odradek.storage.log.log import Log
 from odradek.timing.clock import VirtualClock
 from odradek.timing.timer import Timer
 from tests.campaigns.kafka_tools import compaction_workload as workload

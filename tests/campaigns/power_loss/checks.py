@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.broker.logging import lines_to
+from odradek.common.logging import lines_to
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.storage.checkpoints import CLEAN_SHUTDOWN_FILE
-from odradek.storage.segment import segment_path
+from odradek.storage.directories.checkpoints import CLEAN_SHUTDOWN_FILE
+from odradek.storage.log.segment import segment_path
 from tests.campaigns.power_loss.clients import Producer, commit, committed, plain, produce
 from tests.campaigns.power_loss.disk import RecordingDisk
 from tests.campaigns.power_loss.ledger import Ends

@@ -12,7 +12,7 @@ from contextlib import nullcontext
 from copy import deepcopy
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.broker.logging import lines_to
+from odradek.common.logging import lines_to
 from odradek.protocol.errors import KafkaError
 from tests.campaigns.power_loss import states
 from tests.campaigns.power_loss.checks import Expectation, examine

@@ -11,7 +11,7 @@ import errno
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.broker.logging import lines_to
+from odradek.common.logging import lines_to
 from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.campaigns.power_loss import overlapping, workload
 from tests.campaigns.power_loss.checks import Expectation, examine

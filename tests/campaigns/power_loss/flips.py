@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.broker.logging import lines_to
+from odradek.common.logging import lines_to
 from odradek.protocol.errors import KafkaError, MalformedMessage
 from odradek.protocol.record_batch import iter_batches
 from odradek.storage.errors import InconsistentDataDirectory

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from odradek.protocol.control_records import ABORT, read_control_record
 from odradek.protocol.record_batch import BatchHeader, ensure_intact, iter_batches
 from odradek.protocol.records import read_records
-from odradek.storage.log_lookup import LongLookup
+from odradek.storage.log.log_lookup import LongLookup
 from tests.campaigns.simulation.violation import Violation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from odradek.protocol.records import Record
-    from odradek.storage.log import Log
-    from odradek.storage.log_lookup import TimestampOffset
+    from odradek.storage.log.log import Log
+    from odradek.storage.log.log_lookup import TimestampOffset
 
 _GARBAGE = "what is read is what was written"
 _READ = "a log is read alike by offset, by time and from its beginning"

@@ -11,10 +11,10 @@ from functools import cache
 from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from odradek.broker.config import load
-from odradek.broker.context import RequestContext, Session
-from odradek.broker.handlers import load_handler
-from odradek.broker.server import Broker
+from odradek.broker.api import load_handler
+from odradek.broker.start.server import Broker
+from odradek.common.config import load
+from odradek.common.context import RequestContext, Session
 from odradek.coordinator.runtime.states import ShardState
 from odradek.timing.background import InlineBackground
 from odradek.timing.seeded_background import SeededBackground
@@ -23,8 +23,8 @@ from tests.campaigns.simulation.violation import Violation
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from odradek.broker.config.broker_config import BrokerConfig
     from odradek.broker.replica.partition import Partition
+    from odradek.common.config.broker_config import BrokerConfig
     from odradek.protocol.api_keys import ApiKey
     from odradek.storage.filesystem import FileSystem
     from odradek.timing.background import Background

@@ -11,13 +11,13 @@ from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from odradek.broker.replica.group_commit import GroupCommit
-from odradek.storage.checkpoints import RECOVERY_POINT_FILE
-from odradek.storage.coordinator_appends import CoordinatorAppends
-from odradek.storage.flush_state import FlushState
-from odradek.storage.log import Log
-from odradek.storage.log_flusher import LogFlusher
-from odradek.storage.offset_checkpoints import OffsetCheckpoints
-from odradek.storage.segment import Segment
+from odradek.storage.directories.checkpoints import RECOVERY_POINT_FILE
+from odradek.storage.directories.log_flusher import LogFlusher
+from odradek.storage.directories.offset_checkpoints import OffsetCheckpoints
+from odradek.storage.log.coordinator_appends import CoordinatorAppends
+from odradek.storage.log.flush_state import FlushState
+from odradek.storage.log.log import Log
+from odradek.storage.log.segment import Segment
 from odradek.timing.background import outcome_of
 from tests.campaigns.planted import Change, around, in_place
 from tests.campaigns.power_loss import overlapping, workload

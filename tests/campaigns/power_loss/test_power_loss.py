@@ -7,10 +7,10 @@ from uuid import uuid4
 import pytest
 
 from odradek.protocol.records import Record, build_batch
-from odradek.storage.log_config import LogConfig
-from odradek.storage.log_manager import LogManager
+from odradek.storage.directories.log_manager import LogManager
+from odradek.storage.log.log_config import LogConfig
+from odradek.storage.log.producer_state import ProducerStates
 from odradek.storage.memory_filesystem import MemoryFileSystem
-from odradek.storage.producer_state import ProducerStates
 from tests.campaigns.power_loss import states, workload
 from tests.campaigns.power_loss.disk import Operation, RecordingDisk
 from tests.campaigns.power_loss.explore import Exploration

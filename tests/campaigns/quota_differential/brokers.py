@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from statistics import mean
 from typing import Any, Final, NamedTuple
 
-from odradek.broker.metadata.client_quotas import (
+from odradek.controller.metadata.client_quotas import (
     CLIENT_ID,
     CONSUMER_BYTE_RATE,
     CONTROLLER_MUTATION_RATE,

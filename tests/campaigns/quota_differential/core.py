@@ -16,7 +16,9 @@ from pathlib import Path
 from random import Random
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from odradek.broker.metadata.client_quotas import (
+from odradek.broker.quotas.client_quota_manager import ClientQuotaManager, QuotaWindow
+from odradek.broker.quotas.mutations import MutationQuota, MutationQuotaManager
+from odradek.controller.metadata.client_quotas import (
     CLIENT_ID,
     CONTROLLER_MUTATION_RATE,
     PRODUCER_BYTE_RATE,
@@ -26,8 +28,6 @@ from odradek.broker.metadata.client_quotas import (
     QuotaEntity,
     quota_record,
 )
-from odradek.broker.quotas.client_quota_manager import ClientQuotaManager, QuotaWindow
-from odradek.broker.quotas.mutations import MutationQuota, MutationQuotaManager
 from odradek.protocol.errors import KafkaError
 from odradek.timing.clock import VirtualClock
 from tests.campaigns.kafka_tools.java_program import answered_lines

@@ -23,7 +23,7 @@ from kafka import KafkaAdminClient
 from kafka.errors import KafkaError as KafkaPythonError
 from kafka.net.sasl import oauth as kafka_oauth
 
-from tests.broker.sasl.jwts import unsecured
+from tests.broker.security.sasl.jwts import unsecured
 from tests.campaigns.kafka_tools.kafka_tool import list_topics
 from tests.campaigns.sasl_differential.attempts import Gate
 from tests.campaigns.sasl_differential.brokers import PASSWORD, WRONG, Listeners

@@ -12,7 +12,7 @@ from typing import Any
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.scram import MECHANISMS, ScramMechanism, client_proof, decode_base64, encode_base64, salted_password
-from tests.broker.sasl.jwts import message, unsecured
+from tests.broker.security.sasl.jwts import message, unsecured
 from tests.campaigns.sasl_differential.brokers import DELAY_MS, PASSWORD, SESSION_MS, WRONG, Listeners
 from tests.raw_client import RawClient, decode_response
 

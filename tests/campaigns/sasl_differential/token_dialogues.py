@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from odradek.broker.authorizer.acls import AclOperation, AclPermission, AclResourceType, PatternType
+from odradek.common.acls import AclOperation, AclPermission, AclResourceType, PatternType
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.response_decoder import response_decoder
 from odradek.protocol.scram import MECHANISMS, encode_base64

@@ -11,7 +11,7 @@ from collections import Counter
 from pathlib import Path
 
 from odradek.protocol.api_keys import ApiKey
-from tests.broker.sasl.odd_frames import frames
+from tests.broker.security.sasl.odd_frames import frames
 from tests.campaigns.fuzz.frames import memory_kib, mutated
 from tests.campaigns.security_fuzz.doors import AtWork, Doors
 from tests.campaigns.security_fuzz.in_process import Failure, odd_hello, odd_record

@@ -8,7 +8,7 @@ from typing import Self
 
 from benchmarks.peers import free_ports
 from odradek.protocol.api_keys import ApiKey
-from tests.broker.sasl.odd_frames import LINES, MECHANISMS, PASSWORD
+from tests.broker.security.sasl.odd_frames import LINES, MECHANISMS, PASSWORD
 from tests.broker_process import BrokerProcess
 from tests.campaigns.fuzz.socket_fuzz import WorkingClient
 from tests.raw_client import RawClient

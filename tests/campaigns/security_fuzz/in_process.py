@@ -10,7 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 from tests.broker.network.tls_pair import Pair, tls_listener
-from tests.broker.sasl.odd_frames import enabled, talk
+from tests.broker.security.sasl.odd_frames import enabled, talk
 from tests.campaigns.fuzz.frames import mutated, resident_kib
 from tests.tls import Certificates
 

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 from odradek.broker.network.tls_connection import TlsConnection
-from odradek.broker.sasl.authenticator import Authenticated, Authenticator
-from odradek.broker.sasl.mechanism import PlainServer
+from odradek.broker.security.sasl.authenticator import Authenticated, Authenticator
+from odradek.broker.security.sasl.mechanism import PlainServer
 from tests.campaigns.fuzz.socket_fuzz import WorkingClient
 from tests.campaigns.security_fuzz import __main__ as program
 from tests.campaigns.security_fuzz import at_doors, in_process

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from odradek.broker.handlers import txn_offset_commit
+from odradek.broker.api import txn_offset_commit
 from odradek.broker.replica.log_cleaner import LogCleaner
 from odradek.coordinator.runtime.hashing import partition_for
 from odradek.protocol.errors import ErrorCode
-from odradek.storage.log import Log
-from odradek.storage.log_writer import AppendInfo
+from odradek.storage.log.log import Log
+from odradek.storage.log.log_writer import AppendInfo
 from tests.campaigns.planted import Faults, is_due
 from tests.campaigns.soak.bank import LEDGER, ORDERS, orders_of
 from tests.campaigns.soak.segments import COORDINATORS

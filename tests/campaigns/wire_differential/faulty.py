@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from odradek.broker.context import CLOSE_CONNECTION, NO_RESPONSE
+from odradek.common.context import CLOSE_CONNECTION, NO_RESPONSE
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.testing import Broker

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from benchmarks.kafka_jars import VERSION
-from odradek.broker.handlers import SERVED
+from odradek.broker.api import SERVED
 from tests.campaigns.wire_differential.cases.every import SLICES, every
 from tests.campaigns.wire_differential.driver import Transcript
 from tests.campaigns.wire_differential.script import Script

@@ -20,11 +20,11 @@ from random import Random
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from odradek.broker.config import load
-from odradek.broker.context import RequestContext, Session
-from odradek.broker.handlers import load_handler
-from odradek.broker.metadata.decisions import NewTopic
-from odradek.broker.server import Broker
+from odradek.broker.api import load_handler
+from odradek.broker.start.server import Broker
+from odradek.common.config import load
+from odradek.common.context import RequestContext, Session
+from odradek.controller.metadata.decisions import NewTopic
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages import messages

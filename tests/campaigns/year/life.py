@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 from weakref import WeakSet
 
-from odradek.broker.logging import lines_to
-from odradek.broker.server import Broker
+from odradek.broker.start.server import Broker
+from odradek.common.logging import lines_to
 from odradek.protocol.coordinator_records import offsets
 from odradek.storage.memory_filesystem import MemoryFile, MemoryFileSystem
 from odradek.timing.clock import VirtualClock

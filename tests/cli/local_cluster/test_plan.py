@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from odradek.broker.config.broker_config import load
 from odradek.cli.local_cluster.plan import plan_cluster
+from odradek.common.config.broker_config import load
 
 PLACE = Path("/place")
 FACTORS = ("default.replication.factor", "offsets.topic.replication.factor", "transaction.state.log.replication.factor")

@@ -5,10 +5,10 @@ import sys
 
 import pytest
 
-from odradek.broker.config.broker_config import load
-from odradek.broker.config.definitions import HIDDEN, InvalidConfig
 from odradek.cli.secure.files import secure
-from odradek.storage.data_directory import DataDirectory
+from odradek.common.config.broker_config import load
+from odradek.common.config.definitions import HIDDEN, InvalidConfig
+from odradek.storage.directories.data_directory import DataDirectory
 from odradek.storage.errors import DataDirectoryLocked
 from odradek.storage.filesystem import RealFileSystem
 from odradek.testing.certificates import CertificateAuthority

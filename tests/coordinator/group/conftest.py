@@ -2,7 +2,7 @@
 
 import pytest
 
-from .offsets_bed import OffsetsBed
+from tests.coordinator.group.offsets_bed import OffsetsBed
 
 
 @pytest.fixture

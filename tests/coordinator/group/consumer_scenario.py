@@ -16,10 +16,9 @@ import shlex
 from odradek.protocol.coordinator_records import encode_key, encode_value
 from odradek.protocol.coordinator_records.newer_groups import decode_newer
 from odradek.protocol.errors import ErrorCode, KafkaError
+from tests.coordinator.group.consumer_bed import ConsumerBed
 from tests.coordinator.long_work import finished
 from tests.coordinator.scenario_files import duration_ms
-
-from .consumer_bed import ConsumerBed
 
 
 class ConsumerScenario:

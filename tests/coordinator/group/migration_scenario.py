@@ -16,9 +16,8 @@ from odradek.coordinator.group.migration.policy import MigrationPolicy
 from odradek.protocol.coordinator_records import GroupMetadataKey, GroupMetadataValue
 from odradek.protocol.coordinator_records.consumer_protocol import assigned_partitions
 from odradek.protocol.errors import ErrorCode
-
-from .consumer_scenario import ConsumerScenario, shown_partitions
-from .migration_bed import assignment, subscription
+from tests.coordinator.group.consumer_scenario import ConsumerScenario, shown_partitions
+from tests.coordinator.group.migration_bed import assignment, subscription
 
 
 @dataclass

@@ -22,10 +22,9 @@ from dataclasses import replace
 from odradek.coordinator.group.group_describe import group_filter
 from odradek.protocol.coordinator_records import GroupMetadataValue
 from odradek.protocol.errors import ErrorCode, KafkaError
+from tests.coordinator.group.bed import Answer, Bed
 from tests.coordinator.long_work import finished
 from tests.coordinator.scenario_files import duration_ms
-
-from .bed import Answer, Bed
 
 
 class _Client:

@@ -6,8 +6,7 @@ from odradek.coordinator.group.classic.group import MAX_GENERATION
 from odradek.coordinator.runtime.record import CoordinatorRecord
 from odradek.protocol.coordinator_records import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from odradek.protocol.errors import ErrorCode
-
-from .bed import HOST, JOIN, SYNC, Bed
+from tests.coordinator.group.bed import HOST, JOIN, SYNC, Bed
 
 
 def _record(group_id="g", **value):

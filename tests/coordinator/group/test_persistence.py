@@ -7,8 +7,7 @@ from odradek.coordinator.group.classic.stored import group_record, restored_grou
 from odradek.coordinator.runtime.timeline import TimelineDict
 from odradek.protocol.coordinator_records import GroupMetadataValue, MemberMetadata
 from odradek.protocol.errors import ErrorCode
-
-from .bed import Bed
+from tests.coordinator.group.bed import Bed
 
 
 def _settled(group):

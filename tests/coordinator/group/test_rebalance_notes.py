@@ -5,8 +5,7 @@ from odradek.coordinator.group.classic.rebalance_notes import (
     RebalanceCause,
     named,
 )
-
-from .bed import Bed
+from tests.coordinator.group.bed import Bed
 
 
 def _lines(bed, event):

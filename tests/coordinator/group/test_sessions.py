@@ -1,8 +1,7 @@
 import pytest
 
 from odradek.protocol.errors import ErrorCode
-
-from .bed import Bed
+from tests.coordinator.group.bed import Bed
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 import pytest
 
-from .bed import Bed
+from tests.coordinator.runtime.bed import Bed
 
 
 @pytest.fixture

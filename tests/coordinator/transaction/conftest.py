@@ -2,7 +2,7 @@
 
 import pytest
 
-from .bed import Bed
+from tests.coordinator.transaction.bed import Bed
 
 
 @pytest.fixture

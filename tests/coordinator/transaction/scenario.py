@@ -27,8 +27,7 @@ from odradek.coordinator.transaction.config import NO_TIMEOUT_MS
 from odradek.coordinator.transaction.states import TransactionState
 from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.coordinator.scenario_files import duration_ms
-
-from .bed import ID, NOBODY, TIMEOUT_MS, Bed
+from tests.coordinator.transaction.bed import ID, NOBODY, TIMEOUT_MS, Bed
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -26,9 +26,8 @@ from odradek.coordinator.transaction.markers import RETRY_BACKOFF_MS
 from odradek.coordinator.transaction.states import TransactionState
 from odradek.protocol.errors import ErrorCode
 from tests.cases import each_case
-
-from .bed import A0, A1, ID, Bed
-from .bed import NOBODY as ANYBODY
+from tests.coordinator.transaction.bed import A0, A1, ID, Bed
+from tests.coordinator.transaction.bed import NOBODY as ANYBODY
 
 EXPIRATION_MS = 1000
 # Rows that stand for several states.

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from odradek.coordinator.transaction.states import TransactionState
 from odradek.protocol.errors import ErrorCode
 from tests.cases import each_case
-
-from .bed import A0, A1, B0, Bed
+from tests.coordinator.transaction.bed import A0, A1, B0, Bed
 
 
 @each_case("turns", range(5))

@@ -3,8 +3,7 @@
 from odradek.coordinator.transaction.markers import RETRY_BACKOFF_MS
 from odradek.coordinator.transaction.states import TransactionState
 from odradek.protocol.errors import ErrorCode, KafkaError
-
-from .bed import A0, A1, B0, ID
+from tests.coordinator.transaction.bed import A0, A1, B0, ID
 
 
 def test_a_partition_that_is_deleted_while_its_marker_waits_is_waited_for_no_more(bed):

@@ -7,8 +7,7 @@ from odradek.coordinator.transaction.states import TransactionState
 from odradek.coordinator.transaction.transitions import LAST_EPOCH
 from odradek.protocol.coordinator_records import TransactionLogKey, TransactionLogValue
 from odradek.protocol.errors import ErrorCode
-
-from .bed import A0, A1, B0, ID, TIMEOUT_MS
+from tests.coordinator.transaction.bed import A0, A1, B0, ID, TIMEOUT_MS
 
 
 def put(bed, **changes):

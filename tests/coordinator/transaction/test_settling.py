@@ -3,8 +3,7 @@
 from odradek.coordinator.transaction.config import ProducerIdentity
 from odradek.coordinator.transaction.states import TransactionState
 from odradek.protocol.errors import ErrorCode, KafkaError
-
-from .bed import A0, A1, B0, ID
+from tests.coordinator.transaction.bed import A0, A1, B0, ID
 
 MAX_WAIT_MS = 100
 

@@ -2,8 +2,7 @@
 
 from odradek.coordinator.transaction.config import NO_TIMEOUT_MS
 from odradek.coordinator.transaction.states import TransactionState
-
-from .bed import A0, TIMEOUT_MS
+from tests.coordinator.transaction.bed import A0, TIMEOUT_MS
 
 INTERVAL_MS = 10_000
 DAY_MS = 24 * 60 * 60 * 1000

@@ -2,13 +2,12 @@
 
 from odradek.protocol.record_batch import iter_batches
 from odradek.protocol.records import Record, build_batch, read_records
-from odradek.storage.cleaner.candidates import first_dirty_offset, look_at
-from odradek.storage.cleaner.cleaner import CleanerLimits, clean
-from odradek.storage.cleaner.job import CleanJob
-from odradek.storage.cleaner.swap import clean_log
-from odradek.storage.log_config import LogConfig
-
-from ..support import NOW_MS, Warnings
+from odradek.storage.cleaning.candidates import first_dirty_offset, look_at
+from odradek.storage.cleaning.cleaner import CleanerLimits, clean
+from odradek.storage.cleaning.job import CleanJob
+from odradek.storage.cleaning.swap import clean_log
+from odradek.storage.log.log_config import LogConfig
+from tests.storage.support import NOW_MS, Warnings
 
 DAY_MS = 24 * 60 * 60 * 1000
 LIMITS = CleanerLimits(dedupe_buffer_bytes=1 << 20, load_factor=0.9, io_buffer_bytes=1 << 16)

@@ -3,17 +3,14 @@ from itertools import pairwise
 import pytest
 
 from odradek.protocol.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD
-from odradek.storage.cleaner.batch_filter import DELETE_HORIZON_MASK
-from odradek.storage.cleaner.candidates import choose, look_at
-from odradek.storage.cleaner.cleaner import CleanerLimits
-from odradek.storage.cleaner.plan import CleaningAborted
+from odradek.storage.cleaning.batch_filter import DELETE_HORIZON_MASK
+from odradek.storage.cleaning.candidates import choose, look_at
+from odradek.storage.cleaning.cleaner import CleanerLimits
+from odradek.storage.cleaning.plan import CleaningAborted
 from odradek.storage.errors import LogCorrupt
 from odradek.storage.memory_filesystem import MemoryFileSystem
 from tests.cases import each_case
-
-from ..support import DIRECTORY, NOW_MS, Warnings, append, names, open_log
-from ..transactional import end
-from .support import (
+from tests.storage.cleaner.support import (
     DAY_MS,
     LIMITS,
     batches_of,
@@ -26,6 +23,8 @@ from .support import (
     records_of,
     roll_and_clean,
 )
+from tests.storage.support import DIRECTORY, NOW_MS, Warnings, append, names, open_log
+from tests.storage.transactional import end
 
 LONGEST_MS = 2**63 - 1
 

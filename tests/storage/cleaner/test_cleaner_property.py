@@ -5,12 +5,11 @@ from dataclasses import dataclass, field
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from odradek.storage.cleaner.cleaner import CleanerLimits
+from odradek.storage.cleaning.cleaner import CleanerLimits
 from odradek.storage.memory_filesystem import MemoryFileSystem
-
-from ..support import NOW_MS, open_log
-from ..transactional import end, state_of
-from .support import clean_up, compacted, pairs_of, put, read_committed, records_of
+from tests.storage.cleaner.support import clean_up, compacted, pairs_of, put, read_committed, records_of
+from tests.storage.support import NOW_MS, open_log
+from tests.storage.transactional import end, state_of
 
 _RETENTION_MS = 100
 _SEGMENT_BYTES = 1500

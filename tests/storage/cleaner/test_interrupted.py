@@ -5,13 +5,12 @@ from functools import cache
 import pytest
 
 from odradek.protocol.compression import LZ4
-from odradek.storage.log_retention import LogRetention
+from odradek.storage.log.log_retention import LogRetention
 from odradek.storage.memory_filesystem import MemoryFile
-
-from ..support import NOW_MS, Warnings, names, open_log
-from ..transactional import end, state_of
-from .faulty import CountingFileSystem, Killed
-from .support import clean_up, compacted, pairs_of, put, read_committed, roll_and_clean
+from tests.storage.cleaner.faulty import CountingFileSystem, Killed
+from tests.storage.cleaner.support import clean_up, compacted, pairs_of, put, read_committed, roll_and_clean
+from tests.storage.support import NOW_MS, Warnings, names, open_log
+from tests.storage.transactional import end, state_of
 
 CONFIG = compacted(segment_bytes=450, delete_retention_ms=1000)
 # When the first tombstones may go, and others are found.

@@ -2,7 +2,7 @@ import tracemalloc
 
 import pytest
 
-from odradek.storage.cleaner.record_spans import OffsetMap, RecordSpan
+from odradek.storage.cleaning.record_spans import OffsetMap, RecordSpan
 
 
 def span(delta, key):

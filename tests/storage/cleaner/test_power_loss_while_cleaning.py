@@ -6,10 +6,9 @@ from odradek.storage.memory_filesystem import MemoryFile, MemoryFileSystem
 from tests.campaigns.power_loss import states
 from tests.campaigns.power_loss.disk import RecordingDisk
 from tests.campaigns.power_loss.model import DiskModel
-
-from ..support import DIRECTORY, NOW_MS, open_log
-from ..transactional import end
-from .support import clean_up, compacted, pairs_of, put, read_committed, roll_and_clean
+from tests.storage.cleaner.support import clean_up, compacted, pairs_of, put, read_committed, roll_and_clean
+from tests.storage.support import DIRECTORY, NOW_MS, open_log
+from tests.storage.transactional import end
 
 CONFIG = compacted(segment_bytes=450, delete_retention_ms=1000)
 LATER_MS = NOW_MS + 1001

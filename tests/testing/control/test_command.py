@@ -19,8 +19,7 @@ from tests.broker_process import command_environment
 from tests.needed import needed
 from tests.project.documents import DOCS, code_blocks
 from tests.secure import part_of, printed_by, python_of
-
-from .conftest import Client
+from tests.testing.control.conftest import Client
 
 SERVE = [sys.executable, "-m", "odradek", "serve", "--port", "0"]
 

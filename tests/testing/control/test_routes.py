@@ -6,7 +6,7 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.errors import TopicAuthorizationFailedError
 
-from odradek.broker.logging import log
+from odradek.common.logging import log
 from odradek.testing.control import server
 from odradek.testing.control.routes import ROUTES
 

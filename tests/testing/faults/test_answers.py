@@ -2,8 +2,8 @@
 
 import pytest
 
-from odradek.broker.context import RequestContext, Session
-from odradek.broker.handlers import REFUSED, SERVED
+from odradek.broker.api import REFUSED, SERVED
+from odradek.common.context import RequestContext, Session
 from odradek.protocol.api_keys import NEWEST_VERSION, ApiKey
 from odradek.protocol.error_codes_in import compile_error_scan
 from odradek.protocol.errors import ErrorCode

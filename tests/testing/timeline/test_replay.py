@@ -5,8 +5,8 @@ import asyncio
 import pytest
 from click.testing import CliRunner
 
-from odradek.broker.context import CLOSE_CONNECTION
 from odradek.cli.main import command
+from odradek.common.context import CLOSE_CONNECTION
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.record_batch import ensure_intact, read_header

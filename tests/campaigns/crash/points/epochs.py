@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from odradek.coordinator.runtime.record import CoordinatorRecord, encode_record
 from odradek.coordinator.transaction.transitions import LAST_EPOCH
 from odradek.protocol.coordinator_records import TransactionLogKey
-from odradek.storage.checkpoints import CLEAN_SHUTDOWN_FILE
+from odradek.storage.directories.checkpoints import CLEAN_SHUTDOWN_FILE
 from odradek.storage.filesystem import RealFileSystem
-from odradek.storage.log import Log
-from odradek.storage.log_config import LogConfig
+from odradek.storage.log.log import Log
+from odradek.storage.log.log_config import LogConfig
 from tests.campaigns.crash.points.producer import TV1
 from tests.campaigns.crash.points.seen import state_on_disk
 

@@ -42,13 +42,13 @@ _SHARD = "odradek.coordinator.transaction.transaction_shard:TransactionShard."
 _TRANSACTIONS = "odradek.coordinator.transaction.transactions:Transactions."
 _MARKERS = "odradek.coordinator.transaction.markers:"
 _COORDINATOR = "odradek.broker.coordination.transaction_coordinator:TransactionCoordinator."
-_CONTROLLER = "odradek.broker.metadata.controller:Controller."
-_OFFSETS = "odradek.broker.handlers.txn_offset_commit:commit_offsets_in_transaction"
+_CONTROLLER = "odradek.controller.metadata.controller:Controller."
+_OFFSETS = "odradek.broker.api.txn_offset_commit:commit_offsets_in_transaction"
 _COORDINATOR_LOG = "odradek.broker.coordination.coordinator_host:PartitionLog."
-_WRITER = "odradek.storage.log_writer:LogWriter."
+_WRITER = "odradek.storage.log.log_writer:LogWriter."
 _PARTITION = "odradek.broker.replica.partitions:Partition."
-_SEGMENT = "odradek.storage.segment:Segment."
-_SNAPSHOTS = "odradek.storage.producer_snapshot:ProducerSnapshots."
+_SEGMENT = "odradek.storage.log.segment:Segment."
+_SNAPSHOTS = "odradek.storage.log.producer_snapshot:ProducerSnapshots."
 _FILE = "odradek.storage.filesystem:RealFile."
 _FILES = "odradek.storage.filesystem:RealFileSystem."
 _ANSWER = "odradek.broker.network.dispatch:_encode"
@@ -101,7 +101,7 @@ def _answered(name: str, api_key: ApiKey, scenarios: tuple[Scenario, ...] = WRIT
 def _first() -> Iterator[CrashPoint]:
     """The topics of the coordinators are created."""
     metadata = of_file("__cluster_metadata")
-    creates = "odradek.storage.log_manager:LogManager.create"
+    creates = "odradek.storage.directories.log_manager:LogManager.create"
     for name, what, place in (
         ("topic torn", "a part of __transaction_state's record is there", Place(FILE_APPEND, MIDDLE, metadata, keep_bytes=66)),
         ("topic written", "__transaction_state is recorded, and not there", Place(FILE_APPEND, AFTER, metadata)),
@@ -163,7 +163,7 @@ def _add_partitions() -> Iterator[CrashPoint]:
 def _produce() -> Iterator[CrashPoint]:
     yield _at("produce: verified", "the coordinator knows of the partition", Place(_PARTITION + "append", BEFORE))
     yield from _of_write("produce: batch", "the transaction's first batch", of_file("Debit-0"), cuts=CUTS)
-    noted = "odradek.storage.producer_state:ProducerStates.record"
+    noted = "odradek.storage.log.producer_state:ProducerStates.record"
     yield _at("produce: not noted", "the batch is in the log, its producer is not known", Place(noted, BEFORE))
     yield _at("produce: one of two", "one partition has its batch, the other does not", Place(_PARTITION + "append", AFTER))
     yield _answered("produce:", ApiKey.PRODUCE)
@@ -219,7 +219,12 @@ def _take_over() -> Iterator[CrashPoint]:
 
 def _stop() -> Iterator[CrashPoint]:
     """Killed during a graceful stop with the transaction open."""
-    yield _at("stop: asked", "nothing is closed yet", Place("odradek.storage.log_manager:LogManager.shutdown", BEFORE), STOPS)
+    yield _at(
+        "stop: asked",
+        "nothing is closed yet",
+        Place("odradek.storage.directories.log_manager:LogManager.shutdown", BEFORE),
+        STOPS,
+    )
     yield _at("stop: one snapshot", "a snapshot is written, others are not", Place(_SNAPSHOTS + "take", AFTER), STOPS)
     marker = Place(_FILES + "write_atomic", BEFORE, of_path("", ".kafka_cleanshutdown"))
     yield _at("stop: not clean", "all is closed, the sign of a clean stop is not there", marker, STOPS)

@@ -10,8 +10,8 @@ import re
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from odradek.broker.context import RequestContext, Session
-from odradek.broker.metadata.decisions import NewPartitions, NewTopic
+from odradek.common.context import RequestContext, Session
+from odradek.controller.metadata.decisions import NewPartitions, NewTopic
 from odradek.coordinator.group.group_shard import GroupShard
 from odradek.coordinator.group.offsets import OffsetConfig
 from odradek.coordinator.runtime.record import decode_group_record
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from random import Random
     from uuid import UUID
 
-    from odradek.broker.metadata.controller import Controller
-    from odradek.broker.server import Broker
+    from odradek.broker.start.server import Broker
+    from odradek.controller.metadata.controller import Controller
     from odradek.coordinator.group.config import GroupConfig
     from odradek.coordinator.group.consumer.groups import ConsumerGroupServices
     from odradek.coordinator.runtime.hosted_shard import HostedShard

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from odradek.broker.coordination.coordinator_host import PartitionLog
-from odradek.broker.metadata.topic import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
+from odradek.broker.coordination.coordinator_logs import PartitionLog
+from odradek.controller.metadata.topic import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
 from odradek.coordinator.runtime.hashing import partition_for
 from odradek.coordinator.runtime.record import decode_group_record
 from odradek.coordinator.transaction.config import TransactionConfig
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from odradek.coordinator.group.group_shard import GroupShard
     from odradek.coordinator.runtime.hosted_shard import HostedShard
-    from odradek.coordinator.runtime.result import EndTxnMarker
+    from odradek.coordinator.runtime.marker import EndTxnMarker
     from odradek.coordinator.runtime.shard_context import ShardContext
     from tests.campaigns.simulation.transactions.server import Server
     from tests.campaigns.simulation.transactions.world import World

@@ -17,7 +17,7 @@ from operator import itemgetter
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from odradek.broker.metadata.topic import TRANSACTION_STATE_TOPIC
+from odradek.controller.metadata.topic import TRANSACTION_STATE_TOPIC
 from odradek.coordinator.runtime.hashing import partition_for
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from odradek.broker.logging import lines_to
+from odradek.common.logging import lines_to
 from tests.campaigns.simulation import runner
 from tests.campaigns.simulation.transactions.ending import end
 from tests.campaigns.simulation.transactions.faults import Faults

@@ -19,11 +19,11 @@ from odradek.coordinator.transaction.states import TransactionState
 from odradek.coordinator.transaction.timeouts import Timeouts
 from odradek.coordinator.transaction.transactions import Transactions
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.storage import producer_restore, producer_state
-from odradek.storage.log import Log
-from odradek.storage.producer_snapshot import ProducerSnapshots
-from odradek.storage.producer_state import ProducerStates
-from odradek.storage.segment import Segment
+from odradek.storage.log import producer_restore, producer_state
+from odradek.storage.log.log import Log
+from odradek.storage.log.producer_snapshot import ProducerSnapshots
+from odradek.storage.log.producer_state import ProducerStates
+from odradek.storage.log.segment import Segment
 from odradek.timing.reply import Reply
 from tests.campaigns.planted import Change, Faults
 from tests.campaigns.simulation.transactions import histories, requests

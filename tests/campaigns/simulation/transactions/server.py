@@ -12,15 +12,15 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
-from odradek.broker.config import BrokerConfig, load
-from odradek.broker.context import RequestContext, Session
-from odradek.broker.metadata.decisions import NewTopic
-from odradek.broker.metadata.topic import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
 from odradek.broker.quotas.quota_switch import QuotaSwitch
 from odradek.broker.replica.log_cleaner import LogCleaner
 from odradek.broker.replica.replica_moves import ReplicaMoves
-from odradek.broker.server import Broker
-from odradek.broker.storage_start import open_storage
+from odradek.broker.start.server import Broker
+from odradek.broker.start.storage_start import open_storage
+from odradek.common.config import BrokerConfig, load
+from odradek.common.context import RequestContext, Session
+from odradek.controller.metadata.decisions import NewTopic
+from odradek.controller.metadata.topic import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
 from odradek.coordinator.runtime.states import ShardState
 from odradek.timing.background import InlineBackground
 from odradek.timing.reply import Reply

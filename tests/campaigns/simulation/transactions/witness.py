@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.broker.metadata.topic import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
+from odradek.controller.metadata.topic import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
 from odradek.protocol.control_records import ABORT, COMMIT, read_control_record
 from odradek.protocol.coordinator_records import OffsetCommitKey, OffsetCommitValue, decode_key, decode_value
 from odradek.protocol.plain_batches import read_batch

@@ -10,7 +10,7 @@ from collections import Counter
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from odradek.broker.metadata.topic import TRANSACTION_STATE_TOPIC
+from odradek.controller.metadata.topic import TRANSACTION_STATE_TOPIC
 from odradek.coordinator.runtime.hashing import partition_for
 from odradek.coordinator.runtime.record import CoordinatorRecord, encode_record
 from odradek.protocol.coordinator_records import TransactionLogKey, TransactionLogValue

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from odradek.broker.handlers import REFUSED
+from odradek.broker.api import REFUSED
 from odradek.protocol.api_keys import ApiKey
 from tests.campaigns.wire_differential.cases import setup, telemetry
 from tests.campaigns.wire_differential.cases.setup import CONSUMED, GROUP, SIMPLE_GROUP, SUBSCRIPTION, TOPIC, TRANSACTIONAL_ID

@@ -4,7 +4,7 @@ import struct
 from collections.abc import Iterator
 from typing import Any
 
-from odradek.broker.handlers import SERVED
+from odradek.broker.api import SERVED
 from odradek.protocol.api_keys import NEWEST_VERSION, ApiKey
 from odradek.protocol.schemas import FieldSpec
 from tests.campaigns.wire_differential import wire

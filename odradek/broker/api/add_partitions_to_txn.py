@@ -1,0 +1,169 @@
+"""AddPartitionsToTxn, versions 0 to 5: partitions that a producer is about to write to, before it does.
+
+Versions 0 to 3 are clients', of one transaction; from 4 on brokers ask for many at once, and may ask only whether partitions are
+in (KIP-890). Since version 2 a fenced producer is told PRODUCER_FENCED (KIP-588), which was INVALID_PRODUCER_EPOCH before. Where
+a partition does not exist none is added.
+
+Deliberate gap: none.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from odradek.broker.large.pieces import FEW, Pieces
+from odradek.broker.security.acl.rules import Asked, with_refused
+from odradek.common.acls import AclOperation, AclResourceType
+from odradek.controller.metadata.topic import INTERNAL_TOPICS
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.message_types.add_partitions_to_txn import (
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopicResult,
+    AddPartitionsToTxnTransaction,
+)
+from odradek.timing.reply import Reply
+
+if TYPE_CHECKING:
+    from odradek.broker.api.services import TransactionPartitionServices
+    from odradek.common.context import RequestContext
+
+
+_FIRST_WITH_FENCED: Final = 2
+_FIRST_OF_BROKERS: Final = 4
+_CLIENT_VERSION: Final = 0
+_BROKER_VERSION: Final = 2
+
+pieces = Pieces(("transactions",), ("results_by_transaction",), FEW)
+
+
+def handle(
+    services: "TransactionPartitionServices", context: "RequestContext", request: AddPartitionsToTxnRequest
+) -> "AddPartitionsToTxnResponse | Reply[AddPartitionsToTxnResponse]":
+    """Ask each transaction's coordinator; a Reply, unless there is none."""
+    version = context.version
+    transactions = request.transactions
+    results: list[list[AddPartitionsToTxnTopicResult]] = [[] for _ in transactions]
+    reply: Reply[AddPartitionsToTxnResponse] = Reply()
+    left = len(transactions)
+
+    def answered(place: int, topics: list[AddPartitionsToTxnTopicResult]) -> None:
+        nonlocal left
+        results[place] = topics
+        left -= 1
+        if not left:
+            reply.complete(_response(transactions, results))
+
+    for place, transaction in enumerate(transactions):
+        _decide(services, version, transaction, partial(answered, place))
+    return reply if transactions else AddPartitionsToTxnResponse()
+
+
+def _response(
+    transactions: Sequence[AddPartitionsToTxnTransaction], results: list[list[AddPartitionsToTxnTopicResult]]
+) -> AddPartitionsToTxnResponse:
+    return AddPartitionsToTxnResponse(
+        results_by_transaction=[
+            AddPartitionsToTxnResult(transactional_id=transaction.transactional_id, topic_results=topics)
+            for transaction, topics in zip(transactions, results, strict=True)
+        ]
+    )
+
+
+def _decide(
+    services: "TransactionPartitionServices",
+    version: int,
+    transaction: AddPartitionsToTxnTransaction,
+    answered: Callable[[list[AddPartitionsToTxnTopicResult]], None],
+) -> None:
+    """Call ``answered`` with the results of ``transaction``, topic by topic."""
+    partitions = [(topic.name, index) for topic in transaction.topics for index in topic.partitions]
+    refusals = {partition: _refusal(services, version, *partition) for partition in partitions}
+    if any(refusals.values()):
+        answered(_results(transaction, lambda partition: refusals[partition] or ErrorCode.OPERATION_NOT_ATTEMPTED))
+        return
+    asked = frozenset(partitions)
+    producer = (transaction.transactional_id, transaction.producer_id, transaction.producer_epoch)
+    if transaction.verify_only:
+        verdicts = services.transactions.verify_partitions(*producer, asked)
+        answered(_results(transaction, lambda partition: _told(verdicts[partition], version)))
+        return
+    client_version = _BROKER_VERSION if version >= _FIRST_OF_BROKERS else _CLIENT_VERSION
+    services.transactions.add_partitions(*producer, asked, client_version).when_done(
+        lambda code: answered(_results(transaction, lambda _: _told(code, version)))
+    )
+
+
+def _refusal(services: "TransactionPartitionServices", version: int, topic: str, index: int) -> ErrorCode:
+    """Why nobody adds this partition. An internal topic is not a client's to write, whether it is there or not."""
+    if version < _FIRST_OF_BROKERS and topic in INTERNAL_TOPICS:
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    known = services.controller.image.topics.get(topic)
+    return ErrorCode.NONE if known is not None and index in known.partitions else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def _told(code: ErrorCode, version: int) -> ErrorCode:
+    """What a client of ``version`` is told."""
+    if code == ErrorCode.PRODUCER_FENCED and version < _FIRST_WITH_FENCED:
+        return ErrorCode.INVALID_PRODUCER_EPOCH
+    return code
+
+
+def _results(
+    transaction: AddPartitionsToTxnTransaction, code_of: Callable[[tuple[str, int]], ErrorCode]
+) -> list[AddPartitionsToTxnTopicResult]:
+    return [
+        AddPartitionsToTxnTopicResult(
+            name=topic.name,
+            results_by_partition=[
+                AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=code_of((topic.name, index)))
+                for index in topic.partitions
+            ],
+        )
+        for topic in transaction.topics
+    ]
+
+
+def rule(asked: "Asked") -> object:
+    """Of a client: WRITE on the transactional id and on each topic, else none is added. Of a broker CLUSTER_ACTION."""
+    if asked.context.version >= _FIRST_OF_BROKERS:
+        if asked.access.allows_cluster(AclOperation.CLUSTER_ACTION):
+            return asked.handle()
+        return asked.refused(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    permitted, told = [], []
+    for transaction in asked.request.transactions:
+        refused = _refused(asked, transaction)
+        if refused is None:
+            permitted.append(transaction)
+        else:
+            told.append(AddPartitionsToTxnResult(transaction.transactional_id, refused))
+    if told and not permitted:
+        return AddPartitionsToTxnResponse(results_by_transaction=told)
+    return with_refused(
+        asked.handle(asked.request._replace(transactions=permitted) if told else None), "results_by_transaction", told
+    )
+
+
+def _refused(asked: "Asked", transaction: AddPartitionsToTxnTransaction) -> list[AddPartitionsToTxnTopicResult] | None:
+    """The results of a transaction to which this client may not add what it wants to; None if it may."""
+    if not asked.allows(AclOperation.WRITE, AclResourceType.TRANSACTIONAL_ID, transaction.transactional_id):
+        return _results(transaction, lambda _: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    # The handler refuses internal topics.
+    names = [topic.name for topic in transaction.topics if topic.name not in INTERNAL_TOPICS]
+    allowed = asked.access.allowed(AclOperation.WRITE, AclResourceType.TOPIC, names)
+    if len(allowed) == len(set(names)):
+        return None
+
+    def code_of(partition: tuple[str, int]) -> ErrorCode:
+        """Of partitions that could have been added, whether they are there."""
+        topic, index = partition
+        if topic not in allowed:
+            return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        known = asked.services.controller.image.topics.get(topic)
+        if known is None or index not in known.partitions:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return ErrorCode.OPERATION_NOT_ATTEMPTED
+
+    return _results(transaction, code_of)

@@ -1,0 +1,52 @@
+"""AlterConfigs, versions 0 to 2: the overrides of a resource become exactly those given, and the others it had go.
+
+Superseded by IncrementalAlterConfigs (KIP-339) and kept for old clients. Errors as there; BROKER_LOGGER was never served by it.
+"""
+
+from typing import TYPE_CHECKING
+
+from odradek.broker.api import config_alteration
+from odradek.broker.api.config_alteration import alter
+from odradek.controller.metadata.alterations import SET, Alteration, Operation
+from odradek.protocol.message_types.alter_configs import (
+    AlterConfigsRequest,
+    AlterConfigsResource,
+    AlterConfigsResourceResponse,
+    AlterConfigsResponse,
+)
+
+if TYPE_CHECKING:
+    from odradek.broker.api.services import ControllerServices
+    from odradek.common.context import RequestContext
+    from odradek.controller.metadata.alterations import Answer
+    from odradek.timing.reply import Reply
+
+
+def handle(
+    services: "ControllerServices", _context: "RequestContext", request: AlterConfigsRequest
+) -> "Reply[AlterConfigsResponse]":
+    """Replace the overrides of every resource of ``request``, each by itself."""
+    alterations = [_alteration(resource) for resource in request.resources]
+
+    def respond(answers: "list[Answer]") -> AlterConfigsResponse:
+        return AlterConfigsResponse(
+            responses=[
+                AlterConfigsResourceResponse(
+                    error_code=code,
+                    error_message=message,
+                    resource_type=resource.resource_type,
+                    resource_name=resource.resource_name,
+                )
+                for resource, (code, message) in zip(request.resources, answers, strict=True)
+            ]
+        )
+
+    return alter(services, alterations, validate_only=request.validate_only).then(respond)
+
+
+def _alteration(resource: AlterConfigsResource) -> Alteration:
+    operations = [Operation(config.name, SET, config.value) for config in resource.configs]
+    return Alteration(resource.resource_type, resource.resource_name, operations, replaces=True)
+
+
+rule = config_alteration.rule

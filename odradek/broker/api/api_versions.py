@@ -1,0 +1,67 @@
+"""ApiVersions 0-4: what the broker speaks, straight from the table of handlers.
+
+KIP-511 (client software name and version, checked from version 3 on), KIP-584 (finalized features). From version 4 on a
+feature's range may begin at 0; older clients are not told of such features, which they could not read (KAFKA-17011).
+
+Client telemetry (KIP-714) is offered as long as somebody subscribes to clients' metrics: most clients that are offered it ask at
+once, and librdkafka tells so on stderr.
+
+Left out: ZooKeeper migration.
+"""
+
+import re
+from typing import TYPE_CHECKING
+
+from odradek.broker.api import SERVED
+from odradek.broker.security.acl.rules import anybody
+from odradek.common.context import RequestContext
+from odradek.controller.metadata.features import SUPPORTED_FEATURES, finalized_levels
+from odradek.controller.metadata.image import CLIENT_METRICS_RESOURCE
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.message_types.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
+
+if TYPE_CHECKING:
+    from odradek.broker.api.services import TopicServices
+
+_TELEMETRY = frozenset({ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY})
+_CLIENT_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+
+
+def handle(services: "TopicServices", context: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResponse:
+    """The table; INVALID_REQUEST for a client software name or version that is not one (KIP-511)."""
+    if context.version >= 3:
+        name, version = request.client_software_name, request.client_software_version
+        if not (_CLIENT_SOFTWARE.fullmatch(name) and _CLIENT_SOFTWARE.fullmatch(version)):
+            return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+        context.session.client_software_name = name
+        context.session.client_software_version = version
+    controller = services.controller
+    unasked: frozenset[ApiKey] = frozenset() if controller.image.configured(CLIENT_METRICS_RESOURCE) else _TELEMETRY
+    return ApiVersionsResponse(
+        api_keys=[
+            ApiVersion(api_key=api_key, min_version=served.advertised_min, max_version=served.max_version)
+            for api_key, served in SERVED.items()
+            if api_key not in unasked
+        ],
+        supported_features=[
+            SupportedFeatureKey(name=name, min_version=low, max_version=high)
+            for name, (low, high) in SUPPORTED_FEATURES.items()
+            if low > 0 or context.version >= 4
+        ],
+        finalized_features_epoch=controller.log_end_offset - 1,
+        finalized_features=[
+            FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
+            for name, level in finalized_levels(controller.image.features, controller.kraft_version).items()
+        ],
+    )
+
+
+# The versions are told to anybody.
+rule = anybody

@@ -1,0 +1,149 @@
+"""What AlterConfigs and IncrementalAlterConfigs share: each resource of a request is altered, and answered, by itself."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
+
+from odradek.broker.security.acl.rules import Asked, then, with_refused
+from odradek.common.acls import CLUSTER_NAME, AclOperation, AclResourceType
+from odradek.common.logging import log
+from odradek.controller.metadata.alterations import TOGETHER, Alteration, Answer, alter_resources, deciding, failed
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages import messages
+from odradek.timing.reply import Reply
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Sequence
+
+    from odradek.broker.api.services import ControllerServices
+
+
+def alter(services: ControllerServices, alterations: Sequence[Alteration], *, validate_only: bool) -> Reply[list[Answer]]:
+    """Carry out each alteration, or only validate it, many of them in slices; (error code, message) of each."""
+    view = services.controller.config_view(services.config)
+    if len(alterations) <= TOGETHER:
+        return alter_resources(view, alterations, None if validate_only else services.controller.alter_configs)
+    answers: list[Answer] = []
+    work = deciding(view, alterations, answers)
+    done: Reply[Any] = services.slices.run(_only_decide(work)) if validate_only else services.controller.alter_many_configs(work)
+
+    def answer_all(error: Exception | None) -> list[Answer]:
+        if error is None:
+            return answers
+        if not isinstance(error, KafkaError):
+            log.error("configs could not be validated", error)
+            error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+        return failed([*answers, *((ErrorCode.NONE, None) for _ in alterations[len(answers) :])], error)
+
+    reply: Reply[list[Answer]] = Reply()
+    done.when_done(lambda error: reply.complete(answer_all(error)))
+    return reply
+
+
+def _only_decide(work: Generator[object, None, None]) -> Generator[None, None, None]:
+    for _ in work:
+        yield None
+
+
+_CLUSTER: Final = AclResourceType.CLUSTER, ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+_BROKER: Final = 4
+_LOGGER: Final = 8
+# It does not know loggers.
+_LEGACY: Final = ApiKey.ALTER_CONFIGS
+# By the type of a config's resource. Unknown types are for the handler to refuse.
+_RESOURCES: Final = {
+    2: (AclResourceType.TOPIC, ErrorCode.TOPIC_AUTHORIZATION_FAILED),
+    _BROKER: _CLUSTER,
+    _LOGGER: _CLUSTER,
+    16: _CLUSTER,
+    32: (AclResourceType.GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
+}
+_DELETE: Final = 1
+
+
+def rule(asked: Asked) -> object:
+    """ALTER_CONFIGS on each topic or group; for brokers and client metrics on the cluster.
+
+    As in Kafka, what is wrong with a request whatever there is, and with a broker's configs, is told to anybody.
+    """
+    request = asked.request
+    times_named = Counter((resource.resource_type, resource.resource_name) for resource in request.resources)
+    malformed: list[Any] = []
+    sound: list[Any] = []
+    for resource in request.resources:
+        is_repeated = times_named[resource.resource_type, resource.resource_name] > 1
+        is_bad = (
+            is_repeated or _is_malformed(resource) or (resource.resource_type == _LOGGER and asked.context.api_key is _LEGACY)
+        )
+        (malformed if is_bad else sound).append(resource)
+    permitted, others = split_resources(asked, AclOperation.ALTER_CONFIGS, sound)
+    if not others:
+        return asked.handle()
+    result = messages(asked.context.api_key).AlterConfigsResourceResponse
+    told = [refusal(result, resource) for resource in others if resource.resource_type != _BROKER]
+    answer = with_refused(asked.handle(request._replace(resources=[*malformed, *permitted])), "responses", told)
+    brokers = [resource for resource in others if resource.resource_type == _BROKER]
+    if not brokers:
+        return answer
+    checked = then(
+        asked.handle(request._replace(resources=brokers, validate_only=True)),
+        lambda response: response._replace(
+            responses=[
+                each if each.error_code == ErrorCode.INVALID_REQUEST else refusal(result, each) for each in response.responses
+            ]
+        ),
+    )
+    return _both(answer, checked)
+
+
+def _both(one: Any, other: Any) -> Any:
+    """The responses of two answers in one."""
+
+    def joined(first: Any) -> Any:
+        return then(other, lambda second: second._replace(responses=[*first.responses, *second.responses]))
+
+    if not isinstance(one, Reply):
+        return joined(one)
+    if one.done:
+        return joined(one.response)
+    reply: Reply[Any] = Reply()
+
+    def second(first: Any) -> None:
+        outcome = joined(first)
+        if isinstance(outcome, Reply):
+            outcome.when_done(reply.complete)
+        else:
+            reply.complete(outcome)
+
+    one.when_done(second)
+    return reply
+
+
+def _is_malformed(resource: Any) -> bool:
+    names = [config.name for config in resource.configs]
+    return len(set(names)) < len(names) or any(
+        config.value is None and getattr(config, "config_operation", 0) != _DELETE for config in resource.configs
+    )
+
+
+def split_resources(asked: Asked, operation: AclOperation, resources: Any) -> tuple[list[Any], list[Any]]:
+    """The resources to whose configs the client may do this, and the others."""
+    permitted: list[Any] = []
+    others: list[Any] = []
+    for resource in resources:
+        known = _RESOURCES.get(resource.resource_type)
+        name = CLUSTER_NAME if known is _CLUSTER else resource.resource_name
+        is_permitted = known is None or asked.access.allows(operation, known[0], name)
+        (permitted if is_permitted else others).append(resource)
+    return permitted, others
+
+
+def refusal(result: Any, resource: Any) -> Any:
+    """What a response tells of a resource that is refused."""
+    return result(
+        error_code=_RESOURCES[resource.resource_type][1],
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+    )

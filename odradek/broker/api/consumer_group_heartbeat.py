@@ -1,0 +1,74 @@
+"""ConsumerGroupHeartbeat, versions 0 and 1: a member of a consumer group joins, stays and leaves (KIP-848).
+
+Since version 1 the client makes the member's id (KIP-1082), and may subscribe by a regular expression. What is decided stands in
+``coordinator.group.consumer.heartbeat``. UNSUPPORTED_VERSION with the feature group.version at 0, or without ``consumer`` among
+group.coordinator.rebalance.protocols.
+
+A classic group of consumers that such a member joins becomes a consumer group (``coordinator.group.migration``).
+
+Deliberate gap: none.
+"""
+
+from typing import TYPE_CHECKING
+
+from odradek.common.acls import AclOperation, AclResourceType
+from odradek.controller.metadata.features import GROUP_VERSION
+from odradek.coordinator.group.config import MemberContext
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.message_types.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from odradek.broker.api.services import GroupProtocolServices
+    from odradek.broker.security.acl.rules import Asked
+    from odradek.common.context import RequestContext
+    from odradek.timing.reply import Reply
+
+
+def is_served(services: "GroupProtocolServices") -> bool:
+    """Whether the consumer protocol is on."""
+    is_on = services.controller.image.features.get(GROUP_VERSION, 0) >= 1
+    return is_on and "consumer" in services.config["group.coordinator.rebalance.protocols"]
+
+
+may_answer_much = True
+
+
+def handle(
+    services: "GroupProtocolServices",
+    context: "RequestContext",
+    request: ConsumerGroupHeartbeatRequest,
+    may_see: "Callable[[str], bool] | None" = None,
+) -> "ConsumerGroupHeartbeatResponse | Reply[ConsumerGroupHeartbeatResponse]":
+    """Hand the request to its group's shard. HOT."""
+    if not is_served(services):
+        return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+    member = MemberContext(context.client_id or "", f"/{context.peer[0]}", context.version, may_see)
+    reply = services.groups.runtime.write(request.group_id, lambda shard: shard.consumer_group_heartbeat(member, request))
+    return reply.then(_response)
+
+
+def _response(outcome: ConsumerGroupHeartbeatResponse | KafkaError) -> ConsumerGroupHeartbeatResponse:
+    if isinstance(outcome, KafkaError):
+        return ConsumerGroupHeartbeatResponse(error_code=outcome.code, error_message=outcome.reason or None)
+    return outcome
+
+
+def rule(asked: "Asked") -> object:
+    """READ on the group, DESCRIBE on each topic that is subscribed to by its name.
+
+    A regular expression matches only topics that the client may DESCRIBE whose heartbeat has it resolved.
+    """
+    request = asked.request
+    if not is_served(asked.services):
+        return asked.handle()
+    if not asked.allows(AclOperation.READ, AclResourceType.GROUP, request.group_id):
+        return asked.refused(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    names = set(request.subscribed_topic_names or ())
+    if names and len(asked.access.allowed(AclOperation.DESCRIBE, AclResourceType.TOPIC, names)) < len(names):
+        return asked.refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    return handle(asked.services, asked.context, request, asked.may_describe_topic)

@@ -1,0 +1,79 @@
+"""The APIs of a controller's listener: one file an API key, each with a ``handle(services, context, request)``.
+
+``SERVED`` is the one table of what a controller serves. What a broker that is its own controller serves too is in
+``broker.api`` (``SHARED``).
+
+Left out: the APIs of voters among themselves (Vote, BeginQuorumEpoch, EndQuorumEpoch, AddRaftVoter and the like), since there is
+one voter.
+"""
+
+from typing import Final
+
+from odradek.common.context import Served
+from odradek.protocol.api_keys import ApiKey
+
+SHARED: Final = frozenset(
+    {
+        ApiKey.SASL_HANDSHAKE,
+        ApiKey.SASL_AUTHENTICATE,
+        ApiKey.CREATE_TOPICS,
+        ApiKey.DELETE_TOPICS,
+        ApiKey.DESCRIBE_ACLS,
+        ApiKey.CREATE_ACLS,
+        ApiKey.DELETE_ACLS,
+        ApiKey.DESCRIBE_CONFIGS,
+        ApiKey.ALTER_CONFIGS,
+        ApiKey.CREATE_PARTITIONS,
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        ApiKey.ALTER_CLIENT_QUOTAS,
+        ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
+        ApiKey.CREATE_DELEGATION_TOKEN,
+        ApiKey.RENEW_DELEGATION_TOKEN,
+        ApiKey.EXPIRE_DELEGATION_TOKEN,
+        ApiKey.UPDATE_FEATURES,
+    }
+)
+
+SERVED: Final[dict[ApiKey, Served]] = {
+    api_key: Served(lowest, highest, lowest)
+    for api_key, lowest, highest in (
+        (ApiKey.FETCH, 4, 18),
+        (ApiKey.SASL_HANDSHAKE, 0, 1),
+        (ApiKey.API_VERSIONS, 0, 4),
+        (ApiKey.CREATE_TOPICS, 2, 7),
+        (ApiKey.DELETE_TOPICS, 1, 6),
+        (ApiKey.DESCRIBE_ACLS, 1, 3),
+        (ApiKey.CREATE_ACLS, 1, 3),
+        (ApiKey.DELETE_ACLS, 1, 3),
+        (ApiKey.DESCRIBE_CONFIGS, 1, 4),
+        (ApiKey.ALTER_CONFIGS, 0, 2),
+        (ApiKey.SASL_AUTHENTICATE, 0, 2),
+        (ApiKey.CREATE_PARTITIONS, 0, 3),
+        (ApiKey.CREATE_DELEGATION_TOKEN, 1, 3),
+        (ApiKey.RENEW_DELEGATION_TOKEN, 1, 2),
+        (ApiKey.EXPIRE_DELEGATION_TOKEN, 1, 2),
+        (ApiKey.ELECT_LEADERS, 0, 2),
+        (ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, 1),
+        (ApiKey.ALTER_PARTITION_REASSIGNMENTS, 0, 1),
+        (ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, 0),
+        (ApiKey.ALTER_CLIENT_QUOTAS, 0, 1),
+        (ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, 0),
+        (ApiKey.DESCRIBE_QUORUM, 0, 2),
+        (ApiKey.ALTER_PARTITION, 2, 3),
+        (ApiKey.UPDATE_FEATURES, 0, 2),
+        (ApiKey.ENVELOPE, 0, 0),
+        (ApiKey.FETCH_SNAPSHOT, 0, 1),
+        (ApiKey.DESCRIBE_CLUSTER, 0, 2),
+        (ApiKey.BROKER_REGISTRATION, 0, 4),
+        (ApiKey.BROKER_HEARTBEAT, 0, 2),
+        (ApiKey.UNREGISTER_BROKER, 0, 0),
+        (ApiKey.ALLOCATE_PRODUCER_IDS, 0, 0),
+        (ApiKey.ASSIGN_REPLICAS_TO_DIRS, 0, 0),
+    )
+}
+
+
+def module_of(api_key: ApiKey) -> str:
+    """The full name of the module that has the handler of an API."""
+    room = "odradek.broker.api" if api_key in SHARED else __name__
+    return f"{room}.{api_key.name.lower()}"

@@ -1,0 +1,22 @@
+"""AllocateProducerIds, version 0: a block of producer ids for a broker (KIP-730)."""
+
+from typing import TYPE_CHECKING
+
+from odradek.broker.security.acl.rules import on_cluster
+from odradek.common.acls import AclOperation
+from odradek.protocol.message_types.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+
+if TYPE_CHECKING:
+    from odradek.common.context import RequestContext
+    from odradek.controller.cluster.services import DecisionServices
+    from odradek.timing.reply import Reply
+
+
+def handle(
+    services: "DecisionServices", _context: "RequestContext", request: AllocateProducerIdsRequest
+) -> "Reply[AllocateProducerIdsResponse]":
+    """Give the broker a block."""
+    return services.controller.allocate_producer_ids(request)
+
+
+rule = on_cluster(AclOperation.CLUSTER_ACTION)

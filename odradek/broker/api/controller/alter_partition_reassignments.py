@@ -1,0 +1,25 @@
+"""AlterPartitionReassignments, versions 0 and 1: replicas move to other brokers, or a move is cancelled (KIP-455, KIP-860)."""
+
+from typing import TYPE_CHECKING
+
+from odradek.broker.security.acl.rules import on_cluster
+from odradek.common.acls import AclOperation
+from odradek.protocol.message_types.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+)
+
+if TYPE_CHECKING:
+    from odradek.common.context import RequestContext
+    from odradek.controller.cluster.services import DecisionServices
+    from odradek.timing.reply import Reply
+
+
+def handle(
+    services: "DecisionServices", _context: "RequestContext", request: AlterPartitionReassignmentsRequest
+) -> "Reply[AlterPartitionReassignmentsResponse]":
+    """Begin or cancel the moves."""
+    return services.controller.alter_partition_reassignments(request)
+
+
+rule = on_cluster(AclOperation.ALTER)

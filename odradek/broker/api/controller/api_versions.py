@@ -1,0 +1,45 @@
+"""ApiVersions, versions 0 to 4, of a controller: what its listener serves, and the features of the cluster (KIP-584).
+
+From version 4 on a feature's range may begin at 0.
+"""
+
+from typing import TYPE_CHECKING
+
+from odradek.broker.api.controller import SERVED
+from odradek.broker.security.acl.rules import anybody
+from odradek.controller.metadata.features import SUPPORTED_FEATURES, finalized_levels
+from odradek.protocol.message_types.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
+
+if TYPE_CHECKING:
+    from odradek.common.context import RequestContext
+    from odradek.controller.cluster.services import QuorumServices
+
+
+def handle(services: "QuorumServices", context: "RequestContext", _request: ApiVersionsRequest) -> ApiVersionsResponse:
+    """The table, and the features."""
+    levels = finalized_levels(services.controller.image.features, services.controller.kraft_version)
+    return ApiVersionsResponse(
+        api_keys=[
+            ApiVersion(api_key=api_key, min_version=served.min_version, max_version=served.max_version)
+            for api_key, served in SERVED.items()
+        ],
+        supported_features=[
+            SupportedFeatureKey(name=name, min_version=low, max_version=high)
+            for name, (low, high) in SUPPORTED_FEATURES.items()
+            if low > 0 or context.version >= 4
+        ],
+        finalized_features_epoch=services.controller.log_end_offset - 1,
+        finalized_features=[
+            FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level) for name, level in levels.items()
+        ],
+    )
+
+
+# The versions are told to anybody.
+rule = anybody

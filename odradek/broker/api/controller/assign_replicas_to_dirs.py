@@ -1,0 +1,22 @@
+"""AssignReplicasToDirs, version 0: a broker tells in which of its directories replicas are (KIP-858)."""
+
+from typing import TYPE_CHECKING
+
+from odradek.broker.security.acl.rules import on_cluster
+from odradek.common.acls import AclOperation
+from odradek.protocol.message_types.assign_replicas_to_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
+
+if TYPE_CHECKING:
+    from odradek.common.context import RequestContext
+    from odradek.controller.cluster.services import DecisionServices
+    from odradek.timing.reply import Reply
+
+
+def handle(
+    services: "DecisionServices", _context: "RequestContext", request: AssignReplicasToDirsRequest
+) -> "Reply[AssignReplicasToDirsResponse]":
+    """Take note of the directories."""
+    return services.controller.assign_replicas_to_dirs(request)
+
+
+rule = on_cluster(AclOperation.CLUSTER_ACTION)

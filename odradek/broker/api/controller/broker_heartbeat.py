@@ -1,0 +1,22 @@
+"""BrokerHeartbeat, versions 0 to 2: a broker lives, and asks to be fenced, unfenced or let go (KIP-631, KIP-858)."""
+
+from typing import TYPE_CHECKING
+
+from odradek.broker.security.acl.rules import on_cluster
+from odradek.common.acls import AclOperation
+from odradek.protocol.message_types.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+
+if TYPE_CHECKING:
+    from odradek.common.context import RequestContext
+    from odradek.controller.cluster.services import DecisionServices
+    from odradek.timing.reply import Reply
+
+
+def handle(
+    services: "DecisionServices", _context: "RequestContext", request: BrokerHeartbeatRequest
+) -> "Reply[BrokerHeartbeatResponse]":
+    """Take note of the broker's life."""
+    return services.controller.heartbeat(request)
+
+
+rule = on_cluster(AclOperation.CLUSTER_ACTION)

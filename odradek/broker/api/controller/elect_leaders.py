@@ -1,0 +1,22 @@
+"""ElectLeaders, versions 0 to 2: preferred (0) or unclean (1, since version 1) leader elections (KIP-460)."""
+
+from typing import TYPE_CHECKING
+
+from odradek.broker.security.acl.rules import on_cluster
+from odradek.common.acls import AclOperation
+from odradek.protocol.message_types.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
+
+if TYPE_CHECKING:
+    from odradek.common.context import RequestContext
+    from odradek.controller.cluster.services import DecisionServices
+    from odradek.timing.reply import Reply
+
+
+def handle(
+    services: "DecisionServices", _context: "RequestContext", request: ElectLeadersRequest
+) -> "Reply[ElectLeadersResponse]":
+    """Hold the elections."""
+    return services.controller.elect_leaders(request)
+
+
+rule = on_cluster(AclOperation.ALTER)

@@ -1,0 +1,22 @@
+"""Fetch, versions 4 to 18: observers follow the metadata log (KIP-595, KIP-630, KIP-853, KIP-1166). There is no other log."""
+
+from typing import TYPE_CHECKING
+
+from odradek.broker.security.acl.rules import on_cluster
+from odradek.common.acls import AclOperation
+from odradek.protocol.message_types.fetch import FetchRequest, FetchResponse
+
+if TYPE_CHECKING:
+    from odradek.common.context import RequestContext
+    from odradek.controller.cluster.services import QuorumServices
+    from odradek.timing.reply import Reply
+
+
+def handle(
+    services: "QuorumServices", context: "RequestContext", request: FetchRequest
+) -> "FetchResponse | Reply[FetchResponse]":
+    """Give what follows the observer's end, now or when there is something."""
+    return services.leader.fetch(request, context.listener_name)
+
+
+rule = on_cluster(AclOperation.CLUSTER_ACTION)

@@ -1,0 +1,22 @@
+"""UnregisterBroker, version 0: a broker is no longer a member of the cluster."""
+
+from typing import TYPE_CHECKING
+
+from odradek.broker.security.acl.rules import on_cluster
+from odradek.common.acls import AclOperation
+from odradek.protocol.message_types.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+
+if TYPE_CHECKING:
+    from odradek.common.context import RequestContext
+    from odradek.controller.cluster.services import DecisionServices
+    from odradek.timing.reply import Reply
+
+
+def handle(
+    services: "DecisionServices", _context: "RequestContext", request: UnregisterBrokerRequest
+) -> "Reply[UnregisterBrokerResponse]":
+    """Forget the broker."""
+    return services.controller.unregister_broker(request)
+
+
+rule = on_cluster(AclOperation.ALTER)

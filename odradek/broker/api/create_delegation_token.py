@@ -1,0 +1,66 @@
+"""CreateDelegationToken, versions 1 to 3: a token by which others can log in as its owner (KIP-48, KIP-373).
+
+The owner is the client, or whom it names from version 3 on. The response has the HMAC, the token's password. Refused:
+DELEGATION_TOKEN_REQUEST_NOT_ALLOWED (``token_logins``), INVALID_PRINCIPAL_TYPE for a renewer that is no user,
+DELEGATION_TOKEN_AUTH_DISABLED without ``delegation.token.secret.key``. Deliberate gap: none.
+"""
+
+from typing import TYPE_CHECKING
+
+from odradek.broker.security.tokens import allows_token_requests
+from odradek.common.acls import AclOperation, AclResourceType
+from odradek.common.context import ANONYMOUS
+from odradek.controller.metadata.delegation_tokens import USER, naming, owner_of
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.message_types.create_delegation_token import CreateDelegationTokenRequest, CreateDelegationTokenResponse
+
+if TYPE_CHECKING:
+    from odradek.broker.api.services import TokenChangeServices
+    from odradek.broker.security.acl.rules import Asked
+    from odradek.common.context import RequestContext
+    from odradek.timing.reply import Reply
+
+
+def handle(
+    services: "TokenChangeServices", context: "RequestContext", request: CreateDelegationTokenRequest
+) -> "CreateDelegationTokenResponse | Reply[CreateDelegationTokenResponse]":
+    """Create the token."""
+    requester = context.session.principal
+    if request.owner_principal_name and request.owner_principal_type is None:
+        # As Kafka answers it, which makes no principal of that.
+        return refusal(CreateDelegationTokenRequest(), ANONYMOUS, ErrorCode.UNKNOWN_SERVER_ERROR)
+
+    def respond(outcome: CreateDelegationTokenResponse | KafkaError) -> CreateDelegationTokenResponse:
+        if isinstance(outcome, KafkaError):
+            return naming(owner_of(request, requester), requester)._replace(error_code=outcome.code)
+        return outcome
+
+    if not allows_token_requests(services.config, context):
+        return refusal(request, requester, ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
+    if any(renewer.principal_type != USER for renewer in request.renewers):
+        return refusal(request, requester, ErrorCode.INVALID_PRINCIPAL_TYPE)
+    tokens, now_ms = services.delegation_tokens, services.clock.now_ms()
+    return services.controller.change(lambda image: tokens.create(image, request, requester, now_ms, services.new_uuid)).then(
+        respond
+    )
+
+
+def refusal(request: CreateDelegationTokenRequest, requester: str, code: int) -> CreateDelegationTokenResponse:
+    """The response to a request that does not come to the controller."""
+    named = naming(owner_of(request, requester), requester)
+    return named._replace(error_code=code, issue_timestamp_ms=-1, expiry_timestamp_ms=-1, max_timestamp_ms=-1)
+
+
+def rule(asked: "Asked") -> object:
+    """CREATE_TOKENS on the user that is to own the token, if that is another one."""
+    requester = asked.context.session.principal
+    owner = owner_of(asked.request, requester)
+    if (
+        owner == requester
+        or asked.request.owner_principal_type is None
+        or not allows_token_requests(asked.services.config, asked.context)
+    ):
+        return asked.handle()
+    if asked.access.allows(AclOperation.CREATE_TOKENS, AclResourceType.USER, owner):
+        return asked.handle()
+    return refusal(asked.request, requester, ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED)

@@ -1,0 +1,72 @@
+"""CreatePartitions, versions 0 to 3: a topic's number of partitions is raised; it cannot be lowered.
+
+Each topic is answered by itself; with ``validate_only`` nothing else happens. A client that has changed too many partitions of
+late gets THROTTLING_QUOTA_EXCEEDED for the topics that go beyond its quota, from version 3 on (KIP-599).
+
+Deliberate gap: ``timeout_ms`` is never reached.
+"""
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from odradek.broker.security.acl.rules import Asked, on_each
+from odradek.common.acls import AclOperation, AclResourceType
+from odradek.controller.metadata.decisions import NewPartitions, TopicResult
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.message_types.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+    CreatePartitionsTopicResult,
+)
+
+if TYPE_CHECKING:
+    from odradek.broker.api.services import TopicChangeServices
+    from odradek.common.context import RequestContext
+    from odradek.timing.reply import Reply
+
+
+def handle(
+    services: "TopicChangeServices", context: "RequestContext", request: CreatePartitionsRequest
+) -> "Reply[CreatePartitionsResponse]":
+    """Add, or only validate, the partitions of ``request``."""
+    asked = [_new_partitions(topic) for topic in request.topics]
+    quota = services.quotas.mutation_quota(context)
+
+    def respond(outcome: list[TopicResult] | KafkaError) -> CreatePartitionsResponse:
+        if isinstance(outcome, KafkaError):
+            outcome = [TopicResult(name=topic.name, error=outcome) for topic in asked]
+        throttle_ms = 0 if quota is None else quota.throttle_ms
+        return CreatePartitionsResponse(results=[_answer(result) for result in outcome], throttle_time_ms=throttle_ms)
+
+    created = services.controller.create_partitions(
+        asked, validate_only=request.validate_only, take=None if quota is None else quota.take
+    )
+    return services.partition_directories.when_caught_up(created).then(respond)
+
+
+def _new_partitions(topic: CreatePartitionsTopic) -> NewPartitions:
+    assignments = topic.assignments
+    return NewPartitions(
+        name=topic.name,
+        partition_count=topic.count,
+        assignments=None if assignments is None else [assignment.broker_ids for assignment in assignments],
+    )
+
+
+def _answer(result: TopicResult) -> CreatePartitionsTopicResult:
+    if result.error is None:
+        return CreatePartitionsTopicResult(name=result.name, error_code=ErrorCode.NONE)
+    return CreatePartitionsTopicResult(name=result.name, error_code=result.error.code, error_message=result.error.reason or None)
+
+
+def rule(asked: "Asked") -> object:
+    """ALTER on each topic. One that is named twice is refused for that."""
+    times_named = Counter(topic.name for topic in asked.request.topics)
+    return on_each(
+        asked,
+        AclOperation.ALTER,
+        AclResourceType.TOPIC,
+        lambda topic: topic.name if times_named[topic.name] == 1 else None,
+        answered="results",
+    )

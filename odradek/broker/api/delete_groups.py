@@ -1,0 +1,72 @@
+"""DeleteGroups, versions 0 to 2: groups without members go, and their offsets with them (KIP-229).
+
+NON_EMPTY_GROUP and GROUP_ID_NOT_FOUND are each group's own. A group that is named twice is deleted once.
+
+As in Kafka, which deletes a share group's state first, a group is deleted once all that its shard has written is committed. Where
+replicas are silent, the answer COORDINATOR_NOT_AVAILABLE so means that the group is still there.
+"""
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from odradek.broker.large.pieces import FEW, Pieces, Repeated
+from odradek.broker.security.acl.rules import Asked, on_each
+from odradek.common.acls import AclOperation, AclResourceType
+from odradek.coordinator.runtime.result import CoordinatorResult
+from odradek.protocol.errors import KafkaError
+from odradek.protocol.message_types.delete_groups import (
+    DeletableGroupResult,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+)
+from odradek.timing.reply import Reply
+
+if TYPE_CHECKING:
+    from odradek.broker.api.services import GroupServices
+    from odradek.common.context import RequestContext
+    from odradek.coordinator.group.group_shard import GroupShard
+
+pieces = Pieces(("groups_names",), ("results",), FEW, Repeated.ONCE)
+
+
+def handle(
+    services: "GroupServices", _context: "RequestContext", request: DeleteGroupsRequest
+) -> "DeleteGroupsResponse | Reply[DeleteGroupsResponse]":
+    """Ask each group's shard; answer when all have."""
+    runtime = services.groups.runtime
+    reply: Reply[DeleteGroupsResponse] = Reply()
+    group_ids = list(dict.fromkeys(request.groups_names))
+    results: dict[str, DeletableGroupResult] = {}
+
+    def finish(group_id: str, outcome: DeletableGroupResult | KafkaError) -> None:
+        if isinstance(outcome, KafkaError):
+            outcome = DeletableGroupResult(group_id=group_id, error_code=outcome.code)
+        results[group_id] = outcome
+        if len(results) == len(group_ids):
+            reply.complete(DeleteGroupsResponse(results=[results[each] for each in group_ids]))
+
+    def delete(group_id: str, error: KafkaError | None) -> None:
+        if error is not None:
+            finish(group_id, error)
+        else:
+            runtime.write(group_id, partial(_delete, group_id)).when_done(partial(finish, group_id))
+
+    if not group_ids:
+        return DeleteGroupsResponse()
+    for group_id in group_ids:
+        runtime.write(group_id, _decide_nothing).when_done(partial(delete, group_id))
+    return reply
+
+
+def _decide_nothing(_shard: "GroupShard") -> CoordinatorResult[None]:
+    return CoordinatorResult((), None)
+
+
+def _delete(group_id: str, shard: "GroupShard") -> CoordinatorResult[DeletableGroupResult]:
+    return shard.delete_group(group_id)
+
+
+def rule(asked: "Asked") -> object:
+    """DELETE on each group."""
+    asked = asked._replace(request=asked.request._replace(groups_names=list(dict.fromkeys(asked.request.groups_names))))
+    return on_each(asked, AclOperation.DELETE, AclResourceType.GROUP, field="groups_names", answered="results")

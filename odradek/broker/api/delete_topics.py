@@ -1,0 +1,156 @@
+"""DeleteTopics, versions 1 to 6.
+
+Topics go by name, or by id from version 6 on (KIP-516). Their partitions are gone when the answer leaves; files go in the
+background. The broker's own topics may be deleted like any other, as in Kafka; they come back when a coordinator needs them.
+`delete.topic.enable=false` refuses the request: TOPIC_DELETION_DISABLED, or INVALID_REQUEST before version 3, which has no such
+code. Names and ids given twice, and a name that means an id also given, are INVALID_REQUEST for that topic.
+
+A client that has changed too many partitions of late gets THROTTLING_QUOTA_EXCEEDED for the topics that go beyond its quota, from
+version 5 on (KIP-599).
+
+Deliberate gap: ``timeout_ms`` is never reached.
+"""
+
+from collections import Counter
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from odradek.broker.security.acl.rules import Asked, with_refused
+from odradek.common.acls import AclOperation, AclResourceType
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.message_types.delete_topics import (
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from odradek.broker.api.services import TopicChangeServices
+    from odradek.broker.quotas.mutations import MutationQuota
+    from odradek.common.context import RequestContext
+    from odradek.controller.metadata.controller import Controller
+    from odradek.timing.reply import Reply
+
+may_answer_much = True
+
+
+def handle(
+    services: "TopicChangeServices", context: "RequestContext", request: DeleteTopicsRequest
+) -> "DeleteTopicsResponse | Reply[DeleteTopicsResponse]":
+    """Delete the topics of ``request``."""
+    if not services.config["delete.topic.enable"]:
+        code = ErrorCode.INVALID_REQUEST if context.version < 3 else ErrorCode.TOPIC_DELETION_DISABLED
+        error = KafkaError(code, "Topic deletion is disabled.")
+        return DeleteTopicsResponse(responses=[_refusal(error, topic.name, topic.topic_id) for topic in request.topics])
+    names, responses = _select(services.controller, request.topics)
+    quota = services.quotas.mutation_quota(context)
+    if quota is not None:
+        responses += _over_quota(services.controller, names, quota)
+
+    def respond(outcome: set[UUID] | KafkaError) -> DeleteTopicsResponse:
+        if isinstance(outcome, KafkaError):
+            done = [_refusal(outcome, name, topic_id) for topic_id, name in names.items()]
+        else:
+            done = [DeletableTopicResult(name=names[topic_id], topic_id=topic_id) for topic_id in outcome]
+        return DeleteTopicsResponse(responses=[*responses, *done], throttle_time_ms=0 if quota is None else quota.throttle_ms)
+
+    deleted = services.controller.delete_topics(names)
+    return services.partition_directories.when_caught_up(deleted).then(respond)
+
+
+def _over_quota(controller: "Controller", names: dict[UUID, str], quota: "MutationQuota") -> list[DeletableTopicResult]:
+    """Take from ``names`` the topics that go beyond the quota, each with its answer."""
+    refusals = []
+    for topic_id, name in list(names.items()):
+        try:
+            quota.take(len(controller.image.topics_by_id[topic_id].partitions))
+        except KafkaError as error:
+            del names[topic_id]
+            refusals.append(_refusal(error, name, topic_id))
+    return refusals
+
+
+def _select(controller: "Controller", topics: "Iterable[DeleteTopicState]") -> tuple[dict[UUID, str], list[DeletableTopicResult]]:
+    """The topics to delete, id to name, and the answers for all others."""
+    responses = []
+    names: Counter[str] = Counter()
+    ids: Counter[UUID] = Counter()
+    for topic in topics:
+        if topic.topic_id is None and topic.name is None:
+            responses.append(_refusal(_invalid("A topic is to be named, or its id given.")))
+        elif topic.topic_id is None:
+            names[topic.name or ""] += 1
+        elif topic.name is None:
+            ids[topic.topic_id] += 1
+        else:
+            responses.append(_refusal(_invalid("A topic's name and its id may not both be given."), topic.name, topic.topic_id))
+    selected: dict[UUID, str] = {}
+    for topic_id, times in ids.items():
+        known = controller.image.topics_by_id.get(topic_id)
+        if times > 1:
+            responses.append(_refusal(_invalid("Duplicate topic id."), None, topic_id))
+        elif known is None:
+            responses.append(_refusal(KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "No topic has this id."), None, topic_id))
+        else:
+            selected[topic_id] = known.name
+    for name, times in names.items():
+        known = controller.image.topics.get(name)
+        if times > 1:
+            responses.append(_refusal(_invalid("Duplicate topic name."), name))
+        elif known is None:
+            responses.append(_refusal(KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "There is no such topic."), name))
+        elif known.topic_id in ids:
+            # Kafka answers once for the pair, and deletes neither.
+            selected.pop(known.topic_id, None)
+            responses.append(_refusal(_invalid("The topic's id was given as well."), name, known.topic_id))
+        else:
+            selected[known.topic_id] = name
+    return selected, responses
+
+
+def _invalid(reason: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REQUEST, reason)
+
+
+def _refusal(error: KafkaError, name: str | None = None, topic_id: UUID | None = None) -> DeletableTopicResult:
+    return DeletableTopicResult(name=name, topic_id=topic_id, error_code=error.code, error_message=error.reason or None)
+
+
+def rule(asked: "Asked") -> object:
+    """DELETE on the cluster or on each topic. The name of a topic that is given by its id is told to who may DESCRIBE it."""
+    request = asked.request
+    if not asked.services.config["delete.topic.enable"] or asked.access.allows_cluster(AclOperation.DELETE, tells=False):
+        return asked.handle()
+    known = asked.services.controller.image.topics
+    times_asked = Counter(request.topics)
+
+    def name_of(topic: DeleteTopicState) -> str | None:
+        """None for what is refused whoever asks."""
+        if times_asked[topic] > 1 or (topic.name is None) == (topic.topic_id is None):
+            return None
+        if topic.topic_id is None:
+            return topic.name
+        return asked.topic_name(topic, by_id=True)
+
+    names = [name for topic in request.topics if (name := name_of(topic)) is not None]
+    seen = asked.access.allowed(AclOperation.DESCRIBE, AclResourceType.TOPIC, names)
+    deletable = asked.access.allowed(AclOperation.DELETE, AclResourceType.TOPIC, names)
+    permitted, told = [], []
+    for topic in request.topics:
+        name = name_of(topic)
+        is_missing = topic.topic_id is None and name not in known
+        if name is None or (name in seen and (is_missing or name in deletable)):
+            permitted.append(topic)
+        else:
+            is_told = topic.topic_id is None or name in seen
+            told.append(
+                DeletableTopicResult(
+                    name=name if is_told else None, topic_id=topic.topic_id, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED
+                )
+            )
+    if told and not permitted:
+        return DeleteTopicsResponse(responses=told)
+    return with_refused(asked.handle(request._replace(topics=permitted) if told else None), "responses", told)

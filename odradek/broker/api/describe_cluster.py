@@ -1,0 +1,56 @@
+"""DescribeCluster, versions 0 to 2: the cluster's id, its brokers and its controller (KIP-700).
+
+Only brokers can be asked about here (endpoint type 1, KIP-919): MISMATCHED_ENDPOINT_TYPE for controllers, which have no listener
+of their own, UNSUPPORTED_ENDPOINT_TYPE for anything else. ``include_fenced_brokers`` (version 2, KIP-1073) adds the brokers that
+are registered and fenced. Without an authorizer every operation on the cluster is authorized.
+"""
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from odradek.broker.api.descriptions import CLUSTER_OPERATIONS, NO_OPERATIONS, with_cluster_operations
+from odradek.broker.security.acl.rules import Asked, then
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.message_types.describe_cluster import (
+    DescribeClusterBroker,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+
+if TYPE_CHECKING:
+    from odradek.broker.api.services import NodeServices
+    from odradek.common.context import RequestContext
+
+
+_BROKERS = 1
+_CONTROLLERS = 2
+
+may_answer_much = True
+
+
+def handle(services: "NodeServices", context: "RequestContext", request: DescribeClusterRequest) -> DescribeClusterResponse:
+    """Describe the cluster as seen from the listener of the request."""
+    if request.endpoint_type == _CONTROLLERS:
+        return DescribeClusterResponse(
+            error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE, error_message="This endpoint is a broker's, not a controller's."
+        )
+    if request.endpoint_type != _BROKERS:
+        return DescribeClusterResponse(
+            error_code=ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
+            error_message=f"There is no endpoint of type {request.endpoint_type}.",
+        )
+    cluster = services.cluster
+    nodes = cluster.nodes(context.listener_name)
+    if request.include_fenced_brokers:
+        nodes += cluster.fenced_nodes(context.listener_name)
+    return DescribeClusterResponse(
+        cluster_id=services.cluster_id,
+        controller_id=cluster.controller_id,
+        brokers=[DescribeClusterBroker(*node) for node in nodes],
+        cluster_authorized_operations=CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NO_OPERATIONS,
+    )
+
+
+def rule(asked: "Asked") -> object:
+    """Anybody; the operations are the client's."""
+    return then(asked.handle(), partial(with_cluster_operations, asked))

@@ -1,0 +1,98 @@
+"""DescribeProducers, version 0: what partitions know of their producers (KIP-664).
+
+For those who look for transactions that nobody will end: ``current_txn_start_offset`` is where a producer's open transaction
+begins. INVALID_TOPIC_EXCEPTION, UNKNOWN_TOPIC_OR_PARTITION; KAFKA_STORAGE_ERROR for a partition that is offline.
+
+Deliberate gap: none.
+"""
+
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from odradek.broker.large.in_slices import answer_in_slices, each_once, with_pauses
+from odradek.broker.large.pieces import TOPICS, Pieces
+from odradek.broker.security.acl.rules import Asked, on_each
+from odradek.common.acls import AclOperation, AclResourceType
+from odradek.controller.metadata.topic import validate_topic_name
+from odradek.protocol.errors import KafkaError
+from odradek.protocol.message_types.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    PartitionResponse,
+    ProducerState,
+    TopicResponse,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from odradek.broker.api.services import SlicedPartitionServices
+    from odradek.broker.large.in_slices import Answer
+    from odradek.common.context import RequestContext
+    from odradek.storage.log.producer_state import Producer
+    from odradek.timing.reply import Reply
+
+pieces = Pieces(("topics", "partition_indexes"), TOPICS)
+may_answer_much = True
+
+
+def handle(
+    services: "SlicedPartitionServices", context: "RequestContext", request: DescribeProducersRequest
+) -> "Answer[DescribeProducersResponse]":
+    """Describe the producers of each partition that ``request`` names, in slices."""
+    return answer_in_slices(services, context, _describe_all(services, request))
+
+
+def _describe_all(
+    services: "SlicedPartitionServices", request: DescribeProducersRequest
+) -> "Generator[Reply[Any] | None, Any, DescribeProducersResponse]":
+    named = [(topic.name, index) for topic in request.topics for index in topic.partition_indexes]
+    answers = iter((yield from each_once(named, lambda partition: _describe(services, *partition))))
+    return DescribeProducersResponse(
+        topics=[
+            TopicResponse(name=topic.name, partitions=list(islice(answers, len(topic.partition_indexes))))
+            for topic in request.topics
+        ]
+    )
+
+
+def _describe(
+    services: "SlicedPartitionServices", topic: str, partition: int
+) -> "Generator[Reply[Any] | None, Any, PartitionResponse]":
+    try:
+        validate_topic_name(topic)
+        producers = services.partitions.require(topic, partition).require_log().producers
+    except KafkaError as error:
+        return PartitionResponse(partition_index=partition, error_code=error.code, error_message=error.reason or None)
+    by_id = producers.by_id
+
+    def tell(producer_id: int) -> ProducerState | None:
+        producer = by_id.get(producer_id)
+        return None if producer is None else _told(producer_id, producer)
+
+    described = yield from with_pauses(list(by_id), tell)
+    return PartitionResponse(partition_index=partition, active_producers=[each for each in described if each is not None])
+
+
+def _told(producer_id: int, producer: "Producer") -> ProducerState:
+    return ProducerState(
+        producer_id=producer_id,
+        producer_epoch=producer.epoch,
+        last_sequence=producer.last_sequence,
+        last_timestamp=producer.last_timestamp,
+        coordinator_epoch=producer.coordinator_epoch,
+        current_txn_start_offset=producer.transaction_start,
+    )
+
+
+def rule(asked: "Asked") -> object:
+    """READ on each topic whose name can be one."""
+    return on_each(asked, AclOperation.READ, AclResourceType.TOPIC, lambda topic: _valid(topic.name))
+
+
+def _valid(name: str) -> str | None:
+    try:
+        validate_topic_name(name)
+    except KafkaError:
+        return None
+    return name

@@ -1,0 +1,162 @@
+"""DescribeTopicPartitions 0: topics' partitions a page at a time (KIP-966).
+
+Topics come in the order of their names. A page holds at most ``responsePartitionLimit`` partitions, and never more than
+``max.request.partition.size.limit``; where there are more, ``nextCursor`` says where to go on. Without topic names all topics are
+described. Unknown topics are answered with UNKNOWN_TOPIC_OR_PARTITION, invalid names with INVALID_TOPIC_EXCEPTION.
+"""
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from odradek.broker.api.descriptions import TOPIC_OPERATIONS, with_topic_operations
+from odradek.broker.large.in_slices import TOGETHER, answer_in_slices, with_pauses
+from odradek.broker.security.acl.rules import Asked, then, with_refused
+from odradek.common.acls import AclOperation, AclResourceType
+from odradek.common.context import RequestContext
+from odradek.controller.metadata.topic import INTERNAL_TOPICS, validate_topic_name
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.message_types.describe_topic_partitions import (
+    Cursor,
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+    TopicRequest,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from odradek.broker.api.services import ClusterServices
+    from odradek.broker.large.in_slices import Answer
+    from odradek.controller.metadata.cluster import PartitionState
+    from odradek.protocol.metadata_records import PartitionRecord
+
+# A partition without a leader is none of the errors here; what is told is that of Metadata otherwise.
+_NEWEST_METADATA = 13
+
+may_answer_much = True
+
+
+def handle(
+    services: "ClusterServices", context: RequestContext, request: DescribeTopicPartitionsRequest
+) -> "Answer[DescribeTopicPartitionsResponse]":
+    """One page, from the cursor on, in slices. A topic that is deleted meanwhile is unknown.
+
+    INVALID_REQUEST for each topic if the cursor's partition is negative, or its topic is none of those named.
+    """
+    return answer_in_slices(services, context, _page(services, context.listener_name, request))
+
+
+def _page(
+    services: "ClusterServices", listener_name: str, request: DescribeTopicPartitionsRequest
+) -> "Generator[None, None, DescribeTopicPartitionsResponse]":
+    cursor = request.cursor
+    fetch_all = not request.topics
+    asked = {topic.name for topic in request.topics}
+    if cursor is not None and (cursor.partition_index < 0 or not (fetch_all or cursor.topic_name in asked)):
+        refusals = [
+            DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.INVALID_REQUEST, name=topic.name)
+            for topic in request.topics
+        ]
+        return DescribeTopicPartitionsResponse(topics=refusals)
+    names = sorted(services.controller.image.topics if fetch_all else asked)
+    if cursor is not None:
+        names = [name for name in names if name >= cursor.topic_name]
+    limit = max(min(request.response_partition_limit, services.config["max.request.partition.size.limit"]), 1)
+    topics: list[DescribeTopicPartitionsResponseTopic] = []
+    done = 0
+    for name in names:
+        first = cursor.partition_index if cursor is not None and name == cursor.topic_name else 0
+        if limit <= 0:
+            next_cursor = Cursor(topic_name=name, partition_index=first)
+            return DescribeTopicPartitionsResponse(topics=topics, next_cursor=next_cursor)
+        described, following = yield from _describe(services, listener_name, name, first, limit)
+        topics.append(described)
+        done += 1 + len(described.partitions)
+        if done >= TOGETHER:
+            done = 0
+            yield None
+        limit -= len(described.partitions)
+        if following is not None:
+            next_cursor = Cursor(topic_name=name, partition_index=following)
+            return DescribeTopicPartitionsResponse(topics=topics, next_cursor=next_cursor)
+    return DescribeTopicPartitionsResponse(topics=topics)
+
+
+def _describe(
+    services: "ClusterServices", listener_name: str, name: str, first: int, limit: int
+) -> "Generator[None, None, tuple[DescribeTopicPartitionsResponseTopic, int | None]]":
+    """A topic with up to ``limit`` partitions from ``first`` on, and the first partition left out."""
+    topic = services.controller.image.topics.get(name)
+    if topic is None:
+        return DescribeTopicPartitionsResponseTopic(
+            error_code=_why_not(name),
+            name=name,
+            is_internal=name in INTERNAL_TOPICS,
+            topic_authorized_operations=TOPIC_OPERATIONS,
+        ), None
+    end = min(first + limit, len(topic.partitions))
+    partitions = yield from with_pauses(
+        range(first, end),
+        lambda index: _partition(
+            services.cluster.partition_state(topic, index, listener_name, _NEWEST_METADATA), topic.partitions[index]
+        ),
+    )
+    described = DescribeTopicPartitionsResponseTopic(
+        name=name,
+        topic_id=topic.topic_id,
+        is_internal=name in INTERNAL_TOPICS,
+        topic_authorized_operations=TOPIC_OPERATIONS,
+        partitions=partitions,
+    )
+    return described, end if end < len(topic.partitions) else None
+
+
+def _partition(state: "PartitionState", record: "PartitionRecord") -> DescribeTopicPartitionsResponsePartition:
+    return DescribeTopicPartitionsResponsePartition(
+        partition_index=state.partition_index,
+        leader_id=state.leader_id,
+        leader_epoch=state.leader_epoch,
+        replica_nodes=state.replicas,
+        isr_nodes=state.isr,
+        eligible_leader_replicas=record.eligible_leader_replicas or (),
+        last_known_elr=record.last_known_elr or (),
+        offline_replicas=state.offline_replicas,
+    )
+
+
+def _why_not(name: str) -> ErrorCode:
+    try:
+        validate_topic_name(name)
+    except KafkaError as error:
+        return error.code
+    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def rule(asked: "Asked") -> object:
+    """DESCRIBE on each topic: others are left out where all are asked for."""
+    request, cursor = asked.request, asked.request.cursor
+    is_for_all = not request.topics
+    names = set(asked.services.controller.image.topics) if is_for_all else {topic.name for topic in request.topics}
+    if cursor is not None:
+        if cursor.partition_index < 0 or not (is_for_all or cursor.topic_name in names):
+            return asked.handle()
+        names = {name for name in names if name >= cursor.topic_name}
+    allowed = asked.access.allowed(AclOperation.DESCRIBE, AclResourceType.TOPIC, names)
+    told = (
+        []
+        if is_for_all
+        else [
+            DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name)
+            for name in sorted(names - allowed)
+        ]
+    )
+    if not allowed:
+        return DescribeTopicPartitionsResponse(topics=told)
+    permitted = request._replace(
+        topics=[TopicRequest(name) for name in sorted(allowed)],
+        # A topic that is hidden, or gone, is no place to begin at.
+        cursor=None if cursor is None or cursor.topic_name not in allowed else cursor,
+    )
+    return with_refused(then(asked.handle(permitted), partial(with_topic_operations, asked)), "topics", told)

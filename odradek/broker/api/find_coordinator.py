@@ -1,0 +1,93 @@
+"""FindCoordinator, versions 0 to 6: which broker coordinates a group (key type 0) or a transactional id (1, since version 1).
+
+The leader of a key's partition coordinates it. The topic behind a coordinator is created when first asked for; where it cannot
+be, and as long as that leader cannot be reached, the answer is COORDINATOR_NOT_AVAILABLE. From version 4 on many keys are asked
+at once (KIP-699), and errors carry no message.
+
+Deliberate gap: share groups (key type 2, since version 6, KIP-932) are not there, and their keys answered with INVALID_REQUEST,
+as by a Kafka without that coordinator. So is every other key type.
+"""
+
+from typing import TYPE_CHECKING, Final
+
+from odradek.broker.large.pieces import Pieces
+from odradek.broker.security.acl.rules import Asked, with_refused
+from odradek.common.acls import AclOperation, AclResourceType
+from odradek.controller.metadata.topic import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.message_types.find_coordinator import (
+    Coordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+
+if TYPE_CHECKING:
+    from odradek.broker.api.services import NodeServices
+    from odradek.common.context import RequestContext
+
+
+# Named tuples are made without their constructors, in a third of the time: all fields are given, in their order.
+_new: Final = tuple.__new__
+_WITHOUT_MESSAGES: Final = 4
+_SHARE_KEY: Final = 2
+_COORDINATED: Final = {
+    0: (AclResourceType.GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
+    1: (AclResourceType.TRANSACTIONAL_ID, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
+}
+_TOPICS = {0: CONSUMER_OFFSETS_TOPIC, 1: TRANSACTION_STATE_TOPIC}
+
+pieces = Pieces(("coordinator_keys",), ("coordinators",))
+
+
+def handle(services: "NodeServices", context: "RequestContext", request: FindCoordinatorRequest) -> FindCoordinatorResponse:
+    """Answer each key of ``request``."""
+    error = _ensure_topic(services, request.key_type) if request.coordinator_keys else ErrorCode.NONE
+    has_messages = context.version < _WITHOUT_MESSAGES
+    if error != ErrorCode.NONE:
+        coordinators = [_failed(key, error, has_message=has_messages) for key in request.coordinator_keys]
+        return FindCoordinatorResponse(coordinators=coordinators)
+    find = services.cluster.coordinator
+    # There may be no keys, of a type that is none.
+    topic, listener_name = _TOPICS.get(request.key_type, ""), context.listener_name
+    message = error.name if has_messages else ""
+    return FindCoordinatorResponse(
+        coordinators=[
+            _failed(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, has_message=has_messages)
+            if (node := find(topic, key, listener_name)) is None
+            else _new(Coordinator, (key, node.node_id, node.host, node.port, error, message))
+            for key in request.coordinator_keys
+        ]
+    )
+
+
+def _failed(key: str, error: ErrorCode, *, has_message: bool) -> Coordinator:
+    return _new(Coordinator, (key, -1, "", -1, error, error.name if has_message else ""))
+
+
+def _ensure_topic(services: "NodeServices", key_type: int) -> ErrorCode:
+    topic = _TOPICS.get(key_type)
+    if topic is None:
+        return ErrorCode.INVALID_REQUEST
+    reply = services.controller.ensure_internal_topic(topic)
+    # While the topic is being created, clients ask again.
+    is_there = reply.done and not isinstance(reply.response, KafkaError)
+    return ErrorCode.NONE if is_there else ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+
+def rule(asked: "Asked") -> object:
+    """DESCRIBE on each group or transactional id. CLUSTER_ACTION for what share groups keep."""
+    request = asked.request
+    has_messages = asked.context.version < _WITHOUT_MESSAGES
+    if request.key_type == _SHARE_KEY and not asked.access.allows_cluster(AclOperation.CLUSTER_ACTION):
+        code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        return FindCoordinatorResponse(
+            coordinators=[_failed(key, code, has_message=has_messages) for key in request.coordinator_keys]
+        )
+    if request.key_type not in _COORDINATED:
+        return asked.handle()
+    resource_type, code = _COORDINATED[request.key_type]
+    permitted, others = asked.split(AclOperation.DESCRIBE, resource_type, request.coordinator_keys, str)
+    told = [_failed(key, code, has_message=has_messages) for key in others]
+    if told and not permitted:
+        return FindCoordinatorResponse(coordinators=told)
+    return with_refused(asked.handle(request._replace(coordinator_keys=permitted) if told else None), "coordinators", told)

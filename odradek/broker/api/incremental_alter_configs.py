@@ -1,0 +1,58 @@
+"""IncrementalAlterConfigs, versions 0 and 1 (KIP-339): set, delete, append to and subtract from overrides, one by one.
+
+Topics, groups, client metrics, this broker, and the cluster's brokers by default (the name ""). Each resource succeeds or fails
+as a whole; what succeeds is one batch of the metadata log. INVALID_CONFIG for a topic config that is unknown or cannot have the
+value, and for appending to what is no list; INVALID_REQUEST for a broker config that cannot, for a key named twice and for a
+null; UNKNOWN_TOPIC_OR_PARTITION.
+
+Deliberate gaps: no ``alter.config.policy.class.name``; BROKER_LOGGER has no loggers to set. An unknown operation is
+INVALID_REQUEST for topics as for brokers, where Kafka runs into a null pointer.
+"""
+
+from typing import TYPE_CHECKING
+
+from odradek.broker.api import config_alteration
+from odradek.broker.api.config_alteration import alter
+from odradek.controller.metadata.alterations import Alteration, Operation
+from odradek.protocol.message_types.incremental_alter_configs import (
+    AlterConfigsResource,
+    AlterConfigsResourceResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+
+if TYPE_CHECKING:
+    from odradek.broker.api.services import ControllerServices
+    from odradek.common.context import RequestContext
+    from odradek.controller.metadata.alterations import Answer
+    from odradek.timing.reply import Reply
+
+
+def handle(
+    services: "ControllerServices", _context: "RequestContext", request: IncrementalAlterConfigsRequest
+) -> "Reply[IncrementalAlterConfigsResponse]":
+    """Alter the overrides of every resource of ``request``, each by itself."""
+    alterations = [_alteration(resource) for resource in request.resources]
+
+    def respond(answers: "list[Answer]") -> IncrementalAlterConfigsResponse:
+        return IncrementalAlterConfigsResponse(
+            responses=[
+                AlterConfigsResourceResponse(
+                    error_code=code,
+                    error_message=message,
+                    resource_type=resource.resource_type,
+                    resource_name=resource.resource_name,
+                )
+                for resource, (code, message) in zip(request.resources, answers, strict=True)
+            ]
+        )
+
+    return alter(services, alterations, validate_only=request.validate_only).then(respond)
+
+
+def _alteration(resource: AlterConfigsResource) -> Alteration:
+    operations = [Operation(config.name, config.config_operation, config.value) for config in resource.configs]
+    return Alteration(resource.resource_type, resource.resource_name, operations)
+
+
+rule = config_alteration.rule

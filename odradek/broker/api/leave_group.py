@@ -1,0 +1,38 @@
+"""LeaveGroup, versions 0 to 5: members go, so that the others need not wait for their sessions to end.
+
+Since version 3 several members at once, static ones also by instance id alone (KIP-345), since 5 with reasons (KIP-800). Before
+version 3 the one member's error is the response's. What is decided stands in ``coordinator.group.classic.leave``.
+"""
+
+from typing import TYPE_CHECKING, Final
+
+from odradek.broker.security.acl.rules import reads_group
+from odradek.protocol.errors import KafkaError
+from odradek.protocol.message_types.leave_group import (
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+)
+
+if TYPE_CHECKING:
+    from odradek.broker.api.services import GroupServices
+    from odradek.common.context import RequestContext
+    from odradek.timing.reply import Reply
+
+
+_MEMBERS_SINCE: Final = 3
+
+
+def handle(services: "GroupServices", context: "RequestContext", request: LeaveGroupRequest) -> "Reply[LeaveGroupResponse]":
+    """Hand the request to its group's shard."""
+    version = context.version
+
+    def finish(outcome: LeaveGroupResponse | KafkaError) -> LeaveGroupResponse:
+        response = LeaveGroupResponse(error_code=outcome.code) if isinstance(outcome, KafkaError) else outcome
+        if version < _MEMBERS_SINCE and response.members:
+            return LeaveGroupResponse(error_code=response.error_code or response.members[0].error_code)
+        return response
+
+    return services.groups.runtime.write(request.group_id, lambda shard: shard.leave_group(request)).then(finish)
+
+
+rule = reads_group

@@ -1,0 +1,65 @@
+"""ListGroups, versions 0 to 5: the groups that are coordinated here.
+
+Since version 4 by state (KIP-518), since 5 by type (KIP-848).
+
+COORDINATOR_LOAD_IN_PROGRESS while any of them may still be unknown.
+"""
+
+from typing import TYPE_CHECKING
+
+from odradek.broker.large.in_slices import answer_in_slices
+from odradek.broker.security.acl.rules import Asked, only
+from odradek.common.acls import AclOperation, AclResourceType
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.message_types.list_groups import (
+    ListedGroup,
+    ListGroupsRequest,
+    ListGroupsResponse,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from odradek.broker.api.services import SlicedGroupServices
+    from odradek.broker.large.in_slices import Answer
+    from odradek.common.context import RequestContext
+
+may_answer_much = True
+
+
+def handle(
+    services: "SlicedGroupServices", context: "RequestContext", request: ListGroupsRequest
+) -> "Answer[ListGroupsResponse]":
+    """Ask every shard, in slices."""
+    return answer_in_slices(services, context, _list(services, request))
+
+
+def _list(services: "SlicedGroupServices", request: ListGroupsRequest) -> "Generator[None, None, ListGroupsResponse]":
+    runtime = services.groups.runtime
+    groups: list[ListedGroup] = []
+    # With the first request that needs it, as the coordinator is.
+    from odradek.coordinator.group.group_describe import group_filter
+
+    states = group_filter(request.states_filter)
+    types = group_filter(request.types_filter)
+    for partition in runtime.partitions():
+        try:
+            groups += yield from runtime.read(partition, lambda shard, offset: shard.list_groups(states, types, offset))
+        except KafkaError as error:
+            # What is not here is listed where it is.
+            if error.code != ErrorCode.NOT_COORDINATOR:
+                return ListGroupsResponse(error_code=error.code)
+        yield None
+    return ListGroupsResponse(groups=groups)
+
+
+def rule(asked: "Asked") -> object:
+    """All groups to who may DESCRIBE the cluster, to others those that they may DESCRIBE."""
+    access = asked.access
+    if access.allows_cluster(AclOperation.DESCRIBE, tells=False):
+        return asked.handle()
+
+    def may_see(group: ListedGroup) -> bool:
+        return access.allows(AclOperation.DESCRIBE, AclResourceType.GROUP, group.group_id, tells=False)
+
+    return only(asked, asked.handle(), "groups", may_see)

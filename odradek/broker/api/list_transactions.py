@@ -1,0 +1,85 @@
+"""ListTransactions, versions 0 to 2: the transactional ids that are coordinated here (KIP-664).
+
+Filtered by state and producer id; since version 1 by how long they run (KIP-994), since 2 by a pattern (KIP-1152).
+COORDINATOR_LOAD_IN_PROGRESS while any of them may still be unknown. States that are none are told apart, and what is asked for
+besides them is answered.
+
+Deliberate gap: none.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from odradek.broker.api.pattern_matching import matching
+from odradek.broker.large.in_slices import answer_in_slices
+from odradek.broker.security.acl.rules import Asked, only
+from odradek.common.acls import AclOperation, AclResourceType
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.message_types.list_transactions import (
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+    TransactionState,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from odradek.broker.api.services import TransactionListServices
+    from odradek.broker.large.in_slices import Answer
+    from odradek.common.context import RequestContext, Session
+    from odradek.timing.reply import Reply
+
+may_answer_much = True
+
+
+def handle(
+    services: "TransactionListServices", context: "RequestContext", request: ListTransactionsRequest
+) -> "Answer[ListTransactionsResponse]":
+    """Ask every shard, in slices."""
+    return answer_in_slices(services, context, _list(services, context.session, request))
+
+
+def _list(
+    services: "TransactionListServices", client: "Session", request: ListTransactionsRequest
+) -> "Generator[Reply[Any] | None, Any, ListTransactionsResponse]":
+    from odradek.coordinator.transaction.describe import TransactionFilter, compile_pattern
+    from odradek.coordinator.transaction.states import STATE_NAMES
+
+    by_name = {name: state for state, name in STATE_NAMES.items()}
+    states = {by_name[name] for name in request.state_filters if name in by_name}
+    unknown = [name for name in dict.fromkeys(request.state_filters) if name not in by_name]
+    if unknown and not states:
+        return ListTransactionsResponse(unknown_state_filters=unknown)
+    asked = TransactionFilter(states, frozenset(request.producer_id_filters), request.duration_filter)
+    runtime = services.transactions.runtime
+    found: list[TransactionState] = []
+    try:
+        pattern = compile_pattern(request.transactional_id_pattern)
+        for partition in runtime.partitions():
+            try:
+                found += yield from runtime.read(partition, lambda shard, offset: shard.list_transactions(asked, offset))
+            except KafkaError as error:
+                # What is not here is listed where it is.
+                if error.code != ErrorCode.NOT_COORDINATOR:
+                    raise
+            yield None
+        if pattern is not None:
+            matched = yield matching(pattern, found, _name, services.pattern_matches, services.clock, client)
+            if isinstance(matched, KafkaError):
+                raise matched
+            found = matched
+    except KafkaError as error:
+        return ListTransactionsResponse(error_code=error.code)
+    return ListTransactionsResponse(transaction_states=found, unknown_state_filters=unknown)
+
+
+def _name(state: TransactionState) -> str:
+    return state.transactional_id
+
+
+def rule(asked: "Asked") -> object:
+    """Those that the client may DESCRIBE."""
+
+    def may_see(state: TransactionState) -> bool:
+        return asked.allows(AclOperation.DESCRIBE, AclResourceType.TRANSACTIONAL_ID, state.transactional_id)
+
+    return only(asked, asked.handle(), "transaction_states", may_see)

@@ -1,0 +1,84 @@
+"""OffsetDelete, version 0: forget how far a group has read (KIP-496).
+
+Decided on in ``coordinator.group.offset_delete``; partitions that are not there are answered UNKNOWN_TOPIC_OR_PARTITION here.
+What is wrong with the group is the error of the whole: INVALID_GROUP_ID, GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
+
+Deliberate gap: none.
+"""
+
+from typing import TYPE_CHECKING
+
+from odradek.broker.large.pieces import TOPICS, Pieces
+from odradek.broker.security.acl.rules import Asked, on_each
+from odradek.common.acls import AclOperation, AclResourceType
+from odradek.coordinator.group.offset_delete import delete_offsets
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.message_types.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from odradek.broker.api.services import OffsetServices
+    from odradek.common.context import RequestContext
+    from odradek.controller.metadata.image import MetadataImage
+    from odradek.timing.reply import Reply
+
+pieces = Pieces(TOPICS, TOPICS)
+
+
+def handle(
+    services: "OffsetServices", _context: "RequestContext", request: OffsetDeleteRequest
+) -> "OffsetDeleteResponse | Reply[OffsetDeleteResponse]":
+    """Delete the offsets of partitions that exist: a Reply."""
+    if not request.group_id:
+        return OffsetDeleteResponse(error_code=ErrorCode.INVALID_GROUP_ID)
+    request, refused = _set_aside_unknown(services.controller.image, request)
+
+    def finish(outcome: OffsetDeleteResponse | KafkaError) -> OffsetDeleteResponse:
+        if isinstance(outcome, KafkaError):
+            return OffsetDeleteResponse(error_code=outcome.code)
+        return OffsetDeleteResponse(topics=_merged(outcome.topics, refused))
+
+    return services.groups.runtime.write(request.group_id, lambda shard: delete_offsets(shard.offsets, request)).then(finish)
+
+
+def _set_aside_unknown(
+    image: "MetadataImage", request: OffsetDeleteRequest
+) -> tuple[OffsetDeleteRequest, dict[str, list[OffsetDeleteResponsePartition]]]:
+    """The request for what exists; the answers for other partitions, by topic."""
+    refused: dict[str, list[OffsetDeleteResponsePartition]] = {}
+    known = []
+    for topic in request.topics:
+        found = image.topics.get(topic.name)
+        here = {} if found is None else found.partitions
+        unknown = [each for each in topic.partitions if each.partition_index not in here]
+        if unknown:
+            code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            refused.setdefault(topic.name, []).extend(
+                OffsetDeleteResponsePartition(partition_index=each.partition_index, error_code=code) for each in unknown
+            )
+        existing = [each for each in topic.partitions if each.partition_index in here]
+        if existing:
+            known.append(topic._replace(partitions=existing))
+    return request._replace(topics=known), refused
+
+
+def _merged(
+    deleted: "Iterable[OffsetDeleteResponseTopic]", refused: dict[str, list[OffsetDeleteResponsePartition]]
+) -> list[OffsetDeleteResponseTopic]:
+    """One answer a topic, of what was deleted and what was refused."""
+    left = dict(refused)
+    topics = [topic._replace(partitions=[*topic.partitions, *left.pop(topic.name, ())]) for topic in deleted]
+    return topics + [OffsetDeleteResponseTopic(name=name, partitions=partitions) for name, partitions in left.items()]
+
+
+def rule(asked: "Asked") -> object:
+    """DELETE on the group, READ on each topic."""
+    if not asked.allows(AclOperation.DELETE, AclResourceType.GROUP, asked.request.group_id):
+        return asked.refused(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    return on_each(asked, AclOperation.READ, AclResourceType.TOPIC, lambda topic: topic.name)

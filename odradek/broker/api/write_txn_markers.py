@@ -1,0 +1,123 @@
+"""WriteTxnMarkers, versions 1 and 2: a transaction ends on partitions, as a coordinator has decided it, or an operator (KIP-98).
+
+This broker's own coordinator writes markers here without a request. Those that come over the wire are from other brokers, or from
+tools that abort a transaction nobody else will end (KIP-664), under coordinator epoch -1. A partition of ``__consumer_offsets``
+tells its group coordinator. Version 2 says by which transaction version the marker's epoch is to be judged (KIP-1228).
+
+Each partition has its error: UNKNOWN_TOPIC_OR_PARTITION, INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED; where the group
+coordinator is not there yet NOT_LEADER_OR_FOLLOWER, as Kafka says it.
+
+Deliberate gap: none.
+"""
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from odradek.broker.large.pieces import FEW, Pieces
+from odradek.common.acls import AclOperation
+from odradek.coordinator.runtime.marker import EndTxnMarker
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.message_types.write_txn_markers import (
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+from odradek.timing.reply import Reply
+
+if TYPE_CHECKING:
+    from odradek.broker.api.services import TransactionServices
+    from odradek.broker.security.acl.rules import Asked
+    from odradek.common.context import RequestContext
+
+
+_TRY_AGAIN = frozenset({ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR})
+
+pieces = Pieces(("markers", "topics", "partition_indexes"), ("markers", "topics", "partitions"), FEW)
+
+
+def handle(
+    services: "TransactionServices", _context: "RequestContext", request: WriteTxnMarkersRequest
+) -> "WriteTxnMarkersResponse | Reply[WriteTxnMarkersResponse]":
+    """Write each marker to each of its partitions; a Reply where one is yet to be replicated."""
+    codes: list[ErrorCode] = []
+    waiting: list[tuple[int, Reply[KafkaError | None]]] = []
+    for asked in request.markers:
+        marker = EndTxnMarker(
+            asked.producer_id,
+            asked.producer_epoch,
+            asked.coordinator_epoch,
+            asked.transaction_result,
+            asked.transaction_version,
+        )
+        for topic in asked.topics:
+            for index in topic.partition_indexes:
+                outcome = _write(services, topic.name, index, marker)
+                if isinstance(outcome, Reply):
+                    waiting.append((len(codes), outcome))
+                codes.append(ErrorCode.NONE if isinstance(outcome, Reply) else outcome)
+    return _when_all_have_arrived(request, codes, waiting) if waiting else _response(request, codes)
+
+
+def _when_all_have_arrived(
+    request: WriteTxnMarkersRequest, codes: list[ErrorCode], waiting: "list[tuple[int, Reply[KafkaError | None]]]"
+) -> "Reply[WriteTxnMarkersResponse]":
+    reply: Reply[WriteTxnMarkersResponse] = Reply()
+    reply.is_decided = True
+    left = len(waiting)
+
+    def arrived(place: int, error: KafkaError | None) -> None:
+        nonlocal left
+        codes[place] = _told(error)
+        left -= 1
+        if not left:
+            reply.complete(_response(request, codes))
+
+    for place, each in waiting:
+        each.when_done(partial(arrived, place))
+    return reply
+
+
+def _response(request: WriteTxnMarkersRequest, codes: list[ErrorCode]) -> WriteTxnMarkersResponse:
+    """``codes`` are in the order in which the request names partitions."""
+    told = iter(codes)
+    return WriteTxnMarkersResponse(
+        markers=[
+            WritableTxnMarkerResult(
+                producer_id=asked.producer_id,
+                topics=[
+                    WritableTxnMarkerTopicResult(
+                        name=topic.name,
+                        partitions=[WritableTxnMarkerPartitionResult(index, next(told)) for index in topic.partition_indexes],
+                    )
+                    for topic in asked.topics
+                ],
+            )
+            for asked in request.markers
+        ]
+    )
+
+
+def _write(
+    services: "TransactionServices", topic: str, partition: int, marker: EndTxnMarker
+) -> "ErrorCode | Reply[KafkaError | None]":
+    try:
+        reply = services.transactions.write_marker_here(topic, partition, marker)
+    except KafkaError as error:
+        return _told(error)
+    return ErrorCode.NONE if reply is None else reply
+
+
+def _told(error: KafkaError | None) -> ErrorCode:
+    if error is None:
+        return ErrorCode.NONE
+    return ErrorCode.NOT_LEADER_OR_FOLLOWER if error.code in _TRY_AGAIN else error.code
+
+
+def rule(asked: "Asked") -> object:
+    """ALTER on the cluster, for tools, or CLUSTER_ACTION, for brokers."""
+    access = asked.access
+    if access.allows_cluster(AclOperation.ALTER, tells=False) or access.allows_cluster(AclOperation.CLUSTER_ACTION):
+        return asked.handle()
+    return asked.refused(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)

@@ -1,0 +1,111 @@
+"""Tells the controller in which data directory of this broker a replica is (AssignReplicasToDirs, KIP-858).
+
+By it the controller knows which partitions a directory that fails takes with it. One request is open at a time; what is not
+accepted is sent again after a moment, until it is.
+
+Kafka's class is AssignmentsManager.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Final
+from uuid import UUID
+
+from odradek.client.api import Api, ClientError
+from odradek.common.logging import log as broker_log
+from odradek.controller.quorum.broker_lifecycle import Controller
+from odradek.controller.quorum.controller_channel import ControllerUnavailable
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.message_types.assign_replicas_to_dirs import (
+    AssignReplicasToDirsRequest,
+    AssignReplicasToDirsResponse,
+    RequestDirectoryData,
+    RequestPartitionData,
+    RequestTopicData,
+)
+from odradek.timing.driver import Wakeup
+from odradek.timing.timer import Timer
+
+_ASSIGN: Final[Api[AssignReplicasToDirsRequest, AssignReplicasToDirsResponse]] = Api(ApiKey.ASSIGN_REPLICAS_TO_DIRS)
+_TIMEOUT_MS: Final = 60_000
+_BACKOFF_MS: Final = 500
+# As many as Kafka's.
+_MOST: Final = 2_250
+
+Key = tuple[UUID, int]
+
+
+class DirectoryAssignments:
+    """Those of one broker. Loop thread only."""
+
+    def __init__(self, controller: Controller, timer: Timer, node_id: int, broker_epoch: Callable[[], int]) -> None:
+        self._controller = controller
+        self._node_id = node_id
+        self._broker_epoch = broker_epoch
+        self._wakeup = Wakeup(timer)
+        self._unsent: dict[Key, UUID] = {}
+        self._task: asyncio.Task[None] | None = None
+        self._complaint = ""
+
+    def assign(self, places: Iterable[tuple[UUID, int, UUID]]) -> None:
+        """Tell of these: (topic id, partition, directory id)."""
+        self._unsent.update({(topic_id, partition): directory_id for topic_id, partition, directory_id in places})
+        if self._unsent and self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._send_all())
+
+    def close(self) -> None:
+        """Tell nothing any more."""
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _send_all(self) -> None:
+        try:
+            while self._unsent:
+                sent = dict(list(self._unsent.items())[:_MOST])
+                reason = await self._send(sent)
+                if reason:
+                    if reason != self._complaint:
+                        self._complaint = reason
+                        broker_log.warn("the controller does not take replicas' directories", reason=reason)
+                    await self._wakeup.wait(_BACKOFF_MS)
+        finally:
+            self._task = None
+
+    async def _send(self, sent: dict[Key, UUID]) -> str:
+        """Send these; returns why some are to be sent again."""
+        try:
+            response = await self._controller.request(_ASSIGN, self._request(sent), _TIMEOUT_MS)
+        except (ControllerUnavailable, ClientError) as error:
+            return str(error)
+        if response.error_code:
+            return f"the controller answered error {response.error_code}"
+        refused = 0
+        for directory in response.directories:
+            for topic in directory.topics:
+                for answer in topic.partitions:
+                    if answer.error_code:
+                        refused = answer.error_code
+                    elif topic.topic_id is not None:
+                        self._settle((topic.topic_id, answer.partition_index), sent)
+        return f"the controller answered error {refused} for a partition" if refused else ""
+
+    def _settle(self, key: Key, sent: dict[Key, UUID]) -> None:
+        """The controller knows; unless the replica has moved on meanwhile."""
+        if self._unsent.get(key) == sent.get(key):
+            self._unsent.pop(key, None)
+
+    def _request(self, sent: dict[Key, UUID]) -> AssignReplicasToDirsRequest:
+        by_directory: dict[UUID, dict[UUID, list[RequestPartitionData]]] = {}
+        for (topic_id, partition), directory_id in sent.items():
+            by_directory.setdefault(directory_id, {}).setdefault(topic_id, []).append(RequestPartitionData(partition))
+        return AssignReplicasToDirsRequest(
+            broker_id=self._node_id,
+            broker_epoch=self._broker_epoch(),
+            directories=[
+                RequestDirectoryData(
+                    id=directory_id,
+                    topics=[RequestTopicData(topic_id=topic_id, partitions=asked) for topic_id, asked in by_topic.items()],
+                )
+                for directory_id, by_topic in by_directory.items()
+            ],
+        )

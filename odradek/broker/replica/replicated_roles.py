@@ -1,0 +1,216 @@
+"""The roles of partitions on a broker among others: it leads with followers, or fetches from the leader.
+
+A leader looks every ``replica.lag.time.max.ms / 2`` for replicas that have fallen behind (Kafka: ReplicaManager).
+
+``BrokersView`` is the Replication of ``in_sync_replicas``: what leaders know of the other brokers, and whom they ask.
+"""
+
+from collections.abc import Callable
+from typing import Final, Protocol
+from uuid import UUID
+
+from odradek.broker.replica.alter_partitions import AlterPartitions
+from odradek.broker.replica.directory_assignments import DirectoryAssignments
+from odradek.broker.replica.in_sync_replicas import CommittedIsr, InSyncReplicas, Proposal, Replication
+from odradek.broker.replica.partition import Partition
+from odradek.broker.replica.partitions import Partitions
+from odradek.broker.replica.replica_fetchers import ReplicaFetchers
+from odradek.broker.replica.replication_quota import ReplicationQuota, ReplicationThrottles
+from odradek.common.config.dynamic import ResourceType
+from odradek.controller.metadata.delta import MetadataDelta
+from odradek.controller.metadata.image import MetadataImage
+from odradek.controller.quorum.leader_discovery import Address
+from odradek.protocol.errors import KafkaError
+from odradek.protocol.metadata_records import PartitionRecord
+from odradek.timing.clock import Clock
+from odradek.timing.reply import Reply
+from odradek.timing.timer import Timer
+
+# A metadata version without directories.
+_MIGRATING: Final = UUID(int=0)
+
+
+class MinInSync(Protocol):
+    """``min.insync.replicas`` of a topic."""
+
+    def __call__(self, topic_name: str) -> int:
+        """As it is configured now."""
+
+
+class ReplicatedRoles:
+    """A PartitionRoles, and a MetadataPublisher that looks at brokers and configs. Loop thread only."""
+
+    def __init__(
+        self,
+        replication: Replication,
+        fetchers: ReplicaFetchers,
+        assignments: DirectoryAssignments,
+        throttles: ReplicationThrottles,
+        partitions: Partitions,
+        timer: Timer,
+        *,
+        held_high_watermark: Callable[[Partition], int],
+        min_in_sync: MinInSync,
+        call_soon: Callable[[Callable[[], None]], None],
+    ) -> None:
+        """``held_high_watermark`` is what the checkpoint of the data directory says, 0 where it says nothing."""
+        self.node_id = replication.node_id
+        self._replication = replication
+        self._fetchers = fetchers
+        self._assignments = assignments
+        self._throttles = throttles
+        self._partitions = partitions
+        self._timer = timer
+        self._held_high_watermark = held_high_watermark
+        self._configured_min_in_sync = min_in_sync
+        # Asked with each append, and so kept.
+        self._min_in_sync: dict[str, int] = {}
+        self._call_soon = call_soon
+        # What follows another leader now, or the same in another epoch, by topic id and index.
+        self._turned: dict[tuple[UUID, int], Partition] = {}
+
+    def start(self) -> None:
+        """Look for replicas that have fallen behind, again and again."""
+        self._timer.call_after(self._replication.max_lag_ms / 2, self._shrink)
+
+    def begin(self, partition: Partition, record: PartitionRecord, directory_id: UUID | None) -> None:
+        """Part of PartitionRoles: up to the checkpointed high watermark the log is known to be replicated."""
+        log = partition.log
+        if log is not None:
+            held = self._held_high_watermark(partition)
+            partition.high_watermark = min(max(held, log.log_start_offset), log.log_end_offset)
+        assigned = _directory_of(record, self.node_id)
+        if directory_id is not None and assigned not in (_MIGRATING, directory_id):
+            self._assignments.assign([(partition.topic_id, partition.index, directory_id)])
+
+    def take(self, partition: Partition, record: PartitionRecord) -> None:
+        """Part of PartitionRoles."""
+        if record.leader == self.node_id:
+            self._lead(partition, record)
+        elif partition.follower is None or (partition.leader_id, partition.leader_epoch) != (record.leader, record.leader_epoch):
+            partition.become_follower(record.leader, record.leader_epoch)
+            if not self._turned:
+                self._call_soon(self._follow)
+            self._turned[partition.topic_id, partition.index] = partition
+
+    def leave(self, partition: Partition) -> None:
+        """Part of PartitionRoles."""
+        self._turned.pop((partition.topic_id, partition.index), None)
+        self._fetchers.leave([partition])
+
+    def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:  # noqa: ARG002
+        """Part of MetadataPublisher."""
+        if any(kind in (ResourceType.TOPIC, ResourceType.BROKER) for kind, _ in delta.configs):
+            self._min_in_sync.clear()
+        self._throttles.publish(delta)
+        if any(kind == ResourceType.BROKER for kind, _ in delta.configs):
+            # The configs are in force when all publishers have been told.
+            self._call_soon(self._fetchers.resize)
+        if delta.brokers:
+            # A leader may live again, or have another address.
+            fetched = {id(each) for followed in self._fetchers.leaders.values() for each in followed}
+            self._fetchers.follow([each for each in self._partitions if each.follower is not None and id(each) not in fetched])
+
+    def _lead(self, partition: Partition, record: PartitionRecord) -> None:
+        self.leave(partition)
+        log = partition.log
+        if log is None:
+            partition.become_leader(record.leader_epoch)
+            return
+        followers = None if partition.leader is None else partition.leader.followers
+        if followers is not None and partition.leader_epoch == record.leader_epoch:
+            followers.committed(record.replicas, record.isr, record.partition_epoch)
+            return
+        in_sync = InSyncReplicas(
+            self._replication,
+            topic_id=partition.topic_id,
+            partition=partition.index,
+            leader_epoch=record.leader_epoch,
+            partition_epoch=record.partition_epoch,
+            replicas=record.replicas,
+            isr=record.isr,
+            epoch_start_offset=log.log_end_offset,
+            min_in_sync=lambda: self._min_in_sync_of(partition.topic),
+            on_change=partition.replication_changed,
+        )
+        partition.become_leader(record.leader_epoch, in_sync)
+        partition.replication_changed()
+
+    def _min_in_sync_of(self, topic_name: str) -> int:
+        found = self._min_in_sync.get(topic_name)
+        if found is None:
+            found = self._min_in_sync[topic_name] = self._configured_min_in_sync(topic_name)
+        return found
+
+    def _follow(self) -> None:
+        turned, self._turned = self._turned, {}
+        self._fetchers.follow(turned.values())
+
+    def _shrink(self) -> None:
+        for partition in self._partitions:
+            if partition.leader is not None and partition.leader.followers is not None and partition.log is not None:
+                partition.leader.followers.shrink(partition.log.log_end_offset)
+        self.start()
+
+
+def _directory_of(record: PartitionRecord, node_id: int) -> UUID:
+    place = record.replicas.index(node_id)
+    return record.directories[place] if place < len(record.directories) else _MIGRATING
+
+
+class BrokersView:
+    """A Replication. ``listener_name`` is the listener by which brokers reach each other."""
+
+    def __init__(
+        self,
+        image: MetadataImage,
+        *,
+        node_id: int,
+        own_epoch: Callable[[], int],
+        listener_name: str,
+        max_lag_ms: int,
+        clock: Clock,
+        alter_partitions: AlterPartitions,
+        leader_quota: ReplicationQuota | None = None,
+    ) -> None:
+        self.node_id = node_id
+        self.max_lag_ms = max_lag_ms
+        self.leader_quota = leader_quota
+        self._image = image
+        self._own_epoch = own_epoch
+        self._listener_name = listener_name
+        self._clock = clock
+        self._alter_partitions = alter_partitions
+
+    def monotonic_ms(self) -> float:
+        """Part of Replication."""
+        return self._clock.monotonic_ms()
+
+    def broker_epoch(self, node_id: int) -> int | None:
+        """Part of Replication."""
+        if node_id == self.node_id:
+            return self._own_epoch()
+        broker = self._image.kept.brokers.get(node_id)
+        if broker is None or broker.fenced or broker.in_controlled_shutdown:
+            return None
+        return broker.broker_epoch
+
+    def alter_partition(self, proposal: Proposal) -> Reply[CommittedIsr | KafkaError]:
+        """Part of Replication."""
+        return self._alter_partitions.propose(proposal)
+
+    def is_known(self, topic: str | bytes | UUID, index: int) -> bool:
+        """Whether the cluster has a partition, by the topic's name, id, or the id's bytes."""
+        topics = self._image.topics
+        if isinstance(topic, str):
+            known = topics.get(topic)
+        else:
+            known = self._image.topics_by_id.get(UUID(bytes=topic) if isinstance(topic, bytes) else topic)
+        return known is not None and index in known.partitions
+
+    def address_of(self, node_id: int) -> Address | None:
+        """Where brokers reach a broker; None where it is not alive."""
+        broker = self._image.kept.brokers.get(node_id)
+        if broker is None or broker.fenced:
+            return None
+        return next(((each.host, each.port) for each in broker.end_points if each.name == self._listener_name), None)

@@ -1,0 +1,198 @@
+"""Rules of authorization: what each API asks the authorizer, in front of its handler, where there is an authorizer.
+
+The module of an API has its ``rule``, and this one what rules are made of. They ask what Kafka asks, in its order, and answer
+what it answers. Where some items of a request are refused, the handler is asked for the others, and the refusals are put
+behind its answer. A client that may not know of a resource is refused before anybody looks whether it is there.
+
+Source: ``KafkaApis``, ``ControllerApis`` and ``AclApis`` of Apache Kafka 4.
+"""
+
+from collections.abc import Callable, Generator, Iterable
+from functools import partial
+from itertools import compress
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+
+from odradek.broker.large.in_slices import answer_in_slices, with_pauses
+from odradek.broker.security.acl.access import Access, Authorization
+from odradek.common.acls import AclOperation, AclResourceType
+from odradek.common.context import Handler, RequestContext, Signal
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.error_answers import error_answer, error_items
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages import messages
+from odradek.timing.reply import Reply
+
+ItemT = TypeVar("ItemT")
+
+_REASONS: Final = {ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "The client may not do this to the cluster."}
+
+
+class Asked(NamedTuple):
+    """A request, its client's rights, and the handler behind the rule with the services that it gets."""
+
+    access: Access
+    services: Any
+    context: RequestContext
+    request: Any
+    handler: Handler
+
+    def handle(self, request: Any = None) -> Any:
+        """The handler's answer to the request, or to another in its place."""
+        return self.handler(self.services, self.context, self.request if request is None else request)
+
+    def allows(self, operation: AclOperation, resource_type: AclResourceType, name: str) -> bool:
+        """Whether the client may do this; a refusal is a line of the log."""
+        return self.access.allows(operation, resource_type, name)
+
+    def refused(self, code: ErrorCode, **fields: object) -> Any:
+        """The response to all of the request with ``code``, and with ``fields`` in place of what they are by default."""
+        answer = error_answer(self.context.api_key, self.request, code, _REASONS.get(code))
+        return answer._replace(**fields) if fields else answer
+
+    def split(
+        self,
+        operation: AclOperation,
+        resource_type: AclResourceType,
+        items: Iterable[ItemT],
+        name_of: Callable[[ItemT], str | None],
+    ) -> tuple[list[ItemT], list[ItemT]]:
+        """The items that the client may do this to, and the others. One without a name is for the handler to refuse."""
+        named = [(item, name_of(item)) for item in items]
+        allowed = self.access.allowed(operation, resource_type, [name for _, name in named if name is not None])
+        permitted: list[ItemT] = []
+        refused: list[ItemT] = []
+        for item, name in named:
+            (permitted if name is None or name in allowed else refused).append(item)
+        return permitted, refused
+
+    def topic_name(self, topic: Any, *, by_id: bool) -> str | None:
+        """The name of a topic that is asked for by its name or its id; None for an id that is not known."""
+        if not by_id:
+            return topic.name or ""
+        found = None if topic.topic_id is None else self.services.controller.image.topics_by_id.get(topic.topic_id)
+        return None if found is None else found.name
+
+    def may_describe_topic(self, name: str) -> bool:
+        """Whether the client may know of a topic that it has not named."""
+        return self.access.allows(AclOperation.DESCRIBE, AclResourceType.TOPIC, name, tells=False)
+
+
+# Answers a request as a handler does.
+Rule: TypeAlias = Callable[[Asked], Any]
+
+
+def anybody(asked: Asked) -> Any:
+    """No right is needed."""
+    return asked.handle()
+
+
+def on_cluster(operation: AclOperation) -> Rule:
+    """The client needs ``operation`` on the cluster."""
+
+    def rule(asked: Asked) -> Any:
+        if asked.access.allows_cluster(operation):
+            return asked.handle()
+        return asked.refused(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+
+    return rule
+
+
+def reads_group(asked: Asked) -> Any:
+    """READ on the group."""
+    if asked.allows(AclOperation.READ, AclResourceType.GROUP, asked.request.group_id):
+        return asked.handle()
+    return asked.refused(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+
+
+def on_each(
+    asked: Asked,
+    operation: AclOperation,
+    resource_type: AclResourceType,
+    name_of: Callable[[Any], str | None] = str,
+    *,
+    field: str = "topics",
+    answered: str = "topics",
+    convert: Callable[[Any], Any] | None = None,
+) -> Any:
+    """``operation`` on each item of the request's array ``field``. The response's array ``answered`` tells what is refused.
+
+    ``convert`` changes the response of the handler.
+    """
+    permitted, refused = asked.split(operation, resource_type, getattr(asked.request, field), name_of)
+    code = ErrorCode[f"{resource_type.name}_AUTHORIZATION_FAILED"]
+    told = error_items(asked.context.api_key, asked.request._replace(**{field: refused}), answered, code) if refused else []
+    response = messages(asked.context.api_key).response
+    # Where the response may have an error of its own, the handler is asked for that.
+    if told and not permitted and not hasattr(response, "error_code"):
+        return response(**{answered: told})
+    answer = asked.handle(asked.request._replace(**{field: permitted}) if told else None)
+    return with_refused(answer if convert is None else then(answer, convert), answered, told)
+
+
+def then(outcome: Any, convert: Callable[[Any], Any], *, converts_signals: bool = False) -> Any:
+    """Return ``convert(response)``, now or as a Reply; ``convert`` may return a Reply itself.
+
+    An exception stays as it is, and so does a signal unless ``converts_signals``.
+    """
+    if not isinstance(outcome, Reply):
+        is_kept = isinstance(outcome, Exception) or (isinstance(outcome, Signal) and not converts_signals)
+        return outcome if is_kept else convert(outcome)
+    if outcome.done:
+        return then(outcome.response, convert, converts_signals=converts_signals)
+    reply: Reply[Any] = Reply()
+    reply.is_decided = outcome.is_decided
+
+    def finish(response: Any) -> None:
+        try:
+            response = then(response, convert, converts_signals=converts_signals)
+        except Exception as error:  # noqa: BLE001  a fault of ours, which dispatch tells
+            response = error
+        if isinstance(response, Reply):
+            response.when_done(reply.complete)
+        else:
+            reply.complete(response)
+
+    outcome.when_done(finish)
+    return reply
+
+
+def only(asked: Asked, outcome: Any, field: str, may_see: Callable[[Any], bool]) -> Any:
+    """The response with those items of its array ``field`` that ``may_see``. There may be many: they are looked at in slices."""
+
+    def work(response: Any) -> Generator[None, None, Any]:
+        items = getattr(response, field)
+        seen = yield from with_pauses(items, may_see)
+        return response._replace(**{field: list(compress(items, seen))})
+
+    return then(outcome, lambda response: answer_in_slices(asked.services, asked.context, work(response)))
+
+
+def with_refused(outcome: Any, field: str, refused: list[Any]) -> Any:
+    """The response with ``refused`` behind what its array ``field`` has; one with an error of its own says that only."""
+
+    def joined(response: Any) -> Any:
+        if getattr(response, "error_code", 0):
+            return response
+        return response._replace(**{field: [*getattr(response, field), *refused]})
+
+    return then(outcome, joined) if refused else outcome
+
+
+def behind_rules(load_module: Callable[[ApiKey], Any], authorization: Authorization) -> Callable[[ApiKey], Handler]:
+    """What loads the handlers of modules such that their rules are asked first."""
+
+    def load(api_key: ApiKey) -> Handler:
+        module = load_module(api_key)
+        handler: Handler = module.handle
+        return handler if module.rule is anybody else partial(_handle, authorization, module.rule, handler)
+
+    return load
+
+
+def _handle(
+    authorization: Authorization, rule: Rule, handler: Handler, services: Any, context: RequestContext, request: Any
+) -> Any:
+    access = authorization.access(context)
+    if access.is_own:
+        return handler(services, context, request)
+    return rule(Asked(access, services, context, request, handler))

@@ -1,0 +1,350 @@
+"""Takes one connection from its first frame to a session with a principal, and again when that session is to go on.
+
+    authenticator.receive(frame, wall_ms, monotonic_ms) -> what is to be done about it
+
+No sockets and no clock: a test joins it to frames and compares what comes out. Refusals are those of Kafka's
+SaslServerAuthenticator: what is an authentication that failed is answered, after a delay; what is no request of the protocol has
+the connection closed at once.
+
+A connection may ask for the versions first, then names a mechanism (SaslHandshake), then exchanges the mechanism's tokens: in
+SaslAuthenticate requests after a handshake of version 1, as frames of their own after one of version 0. A session that has a
+lifetime authenticates again with the same mechanism before it is over (KIP-368).
+
+The states are those of Kafka's SaslServerAuthenticator. Left out: its GSSAPI token without a handshake, from clients of 0.9.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from odradek.broker.security.sasl.mechanism import AuthenticationFailed
+from odradek.protocol.api_keys import NEWEST_VERSION, ApiKey
+from odradek.protocol.errors import ErrorCode, MalformedMessage
+from odradek.protocol.headers import read_request_header
+from odradek.protocol.message_types.sasl_authenticate import SaslAuthenticateResponse
+from odradek.protocol.message_types.sasl_handshake import SaslHandshakeResponse
+from odradek.protocol.messages import messages
+from odradek.protocol.requests import request_decoder
+from odradek.protocol.responses import response_encoder
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from odradek.broker.security.sasl.mechanism import Mechanism, SaslServer
+
+
+class SaslState(Enum):
+    """What a connection may send next."""
+
+    # The first frame: SaslHandshake or ApiVersions. What is no request is taken for a token of Kerberos, which is not there.
+    INITIAL_REQUEST = auto()
+    # ApiVersions was refused for its version; it may be asked once more.
+    HANDSHAKE_OR_VERSIONS_REQUEST = auto()
+    # The versions are told.
+    HANDSHAKE_REQUEST = auto()
+    # The mechanism is agreed upon, and its tokens follow.
+    AUTHENTICATE = auto()
+    # All other requests.
+    COMPLETE = auto()
+    # The session has a lifetime, and the client begins anew.
+    REAUTH_PROCESS_HANDSHAKE = auto()
+    # It asked for another mechanism than that of the session. It was told that this is fine, and the next frame fails.
+    REAUTH_BAD_MECHANISM = auto()
+    # Nothing: the connection is closed.
+    FAILED = auto()
+
+
+TRANSITIONS: Final[dict[SaslState, frozenset[SaslState]]] = {
+    SaslState.INITIAL_REQUEST: frozenset({SaslState.HANDSHAKE_OR_VERSIONS_REQUEST, SaslState.FAILED}),
+    SaslState.HANDSHAKE_OR_VERSIONS_REQUEST: frozenset({SaslState.HANDSHAKE_REQUEST, SaslState.AUTHENTICATE, SaslState.FAILED}),
+    SaslState.HANDSHAKE_REQUEST: frozenset({SaslState.AUTHENTICATE, SaslState.FAILED}),
+    SaslState.AUTHENTICATE: frozenset({SaslState.COMPLETE, SaslState.FAILED}),
+    SaslState.COMPLETE: frozenset({SaslState.REAUTH_PROCESS_HANDSHAKE}),
+    SaslState.REAUTH_PROCESS_HANDSHAKE: frozenset({SaslState.AUTHENTICATE, SaslState.REAUTH_BAD_MECHANISM, SaslState.FAILED}),
+    SaslState.REAUTH_BAD_MECHANISM: frozenset({SaslState.FAILED}),
+    SaslState.FAILED: frozenset(),
+}
+
+# The requests of a state. With tokens as frames of their own, AUTHENTICATE has none. COMPLETE has all, and is not listed.
+EXPECTED: Final[dict[SaslState, frozenset[ApiKey]]] = {
+    SaslState.INITIAL_REQUEST: frozenset({ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE}),
+    SaslState.HANDSHAKE_OR_VERSIONS_REQUEST: frozenset({ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE}),
+    SaslState.HANDSHAKE_REQUEST: frozenset({ApiKey.SASL_HANDSHAKE}),
+    SaslState.AUTHENTICATE: frozenset({ApiKey.SASL_AUTHENTICATE}),
+    SaslState.REAUTH_PROCESS_HANDSHAKE: frozenset({ApiKey.SASL_HANDSHAKE}),
+    SaslState.REAUTH_BAD_MECHANISM: frozenset(),
+    SaslState.FAILED: frozenset(),
+}
+
+
+class IllegalTransition(Exception):
+    """A fault of the broker's: no client can cause it."""
+
+
+def step(state: SaslState, wanted: SaslState) -> SaslState:
+    """``wanted``, if it may follow ``state``. Raises IllegalTransition."""
+    if wanted not in TRANSITIONS[state]:
+        raise IllegalTransition(f"{state.name} is not followed by {wanted.name}")
+    return wanted
+
+
+# A client that authenticates more often than this is refused: each time costs the broker something.
+_MIN_REAUTH_INTERVAL_MS: Final = 1_000
+# From this version of SaslHandshake on, tokens come in SaslAuthenticate requests.
+_WITH_AUTHENTICATE: Final = 1
+_LENGTH_BYTES: Final = 4
+# In place of a token these are answered with ILLEGAL_SASL_STATE. Kafka answers all that can say so.
+_ANSWERED: Final = frozenset({ApiKey.SASL_HANDSHAKE, ApiKey.API_VERSIONS, ApiKey.METADATA})
+
+
+@dataclass(frozen=True, slots=True)
+class Respond:
+    """Send ``chunks``, and go on; ``refusal`` is for the log, where they tell the client that its token is refused."""
+
+    chunks: list[Any] = field(repr=False)
+    refusal: AuthenticationFailed | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TellVersions:
+    """Answer ApiVersions as to any client, and say by ``versions_told`` whether it was accepted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Authenticated:
+    """Send ``chunks``; the connection is that of ``user`` from now on, let in by a delegation token or not."""
+
+    chunks: list[Any] = field(repr=False)
+    user: str
+    by_token: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """Authentication has failed: after the delay send ``chunks``, and close. ``cause`` and ``user`` are for the log.
+
+    ``is_told``: the log has it already. ``at_once``: there is no delay, as with what is no failure to Kafka's bare tokens.
+    """
+
+    chunks: list[Any] = field(repr=False)
+    cause: str
+    user: str | None = None
+    mechanism: str | None = None
+    is_told: bool = False
+    at_once: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    """Close at once: this is not the protocol."""
+
+    cause: str
+
+
+Outcome: TypeAlias = Respond | TellVersions | Authenticated | Refuse | Break
+
+
+def _state_refusal(api_key: ApiKey, version: int, correlation_id: int, frame: bytes, position: int) -> list[Any]:
+    """The answer to a request that comes in place of a token: none, but to those that clients send so."""
+    if api_key not in _ANSWERED or not 0 <= version <= NEWEST_VERSION[api_key]:
+        return []
+    response = messages(api_key).response(error_code=ErrorCode.ILLEGAL_SASL_STATE)
+    if api_key is ApiKey.METADATA:
+        with suppress(MalformedMessage):
+            named = request_decoder(api_key, version)(frame, position).topics or ()
+            topic = messages(api_key).MetadataResponseTopic
+            topics = [topic(name=each.name, topic_id=each.topic_id, error_code=ErrorCode.ILLEGAL_SASL_STATE) for each in named]
+            response = response._replace(topics=topics)
+    return response_encoder(api_key, version)(correlation_id, response)
+
+
+class Authenticator:
+    """One connection's. ``mechanisms`` are those enabled, by name, in the order in which clients are told them."""
+
+    __slots__ = (
+        "_began_again_ms",
+        "_is_by_token",
+        "_is_told",
+        "_mechanisms",
+        "_server",
+        "_state",
+        "_wants_requests",
+        "expires_at_ms",
+        "mechanism",
+        "user",
+    )
+
+    def __init__(self, mechanisms: Mapping[str, Mechanism]) -> None:
+        self._mechanisms = mechanisms
+        self._state = SaslState.INITIAL_REQUEST
+        # The exchange that is under way, and whether its tokens come in requests.
+        self._server: SaslServer | None = None
+        self._wants_requests = False
+        # Whether the log has been told that the exchange has failed.
+        self._is_told = False
+        # Of the session, once there is one.
+        self.mechanism: str | None = None
+        self.user: str | None = None
+        self._is_by_token = False
+        # When the session is over (monotonic); None: never.
+        self.expires_at_ms: float | None = None
+        # When the client last began to authenticate again.
+        self._began_again_ms: float | None = None
+
+    @property
+    def state(self) -> SaslState:
+        """What the client may send next."""
+        return self._state
+
+    @property
+    def is_again(self) -> bool:
+        """Whether there is a session already."""
+        return self.user is not None
+
+    def receive(self, frame: bytes, wall_ms: int, monotonic_ms: float) -> Outcome:
+        """What is to be done about a frame that has come, in any state but COMPLETE."""
+        outcome = self._received(frame, wall_ms, monotonic_ms)
+        if isinstance(outcome, Refuse | Break):
+            self._go(SaslState.FAILED)
+        return outcome
+
+    def versions_told(self, *, accepted: bool) -> None:
+        """ApiVersions has been answered; or refused, and may be asked in another version."""
+        if accepted:
+            self._go(SaslState.HANDSHAKE_REQUEST)
+
+    def begin_again(self, monotonic_ms: float) -> bool:
+        """Whether the session has a lifetime, and may be renewed now: then ``receive`` the SaslHandshake (KIP-368)."""
+        last_ms = self._began_again_ms
+        if self.expires_at_ms is None or (last_ms is not None and monotonic_ms - last_ms < _MIN_REAUTH_INTERVAL_MS):
+            return False
+        self._began_again_ms = monotonic_ms
+        self._wants_requests = False
+        self._go(SaslState.REAUTH_PROCESS_HANDSHAKE)
+        return True
+
+    def _received(self, frame: bytes, wall_ms: int, monotonic_ms: float) -> Outcome:
+        state = self._state
+        if state is SaslState.REAUTH_BAD_MECHANISM:
+            return Refuse([], f"another mechanism than {self.mechanism} for a session that began with it", self.user)
+        if state is SaslState.AUTHENTICATE and not self._wants_requests:
+            return self._take_bare_token(frame, wall_ms, monotonic_ms)
+        try:
+            key, version, correlation_id, _, position = read_request_header(frame)
+            api_key = ApiKey(key)
+        except (MalformedMessage, ValueError):
+            if state is SaslState.INITIAL_REQUEST:
+                return Break("the first frame is no request of Kafka's, and GSSAPI is not there")
+            return Break("a frame that is no request while the client authenticates")
+        if state is SaslState.INITIAL_REQUEST:
+            self._go(SaslState.HANDSHAKE_OR_VERSIONS_REQUEST)
+        if api_key not in EXPECTED[state]:
+            if api_key is ApiKey.API_VERSIONS and state is SaslState.HANDSHAKE_REQUEST:
+                return Break("API_VERSIONS was asked twice before the client had authenticated")
+            cause = f"{api_key.name} came before the client had authenticated"
+            if state is not SaslState.AUTHENTICATE:
+                return Break(cause)
+            chunks = _state_refusal(api_key, version, correlation_id, frame, position)
+            return Refuse(chunks, cause, self.user, self.mechanism, self._is_told)
+        if api_key is ApiKey.API_VERSIONS:
+            return TellVersions()
+        return self._answer(api_key, version, correlation_id, frame, position, wall_ms, monotonic_ms)
+
+    def _answer(
+        self, api_key: ApiKey, version: int, correlation_id: int, frame: bytes, position: int, wall_ms: int, monotonic_ms: float
+    ) -> Outcome:
+        """What comes of a SaslHandshake or SaslAuthenticate whose time it is."""
+        if not 0 <= version <= NEWEST_VERSION[api_key]:
+            return Break(f"{api_key.name} version {version} is not served")
+        try:
+            request = request_decoder(api_key, version)(frame, position)
+        except MalformedMessage as error:
+            return Break(error.reason)
+        if api_key is ApiKey.SASL_HANDSHAKE:
+            return self._shake_hands(request.mechanism, version, correlation_id)
+        return self._take_token(request.auth_bytes, version, correlation_id, wall_ms, monotonic_ms)
+
+    def _shake_hands(self, mechanism: str, version: int, correlation_id: int) -> Outcome:
+        if version >= _WITH_AUTHENTICATE:
+            self._wants_requests = True
+        encode = response_encoder(ApiKey.SASL_HANDSHAKE, version)
+        enabled = list(self._mechanisms)
+        if mechanism not in self._mechanisms and self.is_again:
+            return Break(f"another mechanism than {self.mechanism} for a session that began with it")
+        if mechanism not in self._mechanisms:
+            refusal = SaslHandshakeResponse(error_code=ErrorCode.UNSUPPORTED_SASL_MECHANISM, mechanisms=enabled)
+            return Refuse(encode(correlation_id, refusal), "the mechanism is not enabled", self.user, mechanism)
+        if self.is_again and mechanism != self.mechanism:
+            self._go(SaslState.REAUTH_BAD_MECHANISM)
+        else:
+            self.mechanism = mechanism
+            self._server = self._mechanisms[mechanism].begin()
+            self._go(SaslState.AUTHENTICATE)
+        return Respond(encode(correlation_id, SaslHandshakeResponse(mechanisms=enabled)))
+
+    def _take_token(self, token: bytes, version: int, correlation_id: int, wall_ms: int, monotonic_ms: float) -> Outcome:
+        encode = response_encoder(ApiKey.SASL_AUTHENTICATE, version)
+        try:
+            answer, user = self._evaluate(token)
+        except AuthenticationFailed as failure:
+            message = failure.told or (
+                f"Authentication failed during {'re-authentication' if self.is_again else 'authentication'}"
+                f" due to invalid credentials with SASL mechanism {self.mechanism}"
+            )
+            refusal = SaslAuthenticateResponse(error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message=message)
+            chunks = encode(correlation_id, refusal)
+            return Refuse(chunks, failure.cause, failure.user or self.user, self.mechanism, self._is_told)
+        if user is None:
+            return self._go_on(encode(correlation_id, SaslAuthenticateResponse(error_message="", auth_bytes=answer)))
+        lifetime_ms = self._complete(user, wall_ms, monotonic_ms)
+        response = SaslAuthenticateResponse(error_message="", auth_bytes=answer, session_lifetime_ms=lifetime_ms)
+        return Authenticated(encode(correlation_id, response), user, self._is_by_token)
+
+    def _take_bare_token(self, token: bytes, wall_ms: int, monotonic_ms: float) -> Outcome:
+        try:
+            answer, user = self._evaluate(token)
+        except AuthenticationFailed as failure:
+            user = failure.user or self.user
+            return Refuse([], failure.cause, user, self.mechanism, self._is_told, at_once=failure.told is None)
+        chunks = [len(answer).to_bytes(_LENGTH_BYTES, "big") + answer]
+        if user is None:
+            return self._go_on(chunks)
+        self._complete(user, wall_ms, monotonic_ms)
+        return Authenticated(chunks, user, self._is_by_token)
+
+    def _go_on(self, chunks: list[Any]) -> Respond:
+        refusal = None if self._server is None else self._server.refusal
+        self._is_told = refusal is not None
+        return Respond(chunks, refusal)
+
+    def _evaluate(self, token: bytes) -> tuple[bytes, str | None]:
+        """The answer to a token, and the user if the exchange is complete. Raises AuthenticationFailed."""
+        server = self._server
+        assert server is not None  # noqa: S101  begun with the state
+        answer = server.evaluate(token)
+        if not server.is_complete:
+            return answer, None
+        if self.user is not None and server.user != self.user:
+            told = f"Cannot change principals during re-authentication from User.{self.user}: User.{server.user}"
+            raise AuthenticationFailed("another principal than the session's", told=told, user=server.user)
+        return answer, server.user
+
+    def _complete(self, user: str, wall_ms: int, monotonic_ms: float) -> int:
+        """The session begins, or goes on: its lifetime in milliseconds, 0 if it has none."""
+        server, self._server = self._server, None
+        assert server is not None and self.mechanism is not None  # noqa: S101, PT018  begun with the state
+        self.user = user
+        self._is_by_token = server.by_token
+        limits = [max_ms] if (max_ms := self._mechanisms[self.mechanism].max_reauth_ms) > 0 else []
+        if server.expires_ms is not None:
+            limits.append(server.expires_ms - wall_ms)
+        lifetime_ms = max(0, min(limits, default=0))
+        self.expires_at_ms = monotonic_ms + lifetime_ms if limits else None
+        self._go(SaslState.COMPLETE)
+        return lifetime_ms
+
+    def _go(self, state: SaslState) -> None:
+        self._state = step(self._state, state)

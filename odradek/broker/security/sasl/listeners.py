@@ -1,0 +1,123 @@
+"""The SASL listeners of a broker: their mechanisms, made of their configs before anything is bound.
+
+A mechanism that cannot be had, or a JAAS line that cannot be read, ends the start: the key, the value, what is allowed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from odradek.broker.security.sasl.jaas import JaasError, LoginModule, parse_jaas
+from odradek.broker.security.sasl.mechanism import PlainServer, plain_users
+from odradek.broker.security.sasl.oauthbearer import OAuthBearerServer
+from odradek.broker.security.sasl.scram import ScramServer, no_token
+from odradek.common.config.definitions import HIDDEN, InvalidConfig
+from odradek.common.config.listener_config import MECHANISMS, OAUTHBEARER, PLAIN
+from odradek.protocol.scram import MECHANISMS as SCRAM
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from odradek.broker.security.sasl.mechanism import Mechanism, SaslServer
+    from odradek.broker.security.sasl.scram import ScramCredential, TokenCredential
+    from odradek.broker.security.sasl.signing_keys import SigningKeys
+    from odradek.common.config.listener_config import SaslConfig
+    from odradek.protocol.scram import ScramMechanism
+    from odradek.timing.background import Background
+    from odradek.timing.clock import Clock
+
+_MODULES: Final = {
+    OAUTHBEARER: "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule",
+    PLAIN: "org.apache.kafka.common.security.plain.PlainLoginModule",
+    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class EnabledMechanism:
+    """Part of ``mechanism.Mechanism``."""
+
+    begin: Callable[[], SaslServer]
+    max_reauth_ms: int
+
+
+class SaslServices(NamedTuple):
+    """What mechanisms need of the broker: users' and tokens' SCRAM credentials, nonces, time, threads for fetches."""
+
+    find_scram_credential: Callable[[str, ScramMechanism], ScramCredential | None]
+    new_nonce: Callable[[], str]
+    clock: Clock
+    background: Background
+    find_token_credential: Callable[[str, ScramMechanism], TokenCredential | None] = no_token
+
+
+class SaslListener:
+    """What is in force for one listener. ``mechanisms`` are by name; times in milliseconds, sizes in bytes."""
+
+    __slots__ = ("failed_delay_ms", "max_receive_bytes", "mechanisms", "signing_keys")
+
+    def __init__(self, config: SaslConfig, services: SaslServices) -> None:
+        """Raises InvalidConfig."""
+        names = config.value("sasl.enabled.mechanisms")
+        _ensure_known(config, names)
+        # Of OAUTHBEARER with signed tokens; whoever makes the listener has them loaded.
+        self.signing_keys: SigningKeys | None = None
+        self.mechanisms: Mapping[str, Mechanism] = {name: self._enable(config, name, services) for name in names}
+        self.failed_delay_ms: int = config.value("connection.failed.authentication.delay.ms")
+        self.max_receive_bytes: int = config.value("sasl.server.max.receive.size")
+
+    def _enable(self, config: SaslConfig, name: str, services: SaslServices) -> Mechanism:
+        module = login_module(config, name)
+        max_reauth_ms = config.value("connections.max.reauth.ms", name)
+        if name == OAUTHBEARER:
+            from odradek.broker.security.sasl.bearer_configs import bearer_tokens
+
+            validate, self.signing_keys = bearer_tokens(config, module.options, services.clock, services.background)
+            return EnabledMechanism(lambda: OAuthBearerServer(validate), max_reauth_ms)
+        _ensure_no_handler(config, name)
+        if name == PLAIN:
+            users = plain_users(module.options)
+            return EnabledMechanism(lambda: PlainServer(users), max_reauth_ms)
+        mechanism = SCRAM[name]
+
+        def find(user: str) -> ScramCredential | None:
+            return services.find_scram_credential(user, mechanism)
+
+        def find_token(token_id: str) -> TokenCredential | None:
+            return services.find_token_credential(token_id, mechanism)
+
+        return EnabledMechanism(lambda: ScramServer(mechanism, find, services.new_nonce, find_token), max_reauth_ms)
+
+
+def _ensure_known(config: SaslConfig, names: tuple[str, ...]) -> None:
+    allowed = f"a list of {', '.join(MECHANISMS)}"
+    if "GSSAPI" in names:
+        raise config.invalid("sasl.enabled.mechanisms", f"{allowed}: there is no GSSAPI (Kerberos)")
+    if not names or any(name not in MECHANISMS for name in names):
+        raise config.invalid("sasl.enabled.mechanisms", allowed)
+
+
+def _ensure_no_handler(config: SaslConfig, mechanism: str) -> None:
+    """Who checks credentials by a class of their own is not to find that anybody of the JAAS line gets in."""
+    name = "sasl.server.callback.handler.class"
+    if config.is_set_for(name, mechanism):
+        raise config.invalid(name, f"left out: there are no handlers of one's own for {mechanism}", mechanism)
+
+
+def login_module(config: SaslConfig, mechanism: str) -> LoginModule:
+    """That of a mechanism's JAAS line. Raises InvalidConfig."""
+    expected = _MODULES[mechanism]
+    key = config.jaas_key(mechanism)
+    allowed = f"a JAAS line: {expected} required ...;"
+    line = config.jaas_line(mechanism)
+    if line is None:
+        raise InvalidConfig(key, "(not set)", allowed)
+    try:
+        module = parse_jaas(line)
+    except JaasError as error:
+        raise InvalidConfig(key, HIDDEN, f"{allowed} ({error})") from error
+    if module.name != expected:
+        raise InvalidConfig(key, module.name, allowed)
+    return module

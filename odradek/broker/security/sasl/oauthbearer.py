@@ -1,0 +1,89 @@
+"""OAUTHBEARER (RFC 7628): the client shows a token that somebody else has given it.
+
+    client    n,[a=authorization id],^Aauth=Bearer TOKEN^A[name=value^A...]^A        ^A is the byte 1
+    broker    nothing: the client is let in; or {"status":"invalid_token"}
+    client    ^A, and then the failure follows
+
+Extensions, the names and values, are accepted and not used, as by Kafka's own handlers. Kafka's class is OAuthBearerSaslServer.
+"""
+
+import json
+import re
+from collections.abc import Callable
+from typing import Final
+
+from odradek.broker.security.sasl.mechanism import AuthenticationFailed
+from odradek.broker.security.sasl.tokens import InvalidToken, Token
+
+_NAME: Final = r"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+"
+_MESSAGE: Final = re.compile(
+    rf"n,(?:a=(?P<authorization_id>{_NAME}))?,\x01(?P<pairs>(?:[A-Za-z]+=[\x21-\x7e \t\r\n]+\x01)*)\x01", re.DOTALL
+)
+_AUTH: Final = re.compile(r"(?P<scheme>\w+) +(?P<token>[-_~+/.a-zA-Z0-9]+=*)")
+_GO_ON: Final = b"\x01"
+
+# Who a token lets in. Raises InvalidToken, whose ``user`` is in the second place: who it says its bearer is.
+Validate = Callable[[str], Token]
+
+
+class BearerRefused(InvalidToken):
+    """A token that is refused, of one that says it is ``user``."""
+
+    def __init__(self, reason: InvalidToken, user: str | None) -> None:
+        super().__init__(reason.cause, status=reason.status, scope=reason.scope)
+        self.user = user
+
+
+class OAuthBearerServer:
+    """Part of ``mechanism.SaslServer``."""
+
+    __slots__ = ("_validate", "expires_ms", "is_complete", "refusal", "user")
+
+    by_token = False
+
+    def __init__(self, validate: Validate) -> None:
+        self._validate = validate
+        self.refusal: AuthenticationFailed | None = None
+        self.is_complete = False
+        self.user = ""
+        self.expires_ms: int | None = None
+
+    def evaluate(self, token: bytes) -> bytes:
+        """Part of SaslServer."""
+        if token == _GO_ON and self.refusal is not None:
+            raise self.refusal
+        self.refusal = None
+        authorization_id, bearer_token = _read(token)
+        try:
+            found = self._validate(bearer_token)
+        except InvalidToken as error:
+            told: dict[str, str] = {"status": error.status}
+            if error.scope is not None:
+                told["scope"] = error.scope
+            # As Kafka writes it.
+            text = json.dumps(told, separators=(", ", ":"))
+            user = error.user if isinstance(error, BearerRefused) else None
+            self.refusal = AuthenticationFailed(f"the token is refused: {error.cause}", told=text, user=user)
+            return text.encode()
+        if authorization_id not in (None, found.user):
+            message = (
+                f"Authentication failed: Client requested an authorization id ({authorization_id}) that is different"
+                f" from the token's principal name ({found.user})"
+            )
+            cause = "the authorization id is another one than the token's principal"
+            raise AuthenticationFailed(cause, told=message, user=found.user)
+        self.user, self.expires_ms = found
+        self.is_complete = True
+        return b""
+
+
+def _read(token: bytes) -> tuple[str | None, str]:
+    """The authorization id and the bearer token of a first message. Raises AuthenticationFailed."""
+    match = _MESSAGE.fullmatch(token.decode(errors="replace"))
+    if match is None:
+        raise AuthenticationFailed("the client's first message is not one of OAUTHBEARER")
+    pairs = dict(pair.split("=", 1) for pair in match["pairs"].split("\x01") if pair)
+    auth = _AUTH.fullmatch(pairs.get("auth", ""))
+    if auth is None or auth["scheme"].lower() != "bearer":
+        raise AuthenticationFailed("the client's first message has no bearer token")
+    return match["authorization_id"], auth["token"]

@@ -1,0 +1,160 @@
+"""As who a node of a cluster logs in at others, by a listener of theirs that wants SASL.
+
+As in Kafka, who that is stands in the JAAS line of this node for that listener and mechanism, whether it listens there itself or
+not: ``username`` and ``password``, beside the users that a PLAIN listener lets in, and for OAUTHBEARER a token, one in a file or
+one that the node makes and nobody has signed. Kafka's class is SaslChannelBuilder.
+
+    sasl.login.callback.handler.class
+
+    OAuthBearerLoginCallbackHandler             a file, sasl.oauthbearer.token.endpoint.url, which something else renews (KIP-768)
+    OAuthBearerUnsecuredLoginCallbackHandler    claims of the JAAS line, as in Kafka. So it is where there is no handler
+
+        unsecuredLoginStringClaim_NAME, unsecuredLoginNumberClaim_NAME
+        unsecuredLoginListClaim_NAME            its first character stands between the values
+        unsecuredLoginPrincipalClaimName        the claim that has the name of the principal: sub
+        unsecuredLoginLifetimeSeconds           3600
+
+Left out: tokens that are fetched over HTTP with a client's id and secret, and SASL extensions.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from odradek.broker.security.sasl.listeners import login_module
+from odradek.broker.security.sasl.signing_keys import fetch_document
+from odradek.broker.security.sasl.tokens import InvalidToken, take_apart
+from odradek.client.login import Login
+from odradek.common.config.definitions import HIDDEN, InvalidConfig
+from odradek.common.config.listener_config import MECHANISMS, OAUTHBEARER
+from odradek.common.logging import log
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from odradek.common.config.broker_config import BrokerConfig
+    from odradek.common.config.listener_config import SaslConfig
+    from odradek.timing.clock import Clock
+
+_HANDLER: Final = "sasl.login.callback.handler.class"
+_URL: Final = "sasl.oauthbearer.token.endpoint.url"
+_PACKAGE: Final = "org.apache.kafka.common.security.oauthbearer"
+# Kafka has moved it.
+_FROM_URL: Final = (f"{_PACKAGE}.OAuthBearerLoginCallbackHandler", f"{_PACKAGE}.secured.OAuthBearerLoginCallbackHandler")
+_UNSECURED: Final = f"{_PACKAGE}.internals.unsecured.OAuthBearerUnsecuredLoginCallbackHandler"
+_OPTION: Final = "unsecuredLogin"
+_RESERVED: Final = frozenset({"iat", "exp"})
+_FILE: Final = "file:"
+_TOKEN: Final = re.compile(r"[-_~+/.a-zA-Z0-9]+=*")
+_SECOND_MS: Final = 1_000
+
+
+class PeerToken(NamedTuple):
+    """A token, and the name of who it lets in."""
+
+    user: str
+    token: str
+
+    def __repr__(self) -> str:
+        return f"PeerToken({self.user!r}, [hidden])"
+
+
+def peer_token(config: SaslConfig, options: Mapping[str, str], now_ms: int) -> PeerToken:
+    """The token of a listener; ``options`` are those of its JAAS line. Raises InvalidConfig."""
+    handler = config.value("sasl.login.callback.handler.class", OAUTHBEARER)
+    if handler in _FROM_URL:
+        return _from_file(config)
+    if handler not in (None, _UNSECURED):
+        raise config.invalid(_HANDLER, f"one of {_FROM_URL[0]}, {_UNSECURED}", OAUTHBEARER)
+    try:
+        return _unsecured(options, now_ms)
+    except ValueError as error:
+        allowed = f"a JAAS line with {_OPTION}StringClaim_sub, by which this node logs in, or {_HANDLER}={_FROM_URL[0]}: {error}"
+        raise InvalidConfig(config.jaas_key(OAUTHBEARER), HIDDEN, allowed) from error
+
+
+def _from_file(config: SaslConfig) -> PeerToken:
+    url = config.value("sasl.oauthbearer.token.endpoint.url", OAUTHBEARER)
+    subject_claim = config.value("sasl.oauthbearer.sub.claim.name", OAUTHBEARER)
+    if url is None or not url.startswith(_FILE):
+        raise config.invalid(_URL, "a file: URL of a token: tokens are not fetched", OAUTHBEARER)
+    try:
+        token = fetch_document(url).decode("ascii").strip()
+        claims = take_apart(token).claims
+        user, expires = claims.get(subject_claim), claims.get("exp")
+    except (OSError, ValueError, InvalidToken) as error:
+        raise config.invalid(_URL, f"where a JWT is ({error})", OAUTHBEARER) from error
+    if not isinstance(user, str) or not user.strip() or not isinstance(expires, (int, float)) or not _TOKEN.fullmatch(token):
+        raise config.invalid(_URL, f"where a JWT is that has {subject_claim} and exp", OAUTHBEARER)
+    return PeerToken(user.strip(), token)
+
+
+def _unsecured(options: Mapping[str, str], now_ms: int) -> PeerToken:
+    """Raises ValueError."""
+    lifetime_s = int(options.get(f"{_OPTION}LifetimeSeconds", "3600"))
+    subject_claim = options.get(f"{_OPTION}PrincipalClaimName", "").strip() or "sub"
+    now_s = now_ms / _SECOND_MS
+    claims: dict[str, object] = {"exp": now_s + lifetime_s, "iat": now_s}
+    for name, value in options.items():
+        kind, is_claim, claim = name.removeprefix(_OPTION).partition("Claim_")
+        if not name.startswith(_OPTION) or not is_claim:
+            continue
+        if claim in _RESERVED:
+            raise ValueError(f"{claim} is not to be set")
+        match kind:
+            case "String":
+                claims[claim] = value
+            case "Number":
+                claims[claim] = float(value)
+            case "List":
+                claims[claim] = value[1:].split(value[0]) if len(value) > 1 else []
+    user = claims.get(subject_claim)
+    if not isinstance(user, str) or not user.strip():
+        raise ValueError(f"there is no {subject_claim}")
+    return PeerToken(user, f"{_encoded({'alg': 'none'})}.{_encoded(claims)}.")
+
+
+def _encoded(part: Mapping[str, object]) -> str:
+    return base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=")
+
+
+_WHY_NOT: Final = {"GSSAPI": "there is no GSSAPI (Kerberos)"}
+
+
+class PeerLogin:
+    """For the connections by one listener. ``config_name`` is the config that has the mechanism. Loop thread only."""
+
+    def __init__(self, config: BrokerConfig, listener: str, config_name: str, clock: Clock) -> None:
+        """Raises InvalidConfig."""
+        self._config = config
+        self._clock = clock
+        self._listener = listener
+        self._config_name = config_name
+        self._login = self._read()
+
+    def __call__(self) -> Login:
+        """For one connection, or one session by a token. The configs are read again; what they said last stays if that fails."""
+        try:
+            self._login = self._read()
+        except InvalidConfig as error:
+            log.warn("logging in as before", listener=self._listener, reason=str(error))
+        return self._login
+
+    def _read(self) -> Login:
+        mechanism = self._config[self._config_name]
+        if mechanism not in MECHANISMS:
+            allowed = f"one of {', '.join(MECHANISMS)}, since listener {self._listener} wants SASL"
+            why_not = _WHY_NOT.get(mechanism)
+            raise InvalidConfig(self._config_name, mechanism, allowed if why_not is None else f"{allowed}: {why_not}")
+        sasl = self._config.sasl_config(self._listener)
+        options = login_module(sasl, mechanism).options
+        if mechanism == OAUTHBEARER:
+            return Login(mechanism, *peer_token(sasl, options, self._clock.now_ms()))
+        missing = " and ".join(name for name in ("username", "password") if not options.get(name))
+        if missing:
+            allowed = f"a JAAS line with username and password, by which this node logs in: no {missing}"
+            raise InvalidConfig(sasl.jaas_key(mechanism), HIDDEN, allowed)
+        return Login(mechanism, options["username"], options["password"])

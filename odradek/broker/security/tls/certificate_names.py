@@ -1,0 +1,154 @@
+"""The names in a certificate: its subject as Java writes it (RFC 2253), by which Kafka's ACLs name a principal, and its hosts.
+
+A certificate is DER. Its subject is a sequence of relative names, the least specific first; each of these is a set of pairs of an
+attribute's type and value. They are written from the last to the first.
+
+The hosts that it is for are its subject alternative names (RFC 5280, 4.2.1.6).
+
+    extensions ::= [3] SEQUENCE of SEQUENCE { extnID, critical BOOLEAN OPTIONAL, OCTET STRING }
+    SubjectAltName ::= SEQUENCE of GeneralName
+
+Each form of a GeneralName has a tag of its own.
+"""
+
+import unicodedata
+from ipaddress import ip_address
+from typing import Final, NamedTuple
+
+from odradek.broker.security.tls.pem_and_der import OBJECT_ID, SEQUENCE, certificate_fields, der_values
+
+# The types with a name of their own in RFC 2253. All others are written as numbers, with the value in hexadecimal DER.
+_KEYWORDS: Final = {
+    "2.5.4.3": "CN",
+    "2.5.4.6": "C",
+    "2.5.4.7": "L",
+    "2.5.4.8": "ST",
+    "2.5.4.9": "STREET",
+    "2.5.4.10": "O",
+    "2.5.4.11": "OU",
+    "0.9.2342.19200300.100.1.1": "UID",
+    "0.9.2342.19200300.100.1.25": "DC",
+}
+# The tags of strings: UTF8String, PrintableString, T61String, IA5String, GeneralString, BMPString. Java reads them all as UTF-8.
+_STRINGS: Final = frozenset({0x0C, 0x13, 0x14, 0x16, 0x1B, 0x1E})
+# UTF8String and PrintableString, in which case and spaces make no other subject.
+_FOLDED: Final = frozenset({0x0C, 0x13})
+_SPECIALS: Final = frozenset(',=+<>#;"\\')
+_BLANKS: Final = " \r"
+
+
+def subject_of(certificate: bytes) -> str:
+    """The subject of a DER certificate: ``CN=orders,OU=Shop,O=Example``; empty if it has none. ValueError for other bytes."""
+    try:
+        relative_names = [
+            "+".join(_attribute(pair) for _, pair, _ in der_values(relative_name))
+            for _, relative_name, _ in der_values(_subject(certificate))
+        ]
+    except IndexError as error:
+        raise ValueError("this is no certificate") from error
+    return ",".join(reversed(relative_names))
+
+
+def canonical_subject(certificate: bytes) -> tuple[frozenset[tuple[str, str]], ...]:
+    """The subject to compare: as in Java, without regard to case and spaces. ValueError for other bytes."""
+    try:
+        return tuple(
+            frozenset(_canonical(pair) for _, pair, _ in der_values(relative_name))
+            for _, relative_name, _ in der_values(_subject(certificate))
+        )
+    except IndexError as error:
+        raise ValueError("this is no certificate") from error
+
+
+def _subject(certificate: bytes) -> bytes:
+    """The encoded relative names. IndexError or ValueError for other bytes."""
+    tag, subject = certificate_fields(certificate)[4]
+    if tag != SEQUENCE:
+        raise ValueError("this is no certificate")
+    return subject
+
+
+def _attribute(pair: bytes) -> str:
+    number, tag, content, encoded = _parts(pair)
+    if number not in _KEYWORDS or tag not in _STRINGS:
+        return f"{_KEYWORDS.get(number, number)}=#{encoded.hex()}"
+    return f"{_KEYWORDS[number]}={_escaped(content.decode(errors='replace'))}"
+
+
+def _canonical(pair: bytes) -> tuple[str, str]:
+    number, tag, content, encoded = _parts(pair)
+    if number not in _KEYWORDS or tag not in _FOLDED:
+        return number, f"#{encoded.hex()}"
+    return number, " ".join(unicodedata.normalize("NFKD", content.decode(errors="replace")).lower().split())
+
+
+def _parts(pair: bytes) -> tuple[str, int, bytes, bytes]:
+    """The number of an attribute's type; its value's tag, content, and whole encoding."""
+    (kind, object_id, _), (tag, content, encoded) = der_values(pair)
+    if kind != OBJECT_ID:
+        raise ValueError("an attribute has no type")
+    return _dotted(object_id), tag, content, encoded
+
+
+def _dotted(object_id: bytes) -> str:
+    arcs: list[int] = []
+    arc = 0
+    for octet in object_id:
+        arc = arc << 7 | octet & 0x7F
+        if not octet & 0x80:
+            arcs.append(arc)
+            arc = 0
+    # The first two share a number.
+    first = min(arcs[0] // 40, 2)
+    return ".".join(map(str, (first, arcs[0] - 40 * first, *arcs[1:])))
+
+
+def _escaped(text: str) -> str:
+    begins = len(text) - len(text.lstrip(_BLANKS))
+    ends = len(text.rstrip(_BLANKS))
+    return "".join(
+        "\\00" if char == "\0" else f"\\{char}" if char in _SPECIALS or not begins <= place < ends else char
+        for place, char in enumerate(text)
+    )
+
+
+_EXTENSIONS: Final = 0xA3
+# 2.5.29.17
+_SUBJECT_ALT_NAME: Final = bytes.fromhex("551d11")
+_KINDS: Final = {0x81: "email", 0x82: "DNS", 0x86: "URI"}
+_IP_ADDRESS: Final = 0x87
+
+
+class AlternativeName(NamedTuple):
+    """One name, as it is encoded."""
+
+    tag: int
+    content: bytes
+
+    def __str__(self) -> str:
+        if self.tag in _KINDS:
+            return f"{_KINDS[self.tag]}:{self.content.decode('ascii', 'replace')}"
+        if self.tag == _IP_ADDRESS and len(self.content) in (4, 16):
+            return f"IP:{ip_address(self.content)}"
+        return f"#{self.tag:02x}{self.content.hex()}"
+
+
+def alternative_names(certificate: bytes) -> frozenset[AlternativeName]:
+    """The names in a DER certificate. ValueError for other bytes."""
+    try:
+        for tag, content in certificate_fields(certificate):
+            if tag == _EXTENSIONS:
+                return _names(content)
+    except IndexError as error:
+        raise ValueError("this is no certificate") from error
+    return frozenset()
+
+
+def _names(extensions: bytes) -> frozenset[AlternativeName]:
+    [(_, content, _)] = der_values(extensions)
+    for _, extension, _ in der_values(content):
+        [(_, object_id, _), *_, (_, value, _)] = der_values(extension)
+        if object_id == _SUBJECT_ALT_NAME:
+            [(_, names, _)] = der_values(value)
+            return frozenset(AlternativeName(tag, name) for tag, name, _ in der_values(names))
+    return frozenset()

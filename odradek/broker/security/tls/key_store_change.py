@@ -1,0 +1,88 @@
+"""Whether the key store of a listener may take the place of another: whoever connects is to find the same name and hosts.
+
+As in Kafka, the new certificate has the subject of the former one unless ``ssl.allow.dn.changes`` is set, and all its alternative
+names unless ``ssl.allow.san.changes`` is. Kafka compares all entries of both stores, in their order; here it is the certificates
+that are served.
+
+And brokers must be able to connect to each other with its stores, which a handshake in memory tells. As in Kafka (SslFactory's
+SslEngineValidator), this is for the listener between brokers: at the start with its stores, and when they are altered with the
+new ones on one side and those in force on the other, both ways. Hosts are not compared.
+"""
+
+from __future__ import annotations
+
+import ssl
+from typing import TYPE_CHECKING, Final
+
+from odradek.broker.security.tls.certificate_names import alternative_names, canonical_subject, subject_of
+from odradek.broker.security.tls.tls_context import client_context, reason_of
+
+if TYPE_CHECKING:
+    from odradek.broker.security.tls.key_stores import KeyStore
+    from odradek.common.config.listener_config import ListenerConfig
+
+
+def check_key_store_change(config: ListenerConfig, former: KeyStore, new: KeyStore) -> None:
+    """Raise InvalidConfig where ``new`` may not take the place of ``former``."""
+    name = "ssl.keystore.location" if config["ssl.keystore.key"] is None else "ssl.keystore.certificate.chain"
+    try:
+        allowed = _allowed(config, former.certificate, new.certificate)
+    except ValueError as error:
+        raise config.invalid(name, "a certificate whose names can be read") from error
+    if allowed is not None:
+        raise config.invalid(name, allowed)
+
+
+def _allowed(config: ListenerConfig, before: bytes, after: bytes) -> str | None:
+    """What is allowed in place of ``after``; None if that is. ValueError where names cannot be read."""
+    if not config["ssl.allow.dn.changes"] and not _is_same_subject(before, after):
+        subjects = f"{subject_of(before)} and not {subject_of(after)}"
+        return f"a certificate of the same subject, {subjects}, unless ssl.allow.dn.changes is true"
+    if config["ssl.allow.san.changes"]:
+        return None
+    lacking = ", ".join(sorted(map(str, alternative_names(before) - alternative_names(after))))
+    if not lacking:
+        return None
+    return f"a certificate with all alternative names of the former one ({lacking}), unless ssl.allow.san.changes is true"
+
+
+def _is_same_subject(before: bytes, after: bytes) -> bool:
+    if canonical_subject(before) == canonical_subject(after):
+        return True
+    # As in Kafka: a value may be text in one of them and DER in the other.
+    return subject_of(before).lower() == subject_of(after).lower()
+
+
+# A handshake takes two or three turns of each side.
+_TURNS: Final = 8
+
+
+def connecting_context(config: ListenerConfig, key_store: KeyStore) -> ssl.SSLContext:
+    """What a broker connects to this listener with, whatever host has it. Raises InvalidConfig."""
+    context = client_context(config, key_store)
+    context.check_hostname = False
+    return context
+
+
+def check_connects(config: ListenerConfig, server: ssl.SSLContext, client: ssl.SSLContext) -> None:
+    """Raise InvalidConfig, of ``config``, where the two do not shake hands."""
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ends = [client.wrap_bio(to_client, to_server), server.wrap_bio(to_server, to_client, server_side=True)]
+    try:
+        for _ in range(_TURNS):
+            # Both have their turn: an end that is done may have left the other a message.
+            over = [_is_over(end) for end in ends]
+            if all(over):
+                return
+    except ssl.SSLError as error:
+        name = "ssl.truststore.location" if config["ssl.truststore.certificates"] is None else "ssl.truststore.certificates"
+        allowed = f"certificates by which brokers with this listener, before and after, trust each other ({reason_of(error)})"
+        raise config.invalid(name, allowed) from error
+
+
+def _is_over(end: ssl.SSLObject) -> bool:
+    try:
+        end.do_handshake()
+    except ssl.SSLWantReadError:
+        return False
+    return True

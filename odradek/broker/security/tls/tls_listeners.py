@@ -1,0 +1,155 @@
+"""Ends of TLS: the context that the clients of SSL listeners meet and who a client is, and a broker's that connects to others.
+
+Stores are loaded before anything is bound, and again when a broker's dynamic configs have been altered, if a config or a file is
+another one than before (KIP-226). A key store for other names takes their place only where that is allowed, and one that brokers
+could not connect with never does. At a start both may: what was altered before then has been allowed. Connections that are open
+stay as they are.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from odradek.broker.security.tls.certificate_names import subject_of
+from odradek.broker.security.tls.key_store_change import check_connects, check_key_store_change, connecting_context
+from odradek.broker.security.tls.key_stores import KeyStore, load_key_store, load_server_key_store, store_files
+from odradek.broker.security.tls.principal_mapping import PrincipalMapper
+from odradek.broker.security.tls.tls_context import client_context, server_context
+from odradek.common.config.definitions import InvalidConfig
+from odradek.common.config.endpoints import TLS_PROTOCOLS, inter_broker_listener, security_protocols
+from odradek.common.config.listener_config import ListenerConfig
+from odradek.common.context import ANONYMOUS
+from odradek.common.logging import log
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Iterable, Mapping
+
+    from odradek.common.config.broker_config import BrokerConfig
+    from odradek.common.config.endpoints import Endpoint
+
+_RECEIVED_BYTES: Final = 256 * 1024
+
+
+class TlsListener:
+    """What is in force for one listener. Raises InvalidConfig.
+
+    ``former`` is what it takes the place of, and ``is_between`` whether brokers connect to each other by this listener.
+    ``received`` is where the ciphertext of all its connections goes: the loop reads for one at a time, and OpenSSL has it then.
+    Another server may have a loop in another thread, and so has a buffer of its own.
+    """
+
+    def __init__(self, config: ListenerConfig, *, is_between: bool, former: TlsListener | None = None) -> None:
+        self.received: Final = memoryview(bytearray(_RECEIVED_BYTES))
+        # First: a file that changes meanwhile is loaded once more.
+        self.files = store_files(config)
+        self.values = config.ssl_values()
+        self._key_store = load_server_key_store(config)
+        self.context: ssl.SSLContext = server_context(config, self._key_store)
+        self._connecting = connecting_context(config, self._key_store) if is_between else None
+        self._check_beside(self if former is None else former, config)
+        try:
+            self._mapper = PrincipalMapper(config["ssl.principal.mapping.rules"])
+        except ValueError as error:
+            allowed = f"DEFAULT, or a list of RULE:pattern/replacement/[LU] ({error})"
+            raise config.invalid("ssl.principal.mapping.rules", allowed) from error
+
+    def _check_beside(self, former: TlsListener, config: ListenerConfig) -> None:
+        """Raise InvalidConfig where the stores do not go with those of ``former``."""
+        if former is not self:
+            check_key_store_change(config, former._key_store, self._key_store)
+        for server, connecting in ((former.context, self._connecting), (self.context, former._connecting)):
+            if connecting is not None:
+                check_connects(config, server, connecting)
+
+    def is_as_it_was(self, config: ListenerConfig) -> bool:
+        """Whether configs and files are those that were loaded."""
+        return self.values == config.ssl_values() and self.files == store_files(config)
+
+    def principal_of(self, peer: ssl.SSLObject) -> str:
+        """``User:CN=...``, or as rules have it; ANONYMOUS without a certificate. Raises NoMatchingRule and ValueError."""
+        certificate = peer.getpeercert(binary_form=True)
+        return ANONYMOUS if certificate is None else f"User:{self._mapper.name(subject_of(certificate))}"
+
+
+class TlsListeners:
+    """The SSL listeners among ``endpoints``, by name. Raises InvalidConfig. Loop thread only."""
+
+    def __init__(self, config: BrokerConfig, endpoints: Iterable[Endpoint]) -> None:
+        self._config = config
+        protocols = security_protocols(config)
+        names = [endpoint.name for endpoint in endpoints if protocols.get(endpoint.name) in TLS_PROTOCOLS]
+        self._between = inter_broker_listener(config)
+        # Before, those in force are of the static configuration, and nobody has met them.
+        self._is_started = False
+        self._listeners = {name: self._loaded(config.listener_config(name)) for name in names}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._listeners
+
+    def __getitem__(self, name: str) -> TlsListener:
+        return self._listeners[name]
+
+    def check(self, values: Mapping[str, Any], texts: Mapping[str, str]) -> None:
+        """Raise InvalidConfig where a listener could not be served with these configs, if they are others than those in force."""
+        for name, listener in self._listeners.items():
+            config = ListenerConfig(name, values, texts)
+            if listener.values != config.ssl_values():
+                self._loaded(config, listener)
+
+    def reload(self) -> None:
+        """Load what is not as it was; a listener whose stores cannot be loaded goes on with those that it has.
+
+        The first time is at the start, when the overrides that are kept are laid over the static configuration.
+        """
+        for name, listener in self._listeners.items():
+            config = self._config.listener_config(name)
+            if listener.is_as_it_was(config):
+                continue
+            try:
+                self._listeners[name] = self._loaded(config, listener if self._is_started else None)
+            except Exception as error:  # noqa: BLE001  whatever is in a file, the broker goes on
+                _tell_kept(name, error)
+            else:
+                log.info("stores loaded again", listener=name)
+        self._is_started = True
+
+    def _loaded(self, config: ListenerConfig, former: TlsListener | None = None) -> TlsListener:
+        return TlsListener(config, is_between=config.listener == self._between, former=former)
+
+
+def _tell_kept(name: str, error: Exception | InvalidConfig) -> None:
+    log.warn("stores not loaded again: those in force stay", listener=name, reason=str(error))
+
+
+class TlsClient:
+    """Raises InvalidConfig. Loop thread only."""
+
+    def __init__(self, config: BrokerConfig, listener: str) -> None:
+        self._config = config
+        self._listener = listener
+        self._loaded: tuple[object, object] | None = None
+        self._key_store: KeyStore | None = None
+        self._load()
+
+    def context(self) -> ssl.SSLContext:
+        """For one connection. Configs and files that are not as they were are loaded again; those in force stay if that fails."""
+        config = self._config.listener_config(self._listener)
+        if (config.ssl_values(), store_files(config)) != self._loaded:
+            try:
+                self._load()
+            except InvalidConfig as error:
+                log.warn("stores not loaded again: those in force stay", listener=self._listener, reason=str(error))
+        return self._context
+
+    def _load(self) -> None:
+        config = self._config.listener_config(self._listener)
+        # First: a file that changes meanwhile is loaded once more.
+        loaded = config.ssl_values(), store_files(config)
+        key_store = load_key_store(config)
+        context = client_context(config, key_store)
+        # With other configs, the listener has had the change checked when they were altered.
+        is_altered = self._loaded is None or self._loaded[0] != loaded[0]
+        if not is_altered and self._key_store is not None and key_store is not None:
+            check_key_store_change(config, self._key_store, key_store)
+        self._context, self._key_store, self._loaded = context, key_store, loaded

@@ -1,0 +1,82 @@
+"""Delegation tokens (KIP-48): clients are let in by them, at a broker and at a controller's own listener, by what its image has.
+
+A client may ask for one that has authenticated, and not by a delegation token. Over PLAINTEXT nobody may, nor over TLS without a
+certificate. At a controller the broker that forwards a request has looked already. Kafka: ``allowTokenRequests``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Protocol
+
+from odradek.common.config.endpoints import PLAINTEXT, SSL, security_protocols
+from odradek.common.context import ANONYMOUS
+from odradek.protocol.api_keys import ApiKey
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from odradek.broker.security.sasl.scram import TokenCredential, TokenCredentials
+    from odradek.common.config.broker_config import BrokerConfig
+    from odradek.common.context import RequestContext
+    from odradek.controller.metadata.delegation_tokens import DelegationTokens
+    from odradek.controller.metadata.image import MetadataImage
+    from odradek.protocol.scram import ScramMechanism
+
+
+class _Metadata(Protocol):
+    """The cluster's metadata."""
+
+    @property
+    def image(self) -> MetadataImage:
+        """What is committed: another one may take its place."""
+
+
+class TokenHolder(Protocol):
+    """A broker, or a controller."""
+
+    @property
+    def delegation_tokens(self) -> DelegationTokens:
+        """What is decided about tokens."""
+
+    @property
+    def controller(self) -> _Metadata:
+        """The metadata that the tokens are in."""
+
+
+class TokenLogins:
+    """What makes credentials is made, and imported, with the first client that shows a token. Loop thread only."""
+
+    def __init__(self, holder: Callable[[], TokenHolder]) -> None:
+        self._holder = holder
+        self._credentials: TokenCredentials | None = None
+
+    def find(self, token_id: str, mechanism: ScramMechanism) -> TokenCredential | None:
+        """Whom a token lets in; nobody where there is no secret key."""
+        holder = self._holder()
+        tokens = holder.delegation_tokens
+        if not tokens.is_enabled:
+            return None
+        if self._credentials is None:
+            from odradek.broker.security.sasl.scram import TokenCredentials
+
+            self._credentials = TokenCredentials(lambda: holder.controller.image.kept.delegation_tokens, tokens.hmac_of)
+        return self._credentials.find(token_id, mechanism)
+
+
+_CHANGES: Final = frozenset({ApiKey.CREATE_DELEGATION_TOKEN, ApiKey.RENEW_DELEGATION_TOKEN, ApiKey.EXPIRE_DELEGATION_TOKEN})
+
+
+def allows_token_requests(config: BrokerConfig, context: RequestContext) -> bool:
+    """Whether the client may ask at all."""
+    session = context.session
+    if session.token_authenticated:
+        return False
+    if session.is_forwarded:
+        return True
+    protocol = security_protocols(config).get(session.listener_name, PLAINTEXT)
+    return protocol != PLAINTEXT and (protocol != SSL or session.principal != ANONYMOUS)
+
+
+def is_refused_here(config: BrokerConfig, context: RequestContext) -> bool:
+    """Whether a broker is to refuse a request that it would forward."""
+    return context.api_key in _CHANGES and not allows_token_requests(config, context)

@@ -1,0 +1,1 @@
+"""Puts the rooms together: a broker, a controller, each with its listeners or without."""

@@ -1,0 +1,160 @@
+"""The broker with its listeners: what ``odradek serve`` runs.
+
+The listeners are bound before anything on disk is touched: a broker whose port is taken leaves its data directory alone. A stop
+takes no more requests, lets the answers in flight go out, and then stops the broker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING
+
+from odradek.broker.network.connection import Connection
+from odradek.broker.network.connection_registry import ConnectionRegistry
+from odradek.broker.network.listeners import Listeners
+from odradek.broker.network.request_memory import RequestMemory
+from odradek.broker.network.serving import connection_limits, drain, sasl_front, socket_settings, tls_front
+from odradek.broker.security.tokens import TokenLogins
+from odradek.broker.start.server import Broker
+from odradek.common.config.endpoints import parse_endpoints
+from odradek.common.logging import log
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from random import Random
+
+    from odradek.broker.network.sasl_listeners import SaslListeners
+    from odradek.broker.network.tls_front import TlsFront
+    from odradek.broker.security.sasl.scram import ScramCredential
+    from odradek.broker.start.controller_server import ControllerListeners
+    from odradek.common.config.broker_config import BrokerConfig
+    from odradek.common.config.endpoints import Endpoint
+    from odradek.protocol.scram import ScramMechanism
+    from odradek.storage.filesystem import FileSystem
+    from odradek.timing.background import Background
+    from odradek.timing.clock import Clock
+
+
+class BrokerServer:
+    """``start`` and ``stop`` once each, on the loop that serves."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        *,
+        clock: Clock | None = None,
+        background: Background | None = None,
+        file_system: FileSystem | None = None,
+        random: Random | None = None,
+    ) -> None:
+        self.broker = Broker(config, clock=clock, background=background, file_system=file_system, random=random)
+        memory = RequestMemory(config["queued.max.request.bytes"], self.broker.clock, self.broker.call_soon)
+        self.connections = self.broker.connections = ConnectionRegistry(
+            partial(connection_limits, config), self.broker.clock, self.broker.timer, self.broker.call_soon, memory
+        )
+        self.connections.response_memory = self.broker.response_memory
+        self._listeners = Listeners(self._make_connection)
+        self._max_frame_bytes: int = config["socket.request.max.bytes"]
+        self._sasl: SaslListeners | None = None
+        self._token_logins = TokenLogins(lambda: self.broker)
+        self._tls: TlsFront | None = None
+        # Of the controller, where it is in this process and listens for other brokers.
+        self._controller_listeners: ControllerListeners | None = None
+
+    @property
+    def bound(self) -> Mapping[str, Endpoint]:
+        """Where the listeners are bound, by name."""
+        return self._listeners.bound
+
+    @property
+    def bound_address(self) -> tuple[str, int]:
+        """(host, port) of the first listener."""
+        endpoint = next(iter(self._listeners.bound.values()))
+        return endpoint.host, endpoint.port
+
+    async def start(self) -> None:
+        """Open everything and listen.
+
+        Raises DataDirectoryLocked, InconsistentDataDirectory, InvalidConfig where an SSL listener's stores cannot be loaded or a
+        SASL listener's mechanisms cannot be had, or OSError where a listener cannot be bound; then nothing is open.
+        A broker among others also raises what ``Broker.join`` and ``ClusterMember.unfence`` do.
+        """
+        broker = self.broker
+        config = broker.config
+        endpoints = parse_endpoints("listeners", config["listeners"])
+        self._tls = tls_front(config, [*endpoints, *config.controller_endpoints], broker.timer, broker.call_soon)
+        find = self._scram_credential, self._token_logins.find
+        self._sasl = sasl_front(broker, endpoints, self.connections, broker.background, *find)
+        if config.controller_endpoints:
+            await self._bind_controller()
+        try:
+            await self._listeners.bind(endpoints, asyncio.get_running_loop(), socket_settings(config))
+            broker.endpoints = broker.endpoints_for(self._listeners.bound)
+            if broker.is_member:
+                await broker.join(self._controller_listeners)
+            else:
+                broker.open()
+        except BaseException:
+            self._close_listeners()
+            raise
+        self.connections.ip_quotas = broker.controller.image.quotas
+        try:
+            await self._listeners.serve()
+        except OSError:
+            self._close_listeners()
+            broker.close()
+            raise
+        broker.serve()
+        if broker.member is not None:
+            # From here on partitions are led here; clients that come earlier are told who leads them.
+            try:
+                await broker.member.unfence()
+            except BaseException:
+                await self.stop()
+                raise
+
+    async def stop(self) -> None:
+        """Finish requests in flight, flush, mark the shutdown clean. In a cluster others take over before."""
+        begun_ms = self.broker.clock.monotonic_ms()
+        if self.broker.member is not None:
+            await self.broker.member.leave()
+        self._listeners.close()
+        self.connections.stop_reading()
+        self.broker.answer_waiting()
+        await drain(self.connections)
+        if self._controller_listeners is not None:
+            await self._controller_listeners.drain()
+        await self.broker.finish()
+        log.info("broker stopped", took_ms=round(self.broker.clock.monotonic_ms() - begun_ms))
+
+    def abandon(self) -> None:
+        """End as a killed process ends: connections break, and nothing is flushed, answered or told any more."""
+        self._close_listeners()
+        self.connections.stop_reading()
+        self.connections.close_all()
+        self.broker.abandon()
+
+    async def _bind_controller(self) -> None:
+        from odradek.broker.start.controller_server import ControllerListeners
+
+        broker = self.broker
+        self._controller_listeners = ControllerListeners(broker.config, broker.clock, broker.timer, broker.call_soon)
+        self._controller_listeners.tls = self._tls
+        self._controller_listeners.enable_mechanisms(broker.background)
+        await self._controller_listeners.bind()
+
+    def _close_listeners(self) -> None:
+        self._listeners.close()
+        if self._controller_listeners is not None:
+            self._controller_listeners.close()
+
+    def _scram_credential(self, user: str, mechanism: ScramMechanism) -> ScramCredential | None:
+        """What the image has now: another one may have taken its place since the start."""
+        return self.broker.controller.image.kept.scram_credential(user, mechanism)
+
+    def _make_connection(self, listener_name: str) -> asyncio.BaseProtocol:
+        connection = Connection(self.broker.dispatcher, self.connections, listener_name, self._max_frame_bytes)
+        if self._sasl is not None:
+            self._sasl.guard(connection, listener_name)
+        return connection if self._tls is None else self._tls.secured(connection, self.connections.line_limit)

@@ -1,0 +1,184 @@
+"""Opening a data directory for a broker among others: cluster id, locks, the cluster's metadata, every partition's log.
+
+The controllers are elsewhere, or the one controller is in this process and listens for other brokers.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
+
+from odradek.broker.cluster.member import ClusterMember, MemberHost
+from odradek.broker.cluster.metadata_source import MetadataSource, ObservedMetadata
+from odradek.broker.cluster.peer_connections import PeerConnections
+from odradek.broker.start.storage_start import (
+    LockedDirectories,
+    OpenStorage,
+    StorageHost,
+    lock_directories,
+    log_dirs,
+    open_partitions,
+)
+from odradek.common.config.roles import quorum_nodes
+from odradek.common.logging import log as broker_log
+from odradek.controller.quorum.fetch_messages import ObserverIdentity
+from odradek.controller.quorum.leader_discovery import QuorumNode
+from odradek.controller.quorum.observer import ObserverConfig, ObserverHost
+from odradek.controller.quorum.start import find_cluster_id
+from odradek.storage.directories import checkpoints
+from odradek.storage.directories.reserve import RESERVE_BYTES
+from odradek.storage.filesystem import FileSystem, RealFileSystem
+from odradek.storage.log.log_config import LogConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from odradek.broker.replica.partition import Partition
+    from odradek.broker.start.controller_node import ControllerNode
+    from odradek.common.config.broker_config import BrokerConfig
+    from odradek.common.config.endpoints import Endpoint
+    from odradek.timing.purgatory import DelayedOperation, Purgatory
+
+
+class JoiningBroker(StorageHost, MemberHost, Protocol):
+    """The broker that joins."""
+
+
+class ControllersListeners(Protocol):
+    """The listeners of the controller in this process: ``controller_server.ControllerListeners``."""
+
+    @property
+    def bound(self) -> dict[str, Endpoint]:
+        """Where they are bound."""
+
+    async def serve(self, node: ControllerNode) -> None:
+        """Accept connections. Raises OSError."""
+
+
+async def join_cluster(
+    broker: JoiningBroker, file_system: FileSystem | None, listeners: ControllersListeners | None
+) -> tuple[OpenStorage, ClusterMember]:
+    """Become a broker of the cluster that ``controller.quorum.*`` name, with all logs open; fenced still.
+
+    With ``listeners`` the cluster's controller begins here, too. Else an empty data directory takes the cluster's id from a
+    controller. While logs are recovered the loop does nothing else.
+
+    Raises MembershipLost, InvalidConfig where it is not clear how to connect to others, what ``lock_directories`` and
+    ``open_partitions`` do, and LogCorrupt, MetadataUnreadable or ValueError for the metadata log. No lock is kept then.
+    """
+    file_system = file_system or RealFileSystem(RESERVE_BYTES)
+    config = broker.config
+    peers = PeerConnections(config, broker.clock, to_controllers=listeners is None)
+    nodes: list[QuorumNode] = []
+    cluster_id = None
+    if listeners is None:
+        configured = quorum_nodes(config["controller.quorum.voters"], config["controller.quorum.bootstrap.servers"])
+        nodes = [QuorumNode(*node) for node in configured]
+        cluster_id = await _cluster_id(broker, file_system, nodes, peers)
+    locked = lock_directories(broker, file_system, cluster_id)
+    member: ClusterMember | None = None
+    try:
+        if listeners is None:
+            source: MetadataSource = _observe(broker, file_system, locked, nodes, peers)
+        else:
+            source = await _control(broker, file_system, locked, listeners)
+        member = ClusterMember(broker, locked.log_manager, locked.identity, source, peers.to_broker)
+        await member.catch_up()
+        directories = open_partitions(
+            broker,
+            file_system,
+            locked.log_manager,
+            member.metadata,
+            member.roles,
+            wake=partial(_wake, broker.wake_fetches, broker.produce_purgatory),
+            directory_failed=member.directory_failed,
+        )
+    except BaseException:
+        if member is not None:
+            await member.close()
+        locked.log_manager.release()
+        raise
+    storage = OpenStorage(locked.log_manager, member.metadata, locked.group_commit, directories, locked.identity.cluster_id)
+    return storage, member
+
+
+async def _cluster_id(broker: JoiningBroker, file_system: FileSystem, nodes: Sequence[QuorumNode], peers: PeerConnections) -> str:
+    known = _known_cluster_id(broker.config, file_system)
+    if known is not None:
+        return known
+    timeout_ms = broker.config["initial.broker.registration.timeout.ms"]
+    return await find_cluster_id(nodes, peers.to_controller, broker.timer, broker.random, timeout_ms=timeout_ms)
+
+
+def _observe(
+    broker: JoiningBroker,
+    file_system: FileSystem,
+    locked: LockedDirectories,
+    nodes: Sequence[QuorumNode],
+    peers: PeerConnections,
+) -> ObservedMetadata:
+    """Open the copy of a log elsewhere. Raises LogCorrupt, OSError, ValueError, KafkaError."""
+    config = broker.config
+    host = ObserverHost(
+        file_system=file_system,
+        timer=broker.timer,
+        slices=broker.slices,
+        random=broker.random,
+        connect=peers.to_controller,
+        warn=broker_log.warn,
+    )
+    identity = locked.identity
+    return ObservedMetadata(
+        host,
+        ObserverIdentity(identity.cluster_id, broker.node_id, identity.directory_id),
+        nodes,
+        data_dir=locked.log_manager.directories.metadata.path,
+        config=config,
+        observer_config=_observer_config(config, nodes),
+        log_config=LogConfig(segment_bytes=config["metadata.log.segment.bytes"], segment_ms=config["metadata.log.segment.ms"]),
+        background=broker.background,
+    )
+
+
+async def _control(
+    broker: JoiningBroker, file_system: FileSystem, locked: LockedDirectories, listeners: ControllersListeners
+) -> MetadataSource:
+    """Begin the controller of the cluster. Raises MetadataUnreadable, LogCorrupt, OSError, ValueError, KafkaError."""
+    from odradek.broker.start.controller_node import ControllerNode
+    from odradek.broker.start.own_controller import OwnController
+
+    node = ControllerNode(broker, file_system, locked.log_manager, locked.identity, listeners.bound)
+    await listeners.serve(node)
+    node.start()
+    # The broker that was registered by this id has ended with its controller.
+    node.controller.end_session(broker.node_id)
+    return OwnController(node)
+
+
+def _observer_config(config: BrokerConfig, nodes: Sequence[QuorumNode]) -> ObserverConfig:
+    return ObserverConfig(
+        fetch_timeout_ms=config["controller.quorum.fetch.timeout.ms"],
+        request_timeout_ms=config["controller.quorum.request.timeout.ms"],
+        retry_backoff_ms=config["controller.quorum.retry.backoff.ms"],
+        voter_ids=tuple(node.node_id for node in nodes if node.node_id is not None),
+    )
+
+
+def _wake(
+    wake_fetches: Callable[[Partition], object], produce_purgatory: Purgatory[DelayedOperation], partition: Partition
+) -> None:
+    """Answer who waits for what followers have by now, or for a leader."""
+    wake_fetches(partition)
+    produce_purgatory.check_and_complete(partition)
+
+
+def _known_cluster_id(config: BrokerConfig, file_system: FileSystem) -> str | None:
+    """What a data directory says; one that cannot be read is for ``lock_directories`` to refuse."""
+    for path in log_dirs(config):
+        try:
+            found = checkpoints.read_meta_properties(file_system, path)
+        except (ValueError, OSError):
+            continue
+        if found is not None and found.get("cluster.id"):
+            return found["cluster.id"]
+    return None

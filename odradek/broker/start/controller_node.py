@@ -1,0 +1,262 @@
+"""The controller of a cluster without its listeners: log, decisions, and what answers a frame. ``controller_server`` listens.
+
+It has the metadata log of the process and leads a quorum of one voter: brokers follow the log, register, and ask for changes.
+Kafka's class is ControllerServer.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, Protocol
+
+from odradek.broker.api.controller import SERVED, module_of
+from odradek.broker.network.dispatch import CloseConnection, Dispatcher
+from odradek.broker.network.listeners import advertised_endpoints
+from odradek.broker.quotas.quota_switch import QuotaSwitch
+from odradek.broker.security.acl.access import authorization
+from odradek.broker.start.storage_start import open_metadata_log
+from odradek.common.config.endpoints import parse_endpoints, security_protocol_id
+from odradek.common.logging import log as broker_log
+from odradek.controller.cluster.cluster_controller import ClusterController
+from odradek.controller.cluster.quorum_leader import QuorumLeader, QuorumLog
+from odradek.controller.metadata.cluster_metadata import PublishingOrder
+from odradek.controller.metadata.features import SUPPORTED_FEATURES
+from odradek.controller.quorum.election_file import ElectionFile
+from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
+from odradek.protocol.metadata_records.log_control import NoOpRecord
+from odradek.protocol.metadata_records.nodes import NodeEndpoint, NodeFeature, RegisterControllerRecord
+from odradek.protocol.quorum_records import Voter, VoterEndpoint
+from odradek.storage.directories.data_directory import METADATA_TOPIC
+from odradek.timing.reply import Reply
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from random import Random
+    from types import ModuleType
+    from uuid import UUID
+
+    from odradek.common.config.broker_config import BrokerConfig
+    from odradek.common.config.endpoints import Endpoint
+    from odradek.common.context import Handler, Session
+    from odradek.controller.metadata.delegation_tokens import DelegationTokens
+    from odradek.protocol.api_keys import ApiKey
+    from odradek.storage.directories.data_directory import DirectoryIdentity
+    from odradek.storage.directories.log_manager import LogManager
+    from odradek.storage.filesystem import FileSystem
+    from odradek.timing.background import Background
+    from odradek.timing.clock import Clock
+    from odradek.timing.slices import Slices
+    from odradek.timing.timer import Timer
+
+_LENGTH_BYTES: Final = 4
+
+
+class ControllerHost(Protocol):
+    """The process that has the controller."""
+
+    config: BrokerConfig
+    node_id: int
+    clock: Clock
+    timer: Timer
+    random: Random
+    background: Background
+    slices: Slices
+
+    def new_uuid(self) -> UUID:
+        """A random UUID, by the process's seed."""
+
+    def fail(self, reason: str) -> None:
+        """The process should end, as if it were killed."""
+
+
+class ControllerNode:
+    """Opened by its constructor; ``start`` and ``close`` once each. The services of all handlers. Loop thread only."""
+
+    def __init__(
+        self,
+        host: ControllerHost,
+        file_system: FileSystem,
+        log_manager: LogManager,
+        identity: DirectoryIdentity,
+        bound: dict[str, Endpoint],
+    ) -> None:
+        """Open the metadata log, and begin an epoch. Brokers come where the listeners are ``bound``, or are advertised.
+
+        Raises MetadataUnreadable, LogCorrupt, OSError, ValueError, KafkaError.
+        """
+        self.config = host.config
+        self.node_id = host.node_id
+        self.clock = host.clock
+        self.slices = host.slices
+        # Brokers bound the memory of responses to their clients; this node has few.
+        self.response_memory = None
+        self.cluster_id = identity.cluster_id
+        # Topics have no partitions here: none of them is to be waited for.
+        self.partition_directories = _NoPartitions()
+        self._timer = host.timer
+        self._fail = host.fail
+        self.new_uuid = host.new_uuid
+        self._incarnation_id = host.new_uuid()
+        self._is_closed = False
+        now_ms = host.clock.now_ms()
+        quorum_log = self.log = open_metadata_log(QuorumLog, host.config, file_system, log_manager, now_ms=now_ms)
+        endpoints = advertised_endpoints(
+            bound, parse_endpoints("advertised.listeners", host.config["advertised.listeners"] or ())
+        )
+        elections = ElectionFile(file_system, log_manager.directories.metadata.file(f"{METADATA_TOPIC}-0"))
+        # As with Kafka's controllers: nodes that know only bootstrap servers learn the voters from the log.
+        is_dynamic = bool(host.config["controller.quorum.bootstrap.servers"])
+        quorum_log.begin_epoch(
+            Voter(host.node_id, identity.directory_id, [VoterEndpoint(*endpoint) for endpoint in endpoints.values()]),
+            seen_epoch=elections.read().epoch,
+            is_dynamic=is_dynamic,
+            now_ms=now_ms,
+        )
+        self.leader = QuorumLeader(
+            quorum_log,
+            node_id=host.node_id,
+            cluster_id=identity.cluster_id,
+            directory_id=identity.directory_id,
+            endpoints=endpoints,
+            clock=host.clock,
+            timer=host.timer,
+        )
+        self.controller = ClusterController(
+            quorum_log,
+            node_id=host.node_id,
+            cluster_id=identity.cluster_id,
+            config=host.config,
+            clock=host.clock,
+            new_topic_id=host.new_uuid,
+            random=host.random,
+            background=host.background,
+            slices=host.slices,
+        )
+        if quorum_log.kraft_version and not is_dynamic:
+            # The log has told of the voter since an update of the feature: from now on with today's listeners.
+            quorum_log.append_voters(now_ms=now_ms)
+        self.controller.subscribe(self.leader, PublishingOrder.OBSERVERS)
+        # Brokers hold their clients to quotas, this node what they change.
+        self.quotas = QuotaSwitch(self.controller.image.quotas, host.config, host.clock)
+        self.controller.subscribe(self.quotas, PublishingOrder.QUOTAS)
+        self.authorization = authorization(host.config, host.clock)
+        self.dispatcher = Dispatcher(self, host.clock, SERVED, self._handlers())
+
+    @cached_property
+    def delegation_tokens(self) -> DelegationTokens:
+        """What is decided about delegation tokens."""
+        from odradek.controller.metadata.delegation_tokens import DelegationTokens
+
+        return DelegationTokens(self.config)
+
+    def _handlers(self) -> Callable[[ApiKey], Handler]:
+        """What loads handlers, which ask the authorizer first if there is one."""
+        if self.authorization is None:
+            return _load_handler
+        from odradek.broker.security.acl.rules import behind_rules
+        from odradek.controller.metadata.acls import AclPublisher
+
+        acls = AclPublisher(self.authorization.authorizer.acls, self.controller.image)
+        self.controller.subscribe(acls, PublishingOrder.ACLS)
+        return behind_rules(_load_module, self.authorization)
+
+    def start(self) -> None:
+        """Register this controller, and watch over the cluster from now on."""
+        broker_log.info("controller leads", node=self.node_id, epoch=self.leader.epoch, end_offset=self.log.end_offset)
+        self.controller.write([self._registration()])
+        self.controller.start(self._timer)
+        if self.config["delegation.token.secret.key"]:
+            from odradek.controller.metadata.delegation_tokens import TokenExpiry
+
+            TokenExpiry(self.controller, self._timer, self.config).start()
+        self._be_idle_later()
+
+    def answer(self, frame: bytes, session: Session) -> Reply[bytes | KafkaError]:
+        """The response to a forwarded request, each with its header. KafkaError: UNSUPPORTED_VERSION, UNKNOWN_SERVER_ERROR."""
+        reply: Reply[bytes | KafkaError] = Reply()
+        try:
+            outcome = self.dispatcher.dispatch(frame, session, self.clock.monotonic_ms())
+        except MalformedMessage as error:
+            reply.complete(KafkaError(ErrorCode.UNSUPPORTED_VERSION, error.reason))
+        except CloseConnection:
+            reply.complete(KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
+        else:
+            if isinstance(outcome, Reply):
+                outcome.when_done(lambda chunks: reply.complete(_joined(chunks)))
+            else:
+                reply.complete(_joined(outcome))
+        return reply
+
+    def close(self) -> None:
+        """Answer the fetches that wait, and close the log. Raises KafkaError, OSError."""
+        self.abandon()
+        self.leader.close()
+        self.controller.close()
+
+    def abandon(self) -> None:
+        """Write nothing more."""
+        self._is_closed = True
+
+    def _registration(self) -> RegisterControllerRecord:
+        endpoints = tuple(
+            NodeEndpoint(
+                name=each.name,
+                host=each.host,
+                port=each.port,
+                security_protocol=security_protocol_id(self.config, each.name),
+            )
+            for each in self.leader.endpoints.values()
+        )
+        features = tuple(
+            NodeFeature(name=name, min_supported_version=low, max_supported_version=high)
+            for name, (low, high) in SUPPORTED_FEATURES.items()
+        )
+        return RegisterControllerRecord(
+            controller_id=self.node_id,
+            incarnation_id=self._incarnation_id,
+            zk_migration_ready=False,
+            end_points=endpoints,
+            features=features,
+        )
+
+    def _be_idle_later(self) -> None:
+        interval_ms = self.config["metadata.max.idle.interval.ms"]
+        if interval_ms > 0:
+            end_offset = self.log.end_offset
+            self._timer.call_after(interval_ms, lambda: self._be_idle(end_offset))
+
+    def _be_idle(self, end_offset: int) -> None:
+        """Let the high watermark move, if nothing else has moved it. A controller whose disk has failed ends, as Kafka's does."""
+        if self._is_closed:
+            return
+        if self.log.end_offset == end_offset:
+            self.controller.write([NoOpRecord()])
+        if self.log.has_failed:
+            self._fail("the metadata log could not be written")
+        else:
+            self._be_idle_later()
+
+
+class _NoPartitions:
+    """The partitions of a node that is a controller only."""
+
+    def when_caught_up(self, reply: Reply[object]) -> Reply[object]:
+        """There is nothing to catch up with."""
+        return reply
+
+
+def _joined(chunks: object) -> bytes | KafkaError:
+    """The bytes of a response without its length."""
+    if not isinstance(chunks, list):
+        return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+    return b"".join(chunks)[_LENGTH_BYTES:]
+
+
+def _load_module(api_key: ApiKey) -> ModuleType:
+    from importlib import import_module
+
+    return import_module(module_of(api_key))
+
+
+def _load_handler(api_key: ApiKey) -> Handler:
+    return _load_module(api_key).handle  # type: ignore[no-any-return]

@@ -1,0 +1,225 @@
+"""A controller with its listeners, in a process of its own: what ``odradek serve`` runs where ``process.roles`` is controller.
+
+The listeners are bound before anything on disk is touched, as a broker's are. ``ControllerListeners`` serves the other case, too:
+a controller in a broker's process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from random import Random
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from odradek.broker.network.connection import Connection
+from odradek.broker.network.connection_registry import ConnectionRegistry
+from odradek.broker.network.listeners import Listeners
+from odradek.broker.network.request_memory import RequestMemory
+from odradek.broker.network.serving import connection_limits, drain, sasl_front, socket_settings, tls_front
+from odradek.broker.security.tokens import TokenLogins
+from odradek.broker.start.controller_node import ControllerNode
+from odradek.broker.start.storage_start import log_manager_for
+from odradek.common.logging import log as broker_log
+from odradek.protocol.errors import KafkaError
+from odradek.storage.directories.reserve import RESERVE_BYTES
+from odradek.storage.filesystem import FileSystem, RealFileSystem
+from odradek.timing.driver import AsyncioDriver
+from odradek.timing.slices import Slices
+from odradek.timing.system_clock import SystemClock
+from odradek.timing.threaded_background import ThreadedBackground
+from odradek.timing.timer import Timer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from odradek.broker.network.dispatch import Dispatcher
+    from odradek.broker.network.sasl_listeners import SaslListeners
+    from odradek.broker.network.tls_front import TlsFront
+    from odradek.broker.security.sasl.scram import ScramCredential
+    from odradek.common.config.broker_config import BrokerConfig
+    from odradek.common.config.endpoints import Endpoint
+    from odradek.protocol.scram import ScramMechanism
+    from odradek.storage.directories.log_manager import LogManager
+    from odradek.timing.background import Background
+    from odradek.timing.clock import Clock
+
+
+class ControllerListeners:
+    """The listeners of a controller, and the connections to it. A SaslHost. Loop thread only."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        clock: Clock,
+        timer: Timer,
+        call_soon: Callable[[Callable[[], None]], object],
+    ) -> None:
+        # Set before ``bind``, where any of the listeners is SSL.
+        self.tls: TlsFront | None = None
+        self._sasl: SaslListeners | None = None
+        self.config = config
+        self.clock = clock
+        self.timer = timer
+        memory = RequestMemory(config["queued.max.request.bytes"], clock, call_soon)
+        self.connections = ConnectionRegistry(partial(connection_limits, config), clock, timer, call_soon, memory)
+        self._listeners = Listeners(self._make_connection)
+        self._node: ControllerNode | None = None
+
+    @property
+    def bound(self) -> dict[str, Endpoint]:
+        """Where the listeners are bound."""
+        return self._listeners.bound
+
+    @property
+    def dispatcher(self) -> Dispatcher:
+        """That of the controller that is served."""
+        return self._served().dispatcher
+
+    def enable_mechanisms(self, background: Background) -> None:
+        """Make what SASL listeners need. Raises InvalidConfig."""
+        endpoints = self.config.controller_endpoints
+        find = self._scram_credential, TokenLogins(self._served).find
+        self._sasl = sasl_front(self, endpoints, self.connections, background, *find)
+
+    async def bind(self) -> None:
+        """Take the addresses. Raises OSError."""
+        config = self.config
+        await self._listeners.bind(config.controller_endpoints, asyncio.get_running_loop(), socket_settings(config))
+
+    async def serve(self, node: ControllerNode) -> None:
+        """Accept connections, for ``node``. Raises OSError."""
+        self._node = node
+        self.connections.ip_quotas = node.controller.image.quotas
+        await self._listeners.serve()
+
+    async def drain(self) -> None:
+        """Take no more requests, let the answers in flight go out, and close the connections."""
+        self._listeners.close()
+        self.connections.stop_reading()
+        if self._node is not None:
+            self._node.leader.close()
+        await drain(self.connections)
+
+    def close(self) -> None:
+        """End at once."""
+        self._listeners.close()
+        self.connections.stop_reading()
+        self.connections.close_all()
+
+    def _make_connection(self, listener_name: str) -> asyncio.BaseProtocol:
+        connection = Connection(self.dispatcher, self.connections, listener_name, self.config["socket.request.max.bytes"])
+        if self._sasl is not None:
+            self._sasl.guard(connection, listener_name)
+        return connection if self.tls is None else self.tls.secured(connection, self.connections.line_limit)
+
+    def _served(self) -> ControllerNode:
+        assert self._node is not None  # noqa: S101  no connection is accepted before
+        return self._node
+
+    def _scram_credential(self, user: str, mechanism: ScramMechanism) -> ScramCredential | None:
+        return self._served().controller.image.kept.scram_credential(user, mechanism)
+
+
+class ControllerServer:
+    """``start`` and ``stop`` once each, on the loop that serves."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        *,
+        clock: Clock | None = None,
+        background: Background | None = None,
+        file_system: FileSystem | None = None,
+        random: Random | None = None,
+    ) -> None:
+        self.config = config
+        self.node_id: int = config["node.id"]
+        self.clock: Clock = clock or SystemClock()
+        self.background: Background = background or ThreadedBackground()
+        self.random = random or Random()  # noqa: S311  ids are no secrets
+        self.timer = Timer(self.clock)
+        self.slices = Slices(self.clock.monotonic_ms, self._call_soon)
+        self._file_system = file_system or RealFileSystem(RESERVE_BYTES)
+        self._listeners = ControllerListeners(config, self.clock, self.timer, self._call_soon)
+        self._driver: AsyncioDriver | None = None
+        # Whom to tell, in one line, that the process should end, as if it were killed.
+        self.on_failed: Callable[[str], None] | None = None
+        # Set by start().
+        self.node: ControllerNode
+        self.log_manager: LogManager
+
+    @property
+    def bound_address(self) -> tuple[str, int]:
+        """(host, port) of the first listener."""
+        endpoint = next(iter(self._listeners.bound.values()))
+        return endpoint.host, endpoint.port
+
+    def new_uuid(self) -> UUID:
+        """A random UUID, by this process's seed."""
+        return UUID(int=self.random.getrandbits(128), version=4)
+
+    def fail(self, reason: str) -> None:
+        """Part of ControllerHost."""
+        broker_log.warn("controller failed", reason=reason)
+        if self.on_failed is not None:
+            self.on_failed(reason)
+
+    async def start(self) -> None:
+        """Open the metadata log, and listen.
+
+        Raises DataDirectoryLocked, InconsistentDataDirectory, InvalidConfig, MetadataUnreadable, LogCorrupt, KafkaError, OSError,
+        ValueError; no lock is kept then.
+        """
+        self._listeners.tls = tls_front(self.config, self.config.controller_endpoints, self.timer, self._call_soon)
+        self._listeners.enable_mechanisms(self.background)
+        await self._listeners.bind()
+        try:
+            self.log_manager = log_manager_for(self.config, self._file_system, self.new_uuid)
+            identity = self.log_manager.start()
+            try:
+                self.node = ControllerNode(self, self._file_system, self.log_manager, identity, self._listeners.bound)
+                if self.clock.passes_by_itself:
+                    self._driver = AsyncioDriver(self.timer, asyncio.get_running_loop())
+                await self._listeners.serve(self.node)
+            except BaseException:
+                self.log_manager.release()
+                raise
+        except BaseException:
+            self._listeners.close()
+            raise
+        self.node.start()
+
+    async def stop(self) -> None:
+        """Finish requests in flight, and mark the stop as clean."""
+        begun_ms = self.clock.monotonic_ms()
+        self.node.abandon()
+        await self._listeners.drain()
+        self.slices.close()
+        await self.background.finish()
+        self._stop_driving()
+        try:
+            self.node.close()
+        except (KafkaError, OSError) as error:
+            broker_log.warn("metadata log not flushed", reason=str(error))
+        self.log_manager.shutdown(now_ms=self.clock.now_ms())
+        broker_log.info("controller stopped", took_ms=round(self.clock.monotonic_ms() - begun_ms))
+
+    def abandon(self) -> None:
+        """End as a killed process ends."""
+        self.background.abandon()
+        self._listeners.close()
+        self.slices.close()
+        self._stop_driving()
+        if hasattr(self, "node"):
+            self.node.abandon()
+        if hasattr(self, "log_manager"):
+            self.log_manager.release()
+
+    def _stop_driving(self) -> None:
+        if self._driver is not None:
+            self._driver.close()
+        self.timer.close()
+
+    def _call_soon(self, callback: Callable[[], None]) -> None:
+        asyncio.get_running_loop().call_soon(callback)

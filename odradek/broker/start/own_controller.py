@@ -1,0 +1,91 @@
+"""The controller of a broker that is in the controller's process: the same image and log, and requests that take no socket.
+
+The broker registers and sends heartbeats as every other. A request goes to the handler as it is, but for what it forwards.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from odradek.broker.api.controller import SERVED
+from odradek.client.api import ClientError
+from odradek.common.context import OwnSession, Reply, RequestContext
+from odradek.controller.quorum.controller_channel import AnswerT, ControllerUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from odradek.broker.cluster.metadata_source import ControllerLink
+    from odradek.broker.start.controller_node import ControllerNode
+    from odradek.client.api import Api, RequestT
+    from odradek.controller.metadata.cluster_metadata import MetadataPublisher, PublishingOrder
+    from odradek.controller.metadata.image import MetadataImage
+
+_HERE: Final = ("127.0.0.1", 0)
+
+
+class OwnController:
+    """A MetadataSource. Loop thread only."""
+
+    def __init__(self, node: ControllerNode) -> None:
+        self.node = node
+        self.image: MetadataImage = node.controller.image
+        self.link: ControllerLink = OwnLink(node)
+
+    @property
+    def applied_offset(self) -> int:
+        """Part of MetadataSource: the image has what the log has, but for a large change that is under way."""
+        return self.node.controller.log_end_offset
+
+    @property
+    def kraft_version(self) -> int:
+        """Part of MetadataSource."""
+        return self.node.controller.kraft_version
+
+    def subscribe(self, publisher: MetadataPublisher, order: PublishingOrder) -> None:
+        """Part of MetadataSource."""
+        self.node.controller.subscribe(publisher, order)
+
+    async def run(self, on_caught_up: Callable[[], object]) -> None:
+        """Part of MetadataSource."""
+        on_caught_up()
+        await asyncio.get_running_loop().create_future()
+
+    def close(self, *, now_ms: int) -> None:  # noqa: ARG002  it knows the time itself
+        """Part of MetadataSource."""
+        self.node.close()
+
+
+class OwnLink:
+    """A ControllerLink."""
+
+    def __init__(self, node: ControllerNode) -> None:
+        self._node = node
+        self._is_closed = False
+
+    async def request(self, api: Api[RequestT, AnswerT], request: RequestT, timeout_ms: float) -> AnswerT:
+        """The controller's response. Raises ControllerUnavailable."""
+        if self._is_closed:
+            raise ControllerUnavailable(f"{api.key.name}: the controller stops")
+        context = RequestContext(api.key, SERVED[api.key].max_version, 0, None, OwnSession("", _HERE))
+        outcome = self._node.dispatcher.call(context, request)
+        if isinstance(outcome, Reply):
+            outcome = await _response(outcome, timeout_ms / 1000, api.key.name)
+        if isinstance(outcome, Exception):
+            raise ClientError(f"{api.key.name}: {outcome}")
+        answer: AnswerT = outcome
+        return answer
+
+    def close(self) -> None:
+        """Part of ControllerLink."""
+        self._is_closed = True
+
+
+async def _response(reply: Reply[object], timeout_s: float, name: str) -> object:
+    answered: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+    reply.when_done(lambda response: None if answered.done() else answered.set_result(response))
+    try:
+        return await asyncio.wait_for(answered, timeout_s)
+    except TimeoutError as error:
+        raise ControllerUnavailable(f"{name}: the controller does not answer") from error

@@ -1,0 +1,424 @@
+"""The broker without its listeners: every room put together, opened and closed. ``broker_server`` listens on top of it.
+
+``open`` locks the data directories, reads the metadata log and opens every partition's log; an unclean stop's logs are recovered.
+``serve`` loads the coordinators and resumes moves. From then on ``dispatcher`` answers requests, wherever they come from.
+``stop`` answers the requests that wait, flushes, writes the checkpoints and the clean-shutdown marker, and releases the locks.
+One thread and one event loop own all of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import cached_property, partial
+from random import Random
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from odradek.broker.api import NEVER_SLICED, SERVED, WITH_RECORDS, load_handler, load_module, may_answer_much, pieces_of
+from odradek.broker.coordination.group_coordinator import GroupCoordinator
+from odradek.broker.coordination.services import CoordinatorServices
+from odradek.broker.coordination.transaction_coordinator import TransactionCoordinator
+from odradek.broker.large.response_memory import ResponseMemory
+from odradek.broker.network.dispatch import Dispatcher
+from odradek.broker.network.large_requests import LargeRequests
+from odradek.broker.network.listeners import advertised_endpoints
+from odradek.broker.quotas.quota_switch import QuotaSwitch
+from odradek.broker.replica.fetch_sessions import FetchSessions
+from odradek.broker.replica.housekeeping import Housekeeping
+from odradek.broker.replica.inspections import Inspections
+from odradek.broker.replica.log_cleaner import LogCleaner
+from odradek.broker.replica.partition import Partition, wake_fetches
+from odradek.broker.replica.partition_roles import OneBroker
+from odradek.broker.replica.partitions import Partitions
+from odradek.broker.replica.replica_moves import ReplicaMoves
+from odradek.broker.security.acl.access import authorization
+from odradek.broker.start.storage_start import open_storage
+from odradek.common.config.definitions import InvalidConfig
+from odradek.common.config.endpoints import parse_endpoints
+from odradek.common.logging import LineLimit
+from odradek.common.logging import log as broker_log
+from odradek.controller.metadata.auto_topic_creation import AutoTopicCreation
+from odradek.controller.metadata.cluster_metadata import PublishingOrder
+from odradek.controller.metadata.controller import Controller
+from odradek.protocol.errors import KafkaError
+from odradek.timing.driver import AsyncioDriver
+from odradek.timing.purgatory import DelayedOperation, Purgatory
+from odradek.timing.slices import Slices
+from odradek.timing.system_clock import SystemClock
+from odradek.timing.threaded_background import ThreadedBackground
+from odradek.timing.timer import Timer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from odradek.broker.cluster.member import ClusterMember
+    from odradek.broker.network.connection_registry import ConnectionRegistry
+    from odradek.broker.network.gate import Gate
+    from odradek.broker.replica.delayed_fetch import DelayedFetch
+    from odradek.broker.replica.group_commit import GroupCommit
+    from odradek.broker.replica.partition_directories import PartitionDirectories
+    from odradek.broker.security.acl.access import Authorization
+    from odradek.broker.start.cluster_start import ControllersListeners
+    from odradek.broker.start.storage_start import OpenStorage
+    from odradek.broker.telemetry.manager import ClientMetricsManager
+    from odradek.broker.telemetry.received import Push
+    from odradek.common.config.broker_config import BrokerConfig
+    from odradek.common.config.endpoints import Endpoint
+    from odradek.common.context import Handler
+    from odradek.controller.metadata.cluster import Cluster
+    from odradek.controller.metadata.cluster_metadata import ClusterMetadata
+    from odradek.controller.metadata.delegation_tokens import DelegationTokens
+    from odradek.protocol.api_keys import ApiKey
+    from odradek.storage.directories.log_manager import LogManager
+    from odradek.storage.filesystem import FileSystem
+    from odradek.timing.background import Background
+    from odradek.timing.clock import Clock
+
+
+class Broker:
+    """A broker over its data directories. ``open``, ``serve`` and ``stop`` once each, on the loop that serves it."""
+
+    # Set by open() or join().
+    quotas: QuotaSwitch
+    # Who is told of what clients push, from the first one on.
+    on_client_push: Callable[[Push], None] | None = None
+    # Called when the memory of large responses is free again.
+    on_much_freed: Callable[[], object] | None = None
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        *,
+        clock: Clock | None = None,
+        background: Background | None = None,
+        file_system: FileSystem | None = None,
+        random: Random | None = None,
+        call_soon: Callable[[Callable[[], None]], object] | None = None,
+        gate: Gate | None = None,
+    ) -> None:
+        """``call_soon`` stands in for the running event loop's; ``gate`` stands in front of every handler."""
+        self.config = config
+        self.clock: Clock = clock or SystemClock()
+        self.background: Background = background or ThreadedBackground()
+        self.random = random or Random()  # noqa: S311  ids are no secrets
+        self.timer = Timer(self.clock)
+        self.node_id: int = config["node.id"]
+        self.fetch_purgatory: Purgatory[DelayedFetch] = Purgatory("Fetch", self.timer)
+        self.produce_purgatory: Purgatory[DelayedOperation] = Purgatory("Produce", self.timer)
+        self.inspections = Inspections(self.background)
+        self.pattern_matches = Inspections(self.background)
+        self.line_limit = LineLimit(self.clock)
+        self.partitions = Partitions()
+        # What clients are told of the brokers there are.
+        self.cluster: Cluster = OneBroker(self.partitions, self.node_id, config["broker.rack"], self.advertised)
+        self.fetch_sessions = FetchSessions(config["max.incremental.fetch.session.cache.slots"], self.random)
+        self._call_soon = call_soon
+        # Called each time that the coordinators have loaded much state, which stays.
+        self.on_much_loaded: Callable[[], object] = _ignore
+        # Whether a process of its own compacts logs, else a thread; set before ``open``.
+        self.cleans_in_process = False
+        # Whether to look, again and again, for a data directory that has been removed; set before ``open``.
+        self.looks_for_directories = self.clock.passes_by_itself
+        services = CoordinatorServices(
+            config=config,
+            partitions=self.partitions,
+            produce_purgatory=self.produce_purgatory,
+            controller=lambda: self.controller,
+            timer=self.timer,
+            random=self.random,
+            call_soon=self.call_soon,
+            call_at_turn_end=self._call_at_turn_end,
+            on_much_loaded=lambda: self.on_much_loaded(),  # noqa: PLW0108  it is set later
+            run_beside=self.pattern_matches.run,
+        )
+        self.groups = GroupCoordinator(services)
+        self.transactions = TransactionCoordinator(services, self.groups.write_marker)
+        self.slices = Slices(self.clock.monotonic_ms, self.call_soon)
+        large = LargeRequests(self.slices, self.response_memory, pieces_of, NEVER_SLICED, WITH_RECORDS, may_answer_much)
+        self.dispatcher = Dispatcher(self, self.clock, SERVED, self._handlers(), gate, large)
+        # Of the server that listens for this broker, if one does.
+        self.connections: ConnectionRegistry | None = None
+        self._file_system = file_system
+        # What clients are told to connect to, by listener. A server replaces them by those that it has bound.
+        self.endpoints = self.endpoints_for({each.name: each for each in parse_endpoints("listeners", config["listeners"])})
+        self._driver: AsyncioDriver | None = None
+        # Whom to tell, in one line, that the disks leave nothing to serve: the process should end then, as if it were killed.
+        self.on_failed: Callable[[str], None] | None = None
+        self.member: ClusterMember | None = None
+        # Set by open(), or join() as is ``member``.
+        self.log_manager: LogManager
+        self.controller: ClusterMetadata
+        self.auto_topic_creation: AutoTopicCreation
+        self.partition_directories: PartitionDirectories
+        self.group_commit: GroupCommit
+        self.housekeeping: Housekeeping
+        self.moves: ReplicaMoves
+        self.log_cleaner: LogCleaner
+        self.cluster_id: str
+
+    def _much_freed(self) -> None:
+        if self.on_much_freed is not None:
+            self.on_much_freed()
+
+    @cached_property
+    def response_memory(self) -> ResponseMemory:
+        """The memory of large responses."""
+        limit_bytes = self.config["queued.max.response.bytes"]
+        return ResponseMemory(limit_bytes, self.timer, self.clock.monotonic_ms, self.call_soon, self._much_freed)
+
+    @cached_property
+    def authorization(self) -> Authorization | None:
+        """The authorizer; None where there is none."""
+        return authorization(self.config, self.clock)
+
+    @cached_property
+    def delegation_tokens(self) -> DelegationTokens:
+        """What is decided about delegation tokens."""
+        from odradek.controller.metadata.delegation_tokens import DelegationTokens
+
+        return DelegationTokens(self.config)
+
+    @cached_property
+    def telemetry(self) -> ClientMetricsManager:
+        """What asks clients for their metrics. Made for the first client that asks what it is asked for."""
+        from odradek.broker.telemetry.manager import ClientMetricsManager, TelemetrySurroundings
+
+        surroundings = TelemetrySurroundings(
+            max_bytes=lambda: self.config["telemetry.max.bytes"],
+            clock=self.clock,
+            timer=self.timer,
+            new_uuid=self.new_uuid,
+            inspections=self.pattern_matches,
+            line_limit=self.line_limit,
+        )
+        manager = ClientMetricsManager(surroundings, self.controller.image)
+        self.controller.subscribe(manager, PublishingOrder.BROKER_CONFIGS)
+        manager.on_push = self.on_client_push
+        if self.connections is not None:
+            self.connections.on_lost = manager.lost
+        return manager
+
+    @property
+    def telemetry_so_far(self) -> ClientMetricsManager | None:
+        """The same; None where no client has asked."""
+        return self.__dict__.get("telemetry")
+
+    def _handlers(self) -> Callable[[ApiKey], Handler]:
+        """What loads handlers, which ask the authorizer first if there is one."""
+        if self.authorization is None:
+            return load_handler
+        from odradek.broker.security.acl.rules import behind_rules
+
+        return behind_rules(load_module, self.authorization)
+
+    @property
+    def listener_names(self) -> list[str]:
+        """The listeners by which clients come."""
+        return list(self.endpoints)
+
+    @property
+    def purgatories(self) -> tuple[Purgatory[Any], ...]:
+        """Where requests wait."""
+        return self.produce_purgatory, self.fetch_purgatory
+
+    @property
+    def wake_fetches(self) -> Callable[[Partition], object]:
+        """Tries the fetches that wait for a partition."""
+        return partial(wake_fetches, self.fetch_purgatory)
+
+    @property
+    def timer_driver(self) -> AsyncioDriver | None:
+        """What wakes the timer; None under a clock that does not pass by itself, and before the start."""
+        return self._driver
+
+    def advertised(self, listener_name: str) -> tuple[str, int]:
+        """The (host, port) that clients of a listener are told to connect to."""
+        endpoint = self.endpoints[listener_name]
+        return endpoint.host, endpoint.port
+
+    def endpoints_for(self, bound: dict[str, Endpoint]) -> dict[str, Endpoint]:
+        """What the clients of these listeners are to be told: ``advertised.listeners``, else where they are bound."""
+        return advertised_endpoints(bound, parse_endpoints("advertised.listeners", self.config["advertised.listeners"] or ()))
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        """Call back in the next turn of the event loop."""
+        (self._call_soon or asyncio.get_running_loop().call_soon)(callback)
+
+    def _call_at_turn_end(self, callback: Callable[[], None]) -> None:
+        """The same; the answers that ``callback`` gives are sent together."""
+        self.call_soon(callback if self.connections is None else partial(self.connections.outbox.run, callback))
+
+    @property
+    def is_member(self) -> bool:
+        """Whether this broker is one of a cluster: its controller is elsewhere, or listens for other brokers."""
+        return "controller" not in self.config["process.roles"] or bool(self.config.controller_endpoints)
+
+    async def join(self, listeners: ControllersListeners | None) -> None:
+        """Open everything as a broker of a cluster; ``listeners`` are those of its controller, if that is in this process.
+
+        Raises what ``join_cluster`` does.
+        """
+        from odradek.broker.cluster.leader_hints import LeaderHints
+        from odradek.broker.start.cluster_start import join_cluster
+        from odradek.controller.metadata.many_brokers import ManyBrokers
+
+        self._drive()
+        try:
+            storage, self.member = await join_cluster(self, self._file_system, listeners)
+        except BaseException:
+            self._stop_driving()
+            raise
+        image = storage.controller.image
+        self.cluster = ManyBrokers(image, self.node_id)
+        hints = LeaderHints(image, self.cluster)
+        self.dispatcher.add_gate(hints)
+        self.transactions.others = self.member.peers
+        self.dispatcher.add_gate(self.member.forwarding)
+        self._opened(storage, hints)
+        self.member.serve()
+
+    def start(self) -> None:
+        """Open and serve: for a broker that has no listeners to start in between. Raises what ``open`` does."""
+        self.open()
+        self.serve()
+
+    def open(self) -> None:
+        """Open everything on disk. Raises DataDirectoryLocked, InconsistentDataDirectory, OSError; then nothing is open.
+
+        InvalidConfig: a broker whose controller is elsewhere has to ``join``.
+        """
+        if self.is_member:
+            raise InvalidConfig("process.roles", "broker", "broker,controller: a broker without listeners has no cluster")
+        storage = open_storage(self, self._file_system)
+        self._drive()
+        self._opened(storage)
+
+    def _drive(self) -> None:
+        """Have the timer woken, if the clock passes by itself."""
+        if self.clock.passes_by_itself and self._driver is None:
+            self._driver = AsyncioDriver(self.timer, asyncio.get_running_loop())
+
+    def _stop_driving(self) -> None:
+        if self._driver is not None:
+            self._driver.close()
+        self.timer.close()
+
+    def _opened(self, storage: OpenStorage, first_gate: Gate | None = None) -> None:
+        """``first_gate`` is the first of the broker's own."""
+        self.log_manager = storage.log_manager
+        self.controller = storage.controller
+        add_gate = partial(self.dispatcher.add_gate, before=first_gate)
+        self.quotas = QuotaSwitch(self.controller.image.quotas, self.config, self.clock, add_gate, self.dispatcher.remove_gate)
+        self.controller.subscribe(self.quotas, PublishingOrder.QUOTAS)
+        if self.authorization is not None:
+            from odradek.controller.metadata.acls import AclPublisher
+
+            acls = AclPublisher(self.authorization.authorizer.acls, self.controller.image)
+            self.controller.subscribe(acls, PublishingOrder.ACLS)
+        self.auto_topic_creation = AutoTopicCreation(
+            self.controller,
+            self.config["num.partitions"],
+            self.slices,
+            take_of=self.quotas.take_of,
+            line_limit=self.line_limit,
+        )
+        self.group_commit = storage.group_commit
+        self.partition_directories = storage.partition_directories
+        self.cluster_id = storage.cluster_id
+        self.housekeeping = Housekeeping(
+            self.config, self.log_manager, self.timer, self.background, looks_for_directories=self.looks_for_directories
+        )
+        self.moves = ReplicaMoves(self.config, self.partitions, self.log_manager, self.controller, self.timer, self.housekeeping)
+        self.log_cleaner = LogCleaner(
+            self.config, self.log_manager, self.timer, self.background, in_process=self.cleans_in_process
+        )
+
+    def serve(self) -> None:
+        """Load the coordinators, and resume the moves that the last stop has interrupted."""
+        self.groups.start()
+        self.transactions.start()
+        self.moves.resume()
+        if self.config["delegation.token.secret.key"] and isinstance(self.controller, Controller):
+            from odradek.controller.metadata.delegation_tokens import TokenExpiry
+
+            TokenExpiry(self.controller, self.timer, self.config).start()
+
+    def tell_start(self) -> None:
+        """Log what the configs warn of, and how long logs took that the last stop had not closed.
+
+        The first line takes its time, as the log comes up: call it when clients have been told that they may connect.
+        """
+        for warning in self.config.warnings:
+            broker_log.warn(warning)
+        manager = self.log_manager
+        if manager.recovered_logs:
+            broker_log.info(
+                "logs recovered: the last stop was not clean", logs=manager.recovered_logs, took_ms=round(manager.load_ms)
+            )
+
+    async def stop(self) -> None:
+        """Answer the requests that wait, then close."""
+        self.answer_waiting()
+        await self.finish()
+
+    def answer_waiting(self) -> None:
+        """Answer every request that waits; members of a rebalancing group are told to look for another coordinator."""
+        self.inspections.close()
+        self.pattern_matches.close()
+        self.transactions.close()
+        self.groups.close()
+        for operation in self.fetch_purgatory.waiting():
+            operation.force_complete()
+
+    async def finish(self) -> None:
+        """Wait for the work in threads, then close; the requests that waited have been answered."""
+        if self.member is not None:
+            await self.member.close()
+        self.slices.close()
+        self.timer.close()
+        self.moves.close()
+        self.log_cleaner.close()
+        await self.background.finish()
+        await self.group_commit.finish()
+        self.close()
+
+    def new_uuid(self) -> UUID:
+        """A random UUID, by this broker's seed."""
+        return UUID(int=self.random.getrandbits(128), version=4)
+
+    def fail(self, reason: str) -> None:
+        """There is nothing to serve from any more."""
+        broker_log.warn("broker failed", reason=reason)
+        if self.on_failed is not None:
+            self.on_failed(reason)
+
+    def abandon(self) -> None:
+        """End as a killed process ends: nothing is flushed, answered or told any more.
+
+        What is on its way on the loop may still run, and is to find files that it cannot write.
+        """
+        self.background.abandon()
+        if self.member is not None:
+            self.member.abandon()
+        self.slices.close()
+        self._stop_driving()
+        self.groups.abandon()
+        self.transactions.abandon()
+        if hasattr(self, "log_manager"):
+            self.log_manager.release()
+
+    def close(self) -> None:
+        """Flush, mark the shutdown clean, and release the locks. Nothing may be at work any more."""
+        self._stop_driving()
+        try:
+            self.controller.close()
+        except (KafkaError, OSError) as error:
+            broker_log.warn("metadata log not flushed", reason=str(error))
+        except BaseException:
+            self.log_manager.release()
+            raise
+        self.log_manager.shutdown(now_ms=self.clock.now_ms(), for_each=partial(self.background.for_each, name="close"))
+
+
+def _ignore() -> None:
+    """Nobody wants to know."""

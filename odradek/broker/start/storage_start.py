@@ -1,0 +1,298 @@
+"""Opening a data directory: the lock, the metadata log, the controller, every partition's log, and what serves them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+
+from odradek.broker.replica.group_commit import GroupCommit
+from odradek.broker.replica.partition_directories import DirectoryFailures, LogConfigs, PartitionDirectories
+from odradek.broker.replica.partition_roles import AloneRoles, PartitionRoles
+from odradek.common.config.dynamic import CLUSTER_DEFAULT, ConfigView, ResourceType, apply_broker_overrides
+from odradek.common.logging import log
+from odradek.controller.metadata.bootstrap import read_bootstrap
+from odradek.controller.metadata.cluster_metadata import PublishingOrder
+from odradek.controller.metadata.controller import Controller
+from odradek.controller.metadata.metadata_log import MetadataLog
+from odradek.controller.metadata.reconcile import Reconciliation
+from odradek.protocol.errors import KafkaError
+from odradek.protocol.quorum_records import Voter
+from odradek.storage.directories.checkpoints import RECOVERY_POINT_FILE
+from odradek.storage.directories.data_directory import METADATA_LOG
+from odradek.storage.directories.log_manager import LogManager
+from odradek.storage.directories.reserve import RESERVE_BYTES, Reserve, is_full, reserve_bytes_of
+from odradek.storage.filesystem import FileSystem, RealFileSystem
+from odradek.storage.log.log_config import LogConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from uuid import UUID
+
+    from odradek.broker.replica.housekeeping import Housekeeping
+    from odradek.broker.replica.partition import Partition
+    from odradek.broker.replica.partitions import Partitions
+    from odradek.common.config.broker_config import BrokerConfig
+    from odradek.controller.metadata.cluster_metadata import ClusterMetadata
+    from odradek.controller.metadata.delta import MetadataDelta
+    from odradek.controller.metadata.image import MetadataImage
+    from odradek.storage.directories.data_directory import DataDirectory, DirectoryIdentity
+    from odradek.timing.background import Background
+    from odradek.timing.clock import Clock
+    from odradek.timing.purgatory import DelayedOperation, Purgatory
+    from odradek.timing.slices import Slices
+    from odradek.timing.timer import Timer
+
+
+MetadataLogT = TypeVar("MetadataLogT", bound=MetadataLog)
+
+
+class Moves(Protocol):
+    """The moves of partitions to other directories, as far as directories and partitions that go are concerned."""
+
+    def cancel(self, key: tuple[str, int]) -> None:
+        """Give up the move of a partition, if there is one."""
+
+    def directory_failed(self, directory: DataDirectory) -> None:
+        """Give up what was to move there, or was there."""
+
+
+class StorageHost(Protocol):
+    """The broker that the storage is opened for. It makes ``moves`` and ``housekeeping`` right afterwards."""
+
+    config: BrokerConfig
+    node_id: int
+    clock: Clock
+    timer: Timer
+    background: Background
+    partitions: Partitions
+    produce_purgatory: Purgatory[DelayedOperation]
+    housekeeping: Housekeeping
+    slices: Slices
+    on_much_loaded: Callable[[], object]
+
+    @property
+    def moves(self) -> Moves:
+        """Of partitions to other directories."""
+
+    @property
+    def wake_fetches(self) -> Callable[[Partition], object]:
+        """Tries the fetches that wait for a partition."""
+
+    def new_uuid(self) -> UUID:
+        """A random UUID, by the broker's seed."""
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        """Call back in the next turn of the event loop."""
+
+    def fail(self, reason: str) -> None:
+        """There is nothing to serve from any more."""
+
+
+class LockedDirectories(NamedTuple):
+    """The data directories of this broker alone, with no log open yet."""
+
+    log_manager: LogManager
+    group_commit: GroupCommit
+    identity: DirectoryIdentity
+
+
+@dataclass(frozen=True, slots=True)
+class OpenStorage:
+    """What a started broker stands on."""
+
+    log_manager: LogManager
+    controller: ClusterMetadata
+    group_commit: GroupCommit
+    partition_directories: PartitionDirectories
+    cluster_id: str
+
+
+def open_storage(broker: StorageHost, file_system: FileSystem | None) -> OpenStorage:
+    """Open ``log.dirs`` and fill ``broker.partitions``. A directory that does not work is offline, if others do.
+
+    If a disk is full, the start spends the reserves. Raises DataDirectoryLocked, InconsistentDataDirectory, MetadataUnreadable,
+    LogCorrupt (the metadata log), OSError; no lock is kept then.
+    """
+    file_system = file_system or RealFileSystem(RESERVE_BYTES)
+    try:
+        return _open_storage(broker, file_system)
+    except (KafkaError, OSError) as error:
+        released = [Reserve(file_system, path, 0).release() for path in log_dirs(broker.config)] if is_full(error) else []
+        if not any(released):
+            raise
+    return _open_storage(broker, file_system)
+
+
+def log_dirs(config: BrokerConfig) -> list[str]:
+    """``log.dirs``, absolute, each once."""
+    return list(dict.fromkeys(str(Path(log_dir).absolute()) for log_dir in config["log.dirs"]))
+
+
+def _open_storage(broker: StorageHost, file_system: FileSystem) -> OpenStorage:
+    locked = lock_directories(broker, file_system)
+    try:
+        controller = _open_controller(broker, file_system, locked.log_manager)
+        directories = open_partitions(broker, file_system, locked.log_manager, controller, AloneRoles(broker.node_id))
+    except BaseException:
+        locked.log_manager.release()
+        raise
+    return OpenStorage(locked.log_manager, controller, locked.group_commit, directories, locked.identity.cluster_id)
+
+
+def lock_directories(broker: StorageHost, file_system: FileSystem, cluster_id: str | None = None) -> LockedDirectories:
+    """Lock ``log.dirs``, and read their files. New directories get ``cluster_id``, and the others must have it.
+
+    Raises DataDirectoryLocked, InconsistentDataDirectory, OSError; no lock is kept then.
+    """
+    log_manager = log_manager_for(broker.config, file_system, broker.new_uuid, cluster_id)
+    group_commit = GroupCommit(
+        partitions=broker.partitions,
+        produce_purgatory=broker.produce_purgatory,
+        flusher=log_manager.flusher,
+        clock=broker.clock,
+        background=broker.background,
+        call_soon=broker.call_soon,
+    )
+    log_manager.on_flush_due = group_commit.request
+    return LockedDirectories(log_manager, group_commit, log_manager.start())
+
+
+def log_manager_for(
+    config: BrokerConfig, file_system: FileSystem, new_uuid: Callable[[], UUID], cluster_id: str | None = None
+) -> LogManager:
+    """The logs in ``log.dirs``, not locked yet."""
+    metadata_dir = config["metadata.log.dir"]
+    return LogManager(
+        file_system,
+        *log_dirs(config),
+        node_id=config["node.id"],
+        cluster_id=cluster_id,
+        warn=log.warn,
+        new_uuid=new_uuid,
+        metadata_dir=None if metadata_dir is None else str(Path(metadata_dir).absolute()),
+        reserve_bytes=reserve_bytes_of(file_system),
+    )
+
+
+def open_partitions(
+    broker: StorageHost,
+    file_system: FileSystem,
+    log_manager: LogManager,
+    metadata: ClusterMetadata,
+    roles: PartitionRoles,
+    *,
+    wake: Callable[[Partition], object] | None = None,
+    directory_failed: Callable[[DataDirectory], object] = lambda _: None,
+) -> PartitionDirectories:
+    """Open the logs that this broker has by ``metadata``, fill ``broker.partitions``, and keep all of it in step from now on.
+
+    ``wake`` completes what waits for a partition, fetches if it is None; a broker alone has its produces wait for flushes only.
+    ``directory_failed`` is told of each directory that goes offline. Raises KafkaError, OSError: the caller releases the locks.
+    """
+    overrides = BrokerOverrides(broker.config, metadata.image)
+    overrides.apply()
+    begun_ms = broker.clock.monotonic_ms()
+    Reconciliation(
+        image=metadata.image,
+        log_manager=log_manager,
+        node_id=broker.node_id,
+        file_system=file_system,
+        log_config_for=metadata.log_config_for,
+        now_ms=broker.clock.now_ms(),
+        warn=log.warn,
+    ).run()
+    log_manager.load_ms = broker.clock.monotonic_ms() - begun_ms
+    failures = _directory_failures(broker, log_manager, directory_failed)
+    # Called soon, and not from within the operation that met the error.
+    log_manager.on_failure = lambda directory: broker.timer.call_after(0, lambda: failures.failed(directory))
+    directories = PartitionDirectories(
+        broker.partitions,
+        log_manager,
+        metadata.image,
+        roles=roles,
+        clock=broker.clock,
+        log_config_for=metadata.log_config_for,
+        wake_fetches=wake or broker.wake_fetches,
+        before_delete=lambda key: broker.moves.cancel(key),  # noqa: PLW0108  made later
+        after_delete=lambda: broker.housekeeping.remove_deleted_after(broker.config["log.segment.delete.delay.ms"]),
+        slices=broker.slices,
+    )
+    directories.on_many_created = lambda: broker.on_much_loaded()  # noqa: PLW0108  it is set later
+    directories.lead_all()
+    metadata.record_directories(directories.places())
+    for directory in log_manager.directories.all:
+        if not directory.failure:
+            directory.reserve.fill()
+    metadata.subscribe(directories, PublishingOrder.PARTITIONS)
+    metadata.subscribe(overrides, PublishingOrder.BROKER_CONFIGS)
+    metadata.subscribe(LogConfigs(broker.partitions, metadata.log_config_for), PublishingOrder.TOPIC_CONFIGS)
+    return directories
+
+
+def _open_controller(broker: StorageHost, file_system: FileSystem, log_manager: LogManager) -> Controller:
+    return Controller(
+        open_metadata_log(MetadataLog, broker.config, file_system, log_manager, now_ms=broker.clock.now_ms()),
+        node_id=broker.node_id,
+        directory_counts=log_manager.counts,
+        config=broker.config,
+        clock=broker.clock,
+        background=broker.background,
+        new_topic_id=broker.new_uuid,
+        slices=broker.slices,
+    )
+
+
+def open_metadata_log(
+    kind: type[MetadataLogT], config: BrokerConfig, file_system: FileSystem, log_manager: LogManager, *, now_ms: int
+) -> MetadataLogT:
+    """The metadata log of a controller in its directory. Raises LogCorrupt, OSError, KafkaError."""
+    directory = log_manager.directories.metadata
+    metadata_log = kind.open(
+        file_system,
+        directory.path,
+        synced_offset=directory.held_offset(RECOVERY_POINT_FILE, METADATA_LOG) or 0,
+        now_ms=now_ms,
+        warn=log.warn,
+        config=LogConfig(segment_bytes=config["metadata.log.segment.bytes"], segment_ms=config["metadata.log.segment.ms"]),
+    )
+    metadata_log.reserve = directory.reserve
+    if directory.identity is not None:
+        # Nobody reaches the controller of a broker alone. Once it has listeners, it tells of them.
+        metadata_log.voter = Voter(directory.identity.node_id, directory.identity.directory_id, ())
+    if metadata_log.end_offset == 0:
+        metadata_log.bootstrap = read_bootstrap(file_system, directory.path)
+    log_manager.checkpoints.metadata_synced = lambda: metadata_log.synced_offset
+    return metadata_log
+
+
+def _directory_failures(
+    broker: StorageHost, log_manager: LogManager, tell: Callable[[DataDirectory], object]
+) -> DirectoryFailures:
+    """What takes partitions offline when their directory fails."""
+    return DirectoryFailures(
+        broker.partitions,
+        log_manager,
+        wake_produces=broker.produce_purgatory.check_and_complete,
+        cancel_moves=lambda directory: broker.moves.directory_failed(directory),  # noqa: PLW0108  made later
+        tell=tell,
+        fail=broker.fail,
+    )
+
+
+class BrokerOverrides:
+    """Puts dynamic broker configs in force when they change."""
+
+    def __init__(self, config: BrokerConfig, image: MetadataImage) -> None:
+        self._view = ConfigView(config, image.configs, image.topics.__contains__)
+
+    def apply(self) -> None:
+        """Lay the image's overrides over the static configuration."""
+        for warning in apply_broker_overrides(self._view):
+            log.warn("dynamic config", reason=warning)
+
+    def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:  # noqa: ARG002
+        """Part of MetadataPublisher."""
+        names = {name for kind, name in delta.configs if kind == ResourceType.BROKER}
+        if names & {CLUSTER_DEFAULT, self._view.node_id}:
+            self.apply()

@@ -1,0 +1,116 @@
+"""Broker configs of Kafka 4.3 that odradek ignores, by reason.
+
+The module is imported only if there is an unknown key: a server.properties written for Kafka then gets a warning for each key
+without effect and for each misspelt one. ``*`` marks configs that Kafka can change while it runs, for one broker or for all;
+``+`` those for one broker only. Kafka can change its ``ssl.`` configs for one listener only
+(``listener.name.<listener>.ssl...``), so they have no mark here.
+"""
+
+from typing import NamedTuple
+
+from odradek.common.config.definitions import CLUSTER_WIDE, PER_BROKER, READ_ONLY
+
+
+class Ignored(NamedTuple):
+    """The reason why a config of Kafka's is ignored, and whether Kafka can change it while it runs."""
+
+    reason: str
+    update_mode: str
+
+
+_BY_REASON = {
+    "principals are as Kafka builds them": """
+        principal.builder.class+
+    """,
+    "there is no Kerberos": """
+        sasl.kerberos.kinit.cmd+ sasl.kerberos.min.time.before.relogin+ sasl.kerberos.principal.to.local.rules+
+        sasl.kerberos.service.name+ sasl.kerberos.ticket.renew.jitter+ sasl.kerberos.ticket.renew.window.factor+
+    """,
+    "the broker fetches no tokens": """
+        sasl.client.callback.handler.class sasl.login.class
+        sasl.login.connect.timeout.ms sasl.login.read.timeout.ms sasl.login.refresh.buffer.seconds+
+        sasl.login.refresh.min.period.seconds+ sasl.login.refresh.window.factor+ sasl.login.refresh.window.jitter+
+        sasl.login.retry.backoff.max.ms sasl.login.retry.backoff.ms
+        sasl.oauthbearer.assertion.algorithm sasl.oauthbearer.assertion.claim.aud
+        sasl.oauthbearer.assertion.claim.exp.seconds sasl.oauthbearer.assertion.claim.iss
+        sasl.oauthbearer.assertion.claim.jti.include sasl.oauthbearer.assertion.claim.nbf.seconds
+        sasl.oauthbearer.assertion.claim.sub sasl.oauthbearer.assertion.file
+        sasl.oauthbearer.assertion.private.key.file sasl.oauthbearer.assertion.private.key.passphrase
+        sasl.oauthbearer.assertion.template.file sasl.oauthbearer.client.credentials.client.id
+        sasl.oauthbearer.client.credentials.client.secret
+        sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.jwt.validator.class sasl.oauthbearer.scope
+    """,
+    "TLS is OpenSSL's": """
+        security.providers ssl.engine.factory.class ssl.keymanager.algorithm ssl.provider ssl.secure.random.implementation
+        ssl.trustmanager.algorithm
+    """,
+    "there is no remote storage": """
+        follower.fetch.last.tiered.offset.enable* remote.fetch.max.wait.ms* remote.list.offsets.request.timeout.ms*
+        remote.log.index.file.cache.total.size.bytes* remote.log.index.file.cache.ttl.ms
+        remote.log.manager.copier.thread.pool.size* remote.log.manager.copy.max.bytes.per.second*
+        remote.log.manager.copy.quota.window.num remote.log.manager.copy.quota.window.size.seconds
+        remote.log.manager.expiration.thread.pool.size* remote.log.manager.fetch.max.bytes.per.second*
+        remote.log.manager.fetch.quota.window.num remote.log.manager.fetch.quota.window.size.seconds
+        remote.log.manager.follower.thread.pool.size* remote.log.manager.task.interval.ms
+        remote.log.manager.task.retry.backoff.max.ms remote.log.manager.task.retry.backoff.ms
+        remote.log.manager.task.retry.jitter remote.log.manager.thread.pool.size remote.log.metadata.custom.metadata.max.bytes
+        remote.log.metadata.manager.class.name remote.log.metadata.manager.class.path remote.log.metadata.manager.impl.prefix
+        remote.log.metadata.manager.listener.name remote.log.reader.max.pending.tasks remote.log.reader.threads*
+        remote.log.storage.manager.class.name remote.log.storage.manager.class.path remote.log.storage.manager.impl.prefix
+        remote.log.storage.system.enable
+    """,
+    "the coordinator works on the event loop, and waits for nothing": """
+        group.coordinator.append.linger.ms group.coordinator.background.threads group.coordinator.cached.buffer.max.bytes*
+        group.coordinator.threads
+    """,
+    "there are no share or streams groups": """
+        group.share.assignment.interval.ms*
+        group.share.assignors group.share.delivery.count.limit group.share.heartbeat.interval.ms
+        group.share.initialize.retry.interval.ms group.share.max.assignment.interval.ms group.share.max.delivery.count.limit
+        group.share.max.heartbeat.interval.ms group.share.max.partition.max.record.locks
+        group.share.max.record.lock.duration.ms group.share.max.session.timeout.ms group.share.max.share.sessions
+        group.share.max.size group.share.min.assignment.interval.ms group.share.min.delivery.count.limit
+        group.share.min.heartbeat.interval.ms group.share.min.partition.max.record.locks
+        group.share.min.record.lock.duration.ms group.share.min.session.timeout.ms group.share.partition.max.record.locks
+        group.share.persister.class.name group.share.record.lock.duration.ms group.share.session.timeout.ms
+        group.streams.assignment.interval.ms* group.streams.heartbeat.interval.ms group.streams.initial.rebalance.delay.ms
+        group.streams.max.assignment.interval.ms group.streams.max.heartbeat.interval.ms group.streams.max.session.timeout.ms
+        group.streams.max.size group.streams.max.standby.replicas group.streams.min.assignment.interval.ms
+        group.streams.min.heartbeat.interval.ms group.streams.min.session.timeout.ms group.streams.num.standby.replicas
+        group.streams.session.timeout.ms share.coordinator.append.linger.ms share.coordinator.cached.buffer.max.bytes*
+        share.coordinator.cold.partition.snapshot.interval.ms share.coordinator.load.buffer.size
+        share.coordinator.snapshot.update.records.per.snapshot share.coordinator.state.topic.compression.codec
+        share.coordinator.state.topic.min.isr share.coordinator.state.topic.num.partitions
+        share.coordinator.state.topic.prune.interval.ms share.coordinator.state.topic.replication.factor
+        share.coordinator.state.topic.segment.bytes share.coordinator.threads share.coordinator.write.timeout.ms
+        share.fetch.purgatory.purge.interval.requests
+    """,
+    "nothing acts on it in a cluster, and a broker alone has no use for it": """
+        controlled.shutdown.enable controller.performance.always.log.threshold.ms
+        controller.performance.sample.period.ms controller.quorum.append.linger.ms controller.quorum.auto.join.enable
+        controller.quorum.election.backoff.max.ms controller.quorum.election.timeout.ms controller.quorum.fetch.max.bytes
+        controller.quorum.fetch.snapshot.max.bytes
+        cordoned.log.dirs+ early.start.listeners internal.metadata.delete.delay.millis internal.metadata.log.segment.bytes
+        internal.metadata.max.batch.size.in.bytes log.dir.failure.timeout.ms
+        num.replica.alter.log.dirs.threads
+        replica.socket.receive.buffer.bytes
+        server.max.startup.time.ms socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms
+    """,
+    "there is one thread, and disk work has its own": """
+        background.threads* num.io.threads* num.network.threads* num.recovery.threads.per.data.dir*
+    """,
+    "there are no plugins or JMX metrics": """
+        alter.config.policy.class.name client.quota.callback.class config.providers* create.topic.policy.class.name
+        kafka.metrics.polling.interval.secs kafka.metrics.reporters metric.reporters* metrics.num.samples
+        metrics.recording.level metrics.sample.window.ms
+        unstable.api.versions.enable unstable.feature.versions.enable
+    """,
+}
+
+_MODES = {"*": CLUSTER_WIDE, "+": PER_BROKER}
+
+IGNORED: dict[str, Ignored] = {
+    name.rstrip("*+"): Ignored(reason, _MODES.get(name[-1], READ_ONLY))
+    for reason, names in _BY_REASON.items()
+    for name in names.split()
+}

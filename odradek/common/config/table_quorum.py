@@ -1,0 +1,233 @@
+"""The table, the part of a node's role in a cluster and of the quorum that it belongs to."""
+
+from odradek.common.config.definitions import (
+    BOOLEAN,
+    CLUSTER_WIDE,
+    INT,
+    LIST,
+    LONG,
+    MAX_LONG,
+    STRING,
+    AtLeast,
+    ConfigDefinition,
+    Entries,
+    OneOf,
+)
+
+ROLES = ("broker", "controller")
+LEADER_SELECTOR = "org.apache.kafka.common.replica.LeaderSelector"
+RACK_AWARE_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+_Config = ConfigDefinition
+
+QUORUM = (
+    _Config(
+        "process.roles",
+        LIST,
+        ROLES,
+        "What the process is: a broker of a cluster that others control, the controller of a cluster, or both in one.",
+        Entries(*ROLES, least=1),
+        "high",
+        kafka_default="none: it must be set",
+        difference="a broker on its own needs no configuration",
+    ),
+    _Config(
+        "controller.quorum.voters",
+        LIST,
+        (),
+        "The controllers, ID@HOST:PORT each. A node that is its own controller can be the only one.",
+        Entries(),
+        "high",
+    ),
+    _Config(
+        "controller.quorum.bootstrap.servers",
+        LIST,
+        (),
+        "Controllers to ask about the quorum, HOST:PORT each. A node that is its own controller can name its own listener for "
+        "controllers only.",
+        Entries(),
+        "high",
+    ),
+)
+
+MEMBER = (
+    _Config(
+        "broker.heartbeat.interval.ms",
+        INT,
+        2000,
+        "How often a broker tells its controller that it lives, in milliseconds.",
+        AtLeast(1),
+        "high",
+    ),
+    _Config(
+        "broker.session.timeout.ms",
+        INT,
+        9000,
+        "How long a controller waits for a heartbeat; half of it is how long the broker waits for an answer.",
+        AtLeast(1),
+        "high",
+    ),
+    _Config(
+        "initial.broker.registration.timeout.ms",
+        INT,
+        60000,
+        "How long a broker tries to register before its start has failed.",
+        AtLeast(1),
+    ),
+    _Config(
+        "controller.quorum.fetch.timeout.ms",
+        INT,
+        2000,
+        "How long the quorum's leader may be silent before the broker looks for another one.",
+        AtLeast(1),
+        "high",
+    ),
+    _Config("controller.quorum.request.timeout.ms", INT, 2000, "How long a request to the quorum may take.", AtLeast(1)),
+    _Config(
+        "controller.quorum.retry.backoff.ms",
+        INT,
+        20,
+        "How long a node that failed is left alone.",
+        AtLeast(0),
+        "low",
+    ),
+    _Config("controller.socket.timeout.ms", INT, 30000, "How long a request to the active controller may take.", AtLeast(1)),
+)
+
+REPLICATION = (
+    _Config(
+        "num.replica.fetchers",
+        INT,
+        1,
+        "How many connections a follower fetches by from each leader.",
+        AtLeast(1),
+        "high",
+        CLUSTER_WIDE,
+    ),
+    _Config(
+        "replica.lag.time.max.ms",
+        LONG,
+        30000,
+        "How long a follower may be behind its leader and be in sync still.",
+        AtLeast(1),
+        "high",
+    ),
+    _Config("replica.fetch.max.bytes", INT, 1048576, "The most that is fetched of one partition at once.", AtLeast(0)),
+    _Config("replica.fetch.response.max.bytes", INT, 10485760, "The most that is fetched at once.", AtLeast(0)),
+    _Config("replica.fetch.min.bytes", INT, 1, "The least for which a leader answers before its time is over.", AtLeast(0)),
+    _Config(
+        "replica.fetch.wait.max.ms",
+        INT,
+        500,
+        "How long a leader lets a follower wait. It should be less than replica.lag.time.max.ms.",
+        AtLeast(0),
+        "high",
+    ),
+    _Config("replica.fetch.backoff.ms", INT, 1000, "How long a follower waits after a failure.", AtLeast(0)),
+    _Config(
+        "replica.selector.class",
+        STRING,
+        None,
+        "Which replica consumers read from: the leader, or one in the consumer's rack that is in sync. Kafka takes any class.",
+        OneOf(LEADER_SELECTOR, RACK_AWARE_SELECTOR),
+    ),
+    _Config("replica.socket.timeout.ms", INT, 30000, "How long a follower waits for its leader's answer.", AtLeast(1), "high"),
+    _Config(
+        "request.timeout.ms",
+        INT,
+        30000,
+        "How long a transaction's coordinator waits for other brokers: for replicas of its state, and for answers.",
+        AtLeast(1),
+        "high",
+    ),
+    _Config(
+        "add.partitions.to.txn.retry.backoff.max.ms",
+        INT,
+        100,
+        "How long a request waits at the most for the producer's last transaction to be completed.",
+        AtLeast(0),
+        "high",
+    ),
+    _Config(
+        "add.partitions.to.txn.retry.backoff.ms",
+        INT,
+        20,
+        "How long a partition's leader waits before it asks a coordinator on another broker again.",
+        AtLeast(1),
+        "high",
+    ),
+    _Config(
+        "replica.high.watermark.checkpoint.interval.ms",
+        LONG,
+        5000,
+        "How often high watermarks are written to replication-offset-checkpoint.",
+        AtLeast(1),
+        "high",
+    ),
+)
+
+
+def _rate(name: str, doc: str) -> ConfigDefinition:
+    return _Config(name, LONG, MAX_LONG, doc, AtLeast(0), update_mode=CLUSTER_WIDE, told_if_set=True)
+
+
+def _samples(name: str, default: int, doc: str) -> ConfigDefinition:
+    return _Config(name, INT, default, doc, AtLeast(1), "low")
+
+
+THROTTLES = (
+    _rate(
+        "leader.replication.throttled.rate", "The most that followers take of the throttled replicas led here, bytes a second."
+    ),
+    _rate("follower.replication.throttled.rate", "The most that the throttled replicas here fetch, bytes a second."),
+    _samples("replication.quota.window.num", 11, "How many samples these rates are measured over."),
+    _samples("replication.quota.window.size.seconds", 1, "How long such a sample is."),
+    _rate(
+        "replica.alter.log.dirs.io.max.bytes.per.second", "The most that moves to other data directories copy, bytes a second."
+    ),
+    _samples("alter.log.dirs.replication.quota.window.num", 11, "How many samples the rate of these moves is measured over."),
+    _samples("alter.log.dirs.replication.quota.window.size.seconds", 1, "How long such a sample is."),
+)
+
+# What a controller looks after by itself, from time to time.
+ELECTIONS = (
+    _Config(
+        "metadata.max.idle.interval.ms",
+        INT,
+        500,
+        "How often a controller with a listener for brokers appends a record without content, so that brokers see it lives.",
+        AtLeast(0),
+        "low",
+    ),
+    _Config(
+        "auto.leader.rebalance.enable",
+        BOOLEAN,
+        True,
+        "Whether the controller has the first of a partition's replicas lead again once that is in sync.",
+        None,
+        "high",
+    ),
+    _Config(
+        "leader.imbalance.check.interval.seconds",
+        LONG,
+        300,
+        "How often the controller looks for partitions that another replica leads than their first.",
+        AtLeast(1),
+        "high",
+    ),
+    _Config(
+        "unclean.leader.election.interval.ms",
+        LONG,
+        300000,
+        "How often the controller looks for partitions without leader that may have an unclean election.",
+        AtLeast(1),
+        internal=True,
+    ),
+)
+
+QUORUM_SECTIONS = (
+    ("The cluster", QUORUM),
+    ("A broker among others", MEMBER),
+    ("Replication", REPLICATION),
+    ("Throttles", THROTTLES),
+    ("Elections", ELECTIONS),
+)

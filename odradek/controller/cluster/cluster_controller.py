@@ -1,0 +1,354 @@
+"""The controller of a cluster of several brokers (Kafka: QuorumController).
+
+A request's message is answered by the response's message, when the records that it comes to are committed. The APIs that a
+broker alone has too (topics, partitions, configs, features) are the methods of ``Controller``. What is decided is in the other
+modules of this room: pure functions from a ``ClusterView`` and a request to an answer and records.
+
+``Periodic`` is what a controller does from time to time by itself.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from math import inf
+from random import Random
+from typing import TypeVar
+from uuid import UUID
+
+from odradek.common.config import BrokerConfig
+from odradek.common.config.dynamic import ConfigView
+from odradek.controller.cluster.altered_partitions import alter_partitions
+from odradek.controller.cluster.assigned_directories import assign_replicas, assigned_here
+from odradek.controller.cluster.broker_changes import fenced
+from odradek.controller.cluster.broker_sessions import BrokerSessions, BrokerState
+from odradek.controller.cluster.cluster_placement import ClusterPlacement
+from odradek.controller.cluster.cluster_view import ClusterView, ensure_brokers_support, first_records
+from odradek.controller.cluster.leader_elections import MAX_ELECTIONS, balance, elect_leaders, elect_unclean
+from odradek.controller.cluster.reassignments import alter_reassignments, list_reassignments
+from odradek.controller.cluster.registration import heartbeat, register, unregister
+from odradek.controller.metadata.controller import PRODUCER_ID_BLOCK_SIZE, ConfigChange, Controller
+from odradek.controller.metadata.decisions import NewTopic
+from odradek.controller.metadata.image import TOPIC_RESOURCE
+from odradek.controller.metadata.internal_topics import replicated_internal_topic
+from odradek.controller.metadata.metadata_log import MetadataLog
+from odradek.protocol.errors import KafkaError
+from odradek.protocol.message_types.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from odradek.protocol.message_types.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from odradek.protocol.message_types.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+)
+from odradek.protocol.message_types.assign_replicas_to_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
+from odradek.protocol.message_types.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from odradek.protocol.message_types.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
+from odradek.protocol.message_types.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
+from odradek.protocol.message_types.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
+from odradek.protocol.message_types.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+from odradek.protocol.metadata_records import MetadataRecord, ProducerIdsRecord
+from odradek.protocol.metadata_records.partition_changes import ClearElrRecord
+from odradek.timing.background import Background
+from odradek.timing.clock import Clock
+from odradek.timing.reply import Reply
+from odradek.timing.slices import Slices
+from odradek.timing.timer import Timer, TimerTask
+
+# Before a task that has not done all goes on: others have their turn.
+_SOON_MS = 10
+
+
+class PeriodicTasks:
+    """Tasks that are run on ``timer`` until ``close``."""
+
+    def __init__(self, timer: Timer) -> None:
+        self._timer = timer
+        self._next: dict[int, TimerTask] = {}
+
+    def add(self, interval_ms: float, task: Callable[[], bool], due_in_ms: Callable[[], float] = lambda: inf) -> None:
+        """Run ``task`` each ``interval_ms``, sooner if it is due sooner, and soon again where it says that more is to be done."""
+        key = len(self._next)
+
+        def run() -> None:
+            has_more = False
+            try:
+                has_more = task()
+            finally:
+                # Whatever befalls one turn, there is a next one.
+                self._next[key] = self._timer.call_after(_SOON_MS if has_more else min(interval_ms, due_in_ms()), run)
+
+        self._next[key] = self._timer.call_after(interval_ms, run)
+
+    def close(self) -> None:
+        """Cancel all tasks."""
+        for task in self._next.values():
+            task.cancel()
+
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+Decided = tuple[T, Sequence[MetadataRecord]]
+
+
+class ClusterController(Controller):
+    """Brokers, topics, partitions, configs, features and producer ids of a cluster. ``image`` is to be read, never written."""
+
+    def __init__(
+        self,
+        log: MetadataLog,
+        *,
+        node_id: int,
+        cluster_id: str,
+        config: BrokerConfig,
+        clock: Clock,
+        new_topic_id: Callable[[], UUID],
+        random: Random,
+        background: Background | None = None,
+        slices: Slices | None = None,
+    ) -> None:
+        """Replay ``log``, and give it its first records if it is new. Raises MetadataUnreadable, KafkaError if the log fails.
+
+        ``random`` places replicas.
+        """
+        self.cluster_id = cluster_id
+        self._sessions = BrokerSessions(clock, config["broker.session.timeout.ms"])
+        # Where the last registration of a broker lies, of those that this process has seen.
+        self._registration_offsets: dict[int, int] = {}
+        self._tasks: PeriodicTasks | None = None
+        super().__init__(
+            log,
+            node_id=node_id,
+            directory_counts=dict,
+            config=config,
+            clock=clock,
+            new_topic_id=new_topic_id,
+            background=background,
+            slices=slices,
+        )
+        self.view = ClusterView(self.image, config, node_id)
+        self._placement = ClusterPlacement(self.view, self._sessions, random)
+
+    def start(self, timer: Timer) -> None:
+        """Begin to watch the sessions of brokers, and the balance of leaders."""
+        # The time in which the log was loaded, and nobody could be heard, is not the brokers'.
+        self._sessions.activate(self.image)
+        config = self._config
+        tasks = self._tasks = PeriodicTasks(timer)
+        tasks.add(max(1, self._sessions.timeout_ms / 4), self._fence_one, self._sessions.next_end_in_ms)
+        if config["auto.leader.rebalance.enable"]:
+            tasks.add(config["leader.imbalance.check.interval.seconds"] * 1000, lambda: self._elect_by_itself(balance))
+        tasks.add(config["unclean.leader.election.interval.ms"], lambda: self._elect_by_itself(elect_unclean))
+
+    def close(self) -> None:
+        """Watch nothing any more, and close the metadata log."""
+        if self._tasks is not None:
+            self._tasks.close()
+        super().close()
+
+    def register_broker(self, request: BrokerRegistrationRequest, version: int) -> Reply[BrokerRegistrationResponse]:
+        """A broker has started. Its epoch is the offset of the record."""
+        broker_id = request.broker_id
+
+        def decide() -> Decided[int]:
+            known = self.view.brokers.get(broker_id)
+            has_session = known is not None and self._sessions.is_valid(broker_id, known.broker_epoch)
+            return register(
+                self.view,
+                request,
+                version,
+                next_offset=self.log_end_offset,
+                cluster_id=self.cluster_id,
+                has_session=has_session,
+            )
+
+        def answer(epoch: int) -> BrokerRegistrationResponse:
+            # The registration is the last record of those that have just been committed.
+            self._registration_offsets[broker_id] = self.log_end_offset - 1
+            return BrokerRegistrationResponse(broker_epoch=epoch)
+
+        return self._answered(decide, answer, lambda error: BrokerRegistrationResponse(error_code=error.code))
+
+    def end_session(self, broker_id: int) -> None:
+        """End a broker's session at once: its process has ended, and its next incarnation registers."""
+        self._sessions.end(broker_id)
+
+    def heartbeat(self, request: BrokerHeartbeatRequest) -> Reply[BrokerHeartbeatResponse]:
+        """A broker lives: it is unfenced, fenced, or shuts down, as it asks."""
+        broker_id = request.broker_id
+        self._sessions.contact(broker_id, request.broker_epoch)
+
+        def decide() -> Decided[tuple[BrokerHeartbeatResponse, BrokerState]]:
+            response, state, records = heartbeat(self.view, self._sessions, request, self._registration_offset(broker_id))
+            return (response, state), records
+
+        def answer(decided: tuple[BrokerHeartbeatResponse, BrokerState]) -> BrokerHeartbeatResponse:
+            response, state = decided
+            if state is BrokerState.CONTROLLED_SHUTDOWN:
+                # A broker that has applied this offset knows the new leaders.
+                self._sessions.shuts_down_at(broker_id, self.log_end_offset - 1)
+            elif state is BrokerState.SHUTDOWN_NOW:
+                # It sends no more heartbeats, and its next incarnation need not wait until this session is over.
+                self._sessions.end(broker_id)
+            return response
+
+        return self._answered(decide, answer, lambda error: BrokerHeartbeatResponse(error_code=error.code))
+
+    def unregister_broker(self, request: UnregisterBrokerRequest) -> Reply[UnregisterBrokerResponse]:
+        """A broker is no longer a member."""
+
+        def refuse(error: KafkaError) -> UnregisterBrokerResponse:
+            return UnregisterBrokerResponse(error_code=error.code, error_message=error.reason)
+
+        return self._answered(
+            lambda: (None, unregister(self.view, request.broker_id)), lambda _: UnregisterBrokerResponse(), refuse
+        )
+
+    def alter_partition(self, request: AlterPartitionRequest, _version: int) -> Reply[AlterPartitionResponse]:
+        """A leader proposes in-sync replicas. Version 2 has no epochs of brokers: those in ``request`` are -1 then."""
+        return self._answered(
+            lambda: alter_partitions(self.view, request),
+            _as_it_is,
+            lambda error: AlterPartitionResponse(error_code=error.code),
+        )
+
+    def assign_replicas_to_dirs(self, request: AssignReplicasToDirsRequest) -> Reply[AssignReplicasToDirsResponse]:
+        """A broker tells which directories its replicas are in (KIP-858)."""
+        return self._answered(
+            lambda: assign_replicas(self.view, request),
+            _as_it_is,
+            lambda error: AssignReplicasToDirsResponse(error_code=error.code),
+        )
+
+    def allocate_producer_ids(self, request: AllocateProducerIdsRequest) -> Reply[AllocateProducerIdsResponse]:
+        """A block of producer ids for a broker."""
+
+        def decide() -> Decided[range]:
+            self.view.registration(request.broker_id, request.broker_epoch)
+            start = self.image.next_producer_id
+            block = range(start, start + PRODUCER_ID_BLOCK_SIZE)
+            record = ProducerIdsRecord(
+                broker_id=request.broker_id, broker_epoch=request.broker_epoch, next_producer_id=block.stop
+            )
+            return block, [record]
+
+        return self._answered(
+            decide,
+            lambda block: AllocateProducerIdsResponse(producer_id_start=block.start, producer_id_len=len(block)),
+            lambda error: AllocateProducerIdsResponse(error_code=error.code),
+        )
+
+    def elect_leaders(self, request: ElectLeadersRequest) -> Reply[ElectLeadersResponse]:
+        """Preferred or unclean elections (KIP-460)."""
+        return self._answered(
+            lambda: elect_leaders(self.view, request), _as_it_is, lambda error: ElectLeadersResponse(error_code=error.code)
+        )
+
+    def alter_partition_reassignments(
+        self, request: AlterPartitionReassignmentsRequest
+    ) -> Reply[AlterPartitionReassignmentsResponse]:
+        """Replicas move to other brokers (KIP-455), or their moves are cancelled."""
+        return self._answered(
+            lambda: alter_reassignments(self.view, request),
+            _as_it_is,
+            lambda error: AlterPartitionReassignmentsResponse(error_code=error.code, error_message=error.reason),
+        )
+
+    def list_partition_reassignments(
+        self, request: ListPartitionReassignmentsRequest
+    ) -> Reply[ListPartitionReassignmentsResponse]:
+        """The moves that are under way."""
+        return self._answered(
+            lambda: (list_reassignments(self.view, request), ()),
+            _as_it_is,
+            lambda error: ListPartitionReassignmentsResponse(error_code=error.code, error_message=error.reason),
+        )
+
+    def config_view(self, config: BrokerConfig) -> ConfigView:
+        """What alterations of configs are decided upon: of any broker that is registered, and of this node."""
+        return super().config_view(config)._replace(broker_exists=lambda each: each == self.node_id or each in self.view.brokers)
+
+    def _config_records(self, changes: Iterable[ConfigChange]) -> list[MetadataRecord]:
+        changes = list(changes)
+        records = super()._config_records(changes)
+        if self.view.has_elr:
+            # A new min.insync.replicas makes the eligible leader replicas obsolete.
+            records += [
+                ClearElrRecord(topic_name=resource_name if resource_type == TOPIC_RESOURCE else "")
+                for resource_type, resource_name, name, _ in changes
+                if name == "min.insync.replicas"
+            ]
+        return records
+
+    def _directory_changes(self, places: Iterable[tuple[UUID, int, UUID]]) -> Sequence[MetadataRecord]:
+        """Of the replicas of this node, which is a broker, too."""
+        topics = self.image.topics_by_id
+        known = [(topics[topic_id], index, directory) for topic_id, index, directory in places if topic_id in topics]
+        return assigned_here(self.view, self.node_id, known)
+
+    def _internal_topic(self, name: str) -> NewTopic:
+        return replicated_internal_topic(name, self._config)
+
+    def _feature_records(self, updates: Sequence[tuple[str, int, int]]) -> Sequence[MetadataRecord]:
+        records = super()._feature_records(updates)
+        ensure_brokers_support(self.view, updates)
+        return records
+
+    def _first_records(self) -> Sequence[MetadataRecord]:
+        return first_records(self._config["min.insync.replicas"])
+
+    def _take_over(self) -> None:
+        """Keep all leaders: the sessions of dead brokers expire."""
+        self._sessions.activate(self.image)
+
+    def _replay(self, records: Sequence[MetadataRecord]) -> None:
+        super()._replay(records)
+        self._sessions.replayed(records, self.image)
+
+    def _registration_offset(self, broker_id: int) -> int:
+        """At which offset a broker's registration lies, or before which, if a previous process has written it."""
+        broker = self.view.brokers.get(broker_id)
+        return self._registration_offsets.get(broker_id, -1 if broker is None else broker.broker_epoch)
+
+    def _answered(
+        self,
+        decide: Callable[[], Decided[T]],
+        answer: Callable[[T], R],
+        refuse: Callable[[KafkaError], R],
+    ) -> Reply[R]:
+        """Commit what is decided; ``answer`` it when that is done, or ``refuse`` it."""
+        reply: Reply[R] = Reply()
+
+        def respond(outcome: T | KafkaError) -> None:
+            reply.complete(refuse(outcome) if isinstance(outcome, KafkaError) else answer(outcome))
+
+        self._operate(decide).when_done(respond)
+        return reply
+
+    def _fence_one(self) -> bool:
+        """Fence a broker that has not been heard of in time; whether there may be others: the next sees what this one does."""
+        expired = self._sessions.take_expired()
+        if expired is None:
+            return False
+        broker_id, broker_epoch = expired
+
+        def decide() -> Decided[None]:
+            broker = self.view.brokers.get(broker_id)
+            if broker is None or broker.broker_epoch != broker_epoch or broker.fenced:
+                return None, ()
+            return None, fenced(self.view, broker)
+
+        self._operate(decide)
+        return True
+
+    def _elect_by_itself(self, decide: Callable[[ClusterView], Sequence[MetadataRecord]]) -> bool:
+        """Hold elections that nobody has asked for; whether there may be more."""
+
+        def decide_all() -> Decided[bool]:
+            records = decide(self.view)
+            return len(records) >= MAX_ELECTIONS, records
+
+        return self._operate(decide_all).response is True
+
+
+def _as_it_is(response: T) -> T:
+    return response

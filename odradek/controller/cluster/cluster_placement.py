@@ -1,0 +1,182 @@
+"""Where the partitions of new topics go in a cluster: on brokers that are assigned, or striped over all of them.
+
+Where new replicas go: round and round over racks, and over the brokers of each (Kafka: StripedReplicaPlacer).
+
+Each partition begins one rack, and in each rack one broker, after the previous one; where the first begins is random. Its first
+replica, the leader, is on a broker that is not fenced. In a rack, fenced brokers come last. When as many partitions have been
+placed as there are unfenced brokers, the order is shuffled, so that the same brokers do not always have the same partitions.
+"""
+
+from collections.abc import Iterable, Sequence
+from random import Random
+from typing import NamedTuple
+
+from odradek.controller.cluster.broker_sessions import BrokerSessions
+from odradek.controller.cluster.cluster_view import ClusterView
+from odradek.controller.metadata.placement import PlacedPartition, Placing, ensure_assignment
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.metadata_records.nodes import RegisterBrokerRecord
+
+
+class PlacedBroker(NamedTuple):
+    """A broker that replicas can be placed on."""
+
+    broker_id: int
+    rack: str | None
+    is_fenced: bool
+
+
+class _Ring:
+    """Brokers, from one of them on in a circle; each partition (``turn``) begins at the next."""
+
+    def __init__(self, brokers: Iterable[int], random: Random) -> None:
+        self._brokers = sorted(brokers)
+        self._start = random.randrange(len(self._brokers)) if self._brokers else 0
+        self._taken = 0
+        self._turn = 0
+
+    def take(self, turn: int) -> int | None:
+        """The next broker for a partition; None when it has been given all."""
+        if self._brokers and turn != self._turn:
+            self._turn = turn
+            self._taken = 0
+            self._start = (self._start + 1) % len(self._brokers)
+        if self._taken >= len(self._brokers):
+            return None
+        self._taken += 1
+        return self._brokers[(self._start + self._taken - 1) % len(self._brokers)]
+
+    def shuffle(self, random: Random) -> None:
+        """Another order."""
+        random.shuffle(self._brokers)
+
+
+class _Rack:
+    def __init__(self, brokers: list[PlacedBroker], random: Random) -> None:
+        self.unfenced = _Ring((each.broker_id for each in brokers if not each.is_fenced), random)
+        self.fenced = _Ring((each.broker_id for each in brokers if each.is_fenced), random)
+
+    def take(self, turn: int) -> int | None:
+        """The next broker for a partition, fenced ones last."""
+        broker = self.unfenced.take(turn)
+        return self.fenced.take(turn) if broker is None else broker
+
+
+class StripedPlacer:
+    """Places the partitions of one topic on ``brokers``."""
+
+    def __init__(self, brokers: Iterable[PlacedBroker], random: Random) -> None:
+        by_rack: dict[str | None, list[PlacedBroker]] = {}
+        for broker in brokers:
+            by_rack.setdefault(broker.rack, []).append(broker)
+        self._random = random
+        self._racks = [_Rack(by_rack[name], random) for name in sorted(by_rack, key=lambda name: (name is not None, name or ""))]
+        self._broker_count = sum(len(found) for found in by_rack.values())
+        self._unfenced_count = sum(not broker.is_fenced for found in by_rack.values() for broker in found)
+        self._first_rack = random.randrange(len(self._racks)) if self._racks else 0
+        self._turn = 0
+
+    def place(self, partition_count: int, replication_factor: int) -> list[tuple[int, ...]]:
+        """The replicas of each partition. KafkaError: INVALID_REPLICATION_FACTOR."""
+        self._ensure_enough(replication_factor)
+        return [self._place_one(replication_factor) for _ in range(partition_count)]
+
+    def _ensure_enough(self, replication_factor: int) -> None:
+        problem = None
+        if replication_factor <= 0:
+            problem = "the replication factor must be positive"
+        elif not self._unfenced_count:
+            problem = "all brokers are fenced"
+        elif replication_factor > self._broker_count:
+            problem = f"only {self._broker_count} broker(s) are registered"
+        if problem is not None:
+            raise KafkaError(
+                ErrorCode.INVALID_REPLICATION_FACTOR, f"No partition can be replicated {replication_factor} time(s): {problem}."
+            )
+
+    def _place_one(self, replication_factor: int) -> tuple[int, ...]:
+        # With one unfenced broker there is nothing to shuffle.
+        if self._turn and self._unfenced_count > 1 and self._turn % self._unfenced_count == 0:
+            self._shuffle()
+        racks = self._racks[self._first_rack :] + self._racks[: self._first_rack]
+        # The rack that has given the leader is passed over the first time.
+        leader, gave = next(
+            (broker, place) for place, rack in enumerate(racks) if (broker := rack.unfenced.take(self._turn)) is not None
+        )
+        replicas = [leader]
+        place = 0
+        passed_over: int | None = gave
+        while len(replicas) < replication_factor:
+            if place == passed_over:
+                passed_over = None
+            elif (broker := racks[place].take(self._turn)) is not None:
+                replicas.append(broker)
+            place = (place + 1) % len(racks)
+        self._turn += 1
+        self._first_rack = (self._first_rack + 1) % len(racks)
+        return tuple(replicas)
+
+    def _shuffle(self) -> None:
+        self._random.shuffle(self._racks)
+        for rack in self._racks:
+            rack.unfenced.shuffle(self._random)
+            rack.fenced.shuffle(self._random)
+
+
+class ClusterPlacement:
+    """A Placement over the brokers of ``view``; those in controlled shutdown, by ``sessions``, get nothing new."""
+
+    def __init__(self, view: ClusterView, sessions: BrokerSessions, random: Random) -> None:
+        self._view = view
+        self._sessions = sessions
+        self._random = random
+
+    @property
+    def default_partitions(self) -> int:
+        """Part of Placement."""
+        return int(self._view.config["num.partitions"])
+
+    @property
+    def default_replication_factor(self) -> int:
+        """Part of Placement."""
+        return int(self._view.config["default.replication.factor"])
+
+    def begin(self) -> Placing:
+        """Part of Placement."""
+        return self
+
+    def assigned(self, replicas: Sequence[int], replication_factor: int | None) -> PlacedPartition:
+        """Part of Placing."""
+        ensure_assignment(replicas, self._view.brokers, replication_factor)
+        placed = self._placed_on(replicas)
+        if not placed.isr:
+            reason = f"All brokers of the assignment {list(replicas)} are fenced or in controlled shutdown."
+            raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason)
+        return placed
+
+    def placed(self, partition_count: int, replication_factor: int) -> Sequence[PlacedPartition]:
+        """Part of Placing."""
+        striped = StripedPlacer(self._usable(), self._random).place(partition_count, replication_factor)
+        placed = [self._placed_on(replicas) for replicas in striped]
+        if not all(each.isr for each in placed):
+            reason = f"No partition can be replicated {replication_factor} time(s): no broker of one is active."
+            raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, reason)
+        return placed
+
+    def _usable(self) -> list[PlacedBroker]:
+        brokers = self._view.brokers
+        return [
+            PlacedBroker(each.broker_id, brokers[each.broker_id].rack, each.is_fenced)
+            for each in self._sessions.usable()
+            if _takes_replicas(brokers[each.broker_id])
+        ]
+
+    def _placed_on(self, replicas: Sequence[int]) -> PlacedPartition:
+        view = self._view
+        isr = tuple(replica for replica in replicas if view.is_active(replica))
+        return PlacedPartition(tuple(replicas), isr, tuple(view.default_directory(replica) for replica in replicas))
+
+
+def _takes_replicas(broker: RegisterBrokerRecord) -> bool:
+    """Whether a directory is left that is not cordoned."""
+    return not broker.log_dirs or not set(broker.log_dirs) <= set(broker.cordoned_log_dirs or ())

@@ -1,0 +1,129 @@
+"""What the controller decides upon: the image, and the configs that bear on elections. Nothing here changes anything.
+
+A feature level can be finalized that the controller and all brokers support (KIP-584, KIP-966).
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
+from uuid import UUID
+
+from odradek.common.config import BrokerConfig
+from odradek.controller.metadata.features import BOOTSTRAP_RECORDS, CLUSTER, ELIGIBLE_LEADER_REPLICAS, MIN_ISR, refuse_update
+from odradek.controller.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
+from odradek.controller.metadata.placement import MIGRATING, default_directory, has_online
+from odradek.controller.metadata.topic import Topic
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.metadata_records import ConfigRecord, FeatureLevelRecord, MetadataRecord, PartitionRecord
+from odradek.protocol.metadata_records.nodes import RegisterBrokerRecord
+
+NO_LEADER: Final = -1
+
+
+class ClusterView:
+    """Brokers, partitions and configs of the cluster, as ``image`` has them."""
+
+    def __init__(self, image: MetadataImage, config: BrokerConfig, node_id: int) -> None:
+        self.image = image
+        self.config = config
+        self.node_id = node_id
+
+    @property
+    def brokers(self) -> Mapping[int, RegisterBrokerRecord]:
+        """The registrations, by broker id."""
+        return self.image.kept.brokers
+
+    @property
+    def has_elr(self) -> bool:
+        """Whether the cluster has eligible leader replicas (KIP-966)."""
+        return self.image.features.get(ELIGIBLE_LEADER_REPLICAS, 0) > 0
+
+    def is_active(self, broker_id: int) -> bool:
+        """Whether a broker is registered, unfenced, and not about to shut down."""
+        broker = self.brokers.get(broker_id)
+        return broker is not None and not broker.fenced and not broker.in_controlled_shutdown
+
+    def registration(self, broker_id: int, broker_epoch: int) -> RegisterBrokerRecord:
+        """The registration of the broker that is at ``broker_epoch``. KafkaError: STALE_BROKER_EPOCH."""
+        broker = self.brokers.get(broker_id)
+        if broker is None:
+            raise KafkaError(ErrorCode.STALE_BROKER_EPOCH, f"Broker {broker_id} is not registered.")
+        if broker.broker_epoch != broker_epoch:
+            raise KafkaError(
+                ErrorCode.STALE_BROKER_EPOCH, f"Broker {broker_id} is at epoch {broker.broker_epoch}, not {broker_epoch}."
+            )
+        return broker
+
+    def is_online(self, partition: PartitionRecord, broker_id: int) -> bool:
+        """Whether a broker has the directory that its replica of ``partition`` is in."""
+        broker = self.brokers.get(broker_id)
+        return broker is not None and broker_id in partition.replicas and has_online(broker, directory_of(partition, broker_id))
+
+    def default_directory(self, broker_id: int) -> UUID:
+        """The directory of a new replica on a broker."""
+        return default_directory(self.brokers.get(broker_id))
+
+    def partition(self, topic_name: str, index: int) -> tuple[Topic, PartitionRecord]:
+        """A partition, with its topic. KafkaError: UNKNOWN_TOPIC_OR_PARTITION."""
+        topic = self.image.topics.get(topic_name)
+        partition = None if topic is None else topic.partitions.get(index)
+        if topic is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {topic_name}")
+        if partition is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such partition as {topic_name}-{index}")
+        return topic, partition
+
+    def leaderless(self) -> Iterator[tuple[Topic, PartitionRecord]]:
+        """The partitions that have no leader."""
+        return ((topic, partition) for topic, partition in self.image.partitions() if partition.leader == NO_LEADER)
+
+    def leads(self, broker_id: int) -> bool:
+        """Whether a broker leads any partition."""
+        return any(partition.leader == broker_id for _, partition in self.image.partitions())
+
+    def min_isr(self, topic: Topic) -> int:
+        """How many in-sync replicas the partitions of ``topic`` are to have, at most as many as there are."""
+        return min(int(self._topic_config(topic, "min.insync.replicas")), len(topic.partitions[0].replicas))
+
+    def allows_unclean(self, topic: Topic) -> bool:
+        """Whether a replica that is not in sync may lead."""
+        return self._topic_config(topic, "unclean.leader.election.enable").lower() == "true"
+
+    def _topic_config(self, topic: Topic, name: str) -> str:
+        """A config that has the same name for topics and brokers: of the topic, of this node, of all brokers, of the file."""
+        for resource in ((TOPIC_RESOURCE, topic.name), (BROKER_RESOURCE, str(self.node_id)), (BROKER_RESOURCE, "")):
+            text = self.image.configs(*resource).get(name)
+            if text is not None:
+                return text.strip()
+        return str(self.config[name])
+
+
+def directories_of(partition: PartitionRecord) -> tuple[UUID, ...]:
+    """The directory of each replica; a record from before KIP-858 has none."""
+    return partition.directories or (MIGRATING,) * len(partition.replicas)
+
+
+def directory_of(partition: PartitionRecord, broker_id: int) -> UUID:
+    """The directory of a broker's replica."""
+    return directories_of(partition)[partition.replicas.index(broker_id)]
+
+
+def first_records(min_isr: int) -> Sequence[MetadataRecord]:
+    """The records that the log of a new cluster begins with.
+
+    Where leaders are elected from eligible replicas, one ``min.insync.replicas`` holds for all brokers.
+    """
+    return (
+        *BOOTSTRAP_RECORDS,
+        FeatureLevelRecord(name=ELIGIBLE_LEADER_REPLICAS, feature_level=1),
+        ConfigRecord(resource_type=BROKER_RESOURCE, resource_name=CLUSTER, name=MIN_ISR, value=str(min_isr)),
+    )
+
+
+def ensure_brokers_support(view: ClusterView, updates: Iterable[tuple[str, int, int]]) -> None:
+    """Raise KafkaError(INVALID_UPDATE_VERSION) unless each broker supports ``updates``, (feature, level, upgrade type)."""
+    for name, level, _ in updates:
+        for broker in view.brokers.values():
+            ranges = {each.name: (each.min_supported_version, each.max_supported_version) for each in broker.features}
+            lowest, highest = ranges.get(name, (0, 0))
+            if not lowest <= level <= highest:
+                refuse_update(f"{name} cannot be set to {level}: broker {broker.broker_id} supports {lowest} to {highest}.")

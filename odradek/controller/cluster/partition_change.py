@@ -1,0 +1,234 @@
+"""A change of one partition: its leader, its in-sync replicas, its replicas (Kafka: PartitionChangeBuilder).
+
+In Kafka's order: a reassignment that is reached is completed; replicas that leave the in-sync set become eligible (KIP-966); a
+leader is elected. The leader epoch rises with each record that has a leader, so a leader that stays is named only where the
+epoch is to rise: when a replica is removed.
+
+``MovingReplicas`` (KIP-455) are those it has, those to be removed at the end, those that are added.
+"""
+
+from collections.abc import Callable, Sequence
+from enum import Enum
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from odradek.controller.cluster.cluster_view import NO_LEADER, directories_of
+from odradek.protocol.metadata_records import PartitionRecord
+from odradek.protocol.metadata_records.base import NO_LEADER_CHANGE, NO_RECOVERY_STATE_CHANGE
+from odradek.protocol.metadata_records.partition_changes import PartitionChangeRecord
+
+
+class MovingReplicas(NamedTuple):
+    """The replicas of a partition; those to be ``removing`` and those ``adding`` are among them while it is reassigned."""
+
+    replicas: Sequence[int]
+    removing: Sequence[int]
+    adding: Sequence[int]
+
+    @classmethod
+    def of(cls, partition: PartitionRecord) -> "MovingReplicas":
+        """As a partition has them."""
+        return cls(partition.replicas, partition.removing_replicas, partition.adding_replicas)
+
+    @classmethod
+    def between(cls, current: Sequence[int], target: Sequence[int]) -> "MovingReplicas":
+        """On the way from ``current`` to ``target``: the replicas that are not wanted stay until the others are in sync."""
+        removing = sorted(set(current) - set(target))
+        return cls((*target, *removing), removing, sorted(set(target) - set(current)))
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether a reassignment is under way."""
+        return bool(self.removing or self.adding)
+
+    @property
+    def original(self) -> list[int]:
+        """The replicas without those that are added."""
+        return [replica for replica in self.replicas if replica not in self.adding]
+
+    @property
+    def target(self) -> list[int]:
+        """The replicas without those that are to be removed."""
+        return [replica for replica in self.replicas if replica not in self.removing]
+
+    def completed(self, isr: Sequence[int]) -> tuple[list[int], list[int]] | None:
+        """(replicas, in-sync replicas) at the end of the move; None while it is not reached.
+
+        All replicas that are added must be in sync. Where there will be fewer replicas than before, all that stay must be.
+        """
+        staying = self.target
+        in_sync = [replica for replica in isr if replica not in self.removing]
+        # What an earlier move has added, and a later one removes, is awaited by nobody.
+        adding = [replica for replica in self.adding if replica not in self.removing]
+        awaited = staying if len(adding) < len(self.removing) else adding
+        if not self.is_moving or not staying or not in_sync or not set(awaited) <= set(in_sync):
+            return None
+        return staying, in_sync
+
+
+RECOVERED: Final = 0
+RECOVERING: Final = 1
+
+
+class Election(Enum):
+    """Which replica is sought: the first in sync; any in sync, the leader at first; or any at all if none is in sync."""
+
+    PREFERRED = "preferred"
+    ONLINE = "online"
+    UNCLEAN = "unclean"
+
+
+class PartitionChange:
+    """A change in the making: its attributes are what the partition is to have, and at first what ``partition`` has.
+
+    ``is_acceptable`` says of a broker whether it can lead, if its replica may. ``min_isr``: with so many replicas in sync, no
+    other is eligible.
+    """
+
+    def __init__(
+        self,
+        partition: PartitionRecord,
+        *,
+        is_acceptable: Callable[[int], bool],
+        default_directory: Callable[[int], UUID],
+        min_isr: int,
+        has_elr: bool,
+    ) -> None:
+        self.isr: Sequence[int] = partition.isr
+        self.replicas: Sequence[int] = partition.replicas
+        self.removing: Sequence[int] = partition.removing_replicas
+        self.adding: Sequence[int] = partition.adding_replicas
+        self.recovery_state = partition.leader_recovery_state
+        self.election = Election.ONLINE
+        # Brokers whose last shutdown was unclean: what they had may be lost.
+        self.unclean_brokers: Sequence[int] = ()
+        # Directories of replicas, where they are told.
+        self.directories: dict[int, UUID] = {}
+        self._partition = partition
+        self._elr: Sequence[int] = partition.eligible_leader_replicas or ()
+        self._is_acceptable = is_acceptable
+        self._default_directory = default_directory
+        self._min_isr = min_isr
+        self._has_elr = has_elr
+
+    def record(self) -> PartitionChangeRecord | None:
+        """The record that makes the change; None where nothing changes."""
+        partition = self._partition
+        self._complete_reassignment()
+        self._make_eligible()
+        leader, is_unclean = self._elected()
+        isr: Sequence[int] | None = None
+        recovery_state = NO_RECOVERY_STATE_CHANGE
+        if leader == partition.leader:
+            # A replica that is removed must not be taken for one in sync: the leader begins a new epoch.
+            leader = NO_LEADER_CHANGE if set(partition.replicas) <= set(self.replicas) else partition.leader
+        elif leader in self._elr:
+            self.isr = (leader,)
+            self._elr = [each for each in self._elr if each != leader]
+        elif is_unclean:
+            isr = (leader,)
+            if partition.leader_recovery_state != RECOVERING:
+                recovery_state = RECOVERING
+        if isr is not None or not self._has_elr:
+            self._elr = ()
+        # The last in-sync replica is kept where nobody is eligible.
+        if isr is None and (self.isr or self._has_elr):
+            isr = self.isr
+        if self.recovery_state != partition.leader_recovery_state:
+            recovery_state = self.recovery_state
+        return self._record_of_changes(leader, isr, recovery_state)
+
+    def _record_of_changes(self, leader: int, isr: Sequence[int] | None, recovery_state: int) -> PartitionChangeRecord | None:
+        partition = self._partition
+        changes = {
+            "isr": None if isr is None else _changed(isr, partition.isr),
+            "replicas": _changed(self.replicas, partition.replicas),
+            "removing_replicas": _changed(self.removing, partition.removing_replicas),
+            "adding_replicas": _changed(self.adding, partition.adding_replicas),
+            "eligible_leader_replicas": _changed(self._elr, partition.eligible_leader_replicas or ()),
+            "last_known_elr": self._last_known_leader(leader),
+        }
+        directories = self._changed_directories()
+        is_named = leader != NO_LEADER_CHANGE or recovery_state != NO_RECOVERY_STATE_CHANGE or directories is not None
+        if not is_named and all(value is None for value in changes.values()):
+            return None
+        return PartitionChangeRecord(
+            partition_id=partition.partition_id,
+            topic_id=partition.topic_id,
+            leader=leader,
+            leader_recovery_state=recovery_state,
+            directories=directories,
+            **changes,
+        )
+
+    def _changed_directories(self) -> tuple[UUID, ...] | None:
+        partition = self._partition
+        if self.replicas is partition.replicas and not self.directories:
+            return None
+        before = directories_of(partition)
+        known = dict(zip(partition.replicas, before, strict=True)) | self.directories
+        after = tuple(known[each] if each in known else self._default_directory(each) for each in self.replicas)
+        return None if after == before else after
+
+    def _complete_reassignment(self) -> None:
+        if not (self.removing or self.adding):
+            return
+        completed = MovingReplicas(self.replicas, self.removing, self.adding).completed(self.isr)
+        if completed is not None:
+            self.replicas, self.isr = completed
+            self.removing = self.adding = ()
+
+    def _make_eligible(self) -> None:
+        """Replicas that leave a too small ISR become eligible leaders: they have every acknowledged record."""
+        if not self._has_elr:
+            return
+        if len(self.isr) >= self._min_isr:
+            self._elr = ()
+            return
+        # ELR' = (ELR + ISR) - ISR' - brokers that have shut down uncleanly
+        self._elr = sorted({*self._elr, *self._partition.isr} - {*self.isr, *self.unclean_brokers})
+
+    def _elected(self) -> tuple[int, bool]:
+        """The leader, and whether it may lack what was acknowledged."""
+        leader = self._partition.leader
+        preferred = self.replicas[0]
+        if self.election is Election.PREFERRED and self._may_lead(preferred):
+            return preferred, False
+        for replica in (leader, *self.replicas):
+            if self._may_lead(replica):
+                return replica, False
+        if self._can_last_known_lead():
+            return (self._partition.last_known_elr or ())[0], True
+        if self.election is Election.UNCLEAN:
+            for replica in self.replicas:
+                if self._is_acceptable(replica):
+                    return replica, True
+        return NO_LEADER, False
+
+    def _may_lead(self, replica: int) -> bool:
+        candidates = self.isr or self._elr
+        return replica in candidates and self._is_acceptable(replica)
+
+    def _can_last_known_lead(self) -> bool:
+        last_known = self._partition.last_known_elr or ()
+        return (
+            self._has_elr
+            and not self._elr
+            and not self.isr
+            and len(last_known) == 1
+            and last_known[0] in self.replicas
+            and self._is_acceptable(last_known[0])
+        )
+
+    def _last_known_leader(self, leader: int) -> tuple[int, ...] | None:
+        """The leader that a partition had before it had none; forgotten when there is one again."""
+        last_known = self._partition.last_known_elr or ()
+        if not self._has_elr:
+            return None
+        if leader == NO_LEADER and not last_known and self._partition.leader != NO_LEADER:
+            return (self._partition.leader,)
+        return () if leader >= 0 and last_known else None
+
+
+def _changed(new: Sequence[int], old: Sequence[int]) -> tuple[int, ...] | None:
+    return None if tuple(new) == tuple(old) else tuple(new)

@@ -1,0 +1,40 @@
+"""What the handlers of a controller's APIs see of it. Interfaces only: ``start.controller_node`` has all of their attributes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from odradek.common.context import Session
+    from odradek.controller.cluster.cluster_controller import ClusterController
+    from odradek.controller.cluster.quorum_leader import QuorumLeader
+    from odradek.protocol.errors import KafkaError
+    from odradek.timing.clock import Clock
+    from odradek.timing.reply import Reply
+
+
+class DecisionServices(Protocol):
+    """Who decides."""
+
+    @property
+    def controller(self) -> ClusterController:
+        """The controller, with the image of what is committed."""
+
+
+class QuorumServices(DecisionServices, Protocol):
+    """The leader of the quorum, which serves observers."""
+
+    @property
+    def leader(self) -> QuorumLeader:
+        """This node."""
+
+    @property
+    def clock(self) -> Clock:
+        """The node's clock."""
+
+
+class EnvelopeServices(Protocol):
+    """What answers the requests in envelopes."""
+
+    def answer(self, frame: bytes, session: Session) -> Reply[bytes | KafkaError]:
+        """The response to a request, each with its header. KafkaError: UNSUPPORTED_VERSION, UNKNOWN_SERVER_ERROR."""

@@ -1,0 +1,164 @@
+"""Access control entries in the metadata: what requests to create and to delete them come to, and the authorizer's copy of them.
+
+A binding that is there already is created once more without a record. Source: ``AclControlManager`` of Apache Kafka 4.3.
+"""
+
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from typing import Final
+from uuid import UUID
+
+from odradek.common.acl_index import AclIndex
+from odradek.common.acls import (
+    CLUSTER_NAME,
+    AclBinding,
+    AclFilter,
+    AclOperation,
+    AclPermission,
+    AclResourceType,
+    PatternType,
+    coded,
+)
+from odradek.controller.metadata.delta import MetadataDelta
+from odradek.controller.metadata.image import MetadataImage
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.metadata_records import MetadataRecord
+from odradek.protocol.metadata_records.security import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+
+Acls = Mapping[UUID, AccessControlEntryRecord]
+# None where a binding is there now.
+Created = list[KafkaError | None]
+Deleted = list[list[AclBinding] | KafkaError]
+# MAX_RECORDS_PER_USER_OP.
+MOST_RECORDS: Final = 10_000
+# A millisecond's.
+_LOOKED_AT_TOGETHER: Final = 1_000
+_MADE_TOGETHER: Final = 100
+
+
+def create_acls(
+    acls: Acls, bindings: Iterable[AclBinding], new_id: Callable[[], UUID]
+) -> Generator[None, None, tuple[Created, Sequence[MetadataRecord]]]:
+    """The answer for each binding, INVALID_REQUEST for one that cannot be; and the records of those that are new. In slices."""
+    known: set[tuple[int, str, int, str, str, int, int]] = set()
+    for place, record in enumerate(list(acls.values()), 1):
+        known.add(_fields(record))
+        if place % _LOOKED_AT_TOGETHER == 0:
+            yield None
+    answers: Created = []
+    records: list[MetadataRecord] = []
+    for place, binding in enumerate(bindings, 1):
+        problem = _problem(binding)
+        answers.append(None if problem is None else KafkaError(ErrorCode.INVALID_REQUEST, problem))
+        if problem is None and binding not in known:
+            known.add(binding)
+            records.append(record_of(new_id(), binding))
+        if place % _MADE_TOGETHER == 0:
+            yield None
+    return answers, records
+
+
+def delete_acls(acls: Acls, filters: Sequence[AclFilter]) -> Generator[None, None, tuple[Deleted, Sequence[MetadataRecord]]]:
+    """For each filter the bindings that it deletes, one of several filters the same; and the records. In slices.
+
+    UNKNOWN_SERVER_ERROR, as from Kafka, for a filter with which there would be too many.
+    """
+    bindings: list[tuple[UUID, AclBinding]] = []
+    by_name: dict[str, list[tuple[UUID, AclBinding]]] = {}
+    for acl_id, record in list(acls.items()):
+        bindings.append((acl_id, binding_of(record)))
+        by_name.setdefault(record.resource_name, []).append(bindings[-1])
+        if len(bindings) % _MADE_TOGETHER == 0:
+            yield None
+    answers: dict[AclFilter, list[AclBinding] | KafkaError] = {}
+    removed: dict[UUID, None] = {}
+    for wanted in dict.fromkeys(filters):
+        found = []
+        is_of_name = wanted.resource_name is not None and wanted.pattern_type is not PatternType.MATCH
+        possible = by_name.get(wanted.resource_name or "", []) if is_of_name else bindings
+        for first in range(0, len(possible), _LOOKED_AT_TOGETHER):
+            found += [each for each in possible[first : first + _LOOKED_AT_TOGETHER] if wanted.matches(each[1])]
+            yield None
+        if len(removed.keys() | dict(found)) > MOST_RECORDS:
+            reason = f"Cannot remove more than {MOST_RECORDS} acls in a single delete operation."
+            answers[wanted] = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, reason)
+            continue
+        removed.update((acl_id, None) for acl_id, _ in found)
+        answers[wanted] = [binding for _, binding in found]
+    return [answers[wanted] for wanted in filters], [RemoveAccessControlEntryRecord(id=acl_id) for acl_id in removed]
+
+
+def binding_of(record: AccessControlEntryRecord) -> AclBinding:
+    """The binding in a record."""
+    resource_type, resource_name, pattern_type, principal, host, operation, permission = _fields(record)
+    return AclBinding(
+        coded(AclResourceType, resource_type),
+        resource_name,
+        coded(PatternType, pattern_type),
+        principal,
+        host,
+        coded(AclOperation, operation),
+        coded(AclPermission, permission),
+    )
+
+
+def record_of(acl_id: UUID, binding: AclBinding) -> AccessControlEntryRecord:
+    """The record of a binding."""
+    return AccessControlEntryRecord(
+        id=acl_id,
+        resource_type=int(binding.resource_type),
+        resource_name=binding.resource_name,
+        pattern_type=int(binding.pattern_type),
+        principal=binding.principal,
+        host=binding.host,
+        operation=int(binding.operation),
+        permission_type=int(binding.permission),
+    )
+
+
+class AclPublisher:
+    """Keeps ``index`` in step with the image: a MetadataPublisher."""
+
+    def __init__(self, index: AclIndex, image: MetadataImage) -> None:
+        self._index = index
+        for acl_id, record in image.kept.acls.items():
+            index.add(acl_id, binding_of(record))
+
+    def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:  # noqa: ARG002
+        """Part of MetadataPublisher."""
+        for acl_id, record in delta.acls.items():
+            if record is None:
+                self._index.remove(acl_id)
+            else:
+                self._index.add(acl_id, binding_of(record))
+
+
+def _fields(record: AccessControlEntryRecord) -> tuple[int, str, int, str, str, int, int]:
+    """As a binding has them, and equal to it."""
+    return (
+        record.resource_type,
+        record.resource_name,
+        record.pattern_type,
+        record.principal,
+        record.host,
+        record.operation,
+        record.permission_type,
+    )
+
+
+def _problem(binding: AclBinding) -> str | None:
+    """Why there cannot be such a binding."""
+    if binding.resource_type is AclResourceType.CLUSTER and binding.resource_name != CLUSTER_NAME:
+        return f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}"
+    if not binding.resource_name:
+        return "Invalid empty resource name"
+    if binding.resource_type <= AclResourceType.ANY:
+        return f"Invalid resourceType {binding.resource_type.name}"
+    if binding.pattern_type not in (PatternType.LITERAL, PatternType.PREFIXED):
+        return f"Invalid patternType {binding.pattern_type.name}"
+    if binding.operation <= AclOperation.ANY:
+        return f"Invalid operation {binding.operation.name}"
+    if binding.permission not in (AclPermission.DENY, AclPermission.ALLOW):
+        return f"Invalid permissionType {binding.permission.name}"
+    if ":" not in binding.principal:
+        return f"Could not parse principal from `{binding.principal}` (no colon separates its type from its name)"
+    return None

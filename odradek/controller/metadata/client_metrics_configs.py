@@ -1,0 +1,100 @@
+"""What the configs of a client metrics subscription may be (KIP-714). Imported only where they are set, or where clients ask.
+
+A subscription is a resource of type CLIENT_METRICS with ``metrics`` (prefixes of names, ``*`` for all), ``interval.ms`` and
+``match``. An entry of ``match`` is ``attribute=pattern``; a client is asked if all of them match. The syntax of a pattern is
+RE2's, which matches in linear time: Java's has backreferences and looks ahead and behind, RE2's does not.
+
+Source: ``ClientMetricsConfigs`` of Apache Kafka 4.3.
+"""
+
+from collections.abc import Iterable, Mapping
+from importlib import import_module
+from typing import Final, NoReturn, Protocol
+
+from odradek.common.config.definitions import ConfigDefinition, InvalidConfig, parse, parse_list
+from odradek.common.config.table_groups import CLIENT_METRICS_DEFINITIONS
+from odradek.protocol.errors import ErrorCode, KafkaError
+
+DEFINITIONS: Final[dict[str, ConfigDefinition]] = {each.name: each for each in CLIENT_METRICS_DEFINITIONS}
+INTERVAL_MS: Final = "interval.ms"
+MATCH: Final = "match"
+# What a pattern may be about.
+ATTRIBUTES: Final = frozenset(
+    {
+        "client_instance_id",
+        "client_id",
+        "client_software_name",
+        "client_software_version",
+        "client_source_address",
+        "client_source_port",
+    }
+)
+_MIN_INTERVAL_MS: Final = 100
+_MAX_INTERVAL_MS: Final = 3_600_000
+# With these, compiling a pattern takes milliseconds.
+_LONGEST_PATTERN: Final = 1024
+_PATTERN_MEMORY_BYTES: Final = 1 << 20
+
+
+class ClientPattern(Protocol):
+    """A compiled pattern."""
+
+    def fullmatch(self, text: str, /) -> object | None:
+        """Something if all of ``text`` matches, else None."""
+
+
+def check_subscription(name: str, wanted: Mapping[str, str]) -> None:
+    """Raise KafkaError for configs of a subscription that cannot be: INVALID_REQUEST or INVALID_CONFIG, as from Kafka."""
+    if not name:
+        _refuse("Subscription name can't be empty")
+    for config in wanted:
+        if config not in DEFINITIONS:
+            _refuse(f"Unknown client metrics configuration: {config}")
+    for config, text in wanted.items():
+        _check_value(config, text)
+    if INTERVAL_MS in wanted and not _MIN_INTERVAL_MS <= int(wanted[INTERVAL_MS]) <= _MAX_INTERVAL_MS:
+        _refuse(f"Invalid value {int(wanted[INTERVAL_MS])} for {INTERVAL_MS}, interval must be between 100 and 3600000 (1 hour)")
+    parse_match(parse_list(wanted.get(MATCH, "")))
+
+
+def parse_match(entries: Iterable[str]) -> dict[str, ClientPattern]:
+    """The patterns by attribute; the last one of an attribute counts. Raises KafkaError: INVALID_CONFIG."""
+    patterns = {}
+    for entry in entries:
+        # As Java's String.split does: empty strings at the end do not count.
+        parts = entry.rstrip("=").split("=")
+        attribute = parts[0].strip()
+        if len(parts) != 2 or attribute not in ATTRIBUTES:
+            _refuse_pattern(entry)
+        patterns[attribute] = _compiled(parts[1].strip(), entry)
+    return patterns
+
+
+def _check_value(config: str, text: str) -> None:
+    try:
+        parse(DEFINITIONS[config], text)
+    except InvalidConfig as error:
+        raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from None
+    if config != INTERVAL_MS and "" in parse_list(text):
+        raise KafkaError(ErrorCode.INVALID_CONFIG, f"Configuration '{config}' values must not be empty.")
+
+
+def _compiled(pattern: str, entry: str) -> ClientPattern:
+    re2 = import_module("re2")
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = _PATTERN_MEMORY_BYTES
+    if len(pattern) > _LONGEST_PATTERN:
+        _refuse_pattern(entry)
+    try:
+        return re2.compile(pattern, options)  # type: ignore[no-any-return]
+    except (re2.error, UnicodeEncodeError):
+        _refuse_pattern(entry)
+
+
+def _refuse_pattern(entry: str) -> NoReturn:
+    raise KafkaError(ErrorCode.INVALID_CONFIG, f"Illegal client matching pattern: {entry}") from None
+
+
+def _refuse(reason: str) -> NoReturn:
+    raise KafkaError(ErrorCode.INVALID_REQUEST, reason)

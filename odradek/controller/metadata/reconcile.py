@@ -1,0 +1,154 @@
+"""Start-up: partition directories are made what the metadata says.
+
+The metadata log is written first, always, so after a kill -9 at any point it knows what should be there:
+
+- a partition without a directory is created empty, in the data directory that it was given to, with a line in the log; but if a
+  checkpoint file tells of records it had, these are lost, and it is offline;
+- a directory that had not got its topic id yet, or lost it with the machine's power, gets it, and keeps its records;
+- a directory of a topic that was deleted is removed;
+- a directory of a topic that the log never heard of cannot come from a crash: it is renamed to `<name>.<id>-stray`, as by Kafka,
+  and kept: the metadata may be what is lost.
+
+Where a data directory is offline, or no longer among ``log.dirs``, a partition that was given to it, or is not found, is not
+created anew: it is offline until its records are back.
+"""
+
+from collections.abc import Callable
+from uuid import UUID
+
+from odradek.controller.metadata.image import MetadataImage
+from odradek.controller.metadata.topic import Topic
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.metadata_records import PartitionRecord
+from odradek.storage.directories import checkpoints
+from odradek.storage.directories.data_directory import DataDirectory
+from odradek.storage.directories.log_manager import LogManager
+from odradek.storage.filesystem import FileSystem
+from odradek.storage.log.log_config import LogConfig
+from odradek.storage.recovery.recovery import Warn
+
+_STRAY_SUFFIX = "-stray"
+# Kafka's ids for directories that are not assigned, lost, or not recorded.
+_RESERVED_IDS = 100
+
+
+class Reconciliation:
+    """Opens ``log_manager``'s logs to be those of ``image``; ``now_ms`` is wall time.
+
+    ``node_id`` is this broker's: partitions without a replica here are no concern of its directories.
+    """
+
+    def __init__(
+        self,
+        image: MetadataImage,
+        log_manager: LogManager,
+        file_system: FileSystem,
+        *,
+        node_id: int,
+        log_config_for: Callable[[str], LogConfig],
+        now_ms: int,
+        warn: Warn,
+    ) -> None:
+        self._image = image
+        self._log_manager = log_manager
+        self._file_system = file_system
+        self._node_id = node_id
+        self._is_complete = True
+        self._log_config_for = log_config_for
+        self._now_ms = now_ms
+        self._warn = warn
+
+    def run(self) -> None:
+        """Once, before anything is served. A log that cannot be opened or created goes offline.
+
+        Raises InconsistentDataDirectory where a log is in two data directories; OSError.
+        """
+        manager = self._log_manager
+        topic_ids = {(topic.name, record.partition_id): topic.topic_id for topic, record in self._image.partitions()}
+        manager.load_all(self._log_config_for, now_ms=self._now_ms, topic_ids=topic_ids)
+        for key in sorted((*manager.logs, *manager.offline_homes)):
+            try:
+                self._judge(*key)
+            except OSError as error:
+                self._warn("a directory stays as it is", topic=key[0], partition=key[1], reason=str(error))
+        manager.removed_logs.sync()
+        manager.forget_all_but(topic_ids)
+        self._is_complete = manager.directories.are_online
+        for topic, record in self._image.partitions():
+            key = (topic.name, record.partition_id)
+            if self._node_id in record.replicas and key not in manager.logs and key not in manager.offline:
+                self._create(topic, record)
+        manager.removed_logs.remove_all()
+
+    def _judge(self, topic_name: str, partition: int) -> None:
+        """Keep, remove or set aside a directory that was found."""
+        found_id = self._found_topic_id(topic_name, partition)
+        topic = self._image.topics.get(topic_name)
+        if topic is not None and partition in topic.partitions and found_id == topic.topic_id:
+            return
+        if found_id in self._image.topics_by_id:
+            self._refuse((topic_name, partition), found_id)
+        elif found_id in self._image.removed_topic_ids:
+            self._log_manager.delete(topic_name, partition)
+        else:
+            self._set_aside(topic_name, partition)
+
+    def _refuse(self, key: tuple[str, int], found_id: UUID | None) -> None:
+        """Take a log offline whose directory has the topic id of another topic that is there."""
+        assert found_id is not None  # noqa: S101  it is a topic's
+        other = self._image.topics_by_id[found_id].name
+        reason = f"its partition.metadata has the topic id of {other}"
+        self._log_manager.close_offline(key, reason)
+        self._warn("partition offline", topic=key[0], partition=key[1], reason=reason)
+
+    def _found_topic_id(self, topic_name: str, partition: int) -> UUID | None:
+        key = (topic_name, partition)
+        log = self._log_manager.logs.get(key)
+        if log is not None:
+            return log.topic_id
+        try:
+            return checkpoints.read_topic_id(self._file_system, self._log_manager.offline_homes[key].log_path(key))
+        except OSError:
+            # A NotRegularFile is a ValueError, too, and says nothing of the log.
+            raise
+        except ValueError:
+            return None
+
+    def _set_aside(self, topic_name: str, partition: int) -> None:
+        path = self._log_manager.set_aside(topic_name, partition, _STRAY_SUFFIX, self._now_ms)
+        self._warn("a directory of no known topic was set aside", topic=topic_name, partition=partition, path=path)
+
+    def _create(self, topic: Topic, record: PartitionRecord) -> None:
+        key = (topic.name, record.partition_id)
+        try:
+            directory = self._directory_for(record)
+            self._ensure_new(key)
+            self._warn("a partition without a directory, created empty", topic=topic.name, partition=record.partition_id)
+            config = self._log_config_for(topic.name)
+            self._log_manager.create(*key, topic.topic_id, config, now_ms=self._now_ms, directory=directory)
+        except (KafkaError, OSError) as error:
+            reason = error.reason if isinstance(error, KafkaError) else str(error)
+            self._log_manager.offline[key] = reason
+            self._warn("partition offline", topic=topic.name, partition=record.partition_id, reason=reason)
+
+    def _ensure_new(self, key: tuple[str, int]) -> None:
+        """KafkaError: KAFKA_STORAGE_ERROR for a partition that has had records."""
+        for directory in self._log_manager.directories.online:
+            end_offset = directory.records_of(key)
+            if end_offset:
+                raise KafkaError(
+                    ErrorCode.KAFKA_STORAGE_ERROR, f"{directory.log_path(key)} is missing, with records up to offset {end_offset}"
+                )
+
+    def _directory_for(self, record: PartitionRecord) -> DataDirectory | None:
+        """The data directory that a partition that was not found was given to; None for any. KafkaError: KAFKA_STORAGE_ERROR."""
+        place = record.replicas.index(self._node_id)
+        found = record.directories[place] if place < len(record.directories) else None
+        assigned = found if found is not None and found.int >= _RESERVED_IDS else None
+        directory = None if assigned is None else self._log_manager.directories.with_id(assigned)
+        if assigned is not None and directory is None:
+            text = checkpoints.uuid_text(assigned)
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"its data directory, of id {text}, is offline or not among log.dirs")
+        if not self._is_complete:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "it was not found, and may be in the data directory that is offline")
+        return directory

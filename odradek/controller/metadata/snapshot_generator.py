@@ -1,0 +1,129 @@
+"""Writes a snapshot of the metadata when it is due, and lets the log go that snapshots contain.
+
+A snapshot is due when ``metadata.log.max.record.bytes.between.snapshots`` bytes have been appended since the last one, or when a
+record is appended and the last one is ``metadata.log.max.snapshot.interval.ms`` old. Its records are taken from the image when it
+is due, and written beside the loop.
+
+Kept are the newest snapshot and the log from it on, and older ones with what lies between as long as the log and all snapshots
+have at most ``metadata.max.retention.bytes``, and the oldest snapshot is at most ``metadata.max.retention.ms`` old.
+
+A snapshot's records are in the order in which Kafka's ``ImageWriter`` writes them.
+"""
+
+from collections.abc import Iterator
+from concurrent.futures import Future
+
+from odradek.common.config import BrokerConfig
+from odradek.common.logging import log as broker_log
+from odradek.controller.metadata.features import METADATA_VERSION
+from odradek.controller.metadata.image import MetadataImage
+from odradek.controller.metadata.metadata_log import MetadataLog
+from odradek.controller.metadata.snapshot_files import SnapshotId
+from odradek.protocol.errors import KafkaError, MalformedMessage
+from odradek.protocol.metadata_records import (
+    ConfigRecord,
+    FeatureLevelRecord,
+    MetadataRecord,
+    ProducerIdsRecord,
+    TopicRecord,
+)
+from odradek.timing.background import Background
+from odradek.timing.clock import Clock
+
+# The broker and the epoch of a block of producer ids, which an image does not have.
+_NO_BROKER = -1
+
+
+def records_of(image: MetadataImage) -> Iterator[MetadataRecord]:
+    """Records that make the same image of an empty one, but for the ids of topics that are deleted.
+
+    A snapshot begins with the metadata version, which says how to read the rest.
+    """
+    for name in sorted(image.features, key=lambda name: (name != METADATA_VERSION, name)):
+        yield FeatureLevelRecord(name=name, feature_level=image.features[name])
+    yield from image.kept.records()
+    yield from image.quotas.records()
+    for topic in image.topics.values():
+        yield TopicRecord(name=topic.name, topic_id=topic.topic_id)
+        yield from topic.partitions.values()
+    for resource_type, resource_name, name, value in image.overrides:
+        yield ConfigRecord(resource_type=resource_type, resource_name=resource_name, name=name, value=value)
+    if image.next_producer_id > 0:
+        yield ProducerIdsRecord(broker_id=_NO_BROKER, next_producer_id=image.next_producer_id)
+
+
+class SnapshotGenerator:
+    """The snapshots of one controller. Loop thread only."""
+
+    def __init__(
+        self, log: MetadataLog, image: MetadataImage, config: BrokerConfig, clock: Clock, background: Background
+    ) -> None:
+        self._log = log
+        self._image = image
+        self._clock = clock
+        self._background = background
+        self._max_bytes: int = config["metadata.log.max.record.bytes.between.snapshots"]
+        self._interval_ms: int = config["metadata.log.max.snapshot.interval.ms"]
+        self._retention_bytes: int = config["metadata.max.retention.bytes"]
+        self._retention_ms: int = config["metadata.max.retention.ms"]
+        self._bytes = 0
+        self._last_ms = clock.monotonic_ms()
+        self._is_writing = False
+
+    def appended(self, size_bytes: int) -> None:
+        """A batch of ``size_bytes`` is in the log and in the image."""
+        self._bytes += size_bytes
+        if self._is_writing:
+            return
+        is_old = self._interval_ms > 0 and self._clock.monotonic_ms() - self._last_ms >= self._interval_ms
+        if self._bytes >= self._max_bytes or is_old:
+            self._generate()
+
+    def found(self, size_bytes: int) -> None:
+        """At start, a batch of ``size_bytes`` was behind the newest snapshot."""
+        self._bytes += size_bytes
+
+    def _generate(self) -> None:
+        log = self._log
+        snapshot = log.next_snapshot_id
+        records = list(records_of(self._image))
+        quorum = [log.quorum[kind] for kind in sorted(log.quorum)]
+        contained_ms, now_ms = log.last_append_ms, self._clock.now_ms()
+        self._is_writing = True
+        self._bytes = 0
+        self._last_ms = self._clock.monotonic_ms()
+        self._background.run(
+            lambda: log.snapshots.write(snapshot, records, quorum, contained_ms=contained_ms, now_ms=now_ms),
+            lambda outcome: self._written(snapshot, outcome),
+        )
+
+    def _written(self, snapshot: SnapshotId, outcome: Future[None]) -> None:
+        self._is_writing = False
+        try:
+            outcome.result()
+            self._log.snapshots.add(snapshot)
+            # An observer's log may have begun anew meanwhile, at a later snapshot.
+            self._log.snapshots.remove_below(self._log.start_offset)
+            self._image.removed_topic_ids.clear()
+            self.clean()
+        except (KafkaError, MalformedMessage, OSError) as error:
+            broker_log.error("a snapshot of the metadata failed", error, snapshot=snapshot.name)
+
+    def clean(self) -> None:
+        """Remove the oldest snapshots, and the log in front of those that stay.
+
+        Raises KafkaError, MalformedMessage, OSError.
+        """
+        files = self._log.snapshots
+        now_ms = self._clock.now_ms()
+        while len(files.ids) > 1 and (self._is_too_large() or self._is_too_old(now_ms)):
+            self._log.delete_before(files.ids[1], now_ms=now_ms)
+
+    def _is_too_large(self) -> bool:
+        files = self._log.snapshots
+        total = self._log.size_bytes + sum(map(files.size, files.ids))
+        return 0 <= self._retention_bytes < total
+
+    def _is_too_old(self, now_ms: int) -> bool:
+        files = self._log.snapshots
+        return 0 <= self._retention_ms < now_ms - files.last_contained_ms(files.ids[0])

@@ -1,0 +1,126 @@
+"""Requests to the active controller, whichever node that is (Kafka: NodeToControllerChannelManager).
+
+The observer says who leads the quorum; the leader is the active controller. A request for which there is no controller, which
+gets no response, or which is answered with NOT_CONTROLLER, is sent again after ``retry.backoff.ms``, or as soon as there is
+another leader, until its time is over. So the controller may see a request twice: those that go this way can bear it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+from typing import Final, Protocol, TypeVar
+
+from odradek.client.api import Api, ClientError, InvalidRequest, RequestT, UnsupportedVersion
+from odradek.client.config import ClientConfig
+from odradek.client.node_client import Connect, NodeClient
+from odradek.controller.quorum.leader_discovery import Address, Leader
+from odradek.protocol.errors import ErrorCode
+from odradek.timing.driver import Wakeup
+from odradek.timing.timer import Timer
+
+_NO_CONTROLLER: Final = "the quorum has no leader"
+
+
+class ControllerResponse(Protocol):
+    """The response to a request that only the active controller answers."""
+
+    @property
+    def error_code(self) -> int:
+        """NOT_CONTROLLER from every other node."""
+
+
+AnswerT = TypeVar("AnswerT", bound=ControllerResponse)
+
+
+class ControllerUnavailable(Exception):
+    """No controller answered in time. Whether one has carried the request out is unknown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelConfig:
+    """Kafka's names and defaults: ``controller.socket.timeout.ms`` of one attempt, and ``retry.backoff.ms``, fixed at 100."""
+
+    request_timeout_ms: int = 30_000
+    retry_backoff_ms: int = 100
+
+
+class ControllerChannel:
+    """One connection, to the active controller. Loop thread only."""
+
+    def __init__(
+        self,
+        client_id: str,
+        connect: Callable[[Address], Connect],
+        timer: Timer,
+        random: Random,
+        config: ChannelConfig | None = None,
+    ) -> None:
+        self._client_id = client_id
+        self._connect = connect
+        self._timer = timer
+        self._random = random
+        self._config = config or ChannelConfig()
+        self._leader: Leader | None = None
+        self._client: tuple[Address, NodeClient] | None = None
+        self._waiting: list[Wakeup] = []
+
+    def set_leader(self, leader: Leader | None) -> None:
+        """The quorum has another leader, or none."""
+        self._leader = leader
+        if leader is None or (self._client is not None and self._client[0] != leader.address):
+            self.close()
+        for wakeup in self._waiting:
+            wakeup.wake()
+
+    def close(self) -> None:
+        """Close the connection. Requests under way are sent again to the leader that there is by then."""
+        if self._client is not None:
+            self._client[1].close()
+            self._client = None
+
+    async def request(self, api: Api[RequestT, AnswerT], request: RequestT, timeout_ms: float) -> AnswerT:
+        """The active controller's response. Raises ControllerUnavailable, UnsupportedVersion, InvalidRequest."""
+        deadline_ms = self._now() + timeout_ms
+        wakeup = Wakeup(self._timer)
+        self._waiting.append(wakeup)
+        try:
+            while True:
+                wakeup.forget()
+                response, reason = await self._attempt(api, request, deadline_ms - self._now())
+                if response is not None:
+                    return response
+                left_ms = deadline_ms - self._now()
+                if left_ms <= 0:
+                    raise ControllerUnavailable(f"{api.key.name}: {reason}")
+                await wakeup.wait(min(self._config.retry_backoff_ms, left_ms))
+        finally:
+            self._waiting.remove(wakeup)
+
+    async def _attempt(self, api: Api[RequestT, AnswerT], request: RequestT, left_ms: float) -> tuple[AnswerT | None, str]:
+        """The response, or None and the reason why there is none."""
+        if self._leader is None:
+            return None, _NO_CONTROLLER
+        timeout_ms = max(int(min(left_ms, self._config.request_timeout_ms)), 1)
+        try:
+            response = await self._client_of(self._leader).request(api, request, timeout_ms)
+        except (UnsupportedVersion, InvalidRequest):
+            raise
+        except ClientError as error:
+            return None, error.reason
+        # CreateTopics has an error for each topic, and none at the top.
+        if getattr(response, "error_code", ErrorCode.NONE) == ErrorCode.NOT_CONTROLLER:
+            return None, "the node that leads the quorum is not the active controller yet, or no more"
+        return response, ""
+
+    def _client_of(self, leader: Leader) -> NodeClient:
+        if self._client is None:
+            timeout_ms = self._config.request_timeout_ms
+            config = ClientConfig(
+                client_id=self._client_id, request_timeout_ms=timeout_ms, connection_setup_timeout_ms=timeout_ms
+            )
+            client = NodeClient(self._connect(leader.address), self._timer, self._random, config)
+            self._client = leader.address, client
+        return self._client[1]
+
+    def _now(self) -> float:
+        return self._timer.clock.monotonic_ms()

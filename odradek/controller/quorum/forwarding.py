@@ -1,0 +1,144 @@
+"""Takes to the active controller what only it may answer, in Envelopes, and brings the answers back (KIP-590).
+
+    Envelope     the client's request, header included | its principal | its address, 4 or 16 bytes
+    principal    int16 version 0 | type, name: compact strings | token authenticated: bool | tagged fields
+
+``ForwardingGate`` stands in front of the handlers: a request of an API in ``FORWARDED`` passes none of them, but for requests for
+delegation tokens that the broker itself has to refuse (``token_logins``). The controller answers in the version that the client
+has sent. A request that no controller answers within a minute is answered with REQUEST_TIMED_OUT; whether it was carried out is
+unknown then, as it is to a client of Kafka's.
+
+Kafka's class is ForwardingManagerImpl.
+"""
+
+import asyncio
+from collections.abc import Callable
+from ipaddress import ip_address
+from struct import Struct
+from typing import Any, Final
+
+from odradek.client.api import Api, ClientError, RequestT, UnsupportedVersion
+from odradek.common.context import RequestContext
+from odradek.controller.quorum.broker_lifecycle import Controller
+from odradek.controller.quorum.controller_channel import AnswerT, ControllerUnavailable
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.error_answers import error_answer
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.message_types.envelope import EnvelopeRequest, EnvelopeResponse
+from odradek.protocol.request_encoder import request_encoder
+from odradek.protocol.response_decoder import response_decoder
+from odradek.protocol.varint import uvarint
+from odradek.timing.reply import Reply
+
+FORWARDED: Final = frozenset(
+    {
+        ApiKey.CREATE_TOPICS,
+        ApiKey.DELETE_TOPICS,
+        ApiKey.CREATE_ACLS,
+        ApiKey.DELETE_ACLS,
+        ApiKey.CREATE_DELEGATION_TOKEN,
+        ApiKey.RENEW_DELEGATION_TOKEN,
+        ApiKey.EXPIRE_DELEGATION_TOKEN,
+        ApiKey.CREATE_PARTITIONS,
+        ApiKey.ALTER_CONFIGS,
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        ApiKey.ALTER_CLIENT_QUOTAS,
+        ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+        ApiKey.LIST_PARTITION_REASSIGNMENTS,
+        ApiKey.ELECT_LEADERS,
+        ApiKey.UPDATE_FEATURES,
+        ApiKey.DESCRIBE_QUORUM,
+        ApiKey.UNREGISTER_BROKER,
+    }
+)
+_ENVELOPE: Final[Api[EnvelopeRequest, EnvelopeResponse]] = Api(ApiKey.ENVELOPE)
+_TIMEOUT_MS: Final = 60_000
+_LENGTH_BYTES: Final = 4
+_PRINCIPAL_VERSION: Final = Struct(">h").pack(0)
+
+
+class ForwardingGate:
+    """A Gate that answers with the controller's answers, but for what is ``refused_here``. Loop thread only."""
+
+    def __init__(self, controller: Controller, refused_here: Callable[[RequestContext], bool] | None = None) -> None:
+        self._controller = controller
+        self._refused_here = refused_here
+        self._under_way: set[asyncio.Task[None]] = set()
+
+    def admit(self, context: RequestContext, request: object) -> object:
+        """Part of Gate."""
+        if context.api_key not in FORWARDED or (self._refused_here is not None and self._refused_here(context)):
+            return None
+        return self.forward(context, request)
+
+    def release(self, context: RequestContext, response: object) -> object:  # noqa: ARG002
+        """Part of Gate."""
+        return response
+
+    def forward(self, context: RequestContext, request: object) -> Reply[object]:
+        """The controller's response, or one that says why there is none."""
+        reply: Reply[object] = Reply()
+        task = asyncio.get_running_loop().create_task(self._answer(context, request, reply.complete))
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+        return reply
+
+    def close(self) -> None:
+        """Answer nothing any more."""
+        for task in self._under_way:
+            task.cancel()
+
+    async def _answer(self, context: RequestContext, request: object, complete: Callable[[object], None]) -> None:
+        try:
+            response = await self._ask(context, request)
+        except KafkaError as error:
+            response = error_answer(context.api_key, request, error.code, error.reason)
+        except Exception as error:  # noqa: BLE001  a fault of ours, which dispatch tells
+            response = error
+        complete(response)
+
+    async def _ask(self, context: RequestContext, request: object) -> object:
+        """The controller's response. KafkaError: REQUEST_TIMED_OUT, UNSUPPORTED_VERSION, UNKNOWN_SERVER_ERROR."""
+        if context.session.is_own:
+            # The controller knows this broker by its connection.
+            own: Api[Any, Any] = Api(context.api_key)
+            return await self._put(own, request)
+        frame = b"".join(request_encoder(context.api_key, context.version)(context.correlation_id, context.client_id, request))
+        envelope = EnvelopeRequest(
+            request_data=frame[_LENGTH_BYTES:],
+            request_principal=serialized_principal(context.session.principal, context.session.token_authenticated),
+            client_host_address=_address_bytes(context.peer[0]),
+        )
+        response = await self._put(_ENVELOPE, envelope)
+        if response.error_code or response.response_data is None:
+            is_told = response.error_code == ErrorCode.UNSUPPORTED_VERSION
+            code = ErrorCode.UNSUPPORTED_VERSION if is_told else ErrorCode.UNKNOWN_SERVER_ERROR
+            raise KafkaError(code, f"the controller answered the envelope with error {response.error_code}")
+        return response_decoder(context.api_key, context.version)(response.response_data)
+
+    async def _put(self, api: Api[RequestT, AnswerT], request: RequestT) -> AnswerT:
+        try:
+            return await self._controller.request(api, request, _TIMEOUT_MS)
+        except ControllerUnavailable as error:
+            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, str(error)) from error
+        except UnsupportedVersion as error:
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, str(error)) from error
+        except ClientError as error:
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from error
+
+
+def serialized_principal(principal: str, token_authenticated: bool = False) -> bytes:
+    """``TYPE:NAME`` as Kafka's DefaultKafkaPrincipalBuilder serializes it."""
+    kind, _, name = principal.partition(":")
+    return _PRINCIPAL_VERSION + _compact(kind) + _compact(name) + bytes((token_authenticated, 0))
+
+
+def _compact(text: str) -> bytes:
+    data = text.encode()
+    return uvarint(len(data) + 1) + data
+
+
+def _address_bytes(host: str) -> bytes:
+    """A peer's address: without the scope that an IPv6 address of a link has."""
+    return ip_address(host.partition("%")[0]).packed

@@ -1,0 +1,254 @@
+"""What becomes of one batch in a clean: it stays as it is, a batch of fewer records takes its place, or it goes.
+
+A record goes if a later one has its key, if it is a tombstone whose time is over, if its transaction was aborted, or if it has no
+key. What stays keeps its offset, and its batch keeps base offset, last offset and base sequence. A batch without records stays,
+as its header alone, where it tells the last sequence number of a producer that is still known, or where a cleaned segment ends
+(Kafka keeps only the last of each clean: see odradek.storage.recovery.interrupted_swap for what the others are good for).
+
+A tombstone's time, and a marker's, ends ``delete.retention.ms`` after the first clean that found it (KIP-534). That moment, in
+ms, stands in the batch's base timestamp, with bit 6 of the attributes set; the records' timestamp deltas refer to it. Where the
+moment or a delta does not fit into 64 bits, the batch gets none, and its tombstones stay.
+
+What stays of a message in format v0 or v1 is put into a batch, as Kafka does since 4.3. Its tombstones get their time then; only
+where an older broker has cleaned the log, they may go at once, by the age of their segment.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from odradek.protocol.compression import compress
+from odradek.protocol.legacy_records import read_legacy_records
+from odradek.protocol.record_batch import (
+    COMPRESSION_MASK,
+    HEADER,
+    HEADER_SIZE,
+    LOG_APPEND_TIME,
+    LOG_OVERHEAD,
+    MAGIC,
+    BatchHeader,
+    read_header,
+    sealed,
+)
+from odradek.protocol.records import Record, build_batch
+from odradek.protocol.varint import read_varint, write_varint
+from odradek.storage.cleaning.record_spans import OffsetMap, RecordSpan, legacy_spans, payload, spans
+from odradek.storage.cleaning.transactions import CleanedTransactions
+from odradek.storage.log.transaction_index import AbortedTransaction
+
+DELETE_HORIZON_MASK = 0x40
+GONE = b""
+_NO_TIMESTAMP = -1
+_MIN_INT64 = -(1 << 63)
+_MAX_INT64 = (1 << 63) - 1
+
+
+class LastRecord(NamedTuple):
+    """What must stay of a producer: the batch that ends with ``last_data_offset``, or without one (-1) its epoch's marker."""
+
+    last_data_offset: int
+    producer_epoch: int
+
+
+class BatchFilter:
+    """Decides batch by batch, in the log's order."""
+
+    __slots__ = (
+        "_horizon_ms",
+        "_last_records",
+        "_now_ms",
+        "_offsets",
+        "_transactions",
+        "drops_legacy_tombstones",
+        "kept_records",
+        "keyless_records",
+        "read_records",
+        "upper_offset",
+    )
+
+    def __init__(
+        self,
+        offsets: OffsetMap,
+        transactions: CleanedTransactions,
+        last_records: Mapping[int, LastRecord],
+        *,
+        now_ms: int,
+        delete_retention_ms: int,
+    ) -> None:
+        """``last_records`` are the producers' that are known, by producer id."""
+        self._offsets = offsets
+        self._transactions = transactions
+        self._last_records = last_records
+        # Where the segments end that become one. A batch that ends there stays, so that the one tells how far it reaches.
+        self.upper_offset = -1
+        # Whether the time of tombstones in formats v0 and v1 is over in the present segment.
+        self.drops_legacy_tombstones = False
+        self._now_ms = now_ms
+        self._horizon_ms = now_ms + delete_retention_ms
+        self.read_records = 0
+        self.kept_records = 0
+        self.keyless_records = 0
+
+    def apply(self, header: BatchHeader, batch: memoryview) -> bytes | None:
+        """None if ``batch`` stays as it is, else what takes its place, which may be GONE. Raises MalformedMessage."""
+        if header.magic != MAGIC:
+            return self._filter_legacy_records(header, batch)
+        self.read_records += header.record_count
+        if header.attributes & DELETE_HORIZON_MASK:
+            is_over, needs_horizon = header.base_timestamp <= self._now_ms, False
+        else:
+            is_over, needs_horizon = False, True
+        if header.is_control:
+            is_spent = self._transactions.is_spent(header, batch)
+            if (is_spent and is_over) or not header.record_count:
+                return self._emptied(header)
+            self.kept_records += header.record_count
+            if not (is_spent and needs_horizon):
+                return None
+            data = payload(header, batch)
+            return _with_horizon(header, data, spans(header, data), self._horizon_ms)
+        if self._transactions.is_aborted(header) or not header.record_count:
+            return self._emptied(header)
+        return self._filter_records(header, batch, is_over=is_over, needs_horizon=needs_horizon)
+
+    def take_kept_aborts(self) -> list[AbortedTransaction]:
+        """The aborted transactions whose markers have stayed since this was asked last, and of which some data may be left."""
+        taken = self._transactions.kept_aborts
+        self._transactions.kept_aborts = []
+        return taken
+
+    def _filter_records(self, header: BatchHeader, batch: memoryview, *, is_over: bool, needs_horizon: bool) -> bytes | None:
+        data = payload(header, batch)
+        found = spans(header, data)
+        kept, has_tombstones = self._kept(header.base_offset, found, is_over=is_over)
+        if not kept:
+            return self._emptied(header)
+        self.kept_records += len(kept)
+        rebuilt = _with_horizon(header, data, kept, self._horizon_ms) if has_tombstones and needs_horizon else None
+        if rebuilt is not None or len(kept) == len(found):
+            return rebuilt
+        return _rebuilt(header, data, kept)
+
+    def _filter_legacy_records(self, header: BatchHeader, message: memoryview) -> bytes | None:
+        records = list(read_legacy_records(header, message))
+        self.read_records += len(records)
+        found, has_tombstones = self._kept(
+            header.base_offset, legacy_spans(header, records), is_over=self.drops_legacy_tombstones
+        )
+        if not found:
+            return self._emptied(header)
+        self.kept_records += len(found)
+        offsets = {header.base_offset + span.offset_delta for span in found}
+        kept = [Record(*record) for record in records if record[0] in offsets]
+        batch = build_batch(
+            kept, base_offset=kept[0].offset, compression=header.compression, timestamp_type=header.timestamp_type
+        )
+        converted = read_header(batch)
+        reach = header.last_offset - converted.last_offset if header.next_offset == self.upper_offset else 0
+        if not has_tombstones and not reach:
+            return batch
+        converted = converted._replace(last_offset_delta=converted.last_offset_delta + reach)
+        data = payload(converted, batch)
+        found = spans(converted, data)
+        rebuilt = _with_horizon(converted, data, found, self._horizon_ms) if has_tombstones else None
+        return rebuilt or _rebuilt(converted, data, found)
+
+    def _kept(self, base_offset: int, found: list[RecordSpan], *, is_over: bool) -> tuple[list[RecordSpan], bool]:
+        """The records that stay, and whether there are tombstones among them, whose time is over if ``is_over``."""
+        kept: list[RecordSpan] = []
+        has_tombstones = False
+        last_of = self._offsets.get
+        latest_offset = self._offsets.latest_offset
+        for span in found:
+            delta, key, has_value, *_ = span
+            offset = base_offset + delta
+            if offset <= latest_offset:
+                if key is None:
+                    self.keyless_records += 1
+                    continue
+                if offset < last_of(key) or (is_over and not has_value):
+                    continue
+            if not has_value:
+                has_tombstones = True
+            kept.append(span)
+        return kept, has_tombstones
+
+    def _emptied(self, header: BatchHeader) -> bytes | None:
+        if self._is_last_of_producer(header):
+            return _empty(header) if header.record_count else None
+        if header.next_offset != self.upper_offset:
+            return GONE
+        # The timestamp tells when a producer was active last; here it would say of records that they are still there.
+        is_told = header.record_count or header.max_timestamp != _NO_TIMESTAMP
+        return _empty(header._replace(max_timestamp=_NO_TIMESTAMP)) if is_told else None
+
+    def _is_last_of_producer(self, header: BatchHeader) -> bool:
+        """Whether a batch is needed for what its header says of its producer."""
+        last = self._last_records.get(header.producer_id) if header.producer_id >= 0 else None
+        if last is None:
+            return False
+        if last.last_data_offset >= 0:
+            return header.last_offset == last.last_data_offset
+        return header.is_control and header.producer_epoch == last.producer_epoch
+
+
+def _empty(header: BatchHeader) -> bytes:
+    """The batch without its records, and without the horizon that they may have had."""
+    return _finished(
+        header._replace(
+            magic=MAGIC,
+            attributes=header.attributes & ~(COMPRESSION_MASK | DELETE_HORIZON_MASK),
+            base_timestamp=_NO_TIMESTAMP,
+            record_count=0,
+        ),
+        b"",
+    )
+
+
+def _rebuilt(header: BatchHeader, data: bytes, kept: list[RecordSpan]) -> bytes:
+    """The batch with ``kept`` of its records. ``data`` is its records' payload."""
+    records = b"".join([data[span.start : span.end] for span in kept])
+    header = header._replace(max_timestamp=_max_timestamp(header, data, kept), record_count=len(kept))
+    return _finished(header, compress(header.compression, records))
+
+
+def _with_horizon(header: BatchHeader, data: bytes, kept: list[RecordSpan], horizon_ms: int) -> bytes | None:
+    """``_rebuilt`` with a horizon; None where 64 bits do not hold it, or the time from it to a record."""
+    records = _moved(header, data, kept, horizon_ms) if horizon_ms <= _MAX_INT64 else None
+    if records is None:
+        return None
+    header = header._replace(
+        attributes=header.attributes | DELETE_HORIZON_MASK,
+        base_timestamp=horizon_ms,
+        max_timestamp=_max_timestamp(header, data, kept),
+        record_count=len(kept),
+    )
+    return _finished(header, compress(header.compression, records))
+
+
+def _max_timestamp(header: BatchHeader, data: bytes, kept: list[RecordSpan]) -> int:
+    if header.timestamp_type == LOG_APPEND_TIME:
+        return header.max_timestamp
+    return header.base_timestamp + max(read_varint(data, span.timestamp_at, 64)[0] for span in kept)
+
+
+def _moved(header: BatchHeader, data: bytes, kept: list[RecordSpan], base_timestamp: int) -> bytes | None:
+    """The records with their timestamps told from ``base_timestamp`` on; None where one is too far from it."""
+    out = bytearray()
+    for span in kept:
+        timestamp_delta, rest = read_varint(data, span.timestamp_at, 64)
+        timestamp = header.base_timestamp + timestamp_delta
+        if header.timestamp_type == LOG_APPEND_TIME:
+            timestamp = header.max_timestamp
+        if timestamp - base_timestamp < _MIN_INT64:
+            return None
+        body = bytearray(data[span.timestamp_at - 1 : span.timestamp_at])
+        write_varint(body, timestamp - base_timestamp)
+        body += data[rest : span.end]
+        write_varint(out, len(body))
+        out += body
+    return bytes(out)
+
+
+def _finished(header: BatchHeader, records: bytes) -> bytes:
+    """``header`` and ``records`` as a batch, with its length and CRC."""
+    return sealed(HEADER.pack(*header._replace(batch_length=HEADER_SIZE - LOG_OVERHEAD + len(records))), records)

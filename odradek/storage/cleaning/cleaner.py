@@ -1,0 +1,288 @@
+"""One clean of a log: a first pass over the dirty part notes each key's last offset, a second pass writes the records that stay.
+
+The first pass ends at the first uncleanable offset, or earlier if no more keys fit into memory; then the next clean goes on from
+there. The second pass goes from the log's first segment to the one in which the first pass has ended, group by group: each group
+of segments becomes one, which is swapped in before the next is begun (odradek.storage.cleaning.swap).
+
+A clean runs in any thread or process; it reads files that the loop does not write any more, with handles of its own. ``pace`` is
+called every few hundred records with the bytes read and written since: it may wait, and raise CleaningAborted.
+
+Left out: splitting segments that Kafka of before 2.0 let overflow.
+
+``Throttle`` tells how far a clean is ahead of ``log.cleaner.io.max.bytes.per.second``.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from odradek.protocol.errors import KafkaError, MalformedMessage
+from odradek.protocol.legacy_records import read_legacy_records
+from odradek.protocol.record_batch import MAGIC, BatchHeader, Buffer, ensure_intact, iter_batches, read_header
+from odradek.storage.cleaning.batch_filter import GONE, BatchFilter
+from odradek.storage.cleaning.plan import CleanPlan, Source, grouped
+from odradek.storage.cleaning.record_spans import OffsetMap, legacy_spans, payload, spans
+from odradek.storage.cleaning.segment_writer import CleanedSegment, SegmentWriter
+from odradek.storage.cleaning.transactions import CleanedTransactions
+from odradek.storage.errors import LogCorrupt
+from odradek.storage.filesystem import FileSystem
+from odradek.storage.log.transaction_index import AbortedTransaction, TransactionIndex
+
+# The work between two calls of ``pace``: a record counts one, a batch some more.
+_STEP_COST = 256
+_BATCH_COST = 4
+Pace = Callable[[int], None]
+SwapIn = Callable[[list[Source], CleanedSegment], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanerLimits:
+    """Limits of a clean: bytes for keys, the fraction of them to fill, and bytes to read at once."""
+
+    dedupe_buffer_bytes: int
+    load_factor: float
+    io_buffer_bytes: int
+
+
+@dataclass(slots=True)
+class CleanStats:
+    """The result of a clean; the next one begins at ``end_offset``. ``map_utilization``: 1.0 is all of its memory."""
+
+    end_offset: int = -1
+    map_utilization: float = 0.0
+    read_bytes: int = 0
+    written_bytes: int = 0
+    read_records: int = 0
+    kept_records: int = 0
+    keyless_records: int = 0
+
+
+def clean(plan: CleanPlan, file_system: FileSystem, limits: CleanerLimits, pace: Pace, swap_in: SwapIn) -> CleanStats:
+    """Clean a log; ``swap_in`` is called with each group of segments and the cleaned segment.
+
+    Raises LogCorrupt for a log that cannot be read, OSError, and what ``pace`` and ``swap_in`` raise. Of a segment that was not
+    given to ``swap_in`` nothing is left.
+    """
+    return _Clean(plan, file_system, limits, pace).run(swap_in)
+
+
+class _Clean:
+    """A clean under way."""
+
+    def __init__(self, plan: CleanPlan, file_system: FileSystem, limits: CleanerLimits, pace: Pace) -> None:
+        self._plan = plan
+        self._file_system = file_system
+        self._limits = limits
+        self._pace = pace
+        self._cost = 0
+        self._unpaced_bytes = 0
+        self._stats = CleanStats()
+        # Tombstones in formats v0 and v1 stay in segments that were written after this, in ms since the epoch.
+        self._legacy_horizon_ms: int | None = None
+        # The place of the last read, for error messages.
+        self._place = plan.directory
+
+    def run(self, swap_in: SwapIn) -> CleanStats:
+        try:
+            self._run(swap_in)
+        except (MalformedMessage, KafkaError) as error:
+            raise LogCorrupt(f"{self._place}: {error.reason}") from error
+        return self._stats
+
+    def _run(self, swap_in: SwapIn) -> None:
+        plan, stats = self._plan, self._stats
+        aborted = self._aborted_transactions()
+        offsets = OffsetMap(self._limits.dedupe_buffer_bytes, self._limits.load_factor)
+        # Transactions that ended before the dirty part have no marker in it.
+        ending = [transaction for transaction in aborted if transaction.last_offset >= plan.first_dirty_offset]
+        noted = CleanedTransactions(ending)
+        self._note_keys(offsets, noted)
+        self._sync(source.path for source in plan.sources if source.next_offset > plan.synced_offset)
+        if noted.has_open:
+            # Without its marker a transaction may yet be ended otherwise.
+            self._sync(plan.unsynced_later)
+        self._file_system.sync_dir(plan.directory)
+        self._legacy_horizon_ms = self._find_legacy_horizon()
+        stats.end_offset = offsets.latest_offset + 1
+        stats.map_utilization = offsets.utilization
+        batches = BatchFilter(
+            offsets,
+            CleanedTransactions(aborted),
+            plan.last_records,
+            now_ms=plan.now_ms,
+            delete_retention_ms=plan.config.delete_retention_ms,
+        )
+        for group in grouped([source for source in plan.sources if source.base_offset < stats.end_offset], plan.config):
+            cleaned = self._clean_group(group, batches)
+            if cleaned is not None:
+                swap_in(group, cleaned)
+        stats.read_records = batches.read_records
+        stats.kept_records = batches.kept_records
+        stats.keyless_records = batches.keyless_records
+
+    def _find_legacy_horizon(self) -> int | None:
+        """``delete.retention.ms`` before the last write to the last clean segment; None if there is none."""
+        clean = [source for source in self._plan.sources if source.base_offset < self._plan.first_dirty_offset]
+        return self._file_system.modified_ms(clean[-1].path) - self._plan.config.delete_retention_ms if clean else None
+
+    def _aborted_transactions(self) -> list[AbortedTransaction]:
+        """The aborted transactions with records in the part to clean, wherever their markers are."""
+        found: list[AbortedTransaction] = []
+        for path, size in self._plan.transaction_indexes:
+            more, is_all = TransactionIndex(self._file_system, path, size).collect(0, self._plan.first_uncleanable_offset)
+            found += more
+            if is_all:
+                break
+        return found
+
+    def _note_keys(self, offsets: OffsetMap, transactions: CleanedTransactions) -> None:
+        """The first pass."""
+        dirty_offset = self._plan.first_dirty_offset
+        for source in self._plan.sources:
+            if source.next_offset <= dirty_offset:
+                continue
+            position = self._plan.dirty_position if source.base_offset <= dirty_offset else 0
+            for chunk, batches in self._chunks(source, position):
+                for at, header in batches:
+                    self._step(header)
+                    if not self._note_batch(offsets, transactions, header, chunk[at : at + header.size_bytes]):
+                        return
+                    if header.last_offset >= dirty_offset:
+                        offsets.latest_offset = header.last_offset
+            # An earlier clean may have removed the segment's last offsets.
+            offsets.latest_offset = source.next_offset - 1
+
+    def _sync(self, paths: Iterable[str]) -> None:
+        """Sync segments: a superseding record must be on disk before the record that it supersedes is removed."""
+        for path in paths:
+            file = self._file_system.open(path)
+            file.sync()
+            file.close()
+
+    def _note_batch(self, offsets: OffsetMap, transactions: CleanedTransactions, header: BatchHeader, batch: memoryview) -> bool:
+        """Note the keys of one batch; False where the map is full, with as many noted as fit."""
+        if header.is_control:
+            transactions.is_spent(header, batch)
+            return True
+        if transactions.is_aborted(header):
+            return True
+        if header.magic == MAGIC:
+            records = spans(header, payload(header, batch))
+        else:
+            records = legacy_spans(header, read_legacy_records(header, batch))
+        return offsets.put_all(header.base_offset, records, self._plan.first_dirty_offset)
+
+    def _clean_group(self, group: list[Source], batches: BatchFilter) -> CleanedSegment | None:
+        """Write what stays of ``group``; None where that is what is there already."""
+        plan = self._plan
+        writer = SegmentWriter(self._file_system, plan.directory, group[0].base_offset, plan.config)
+        batches.upper_offset = group[-1].next_offset
+        try:
+            # Nothing may be left behind in a directory that has meanwhile become another log's.
+            self._pace(0)
+            is_unchanged = len(group) == 1
+            modified_ms = -1
+            for source in group:
+                modified_ms = self._file_system.modified_ms(source.path)
+                horizon_ms = self._legacy_horizon_ms
+                batches.drops_legacy_tombstones = horizon_ms is not None and modified_ms <= horizon_ms
+                for chunk, found in self._chunks(source, 0):
+                    is_unchanged &= self._clean_chunk(chunk, found, batches, writer)
+            if is_unchanged:
+                batches.take_kept_aborts()
+                writer.discard()
+                return None
+            cleaned = writer.finish(batches.take_kept_aborts(), modified_ms)
+            self._stats.written_bytes += writer.size
+        except BaseException:
+            writer.discard()
+            raise
+        return cleaned
+
+    def _clean_chunk(
+        self, chunk: memoryview, found: list[tuple[int, BatchHeader]], batches: BatchFilter, writer: SegmentWriter
+    ) -> bool:
+        """Write what stays of ``found``, which is in ``chunk``; whether that is all. What lies side by side is copied as one."""
+        buffers: list[Buffer] = []
+        written: list[tuple[int, int, int]] = []
+        run_start = run_end = 0
+        is_unchanged = True
+        for at, header in found:
+            self._step(header)
+            end = at + header.size_bytes
+            result = batches.apply(header, chunk[at:end])
+            if result is None:
+                written.append((end - at, header.last_offset, _indexed_timestamp(header)))
+                run_end = end
+                continue
+            is_unchanged = False
+            if run_end > run_start:
+                buffers.append(chunk[run_start:run_end])
+            run_start = run_end = end
+            if result is not GONE:
+                buffers.append(result)
+                rewritten = read_header(result)
+                written.append((len(result), rewritten.last_offset, _indexed_timestamp(rewritten)))
+        if run_end > run_start:
+            buffers.append(chunk[run_start:run_end])
+        if buffers:
+            writer.append(buffers, written)
+            self._unpaced_bytes += sum(len(buffer) for buffer in buffers)
+        return is_unchanged
+
+    def _chunks(self, source: Source, position: int) -> Iterator[tuple[memoryview, list[tuple[int, BatchHeader]]]]:
+        """The batches of a segment from the one at ``position`` on, as many at a time as a buffer holds, each one checked."""
+        file = self._file_system.open(source.path)
+        # A log that was renamed meanwhile may have left its name to another.
+        self._pace(0)
+        try:
+            while position < source.size:
+                self._place = f"{source.path}, from position {position} on"
+                chunk = file.pread(min(self._limits.io_buffer_bytes, source.size - position), position)
+                found = list(iter_batches(chunk))
+                if not found:
+                    chunk = file.pread(self._size_of_first(chunk, source.size - position), position)
+                    found = list(iter_batches(chunk))
+                self._stats.read_bytes += len(chunk)
+                self._unpaced_bytes += len(chunk)
+                for at, header in found:
+                    ensure_intact(header, chunk, at)
+                yield memoryview(chunk), found
+                at, header = found[-1]
+                position += at + header.size_bytes
+        finally:
+            file.close()
+
+    def _size_of_first(self, chunk: bytes, available: int) -> int:
+        """The size of a batch that is larger than a buffer. Raises MalformedMessage."""
+        header = read_header(chunk)
+        if not 0 <= header.magic <= MAGIC or not len(chunk) < header.size_bytes <= available:
+            raise MalformedMessage(f"magic {header.magic}, {header.size_bytes} bytes, the segment has {available}")
+        return header.size_bytes
+
+    def _step(self, header: BatchHeader) -> None:
+        self._cost += _BATCH_COST + header.record_count
+        if self._cost >= _STEP_COST:
+            self._cost = 0
+            self._pace(self._unpaced_bytes)
+            self._unpaced_bytes = 0
+
+
+def _indexed_timestamp(header: BatchHeader) -> int:
+    """A batch's max timestamp for the index, -1 for none: a batch without records has nothing that is as old as it says."""
+    return header.max_timestamp if header.record_count else -1
+
+
+class Throttle:
+    """Counts the bytes that one clean reads and writes, since ``began_ms`` (monotonic)."""
+
+    __slots__ = ("_began_ms", "_bytes", "_bytes_per_ms")
+
+    def __init__(self, bytes_per_second: float, began_ms: float) -> None:
+        self._bytes_per_ms = bytes_per_second / 1000
+        self._began_ms = began_ms
+        self._bytes = 0
+
+    def ahead_ms(self, size_bytes: int, now_ms: float) -> float:
+        """For how long the clean is to wait, now that it has read and written ``size_bytes`` more; below 0 where it is late."""
+        self._bytes += size_bytes
+        return self._bytes / self._bytes_per_ms - (now_ms - self._began_ms)

@@ -1,0 +1,74 @@
+"""The input of a clean as plain values: a thread works with them, or they are sent to another process."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from odradek.storage.cleaning.batch_filter import LastRecord
+from odradek.storage.log.log_config import LogConfig
+from odradek.storage.log.segment import MAX_RELATIVE_OFFSET
+
+
+class CleaningAborted(Exception):
+    """The log was closed, moved, deleted or truncated, or the broker stops: segments not swapped in are dropped."""
+
+
+class CleanerDied(Exception):
+    """The process that cleaned has ended: it was killed, by the system for its memory perhaps."""
+
+
+class Source(NamedTuple):
+    """A segment to be cleaned. ``size`` and the index sizes are in bytes; ``next_offset`` is the next segment's base."""
+
+    base_offset: int
+    next_offset: int
+    path: str
+    size: int
+    index_bytes: int
+    time_index_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanPlan:
+    """One clean of one log. ``sources`` are all its segments below ``first_uncleanable_offset``, a segment's base offset.
+
+    The dirty part begins at ``first_dirty_offset``; a batch at or before it begins at ``dirty_position`` of its segment. Records
+    below ``synced_offset`` are on disk. ``transaction_indexes`` are (path, size in bytes) of all segments, in order;
+    ``unsynced_later`` are the paths of segments behind the sources that may not be on disk.
+    """
+
+    directory: str
+    config: LogConfig
+    sources: tuple[Source, ...]
+    first_dirty_offset: int
+    dirty_position: int
+    first_uncleanable_offset: int
+    synced_offset: int
+    last_records: Mapping[int, LastRecord]
+    transaction_indexes: tuple[tuple[str, int], ...]
+    unsynced_later: tuple[str, ...]
+    now_ms: int
+
+
+def grouped(sources: Sequence[Source], config: LogConfig) -> list[list[Source]]:
+    """``sources`` in groups, each of which becomes one segment: neighbours whose present content fits into one.
+
+    The limits are ``segment.bytes``, ``segment.index.bytes`` for each index, and the range of relative offsets.
+    """
+    groups: list[list[Source]] = []
+    size = index_bytes = time_index_bytes = 0
+    for source in sources:
+        size += source.size
+        index_bytes += source.index_bytes
+        time_index_bytes += source.time_index_bytes
+        if (
+            groups
+            and size <= config.segment_bytes
+            and max(index_bytes, time_index_bytes) <= config.segment_index_bytes
+            and (not source.size or source.next_offset - 1 - groups[-1][0].base_offset <= MAX_RELATIVE_OFFSET)
+        ):
+            groups[-1].append(source)
+            continue
+        groups.append([source])
+        size, index_bytes, time_index_bytes = source.size, source.index_bytes, source.time_index_bytes
+    return groups

@@ -1,0 +1,127 @@
+"""Replacing segments by the cleaned segment made of them, so that a crash at any point leaves one or the other.
+
+    thread  the ``.cleaned`` files are written, synced, and their names too      a start removes them
+    loop    ``.cleaned`` -> ``.swap``, the .log first
+    thread  directory synced                                                     from here on a start finishes the swap
+    loop    the log has the new segment; files of the old -> ``.deleted``
+    thread  directory synced
+    loop    .log.swap -> .log
+    thread  directory synced                                                     what is called .index, ... is the new segment's
+    loop    the indexes' ``.swap`` -> their final names
+    thread  directory synced
+
+The loop never waits for the disk. The thread has the loop run a step by ``on_loop``, which returns the result or raises the
+exception. How a start finishes an interrupted swap is in odradek.storage.recovery.interrupted_swap.
+
+``clean_log`` cleans a log from the job to the last swap.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar
+
+from odradek.storage.cleaning.cleaner import CleanStats, SwapIn
+from odradek.storage.cleaning.job import CleanJob
+from odradek.storage.cleaning.plan import CleaningAborted, Source
+from odradek.storage.cleaning.segment_writer import CleanedSegment
+from odradek.storage.errors import LogCorrupt
+from odradek.storage.log.segment import Segment
+from odradek.storage.recovery.interrupted_swap import CLEANED_SUFFIX, SWAP_SUFFIX
+
+T = TypeVar("T")
+
+
+class OnLoop(Protocol):
+    """Runs an action on the loop thread, and waits for it."""
+
+    def __call__(self, action: Callable[[], T]) -> T:
+        """The result of ``action``; raises what it raised."""
+        ...
+
+
+def swap_in(job: CleanJob, group: Sequence[Source], cleaned: CleanedSegment, on_loop: OnLoop) -> None:
+    """Let ``cleaned`` replace ``group``. Raises CleaningAborted, OSError."""
+    swap = _Swap(job, group, cleaned)
+    file_system, directory = job.log.file_system, job.plan.directory
+    on_loop(swap.begin)
+    file_system.sync_dir(directory)
+    on_loop(swap.replace)
+    file_system.sync_dir(directory)
+    on_loop(swap.name_log)
+    file_system.sync_dir(directory)
+    on_loop(swap.name_indexes)
+    file_system.sync_dir(directory)
+
+
+class _Swap:
+    """One swap. Its methods are called one after the other, on the loop."""
+
+    def __init__(self, job: CleanJob, group: Sequence[Source], cleaned: CleanedSegment) -> None:
+        self._job = job
+        self._log = job.log
+        self._old = job.segments_of(group)
+        self._cleaned = cleaned
+        self._file_system = job.log.file_system
+        self._new: Segment | None = None
+
+    def begin(self) -> None:
+        try:
+            self._ensure_wanted()
+            for kind in self._cleaned.suffixes:
+                self._cleaned.rename(self._file_system, kind, CLEANED_SUFFIX, SWAP_SUFFIX)
+        except (CleaningAborted, OSError):
+            self._forget(CLEANED_SUFFIX, SWAP_SUFFIX)
+            raise
+
+    def replace(self) -> None:
+        try:
+            self._ensure_wanted()
+            new = self._cleaned.open(self._file_system, self._log.config, self._old[-1].created_ms, SWAP_SUFFIX)
+        except (CleaningAborted, OSError):
+            self._forget(SWAP_SUFFIX)
+            raise
+        self._new = new
+        self._log.retention.replace_segments(self._old, new)
+
+    def name_log(self) -> None:
+        self._name(self._cleaned.suffixes[:1])
+
+    def name_indexes(self) -> None:
+        self._name(self._cleaned.suffixes[1:])
+
+    def _name(self, kinds: Sequence[str]) -> None:
+        new = self._required()
+        for kind in kinds:
+            self._cleaned.rename(self._file_system, kind, SWAP_SUFFIX, "")
+            new.use_name(kind, "")
+
+    def _required(self) -> Segment:
+        """The new segment. Raises CleaningAborted for a closed log, whose directory may be renamed: a start finishes the swap."""
+        if self._log.is_closed or self._new is None:
+            raise CleaningAborted
+        return self._new
+
+    def _ensure_wanted(self) -> None:
+        """Raise CleaningAborted unless the job is valid, and the log has all segments to be replaced."""
+        if self._job.is_void or not self._log.segments.has_all(self._old):
+            raise CleaningAborted
+
+    def _forget(self, *suffixes: str) -> None:
+        # If the directory was renamed meanwhile there are no such files under its old name.
+        for suffix in suffixes:
+            self._cleaned.remove(self._file_system, suffix)
+
+
+def clean_log(job: CleanJob, clean: Callable[[SwapIn], CleanStats], on_loop: OnLoop) -> CleanStats:
+    """Clean a log; in any thread, if ``on_loop`` runs on the loop what it is given.
+
+    ``clean`` carries the job's plan out (``cleaner``), here or in another process, and calls what it is given
+    with each cleaned segment. Raises LogCorrupt, OSError, CleaningAborted, and whatever else ``clean`` does: segments that were
+    swapped in by then stay so, and nothing else is left behind.
+    """
+    try:
+        return clean(lambda group, cleaned: swap_in(job, group, cleaned, on_loop))
+    except LogCorrupt as error:
+        # Its files may be another log's by now.
+        if job.is_void:
+            raise CleaningAborted from error
+        raise

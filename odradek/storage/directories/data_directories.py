@@ -1,0 +1,135 @@
+"""The data directories of one broker: ``log.dirs``, and the metadata log's, which may be none of these.
+
+They belong to one cluster and one node, and each has an id. Any may be offline but the metadata log's.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from uuid import UUID
+
+from odradek.storage.directories import checkpoints
+from odradek.storage.directories.data_directory import METADATA_TOPIC, DataDirectory, DirectoryIdentity
+from odradek.storage.errors import InconsistentDataDirectory
+from odradek.storage.filesystem import FileSystem
+from odradek.storage.recovery.recovery import Warn
+
+
+class DataDirectories:
+    """Iterates over ``log.dirs``, which are one at least. ``metadata`` is the first of them, unless another was named."""
+
+    def __init__(
+        self, file_system: FileSystem, log_dirs: Sequence[str], metadata_dir: str | None, warn: Warn, *, reserve_bytes: int = 0
+    ) -> None:
+        self._log_dirs = [DataDirectory(file_system, path, warn, reserve_bytes) for path in log_dirs]
+        self.metadata = self._log_dirs[0]
+        self.all = list(self._log_dirs)
+        if metadata_dir is not None:
+            named = next((directory for directory in self._log_dirs if directory.path == metadata_dir), None)
+            self.metadata = named or DataDirectory(file_system, metadata_dir, warn, reserve_bytes)
+            if named is None:
+                self.all.append(self.metadata)
+        # Whether Apache Kafka has run on these directories: odradek writes no such file.
+        self.have_been_kafkas = file_system.exists(self.metadata.file(f"{METADATA_TOPIC}-0/quorum-state"))
+        self._by_path = {directory.path: directory for directory in self.all}
+        self._file_system = file_system
+
+    def __iter__(self) -> Iterator[DataDirectory]:
+        return iter(self._log_dirs)
+
+    @property
+    def lack_room(self) -> bool:
+        """Whether the disk of a directory is full."""
+        return any(directory.reserve.is_wanted for directory in self.all)
+
+    def fill_reserves(self) -> None:
+        """Make the reserves again that were spent, as far as there is room."""
+        for directory in self.all:
+            if directory.reserve.is_wanted and not directory.failure:
+                directory.reserve.fill()
+
+    @property
+    def online(self) -> list[DataDirectory]:
+        """Those of ``log.dirs`` that are online."""
+        return [directory for directory in self._log_dirs if not directory.failure]
+
+    @property
+    def are_online(self) -> bool:
+        """Whether all of ``log.dirs`` are online."""
+        return not any(directory.failure for directory in self._log_dirs)
+
+    def with_path(self, path: str) -> DataDirectory:
+        """The directory at ``path``. KeyError."""
+        return self._by_path[path]
+
+    def with_id(self, directory_id: UUID) -> DataDirectory | None:
+        """The one of ``log.dirs`` with this id; None for an unknown one, or one offline since the start."""
+        for directory in self._log_dirs:
+            if directory.identity is not None and directory.identity.directory_id == directory_id:
+                return directory
+        return None
+
+    def start(self, node_id: int, cluster_id: str | None, new_uuid: Callable[[], UUID]) -> DirectoryIdentity:
+        """Lock the directories, created if need be, and read their top files. One that fails goes offline.
+
+        Returns the identity of the metadata log's. Raises DataDirectoryLocked, InconsistentDataDirectory, or OSError if the
+        metadata log's fails, or all of ``log.dirs``; then nothing was changed.
+        """
+        try:
+            self._attempt_each(lambda directory: directory.take(node_id))
+            agreed = self._agreed_cluster_id(cluster_id) or checkpoints.new_uuid_text(new_uuid)
+            self._ensure_metadata_in_place()
+            self._attempt_each(
+                lambda directory: directory.begin(
+                    lambda: DirectoryIdentity(cluster_id=agreed, node_id=node_id, directory_id=new_uuid())
+                )
+            )
+        except BaseException:
+            self.release()
+            raise
+        identity = self.metadata.identity
+        assert identity is not None  # noqa: S101  one that does not work has raised
+        return identity
+
+    def release(self) -> None:
+        """Unlock all of them. Idempotent."""
+        for directory in self.all:
+            directory.release()
+
+    def _attempt_each(self, action: Callable[[DataDirectory], None]) -> None:
+        for directory in self.all:
+            if directory.failure:
+                continue
+            try:
+                action(directory)
+            except OSError as error:
+                is_last = not any(other is not directory for other in self.online)
+                if directory is self.metadata or is_last:
+                    raise
+                directory.fail(str(error))
+
+    def _agreed_cluster_id(self, wanted: str | None) -> str | None:
+        """The one cluster id of all directories, None where they have none. Raises InconsistentDataDirectory."""
+        agreed = wanted
+        ids: dict[UUID, str] = {}
+        for directory in self.all:
+            identity = directory.identity
+            if identity is None:
+                continue
+            path = directory.file(checkpoints.META_PROPERTIES_FILE)
+            if agreed not in (None, identity.cluster_id):
+                raise InconsistentDataDirectory(f"{path}: this is the data of cluster {identity.cluster_id}, not {agreed}")
+            agreed = identity.cluster_id
+            if identity.directory_id in ids:
+                raise InconsistentDataDirectory(f"{path} and {ids[identity.directory_id]} have the same directory.id")
+            ids[identity.directory_id] = path
+        return agreed
+
+    def _ensure_metadata_in_place(self) -> None:
+        """The metadata log must not be looked for in the wrong directory. Raises InconsistentDataDirectory."""
+        name = f"{METADATA_TOPIC}-0"
+        if self._file_system.exists(self.metadata.file(name)):
+            return
+        for directory in self.online:
+            if self._file_system.exists(directory.file(name)):
+                raise InconsistentDataDirectory(
+                    f"the metadata log is in {directory.path}, and not in {self.metadata.path}: see metadata.log.dir"
+                )

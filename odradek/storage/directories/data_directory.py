@@ -1,0 +1,281 @@
+"""One of ``log.dirs``: its identity, whether it is online, and the files at its top.
+
+    .lock                              held while a broker runs
+    meta.properties                    cluster id, node id, directory id
+    .kafka_cleanshutdown               there if the last stop was clean; gone while a broker runs
+    recovery-point-offset-checkpoint   up to where each log is synced
+    log-start-offset-checkpoint        where logs start, if not at 0
+    cleaner-offset-checkpoint          up to where logs are compacted
+    .odradek-reserve                   room for what gives room back (odradek.storage.directories.reserve)
+    aborted-transactions-checkpoint    what the indexes of aborted transactions have
+    <topic>-<partition>/               a log
+    <topic>-<partition>.<uuid>-future/ the unfinished copy of a log that moves here from another directory
+    <topic>-<partition>.<uuid>-delete/ a log that was deleted, or has moved away, and waits for its removal
+
+A directory that cannot be read or written goes offline, with all that is in it, until the next start (KIP-112).
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from uuid import UUID
+
+from odradek.storage.directories import checkpoints
+from odradek.storage.directories.reserve import Reserve
+from odradek.storage.errors import DataDirectoryLocked, DiskErrors, InconsistentDataDirectory
+from odradek.storage.filesystem import FileSystem, Lock
+from odradek.storage.recovery.recovery import Warn
+
+METADATA_TOPIC = "__cluster_metadata"
+NO_BROKER_EPOCH = -1
+OFFSET_FILES = (
+    checkpoints.RECOVERY_POINT_FILE,
+    checkpoints.LOG_START_FILE,
+    checkpoints.CLEANER_OFFSET_FILE,
+    checkpoints.HIGH_WATERMARK_FILE,
+)
+Partition = tuple[str, int]
+METADATA_LOG: Partition = (METADATA_TOPIC, 0)
+# Of meta.properties: 0 may be left of a cluster that had ZooKeeper.
+_VERSIONS = "0", "1"
+# The data directories of nodes in the directory of `odradek cluster`.
+_NODE_NAME = re.compile(r"(broker|controller)-\d+")
+_LOG_NAME = re.compile(r".+-\d+")
+_BROKER_EPOCH = re.compile(rb'"brokerEpoch":(\d{1,18})\b')
+
+
+def clean_marker(broker_epoch: int = NO_BROKER_EPOCH) -> bytes:
+    """What the marker of a clean stop says: of which incarnation of the broker it was (KIP-966)."""
+    return b'{"version":0,"brokerEpoch":%d}' % broker_epoch
+
+
+def _epoch_of(marker: bytes) -> int:
+    """NO_BROKER_EPOCH for what was written before KIP-966."""
+    found = _BROKER_EPOCH.search(marker)
+    return NO_BROKER_EPOCH if found is None else int(found[1])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DirectoryIdentity:
+    """What ``meta.properties`` says. A cluster id is usually a UUID in Kafka's base64, but may be any text."""
+
+    cluster_id: str
+    node_id: int
+    directory_id: UUID
+
+
+def _identity(path: str, found: Mapping[str, str]) -> DirectoryIdentity:
+    """What ``meta.properties`` at ``path`` says. Raises InconsistentDataDirectory."""
+    for name in ("cluster.id", "node.id", "directory.id", "version"):
+        if not found.get(name):
+            raise InconsistentDataDirectory(f"{path} cannot be used: it has no {name}")
+    if found["version"].strip() not in _VERSIONS:
+        raise InconsistentDataDirectory(
+            f"{path} cannot be used: its version is {found['version']}, and versions {' and '.join(_VERSIONS)} are known"
+        )
+    try:
+        return DirectoryIdentity(
+            cluster_id=found["cluster.id"],
+            node_id=int(found["node.id"]),
+            directory_id=checkpoints.parse_uuid(found["directory.id"]),
+        )
+    except ValueError as error:
+        raise InconsistentDataDirectory(f"{path} cannot be used: {error}") from error
+
+
+class DataDirectory:
+    """``failure`` is the reason why it is offline, empty while it is online. ``begin`` sets ``identity``."""
+
+    def __init__(self, file_system: FileSystem, path: str, warn: Warn, reserve_bytes: int = 0) -> None:
+        self.path = path
+        self.reserve = Reserve(file_system, path, reserve_bytes)
+        self.failure = ""
+        self.was_clean = False
+        # Of the broker that has stopped in good order.
+        self.previous_broker_epoch = NO_BROKER_EPOCH
+        self.identity: DirectoryIdentity | None = None
+        # Shared by the logs in this directory.
+        self.disk_errors = DiskErrors()
+        # What the checkpoint files say, by their names: read at the start, then as last written.
+        # By log and base offset: entries and CRC of the indexes of aborted transactions.
+        self.aborted: checkpoints.Aborted = {}
+        self._held: dict[str, dict[Partition, int]] = {name: {} for name in OFFSET_FILES}
+        self._file_system = file_system
+        self._warn = warn
+        self._lock: Lock | None = None
+
+    def take(self, node_id: int) -> None:
+        """Create the directory if need be, lock it, and read its identity; nothing else is changed.
+
+        Raises DataDirectoryLocked, InconsistentDataDirectory, OSError.
+        """
+        self._make()
+        try:
+            self._lock = self._file_system.lock(self.file(checkpoints.LOCK_FILE))
+        except BlockingIOError as error:
+            raise DataDirectoryLocked(self.path) from error
+        self._ensure_no_cluster()
+        self.identity = self._read_identity(node_id)
+
+    def _make(self) -> None:
+        """Create the directory if need be, and sync its name: syncs within it rely on that."""
+        made = [] if self._file_system.exists(self.file(checkpoints.META_PROPERTIES_FILE)) else [self.path]
+        above = self.path.rpartition("/")[0]
+        while above and not self._file_system.exists(above):
+            made.append(above)
+            above = above.rpartition("/")[0]
+        self._file_system.make_dirs(self.path)
+        for path in made:
+            self._file_system.sync_dir(path.rpartition("/")[0] or "/")
+
+    def _read_identity(self, node_id: int) -> DirectoryIdentity | None:
+        path = self.file(checkpoints.META_PROPERTIES_FILE)
+        try:
+            found = checkpoints.read_meta_properties(self._file_system, self.path)
+        except ValueError as error:
+            raise InconsistentDataDirectory(f"{path} cannot be used: {error}") from error
+        if found is None:
+            self._ensure_new()
+            return None
+        identity = _identity(path, found)
+        if identity.node_id != node_id:
+            raise InconsistentDataDirectory(f"{path}: this is the data of node {identity.node_id}, not {node_id}")
+        return identity
+
+    def _ensure_no_cluster(self) -> None:
+        """Raises InconsistentDataDirectory if the data directories of a cluster's nodes are in this one."""
+        names = [name for name in self._file_system.list_dir(self.path) if _NODE_NAME.fullmatch(name)]
+        nodes = [name for name in names if self._file_system.exists(f"{self.file(name)}/{checkpoints.META_PROPERTIES_FILE}")]
+        if nodes:
+            raise InconsistentDataDirectory(
+                f"{self.path} has the data of a cluster ({', '.join(sorted(nodes))}): "
+                f"run odradek cluster --data-dir {self.path}, or choose another directory"
+            )
+
+    def _ensure_new(self) -> None:
+        """Raises InconsistentDataDirectory if a directory without ``meta.properties`` has logs."""
+        names = [name for name in self._file_system.list_dir(self.path) if _LOG_NAME.fullmatch(name)]
+        logs = [name for name in names if self._file_system.list_dir(self.file(name))]
+        if logs:
+            raise InconsistentDataDirectory(
+                f"{self.file(checkpoints.META_PROPERTIES_FILE)} is missing, and {self.path} has {min(logs)}: restore the file, "
+                "or write it anew (docs/operations.md, Damage)"
+            )
+
+    def begin(self, new_identity: Callable[[], DirectoryIdentity]) -> None:
+        """Write ``meta.properties`` if there is none, remove the marker of a clean stop, read the checkpoints. Raises OSError."""
+        if self.identity is None:
+            identity = new_identity()
+            properties = (
+                ("cluster.id", identity.cluster_id),
+                ("directory.id", checkpoints.uuid_text(identity.directory_id)),
+                ("node.id", str(identity.node_id)),
+                ("version", "1"),
+            )
+            checkpoints.write_meta_properties(self._file_system, self.path, properties)
+            self.identity = identity
+        marker = self.file(checkpoints.CLEAN_SHUTDOWN_FILE)
+        self.was_clean = self._file_system.exists(marker)
+        if self.was_clean:
+            self.previous_broker_epoch = _epoch_of(self._file_system.read_bytes(marker))
+            self._file_system.remove(marker)
+            self._file_system.sync_dir(self.path)
+        for name in OFFSET_FILES:
+            self._held[name] = self._read_offsets(name)
+        path = self.file(checkpoints.ABORTED_FILE)
+        try:
+            self.aborted = checkpoints.read_aborted(self._file_system, path)
+        except ValueError as error:
+            self._warn("checkpoint ignored", path=path, reason=str(error))
+
+    def _read_offsets(self, name: str) -> dict[Partition, int]:
+        """A checkpoint file; an unreadable one counts as empty, and recovery takes longer.
+
+        Kafka creates the cleaner's without a byte, and writes it with the first clean.
+        """
+        path = self.file(name)
+        try:
+            return checkpoints.read_offsets(self._file_system, path)
+        except ValueError as error:
+            if name != checkpoints.CLEANER_OFFSET_FILE or self._file_system.size(path):
+                self._warn("checkpoint ignored", path=path, reason=str(error))
+            return {}
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the directory was removed, or is another one now."""
+        return not any(
+            self._file_system.exists(self.file(name)) for name in (checkpoints.LOCK_FILE, checkpoints.META_PROPERTIES_FILE)
+        )
+
+    def fail(self, reason: str) -> None:
+        """Go offline: the directory is not read or written any more. The lock is kept."""
+        self.failure = reason
+        self._warn("data directory offline", path=self.path, reason=reason)
+
+    def held_offset(self, name: str, key: Partition) -> int | None:
+        """A log's offset in the checkpoint file ``name``."""
+        return self._held[name].get(key)
+
+    def knows(self, key: Partition) -> bool:
+        """Whether any checkpoint file has an offset of a log."""
+        return any(key in held for held in self._held.values())
+
+    def held_of(self, name: str, keys: Mapping[Partition, object]) -> dict[Partition, int]:
+        """The offsets of ``keys`` in the checkpoint file ``name``, those it has."""
+        held = self._held[name]
+        return {key: held[key] for key in keys if key in held}
+
+    def write_offsets(self, name: str, offsets: dict[Partition, int]) -> None:
+        """Write the checkpoint file ``name``, if it would change. Raises OSError."""
+        if offsets != self._held[name]:
+            self.reserve.spend(lambda: checkpoints.write_offsets(self._file_system, self.file(name), offsets))
+            self._held[name] = offsets
+
+    def write_aborted(self, aborted: checkpoints.Aborted) -> None:
+        """Write what the indexes of aborted transactions have, if it would change. Raises OSError."""
+        if aborted != self.aborted:
+            self.reserve.spend(lambda: checkpoints.write_aborted(self._file_system, self.file(checkpoints.ABORTED_FILE), aborted))
+            self.aborted = aborted
+
+    def note_offset(self, name: str, key: Partition, offset: int | None) -> None:
+        """Write one log's offset to the checkpoint file ``name``, or remove it. Raises OSError."""
+        offsets = {held: value for held, value in self._held[name].items() if held != key}
+        if offset is not None:
+            offsets[key] = offset
+        self.write_offsets(name, offsets)
+
+    def forget_offsets(self, keys: Iterable[Partition]) -> None:
+        """Remove logs that are deleted from the checkpoint files. Raises OSError."""
+        gone = set(keys)
+        for name in reversed(OFFSET_FILES):
+            held = self._held[name]
+            if not gone.isdisjoint(held):
+                self.write_offsets(name, {key: offset for key, offset in held.items() if key not in gone})
+
+    def recorded(self) -> set[Partition]:
+        """The logs that a checkpoint file has an offset of."""
+        return {key for held in self._held.values() for key in held}
+
+    def records_of(self, key: Partition) -> int:
+        """Up to which offset a log has had records, by the checkpoint files; 0 if it has had none."""
+        return max(held.get(key, 0) for held in self._held.values())
+
+    def mark_clean(self, broker_epoch: int = NO_BROKER_EPOCH) -> None:
+        """Write the marker of a clean stop. Raises OSError."""
+        path = self.file(checkpoints.CLEAN_SHUTDOWN_FILE)
+        self.reserve.spend(lambda: self._file_system.write_atomic(path, clean_marker(broker_epoch)))
+
+    def release(self) -> None:
+        """Unlock the directory. Idempotent."""
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    def file(self, name: str) -> str:
+        """The path of ``name`` in this directory."""
+        return f"{self.path}/{name}"
+
+    def log_path(self, key: Partition) -> str:
+        """The path that a log has, or would have, in this directory."""
+        return f"{self.path}/{key[0]}-{key[1]}"

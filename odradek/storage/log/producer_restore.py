@@ -1,0 +1,193 @@
+"""Restoring a partition's producers and transactions from a snapshot and the batches behind it.
+
+After a clean stop there is a snapshot at the log end offset. After any other stop the last snapshot below the recovery point is
+used, and the log is read from there on, header by header and marker by marker. On the way the indexes of aborted transactions are
+rewritten, since a marker may be in the log and its entry not in the index. Without a snapshot the whole log is read.
+
+A snapshot has one batch of each producer; a retry may repeat any of the last five. The others are looked up in the last part of
+the log in front of the snapshot, whatever segments it lies in. Kafka knows the one, and answers the retry of an older batch as
+out of order.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+
+from odradek.protocol.errors import MalformedMessage
+from odradek.protocol.record_batch import BatchHeader
+from odradek.storage.errors import LogCorrupt
+from odradek.storage.log.control_batches import record_markers
+from odradek.storage.log.producer_snapshot import ProducerSnapshots
+from odradek.storage.log.producer_state import BATCHES_KEPT, Producer, ProducerStates
+from odradek.storage.log.segment import Segment, iter_headers
+from odradek.storage.log.transaction_index import AbortedTransaction
+
+_TAIL_BYTES = 256 * 1024
+
+
+def restore(
+    segments: Sequence[Segment],
+    snapshots: ProducerSnapshots,
+    log_start_offset: int,
+    trusted_offset: int,
+    end_offset: int,
+    *,
+    expired_before_ms: int,
+    is_compacted: bool,
+) -> ProducerStates:
+    """The producers as of ``end_offset``, behind which no batch has a producer.
+
+    A snapshot that contradicts the log is ignored; a producer without a batch since ``expired_before_ms`` may be missing there.
+    Snapshots and indexes are trusted up to ``trusted_offset``. Raises LogCorrupt, OSError.
+    """
+    for offset in reversed(snapshots.offsets[:]):
+        if log_start_offset <= offset <= trusted_offset:
+            producers = snapshots.load(offset)
+            has_all = not is_compacted and log_start_offset == 0
+            if producers is not None and _complete_batches(
+                segments, producers, offset, expired_before_ms=expired_before_ms, has_all=has_all
+            ):
+                break
+            if producers is not None:
+                snapshots.ignore(offset, "its producers are not those of the log")
+    else:
+        producers, offset = ProducerStates(), log_start_offset
+    if offset < end_offset:
+        for segment in _segments_from(segments, offset):
+            _replay(segment, producers, offset)
+    return producers
+
+
+def _segments_from(segments: Sequence[Segment], offset: int) -> Sequence[Segment]:
+    """The segment with ``offset`` and those behind it."""
+    return segments[max(bisect_right(segments, offset, key=lambda segment: segment.base_offset) - 1, 0) :]
+
+
+def _replay(segment: Segment, producers: ProducerStates, start_offset: int) -> None:
+    """Replay ``segment`` from ``start_offset`` on, and rewrite its index of aborted transactions from there."""
+    aborted: list[AbortedTransaction] = []
+    position = segment.offset_index.position_before(start_offset)
+    for place, header in iter_headers(segment.file, position, segment.size):
+        if header.producer_id < 0 or header.last_offset < start_offset:
+            continue
+        if header.is_control and not header.record_count:
+            producers.note_epoch(header.producer_id, header.producer_epoch, header.max_timestamp)
+        elif header.is_control:
+            aborted += _replayed_markers(segment, place, header, producers)
+        else:
+            producers.record(header, header.base_offset, header.max_timestamp)
+    if aborted or segment.transaction_index is not None:
+        index = segment.transaction_index or segment.open_transaction_index(0)
+        index.rewrite_from(segment.base_offset, start_offset, aborted)
+    segment.release_file()
+
+
+def _replayed_markers(
+    segment: Segment, position: int, header: BatchHeader, producers: ProducerStates
+) -> list[AbortedTransaction]:
+    """Note the markers of the control batch at ``position``; returns the transactions that they abort. Raises LogCorrupt."""
+    try:
+        return record_markers(header, segment.file.pread(header.size_bytes, position), producers)
+    except MalformedMessage as error:
+        raise LogCorrupt(f"{segment.path}, position {position}: {error.reason}") from error
+
+
+def _complete_batches(
+    segments: Sequence[Segment], producers: ProducerStates, offset: int, *, expired_before_ms: int, has_all: bool
+) -> bool:
+    """Add to producers as of ``offset`` the batches before their last one that are in the log's last part.
+
+    False if these batches contradict the producers: they are another log's. ``has_all``: no record was ever removed.
+    """
+    below = [segment for segment in segments if segment.base_offset < offset]
+    if not below:
+        return True
+    segment = below[-1]
+    at_offset = segment.find(offset)
+    end = segment.size if at_offset is None else at_offset[0]
+    # Without producers a look at the last batches is enough.
+    tail_bytes = _TAIL_BYTES if producers.by_id else 0
+    start = _last_part(segment, end, tail_bytes, offset)
+    tail = _Tail(segment, start, end)
+    segment.release_file()
+    if tail.contradicts(producers, offset, expired_before_ms=expired_before_ms, is_whole=has_all and tail.first_offset == 0):
+        return False
+    found = tail.producers
+    if start == 0 and any(_lacks_batches(found.by_id.get(key), producer) for key, producer in producers.by_id.items()):
+        found = _with_earlier(below, tail, tail_bytes - end)
+    for producer_id, producer in producers.by_id.items():
+        seen = found.by_id.get(producer_id)
+        if seen is None or seen.epoch != producer.epoch or not producer.batches:
+            continue
+        if seen.batches[-1].last_offset == producer.batches[-1].last_offset:
+            producer.batches = seen.batches
+    return True
+
+
+def _last_part(segment: Segment, end: int, size_bytes: int, offset: int) -> int:
+    """The position of a batch some ``size_bytes`` in front of ``end``, or 0. ``offset`` is that at ``end``."""
+    if end <= size_bytes:
+        return 0
+    entry = segment.offset_index.first_from_position(end - size_bytes)
+    return entry[1] if entry and entry[1] < end else segment.offset_index.position_before(offset - 1)
+
+
+def _lacks_batches(found: Producer | None, producer: Producer) -> bool:
+    """Whether a retry may repeat a batch in front of those found: fewer than are kept, and none is the first of its epoch."""
+    if not producer.batches or (found is not None and len(found.batches) >= BATCHES_KEPT):
+        return False
+    return found is None or all(batch.first_sequence > 0 for batch in found.batches)
+
+
+def _with_earlier(segments: Sequence[Segment], tail: "_Tail", size_bytes: int) -> ProducerStates:
+    """The producers of ``tail``, which is of the last segment, and of so many bytes in front of it.
+
+    Where these cannot be read the look back ends.
+    """
+    parts = [tail.headers]
+    for segment, following in zip(segments[-2::-1], segments[:0:-1], strict=True):
+        if size_bytes <= 0:
+            break
+        try:
+            start = _last_part(segment, segment.size, size_bytes, following.base_offset)
+            parts.append([header for _, header in iter_headers(segment.file, start, segment.size)])
+        except (LogCorrupt, OSError):
+            break
+        finally:
+            segment.release_file()
+        size_bytes -= segment.size
+    producers = ProducerStates()
+    for part in reversed(parts):
+        _record_all(part, producers)
+    return producers
+
+
+def _record_all(headers: Iterable[BatchHeader], producers: ProducerStates) -> None:
+    for header in headers:
+        if header.producer_id >= 0 and not header.is_control:
+            producers.record(header, header.base_offset, header.max_timestamp)
+
+
+class _Tail:
+    """The last batches of a segment: their producers, and where each ends."""
+
+    def __init__(self, segment: Segment, start: int, end: int) -> None:
+        self.headers = [header for _, header in iter_headers(segment.file, start, end)]
+        self.first_offset = self.headers[0].base_offset if self.headers else -1
+        self.producers = ProducerStates()
+        _record_all(self.headers, self.producers)
+        self._ids = {header.producer_id for header in self.headers}
+        self._ends = {(header.producer_id, header.last_offset) for header in self.headers if not header.is_control}
+
+    def contradicts(self, snapshot: ProducerStates, offset: int, *, expired_before_ms: int, is_whole: bool) -> bool:
+        """Whether ``snapshot``, as of ``offset``, cannot be of this log. ``is_whole``: there are no batches in front of these."""
+        if is_whole and not snapshot.by_id.keys() <= self._ids:
+            return True
+        for producer_id, seen in self.producers.by_id.items():
+            if producer_id not in snapshot.by_id and seen.last_timestamp >= expired_before_ms:
+                return True
+        for producer_id, producer in snapshot.by_id.items():
+            last_offset = producer.batches[-1].last_offset if producer.batches else -1
+            is_missing = 0 <= self.first_offset <= last_offset and (producer_id, last_offset) not in self._ends
+            if is_missing or last_offset >= offset:
+                return True
+        return False

@@ -1,0 +1,393 @@
+"""The producers of a partition (KIP-98): the last five batches of each, and the open transactions.
+
+An unknown producer id may begin with any sequence number: its records may have been deleted. Within an epoch sequence numbers
+are consecutive, after 2^31-1 comes 0. A new epoch begins with 0, even if a marker has begun it. A batch that equals one of the
+last five is a duplicate, and is answered with the offsets of the first.
+
+A transaction begins with the first transactional batch that a producer appends, and ends with a marker of its coordinator. The
+first batch is appended only after the coordinator has confirmed the partition (KIP-890). While the coordinator is asked there is
+a ``Verification``. An appended batch removes it, and so does the marker of the transaction that was asked about: a confirmation
+from before that marker begins no transaction after it.
+
+A power loss may take a marker, and leave the transaction open. It cannot go on: a coordinator lets no producer have a later epoch
+before all markers of the earlier one are written, and from transaction version 2 on each transaction has an epoch of its own, and
+its marker the next one (KIP-890). So a batch of a later epoch and a commit of a later transaction find a transaction that is
+``left_open``. It is aborted in front of them (``CoordinatorAppends``): whether the lost marker was a commit's is not known, and
+aborted records are never to be read. Kafka lets it be part of the later transaction.
+
+A marker counts for who appends at once, and for who reads committed records when it is replicated: it may be lost with its
+leader, and the next leader have another one.
+
+Snapshots of all this, and its restoration from the log, are in ``producer_snapshot`` and ``producer_restore``. A snapshot, like
+Kafka's, does not tell which markers are replicated.
+"""
+
+from collections import deque
+from typing import Final
+
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.record_batch import TRANSACTIONAL_MASK, BatchHeader
+from odradek.storage.log.transaction_index import AbortedTransaction
+
+NO_SEQUENCE: Final = -1
+
+
+class AppendedBatch:
+    """One of a producer's last batches. ``timestamp`` is its max timestamp, ms."""
+
+    __slots__ = ("first_offset", "first_sequence", "last_offset", "last_sequence", "timestamp")
+
+    def __init__(self, first_sequence: int, last_sequence: int, first_offset: int, last_offset: int, timestamp: int) -> None:
+        self.first_sequence = first_sequence
+        self.last_sequence = last_sequence
+        self.first_offset = first_offset
+        self.last_offset = last_offset
+        self.timestamp = timestamp
+
+
+class Producer:
+    """One producer id's state in one partition. ``batches`` are those of its epoch, oldest first.
+
+    ``transaction_start`` is the first offset of its open transaction, -1 without one; ``coordinator_epoch`` is that of its last
+    marker, -1 before one.
+    """
+
+    __slots__ = ("batches", "coordinator_epoch", "epoch", "last_sequence", "last_timestamp", "transaction_start")
+
+    def __init__(self, epoch: int) -> None:
+        self.epoch = epoch
+        self.coordinator_epoch = -1
+        self.last_sequence = NO_SEQUENCE
+        self.last_timestamp = -1
+        self.transaction_start = -1
+        self.batches: list[AppendedBatch] = []
+
+    def begin_epoch(self, epoch: int) -> None:
+        """Begin another epoch, whose first sequence number is 0."""
+        self.epoch = epoch
+        self.last_sequence = NO_SEQUENCE
+        self.batches = []
+
+
+class Verification:
+    """The coordinator is being asked whether a producer's transaction has this partition.
+
+    ``lowest_sequence`` is the lowest sequence number refused meanwhile: higher ones have to wait for it.
+    """
+
+    __slots__ = ("asked_ms", "epoch", "lowest_sequence", "starts_at_0")
+
+    def __init__(self, epoch: int, sequence: int, starts_at_0: bool, now_ms: int) -> None:
+        self.epoch = epoch
+        self.lowest_sequence = sequence
+        self.starts_at_0 = starts_at_0
+        self.asked_ms = now_ms
+
+
+BATCHES_KEPT: Final = 5
+_SEQUENCE_MASK: Final = 0x7FFFFFFF
+_MAX_EPOCH: Final = 0x7FFF
+# From this transaction version on every transaction has an epoch of its own (KIP-890).
+_EPOCH_PER_TRANSACTION: Final = 2
+
+
+class ProducerStates:
+    """The producers of one partition by their ids; ``open_transactions`` has first offset -> producer id, ascending."""
+
+    __slots__ = ("_ended", "_verifications", "by_id", "open_transactions")
+
+    def __init__(self) -> None:
+        self.by_id: dict[int, Producer] = {}
+        self.open_transactions: dict[int, int] = {}
+        self._verifications: dict[int, Verification] = {}
+        # Transactions whose markers may not be replicated yet: the marker's offset, and the transaction's first one.
+        self._ended: deque[tuple[int, int]] = deque()
+
+    @property
+    def first_open_offset(self) -> int | None:
+        """The first offset of the oldest open transaction."""
+        return next(iter(self.open_transactions)) if self.open_transactions else None
+
+    def settle(self, high_watermark: int) -> None:
+        """What lies below ``high_watermark`` is replicated: the markers there end their transactions for good."""
+        ended = self._ended
+        while ended and ended[0][0] < high_watermark:
+            ended.popleft()
+
+    def first_unstable_offset(self, high_watermark: int) -> int | None:
+        """The first offset of the oldest transaction that is open, or whose marker is not below ``high_watermark``.
+
+        A marker that is not replicated may be lost with its leader, and another one may come in its place.
+        """
+        if not self._ended:
+            return self.first_open_offset
+        self.settle(high_watermark)
+        offsets = [first_offset for _, first_offset in self._ended]
+        if self.open_transactions:
+            offsets.append(next(iter(self.open_transactions)))
+        return min(offsets) if offsets else None
+
+    def check(self, header: BatchHeader) -> AppendedBatch | None:
+        """Check a produced batch: None if it may be appended, or the batch that it repeats.
+
+        KafkaError: INVALID_PRODUCER_EPOCH for a superseded epoch, OUT_OF_ORDER_SEQUENCE_NUMBER for a gap,
+        INVALID_TXN_STATE for a batch outside of the producer's open transaction.
+        """
+        producer = self.by_id.get(header.producer_id)
+        if producer is None:
+            asked = self._verifications.get(header.producer_id)
+            if asked is not None and header.base_sequence > asked.lowest_sequence:
+                raise _ahead(header, asked.lowest_sequence)
+            return None
+        sequence = header.base_sequence
+        if header.producer_epoch == producer.epoch:
+            if sequence == (producer.last_sequence + 1) & _SEQUENCE_MASK:
+                if producer.transaction_start >= 0:
+                    _ensure_transactional(header)
+                return None
+            duplicate = _duplicate(producer, header)
+            if duplicate is not None:
+                return duplicate
+        elif header.producer_epoch < producer.epoch:
+            raise _superseded(header.producer_id, header.producer_epoch, producer)
+        elif sequence == 0:
+            if producer.transaction_start >= 0:
+                _ensure_transactional(header)
+            return None
+        raise KafkaError(
+            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+            f"producer {header.producer_id}, epoch {header.producer_epoch}: sequence {sequence} after"
+            f" {producer.last_sequence} of epoch {producer.epoch}",
+        )
+
+    def check_transactional(self, header: BatchHeader, is_verified: bool) -> AppendedBatch | None:
+        """``check`` for a transactional batch; ``is_verified``: the coordinator has confirmed the partition.
+
+        KafkaError: as ``check``, and INVALID_TXN_STATE if the batch would begin a transaction unverified.
+        """
+        producer = self.by_id.get(header.producer_id)
+        if producer is not None:
+            duplicate = _duplicate(producer, header)
+            if duplicate is not None:
+                return duplicate
+        if not is_verified and self.needs_verification(header):
+            raise KafkaError(ErrorCode.INVALID_TXN_STATE, "the record batch is not part of an ongoing transaction")
+        asked = self._verifications.get(header.producer_id)
+        if asked is not None and (
+            header.base_sequence > asked.lowest_sequence
+            or (asked.starts_at_0 and header.base_sequence and (producer is None or not producer.batches))
+        ):
+            raise _ahead(header, 0 if asked.starts_at_0 else asked.lowest_sequence)
+        return self.check(header)
+
+    def needs_verification(self, header: BatchHeader) -> bool:
+        """Whether a transactional batch would begin a transaction here. KafkaError: INVALID_PRODUCER_EPOCH."""
+        producer = self.by_id.get(header.producer_id)
+        if producer is None:
+            return True
+        if header.producer_epoch < producer.epoch:
+            raise _superseded(header.producer_id, header.producer_epoch, producer)
+        return producer.transaction_start < 0 or producer.epoch != header.producer_epoch
+
+    def begin_verification(self, header: BatchHeader, starts_at_0: bool, now_ms: int) -> Verification:
+        """Note that the coordinator is asked. ``starts_at_0``: the client begins each transaction with a new epoch.
+
+        A batch that comes again, after those behind it, is asked for too, and holds up no other: nobody waits for it.
+        """
+        producer = self.by_id.get(header.producer_id)
+        if producer is not None and producer.epoch == header.producer_epoch and _is_behind(header, producer):
+            return Verification(header.producer_epoch, header.base_sequence, starts_at_0, now_ms)
+        found = self._verifications.get(header.producer_id)
+        if found is None:
+            found = Verification(header.producer_epoch, header.base_sequence, starts_at_0, now_ms)
+            self._verifications[header.producer_id] = found
+        elif header.producer_epoch > found.epoch:
+            found.epoch = header.producer_epoch
+            found.lowest_sequence = header.base_sequence
+        elif header.producer_epoch == found.epoch:
+            found.lowest_sequence = min(found.lowest_sequence, header.base_sequence)
+        return found
+
+    def is_verifying(self, producer_id: int, verification: Verification) -> bool:
+        """Whether ``verification`` is still under way: no marker and no batch has ended it."""
+        return self._verifications.get(producer_id) is verification
+
+    def check_internal(self, producer_id: int, producer_epoch: int) -> None:
+        """Check a batch that the broker writes for a producer: it has an epoch and no sequence number.
+
+        KafkaError: INVALID_PRODUCER_EPOCH.
+        """
+        producer = self.by_id.get(producer_id)
+        if producer is not None and producer_epoch < producer.epoch:
+            raise _superseded(producer_id, producer_epoch, producer)
+
+    def record(self, header: BatchHeader, first_offset: int, timestamp: int) -> None:
+        """Note a batch that was appended at ``first_offset``; ``timestamp`` is its max timestamp there, ms."""
+        last_offset = first_offset + header.last_offset_delta
+        is_transactional = header.attributes & TRANSACTIONAL_MASK != 0
+        self._record(
+            header.producer_id,
+            header.producer_epoch,
+            header.base_sequence,
+            first_offset,
+            last_offset,
+            timestamp,
+            is_transactional,
+        )
+
+    def record_internal(self, producer_id: int, producer_epoch: int, first_offset: int, last_offset: int, timestamp: int) -> None:
+        """``record`` for a batch that the broker has written for a producer's transaction."""
+        self._record(producer_id, producer_epoch, NO_SEQUENCE, first_offset, last_offset, timestamp, True)
+
+    def _record(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        sequence: int,
+        first_offset: int,
+        last_offset: int,
+        timestamp: int,
+        is_transactional: bool,
+    ) -> None:
+        producer = self.by_id.get(producer_id)
+        if producer is None:
+            producer = self.by_id[producer_id] = Producer(producer_epoch)
+        elif producer.epoch != producer_epoch:
+            producer.begin_epoch(producer_epoch)
+        batches = producer.batches
+        last_sequence = (sequence + last_offset - first_offset) & _SEQUENCE_MASK if sequence >= 0 else NO_SEQUENCE
+        producer.last_sequence = last_sequence
+        batches.append(AppendedBatch(sequence, last_sequence, first_offset, last_offset, timestamp))
+        if len(batches) > BATCHES_KEPT:
+            del batches[0]
+        producer.last_timestamp = timestamp
+        if is_transactional:
+            self._verifications.pop(producer_id, None)
+            if producer.transaction_start < 0:
+                producer.transaction_start = first_offset
+                self.open_transactions[first_offset] = producer_id
+
+    def check_marker(self, producer_id: int, producer_epoch: int, coordinator_epoch: int, transaction_version: int) -> None:
+        """Check a marker by which a coordinator ends a producer's transaction.
+
+        KafkaError: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED. From transaction version 2 on a marker
+        brings a new epoch; the present one is accepted only for a repeated marker, or if it is the last epoch there is.
+        """
+        producer = self.by_id.get(producer_id)
+        if producer is None:
+            return
+        if producer_epoch < producer.epoch or (
+            transaction_version >= _EPOCH_PER_TRANSACTION
+            and producer_epoch == producer.epoch
+            and producer.transaction_start >= 0
+            and producer_epoch != _MAX_EPOCH
+        ):
+            raise _superseded(producer_id, producer_epoch, producer)
+        if coordinator_epoch < producer.coordinator_epoch:
+            raise KafkaError(
+                ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+                f"producer {producer_id}: coordinator epoch {coordinator_epoch} after {producer.coordinator_epoch}",
+            )
+
+    def left_open(self, producer_id: int, oldest_epoch: int) -> Producer | None:
+        """The producer, if its open transaction is of an epoch before ``oldest_epoch``: the marker that ended it is lost."""
+        producer = self.by_id.get(producer_id)
+        if producer is None or producer.transaction_start < 0 or producer.epoch >= oldest_epoch:
+            return None
+        return producer
+
+    def record_marker(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        coordinator_epoch: int,
+        commit: bool,
+        offset: int,
+        timestamp: int,
+        transaction_version: int = 0,
+    ) -> AbortedTransaction | None:
+        """Note a marker that was appended at ``offset``; returns the transaction with records that it aborts, if any.
+
+        It also ends the verification of a batch of the transaction that it ends. From transaction version 2 on the marker has the
+        epoch of the producer's next transaction, whose verification goes on.
+        """
+        producer = self.by_id.get(producer_id)
+        if producer is None:
+            producer = self.by_id[producer_id] = Producer(producer_epoch)
+        elif producer.epoch != producer_epoch:
+            producer.begin_epoch(producer_epoch)
+        first_offset = producer.transaction_start
+        producer.coordinator_epoch = coordinator_epoch
+        producer.last_timestamp = timestamp
+        producer.transaction_start = -1
+        asked = self._verifications.get(producer_id)
+        if asked is not None and asked.epoch <= producer_epoch - (transaction_version >= _EPOCH_PER_TRANSACTION):
+            del self._verifications[producer_id]
+        if first_offset < 0:
+            return None
+        del self.open_transactions[first_offset]
+        self._ended.append((offset, first_offset))
+        if commit:
+            return None
+        oldest = self.first_open_offset
+        return AbortedTransaction(producer_id, first_offset, offset, offset + 1 if oldest is None else oldest)
+
+    def note_epoch(self, producer_id: int, producer_epoch: int, timestamp: int) -> None:
+        """Note the epoch that an emptied control batch has kept, when its marker was cleaned away."""
+        producer = self.by_id.get(producer_id)
+        if producer is None:
+            producer = self.by_id[producer_id] = Producer(producer_epoch)
+        elif producer.epoch != producer_epoch:
+            producer.begin_epoch(producer_epoch)
+        producer.last_timestamp = timestamp
+
+    def expire(self, now_ms: int, expiration_ms: int) -> int:
+        """Forget producers that have appended nothing for ``expiration_ms`` (``producer.id.expiration.ms``); returns how many.
+
+        Producers with an open transaction are kept.
+        """
+        expired = [
+            key
+            for key, producer in self.by_id.items()
+            if now_ms - producer.last_timestamp >= expiration_ms and producer.transaction_start < 0
+        ]
+        for key in expired:
+            del self.by_id[key]
+        for key, asked in list(self._verifications.items()):
+            if now_ms - asked.asked_ms >= expiration_ms:
+                del self._verifications[key]
+        return len(expired)
+
+
+def _ahead(header: BatchHeader, lowest_sequence: int) -> KafkaError:
+    """A batch in front of one that the coordinator has not confirmed, and that its producer will send again."""
+    return KafkaError(
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        f"producer {header.producer_id}: sequence {header.base_sequence} in front of {lowest_sequence}, which was refused",
+    )
+
+
+def _duplicate(producer: Producer, header: BatchHeader) -> AppendedBatch | None:
+    """The batch of the same epoch and sequence numbers, if it is one of the last."""
+    if header.producer_epoch == producer.epoch:
+        for batch in producer.batches:
+            if batch.first_sequence == header.base_sequence and batch.last_sequence == header.last_sequence:
+                return batch
+    return None
+
+
+def _is_behind(header: BatchHeader, producer: Producer) -> bool:
+    """Whether the producer has appended batches of that sequence number or later ones."""
+    return producer.last_sequence >= 0 and (producer.last_sequence - header.base_sequence) & _SEQUENCE_MASK <= _SEQUENCE_MASK >> 1
+
+
+def _ensure_transactional(header: BatchHeader) -> None:
+    if not header.attributes & TRANSACTIONAL_MASK:
+        reason = f"producer {header.producer_id} has a transaction open, the record batch is not in it"
+        raise KafkaError(ErrorCode.INVALID_TXN_STATE, reason)
+
+
+def _superseded(producer_id: int, producer_epoch: int, producer: Producer) -> KafkaError:
+    return KafkaError(
+        ErrorCode.INVALID_PRODUCER_EPOCH, f"producer {producer_id} has epoch {producer.epoch}, this came with {producer_epoch}"
+    )

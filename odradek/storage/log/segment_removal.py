@@ -1,0 +1,111 @@
+"""Removal of segments: their files are renamed to ``<name>.deleted`` at once, and removed ``file.delete.delay.ms`` later.
+
+Readers that have such a file open go on reading it. A file named ``.deleted`` is no part of a log, and is removed by the next
+start. The .log is renamed before the indexes: a start removes indexes without a .log, too.
+
+A power loss may undo some renames and not others, which would leave a hole. So segments are renamed after the log start offset
+above them is on disk; or, if that cannot be written (a full disk), one by one, the oldest first, each rename synced. The names
+of their .log files then stay until it is written.
+"""
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from itertools import pairwise
+
+from odradek.storage.filesystem import FileSystem
+from odradek.storage.log.segment import Segment, segment_path
+from odradek.storage.recovery.interrupted_swap import SWAP_SUFFIX
+
+DELETED_SUFFIX = ".deleted"
+LOG_SUFFIX = ".log"
+TIME_INDEX_SUFFIX = ".timeindex"
+INDEX_SUFFIXES = (".index", TIME_INDEX_SUFFIX, ".txnindex")
+_OFFSET_DIGITS = 20
+
+
+class SegmentRemoval:
+    """Renames the files of removed segments, and calls ``remove_later`` with their paths and the delay in ms.
+
+    Without ``remove_later`` the files stay until the next start.
+    """
+
+    __slots__ = ("_file_system", "remove_later")
+
+    def __init__(self, file_system: FileSystem) -> None:
+        self._file_system = file_system
+        self.remove_later: Callable[[list[str], int], None] | None = None
+
+    def set_aside(
+        self, directory: str, segments: Iterable[Segment], *, delay_ms: int, one_by_one: bool = False, swapped_in: int = -1
+    ) -> None:
+        """Rename the files of ``segments``, in that order, which are no part of their log in ``directory`` any more.
+
+        ``swapped_in`` is the base offset of a segment that is named ``.swap``, and stays. ``one_by_one`` syncs the directory
+        after each segment. Loop thread only. Raises OSError.
+        """
+        renamed: list[str] = []
+        try:
+            for segment in segments:
+                # An open file would keep its disk space.
+                segment.release_file()
+                for suffix in (LOG_SUFFIX, *INDEX_SUFFIXES):
+                    path = segment_path(directory, segment.base_offset, suffix)
+                    # A disk that failed may have left the segment under the name that it was swapped in by.
+                    for name in (path, path + SWAP_SUFFIX):
+                        if (name == path or segment.base_offset != swapped_in) and self._file_system.exists(name):
+                            self._file_system.rename(name, path + DELETED_SUFFIX)
+                            renamed.append(path + DELETED_SUFFIX)
+                if one_by_one:
+                    self._file_system.sync_dir(directory)
+        finally:
+            if self.remove_later is not None:
+                self.remove_later(renamed, delay_ms)
+
+    def remove_files(self, paths: Iterable[str]) -> None:
+        """Remove renamed files. Any thread. A missing file was removed with its log's directory. Raises OSError."""
+        for path in paths:
+            with suppress(FileNotFoundError):
+                self._file_system.remove(path)
+
+    def keep_names(self, paths: Iterable[str]) -> None:
+        """Free the room of renamed files, and keep the name of each .log: it shows that the segment was removed, not lost.
+
+        A time index takes the place of its .log, since a full disk has no room for a new file, and since a reader may still have
+        the .log open. Any thread. Raises OSError.
+        """
+        for path in paths:
+            name = path.removesuffix(LOG_SUFFIX + DELETED_SUFFIX)
+            with suppress(FileNotFoundError):
+                if name != path:
+                    self._file_system.rename(name + TIME_INDEX_SUFFIX + DELETED_SUFFIX, path)
+                elif not path.endswith(TIME_INDEX_SUFFIX + DELETED_SUFFIX):
+                    self._file_system.remove(path)
+
+
+def remove_leftovers(file_system: FileSystem, directory: str, names: set[str], log_start_offset: int) -> set[str]:
+    """At a start, finish removals that a stop has interrupted; returns those of ``names`` in ``directory`` that are left.
+
+    Removed are files named ``.deleted``, segments that end at or below ``log_start_offset``, except the last, and indexes without
+    a .log. Raises OSError.
+    """
+    stems = sorted(stem for name in names if name.endswith(LOG_SUFFIX) and (stem := _stem(name)) is not None)
+    passed = {stem for stem, end in pairwise(stems) if int(end) <= log_start_offset}
+    kept = {None, *stems} - passed
+    doomed = {name for name in names if name.endswith(DELETED_SUFFIX) or _stem(name) not in kept}
+    # The .log files first: after a crash in between, indexes without a .log are removed by the next start.
+    for name in sorted(doomed, key=lambda name: (LOG_SUFFIX not in name, name)):
+        file_system.remove(f"{directory}/{name}")
+    return names - doomed
+
+
+def segment_offsets(names: Iterable[str], suffix: str) -> list[int]:
+    """The base offsets of the segments that have a file with ``suffix`` among ``names``, ascending."""
+    stems = (name.removesuffix(suffix) for name in names if name.endswith(suffix))
+    return sorted(int(stem) for stem in stems if len(stem) == _OFFSET_DIGITS and stem.isdecimal())
+
+
+def _stem(name: str) -> str | None:
+    """The digits that a segment's file is named by; None for any other name."""
+    stem, dot, suffix = name.partition(".")
+    is_segment = dot + suffix in (LOG_SUFFIX, *INDEX_SUFFIXES) and len(stem) == _OFFSET_DIGITS and stem.isdecimal()
+    return stem if is_segment else None

@@ -1,0 +1,22 @@
+"""Lines that clients cause are told a few times, and counted then."""
+
+from odradek.common.logging import LineLimit
+from odradek.timing.clock import VirtualClock
+
+
+def test_ten_lines_of_a_cause_are_told_and_the_next_window_counts_the_others():
+    clock = VirtualClock()
+    limit = LineLimit(clock)
+    assert [limit.left_out("a") for _ in range(15)] == [{}] * 10 + [None] * 5
+    assert limit.left_out("b") == {}
+    clock.advance(9_999)
+    assert limit.left_out("a") is None
+    clock.advance(1)
+    assert limit.left_out("a") == {"left_out": 6}
+    assert limit.left_out("a") == {}
+
+
+def test_a_hundred_lines_are_told_of_however_many_causes():
+    limit = LineLimit(VirtualClock())
+    assert sum(limit.left_out(cause) is not None for cause in range(100_000)) == 100
+    assert len(limit._left_out) == 1_000
