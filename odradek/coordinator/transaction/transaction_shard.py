@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class TransactionShard:
     """See ``coordinator.runtime.ports.CoordinatorShard``. Loop thread only."""
 
-    __slots__ = ("markers", "timeouts", "transactions")
+    __slots__ = ("_loaded_offset", "_next_offset", "markers", "timeouts", "transactions")
 
     write_order: ClassVar[WriteOrder] = WriteOrder.APPEND_THEN_REPLAY
 
@@ -47,10 +47,12 @@ class TransactionShard:
         self.transactions = Transactions(context, config, new_producer_id=new_producer_id, reports=reports)
         self.markers = Markers(self.transactions, marker_writer)
         self.timeouts = Timeouts(self.transactions, self.markers)
+        self._next_offset = self._loaded_offset = 0
 
-    def replay(self, record: CoordinatorRecord, offset: int) -> None:  # noqa: ARG002  no state here is known by its offset
+    def replay(self, record: CoordinatorRecord, offset: int) -> None:
         """Apply one record."""
         key, value = record
+        self._next_offset = offset + 1
         if isinstance(key, TransactionLogKey):
             self.transactions.replay(key.transactional_id, cast("TransactionLogValue | None", value))
 
@@ -59,6 +61,7 @@ class TransactionShard:
 
         A Prepare* that is not committed may be lost yet, with this leader: no marker is written for it before it is.
         """
+        self._loaded_offset = self._next_offset
         self.timeouts.load()
         self.transactions.context.write(lambda: CoordinatorResult((), None, on_commit=self.markers.resume))
 
@@ -81,8 +84,13 @@ class TransactionShard:
     def verify_partitions(
         self, transactional_id: str, producer: ProducerIdentity, partitions: frozenset[tuple[str, int]], committed_offset: int
     ) -> dict[tuple[str, int], ErrorCode]:
-        """AddPartitionsToTxn, verify only."""
-        return verify_partitions(self.transactions, transactional_id, producer, partitions, committed_offset)
+        """AddPartitionsToTxn, verify only.
+
+        What was loaded counts, as in Kafka: a leader that has just been elected learns only with the next fetches that all of it
+        is committed, and the coordinator before has told the producer so.
+        """
+        at_offset = max(committed_offset, self._loaded_offset)
+        return verify_partitions(self.transactions, transactional_id, producer, partitions, at_offset)
 
     def end_txn(
         self, transactional_id: str, producer: ProducerIdentity, *, commit: bool, client_version: int

@@ -123,3 +123,19 @@ def _check_fates(bed):
         for partition in value.partitions
     }
     assert set(bed.markers) == decided
+
+
+def test_a_coordinator_that_has_just_taken_over_refuses_no_partition_that_was_added_before():
+    """Its log is replicated, and it does not know yet up to where: not before a follower has fetched again."""
+    bed = Bed()
+    producer = bed.init()
+    for _ in range(2):
+        bed.add(producer, A0)
+        bed.commit(producer)
+    bed.add(producer, A0)
+    for known in range(bed.log.log_end_offset):
+        bed.crash(high_watermark=known)
+        assert bed.verify(producer, A0) == {A0: ErrorCode.NONE}
+        bed.log.release()
+        assert bed.verify(producer, A0) == {A0: ErrorCode.NONE}
+        assert bed.verify(producer, A1) == {A1: ErrorCode.TRANSACTION_ABORTABLE}
