@@ -131,7 +131,7 @@ def rule(asked: "Asked") -> object:
     if asked.context.version >= _FIRST_OF_BROKERS:
         if asked.access.allows_cluster(AclOperation.CLUSTER_ACTION):
             return asked.handle()
-        return asked.refused(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+        return asked.refused(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, results_by_transaction=())
     permitted, told = [], []
     for transaction in asked.request.transactions:
         refused = _refused(asked, transaction)
