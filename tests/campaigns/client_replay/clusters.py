@@ -3,10 +3,14 @@
 The session was recorded with one broker. So each request goes to the broker that is to have it (``wire_differential.clusters``),
 topics are made with replicas where they belong, and the recorded answers are changed to name the cluster's leaders, replicas and
 coordinators. A cluster may still report other feature levels and sources of settings.
+
+What is acknowledged may be read at once with one broker. So a Produce waits for all replicas here, and the answer of an EndTxn is
+held back until the transaction's markers are replicated.
 """
 
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -31,7 +35,9 @@ from tests.campaigns.wire_differential.clusters import (
 )
 from tests.campaigns.wire_differential.driver import Driver
 from tests.campaigns.wire_differential.script import Script
+from tests.raw_client import decode_response, encode_request
 
+_PAUSE_S = 0.02
 # Kafka refuses share and streams groups then, as odradek does. A coordinator that still loads is asked again by the replay.
 WITHOUT_SHARE_GROUPS = Script("features", always_there()[:1])
 
@@ -88,7 +94,17 @@ def _with_coordinators(exchange: Exchange) -> Exchange:
     return replace(exchange, answer=exchange.answer._replace(coordinators=found))
 
 
-_PLACED = {ApiKey.CREATE_TOPICS: _with_replicas, ApiKey.METADATA: _with_leaders, ApiKey.FIND_COORDINATOR: _with_coordinators}
+def _for_all_replicas(exchange: Exchange) -> Exchange:
+    acks = exchange.request.acks
+    return replace(exchange, request=exchange.request._replace(acks=-1 if acks == 1 else acks))
+
+
+_PLACED = {
+    ApiKey.CREATE_TOPICS: _with_replicas,
+    ApiKey.METADATA: _with_leaders,
+    ApiKey.FIND_COORDINATOR: _with_coordinators,
+    ApiKey.PRODUCE: _for_all_replicas,
+}
 
 
 @contextmanager
@@ -121,11 +137,24 @@ def _route(client: socket.socket, brokers: list[tuple[str, int]], spoilt: tuple[
             answer = _frame(connections[index])
             if answer is None:
                 break
+            if api is ApiKey.END_TXN:
+                _settle(connections[index])
             for each in spoilt:
                 answer = each.in_frame(api, version, answer)
             client.sendall(answer)
     for connection in connections.values():
         connection.close()
+
+
+def _settle(coordinator: socket.socket) -> None:
+    """Wait until no transaction is being ended."""
+    asked = encode_request(ApiKey.LIST_TRANSACTIONS, 0, state_filters=["PrepareCommit", "PrepareAbort"])
+    while True:
+        coordinator.sendall(asked)
+        frame = _frame(coordinator)
+        if frame is None or not decode_response(ApiKey.LIST_TRANSACTIONS, 0, frame[4:])[1].transaction_states:
+            return
+        time.sleep(_PAUSE_S)
 
 
 def _frame(source: socket.socket) -> bytes | None:
