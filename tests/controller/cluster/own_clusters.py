@@ -7,9 +7,11 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from benchmarks.peers import free_ports
+from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.record_batch import iter_batches
 from tests.broker_process import BrokerProcess
 from tests.campaigns.kafka_tools.odradek_brokers import OdradekBrokers
+from tests.raw_client import RawClient
 
 SETTINGS = {
     "broker.heartbeat.interval.ms": "200",
@@ -77,6 +79,13 @@ class Clients:
 
     def in_sync(self, name):
         return [sorted(partition.isrs) for partition in self.partitions(name)]
+
+    def in_sync_at(self, node_id, name):
+        """The same as that node has it: others may not have heard of a change yet, and a client asks any of them."""
+        with RawClient("127.0.0.1", self.ports[node_id]) as client:
+            answer = client.call(ApiKey.METADATA, 9, topics=[{"name": name}])
+        partitions = sorted(answer.topics[0].partitions, key=lambda each: each.partition_index)
+        return [sorted(each.isr_nodes) for each in partitions]
 
     def produce(self, name, values, partitions=3):
         producer = Producer({"bootstrap.servers": self.servers, "acks": "all", "linger.ms": "0", "enable.idempotence": True})

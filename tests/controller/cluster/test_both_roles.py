@@ -39,7 +39,7 @@ def test_a_lone_brokers_directory_becomes_the_first_of_a_cluster_and_is_alone_ag
             every.produce("three", values_of("three", 90))
             node.kill9()
             node.start()
-            every.until(lambda: every.in_sync("three") == [[1, FIRST, SECOND]] * 3, lambda: node.stderr[-3000:])
+            every.until(lambda: every.in_sync_at(1, "three") == [[1, FIRST, SECOND]] * 3, lambda: node.stderr[-3000:])
             every.produce("three", values_of("more", 90))
             assert [brokers.stop(FIRST), brokers.stop(SECOND)] == [0, 0]
             assert clients.leaders("three") == [1, 1, 1]
