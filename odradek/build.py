@@ -6,7 +6,7 @@ from odradek import __version__
 
 
 def is_compiled() -> bool:
-    """Whether the modules that a wheel has compiled, of which one stands for all, are C extensions here."""
+    """Return whether the modules that a wheel has compiled, of which one stands for all, are C extensions here."""
     spec = find_spec("odradek.timing.timer")
     return spec is not None and not str(spec.origin).endswith(".py")
 

@@ -58,7 +58,7 @@ class Connection:
         self._client.close()
 
     def serves(self, api: Api[Any, Any]) -> bool:
-        """Whether the broker has the API in a version of its range."""
+        """Return whether the broker has the API in a version of its range."""
         return self._client.serves(api)
 
     def call(self, api: Api[RequestT, ResponseT], request: RequestT) -> ResponseT:

@@ -69,7 +69,7 @@ class ExplainedMove:
 
 @dataclass(slots=True)
 class Explanation:
-    """Of one target assignment; ``at_ms`` is since the epoch. ``moves`` is None where what was before is not in the log."""
+    """The explanation of a target assignment. ``moves`` is None if the log lacks the one before. ``at_ms`` is since the epoch."""
 
     epoch: int
     at_ms: int
@@ -79,7 +79,7 @@ class Explanation:
 
 @dataclass(slots=True)
 class _Epoch:
-    """What was read since the last target assignment. ``gone`` has the ids of static members, by instance id."""
+    """Records since the last target assignment. ``gone`` has the ids of static members, by instance id."""
 
     changes: list[str] = field(default_factory=list)
     gone: dict[str, str] = field(default_factory=dict)
@@ -97,7 +97,7 @@ class GroupStory:
 
     @property
     def is_there(self) -> bool:
-        """Whether there is such a group at the end of the log."""
+        """Return whether there is such a group at the end of the log."""
         return self._hash is not None
 
     def _forget(self) -> None:
@@ -236,7 +236,7 @@ def _subscribed(member: ConsumerGroupMemberMetadataValue) -> str:
 
 
 def _gone(member_id: str, member: ConsumerGroupMemberMetadataValue, asked_ms: int | None, at_ms: int) -> str:
-    """What is known of a member that is removed: all else is for the broker's log."""
+    """Return a line about a removed member. The broker's log says more."""
     if asked_ms is not None and at_ms - asked_ms >= member.rebalance_timeout_ms >= 0:
         timeout = f"its rebalance timeout is {member.rebalance_timeout_ms} ms"
         return f"{member_id} is gone, {at_ms - asked_ms} ms after it was asked to give partitions up; {timeout}"

@@ -29,7 +29,7 @@ from odradek.storage.filesystem import FileSystem, RealFileSystem
 
 
 def has_voters(file_system: FileSystem, metadata_dir: str) -> bool:
-    """Whether the log in ``metadata_dir``, or its newest snapshot, has a record of voters. Raises OSError."""
+    """Return whether the log in ``metadata_dir``, or its newest snapshot, has a record of voters. Raises OSError."""
     directory = f"{metadata_dir}/{CLUSTER_METADATA_TOPIC}-0"
     if not file_system.exists(directory):
         return False
@@ -40,7 +40,7 @@ def has_voters(file_system: FileSystem, metadata_dir: str) -> bool:
 
 
 def _has_voters(data: bytes) -> bool:
-    """Whether the voters are named before the first damaged batch, which the next start reports."""
+    """Return whether the voters are named before the first damaged batch, which the next start reports."""
     try:
         return any(
             control_type(record) == KRAFT_VOTERS

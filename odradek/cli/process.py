@@ -1,4 +1,4 @@
-"""What the process of a broker or a controller has to do with its system: limits, signals, its memory, and how it ends.
+"""The process of a broker or a controller: limits, signals, memory, and its end.
 
 The interpreter looks at the youngest objects often. At those that outlived some of these looks it looks seldom, and at all others
 hardly ever. Each look stops the event loop, for some milliseconds for every 100,000 objects. A large request makes a million
@@ -67,7 +67,7 @@ _YOUNG: Final = 4
 _DUE_AFTER: Final = 1
 _NEVER: Final = 1_000_000_000
 _LOOK_S: Final = 1.0
-# How much more than at the last look has to be set aside before all of it is looked at: this part of it, and so many objects.
+# All objects set aside are looked at once they have grown by this factor and by this number.
 _GROWTH: Final = 1.25
 _GROWTH_AT_LEAST: Final = 100_000
 _GROWTH_AT_MOST: Final = 16
@@ -91,10 +91,10 @@ class QuietCollections:
         self._is_busy = is_busy
         self._requests = requests
         self._call_later = call_later
-        # What there had been at the last look.
+        # The counts at the last look.
         self._requests_seen = 0
         self._passed_over = 0
-        # How many objects were set aside when all were looked at, and how many are now.
+        # The number of objects set aside at the last look at all of them, and now.
         self._kept = self._set_aside = 0
 
     def begin(self) -> None:

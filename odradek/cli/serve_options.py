@@ -69,7 +69,7 @@ def may_be_steered(command: CommandT) -> CommandT:
 
 
 class Metrics(NamedTuple):
-    """Where metrics are served: by TLS with a ``certificate``, a PEM file with its key, and to whoever has the ``token`` if any.
+    """The endpoint of the metrics. ``certificate``, a PEM file with its key, turns TLS on. ``token`` limits access.
 
     Without a host it is the first listener's.
     """

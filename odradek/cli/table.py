@@ -63,6 +63,6 @@ def _cell(value: object) -> str:
 
 
 def _are_numbers(values: list[Any]) -> bool:
-    """Whether there are values that are not missing, and all of these are numbers."""
+    """Return whether there are values that are not missing, and all of these are numbers."""
     known = [value for value in values if value is not None]
     return bool(known) and all(isinstance(value, int) and not isinstance(value, bool) for value in known)

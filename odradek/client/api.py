@@ -61,7 +61,7 @@ class RequestTimedOut(ClientError):
 
 
 class TooManyRequests(ClientError):
-    """As many requests are open, or wait to be sent, as are allowed."""
+    """Too many requests are open, or wait to be sent."""
 
 
 class UnsupportedVersion(ClientError):

@@ -46,7 +46,7 @@ class BlockingClient:
         self._socket.close()
 
     def serves(self, api: Api[Any, Any]) -> bool:
-        """Whether the node serves the API in a version of its range."""
+        """Return whether the node serves the API in a version of its range."""
         served = self._connection.served.get(api.key)
         return served is not None and api.common_version(served) is not None
 

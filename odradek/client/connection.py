@@ -61,7 +61,7 @@ from odradek.protocol.response_decoder import response_decoder
 
 
 class ConnectionState(Enum):
-    """Where a connection is in its life."""
+    """The state of a connection."""
 
     NEW = "new"
     NEGOTIATING = "negotiating"
@@ -215,7 +215,7 @@ class ClientConnection:
 
     @property
     def can_send(self) -> bool:
-        """Whether ``send`` takes another request now."""
+        """Return whether ``send`` takes another request now."""
         return self.state is ConnectionState.READY and len(self._open) < self._max_in_flight
 
     def negotiate(self) -> None:
@@ -320,7 +320,7 @@ class ClientConnection:
         return Received(sent, response)
 
     def _is_refused_negotiation(self, sent: Sent[Any], frame: bytes | memoryview) -> bool:
-        """Whether this is ApiVersions' answer to a version that the node does not know: it has the form of version 0 then."""
+        """Return whether ApiVersions answers a version unknown to the node. Such an answer has the form of version 0."""
         error_code = int.from_bytes(frame[4:6], "big", signed=True)
         return sent.api_key == ApiKey.API_VERSIONS and error_code == ErrorCode.UNSUPPORTED_VERSION
 

@@ -126,7 +126,7 @@ class NodeClient:
 
     @property
     def is_connected(self) -> bool:
-        """Whether requests are sent without a connection having to be made first."""
+        """Return whether requests are sent without a connection having to be made first."""
         return self._session is not None and self._session.is_ready
 
     @property

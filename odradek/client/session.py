@@ -40,12 +40,12 @@ class Session(asyncio.BufferedProtocol):
 
     @property
     def is_ready(self) -> bool:
-        """Whether requests may be sent."""
+        """Return whether requests may be sent."""
         return self._connection.state is ConnectionState.READY
 
     @property
     def can_send(self) -> bool:
-        """Whether a request may be sent now: the connection is ready, and the limit of requests in flight not reached."""
+        """Return whether a request may be sent now: the connection is ready, and the limit of requests in flight not reached."""
         return self._connection.can_send and not self._is_paused
 
     def send(self, api: Api[Any, Any], request: object) -> Sent[Any]:

@@ -1,1 +1,1 @@
-"""What broker and controller share: a request's context, the tables of configs, the values of access control lists, the log."""
+"""The common part of broker and controller: request contexts, config tables, ACL values, the log."""

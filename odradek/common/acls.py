@@ -58,7 +58,7 @@ class AclOperation(IntEnum):
 
 
 class AclPermission(IntEnum):
-    """Whether it may be done."""
+    """The permission of an entry: ALLOW or DENY."""
 
     UNKNOWN = 0
     ANY = 1
@@ -107,11 +107,11 @@ class AclFilter(NamedTuple):
 
     @property
     def is_unknown(self) -> bool:
-        """Whether a part of it has a code that is not known."""
+        """Return whether a part of it has a code that is not known."""
         return not (self.resource_type and self.pattern_type and self.operation and self.permission)
 
     def matches(self, binding: AclBinding) -> bool:
-        """Whether ``binding`` is asked for."""
+        """Return whether ``binding`` is asked for."""
         return (
             self.resource_type in (AclResourceType.ANY, binding.resource_type)
             and self._matches_pattern(binding)
@@ -133,7 +133,7 @@ class AclFilter(NamedTuple):
 
 
 def applies_to(binding: AclBinding, name: str) -> bool:
-    """Whether the pattern of ``binding`` names the resource ``name`` of its type."""
+    """Return whether the pattern of ``binding`` names the resource ``name`` of its type."""
     if binding.pattern_type is PatternType.LITERAL:
         return binding.resource_name in (name, WILDCARD)
     return name.startswith(binding.resource_name)

@@ -1,4 +1,4 @@
-"""What passes between a connection, dispatch and the handlers besides the messages themselves.
+"""The context of a request: it passes from a connection through dispatch to the handler.
 
 ``Served`` is a row of the table of handlers, as dispatch reads it.
 """

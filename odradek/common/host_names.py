@@ -12,7 +12,7 @@ _under_way: set[asyncio.Task[None]] = set()
 
 
 def is_address(name: str) -> bool:
-    """Whether ``name`` is an IP address rather than the name of a host; it may stand in brackets, as Java has it."""
+    """Return whether ``name`` is an IP address rather than the name of a host; it may stand in brackets, as Java has it."""
     try:
         ip_address(name.removeprefix("[").removesuffix("]"))
     except ValueError:

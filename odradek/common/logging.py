@@ -113,7 +113,7 @@ _MOST_CAUSES: Final = 1_000
 
 
 class LineLimit:
-    """What was told in the present window of time, and what was left out since. Loop thread only."""
+    """A limit on log lines per window of time. Counts the lines left out. Loop thread only."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

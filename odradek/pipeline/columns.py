@@ -97,7 +97,7 @@ class Cursor:
         self.fits &= is_so
 
     def is_whole(self) -> Mask:
-        """Whether each row is well-formed and has been read to its end."""
+        """Return whether each row is well-formed and has been read to its end."""
         is_at_end: Mask = self._at == self._ends
         return self.fits & is_at_end
 

@@ -31,7 +31,7 @@ class Directory:
             raise PipelineError(f"Spark has no file system for the warehouse {path}: {reason_of(failure)}") from failure
 
     def exists(self, name: str) -> bool:
-        """Whether the file or directory exists."""
+        """Return whether the file or directory exists."""
         return bool(self._files.exists(self._path(name)))
 
     def read_text(self, name: str) -> str:

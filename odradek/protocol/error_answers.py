@@ -67,7 +67,7 @@ class Array(NamedTuple):
 
 
 class Places(NamedTuple):
-    """Where a response has error codes: at its top, and in its arrays."""
+    """The places of a response's error codes: at its top, and in its arrays."""
 
     response: type[Any]
     has_code: bool
@@ -169,7 +169,7 @@ def _source(field: str, owner: Any) -> Sequence[Any]:
 
 
 def _value(field: str, item: Any) -> Any:
-    """What ``item`` says of a field of the response; an item that is a name or a number says it of each key."""
+    """Return the value that ``item`` has for a response's field. An item that is a name or a number is the value of each key."""
     if isinstance(item, str | int):
         return item if any(field in names for names in _SAME) else None
     if field in _NAMING:

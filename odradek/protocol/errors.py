@@ -150,7 +150,7 @@ class ErrorCode(IntEnum):
 
     @property
     def retriable(self) -> bool:
-        """Whether a client may try the same request again."""
+        """Return whether a client may try the same request again."""
         return self in _RETRIABLE
 
 

@@ -81,7 +81,7 @@ class FrameReader:
 
     @property
     def is_full(self) -> bool:
-        """Whether the buffer may have to grow before more is received."""
+        """Return whether the buffer may have to grow before more is received."""
         return len(self._buffer) - self._end < _LEAST_ROOM_BYTES
 
     @property
@@ -175,7 +175,7 @@ class FrameReader:
         return max(4 + length - have, 1)
 
     def _has_room(self, wanted: int) -> bool:
-        """Whether there is room for what is ``wanted``; or, of a frame at the buffer's front, for a good part of it."""
+        """Return whether there is room for what is ``wanted``; or, of a frame at the buffer's front, for a good part of it."""
         room = len(self._buffer) - self._end
         return room >= wanted or (room >= _LEAST_ROOM_BYTES and not self._start)
 

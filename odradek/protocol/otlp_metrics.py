@@ -44,7 +44,7 @@ I32: Final = 5
 
 _UINT64_MASK: Final = (1 << 64) - 1
 _MOST_BITS: Final = 64
-# What a byte of a varint has that no other one follows.
+# The largest value of a varint's last byte.
 _MOST_OF_A_BYTE: Final = 0x7F
 _MOST_NUMBER: Final = (1 << 29) - 1
 _DOUBLE: Final = struct.Struct("<d")

@@ -151,17 +151,17 @@ class BatchHeader(NamedTuple):
 
     @property
     def is_transactional(self) -> bool:
-        """Whether the batch takes part in a transaction."""
+        """Return whether the batch takes part in a transaction."""
         return self.attributes & TRANSACTIONAL_MASK != 0
 
     @property
     def is_control(self) -> bool:
-        """Whether the batch is a transaction marker."""
+        """Return whether the batch is a transaction marker."""
         return self.attributes & CONTROL_MASK != 0
 
     @property
     def has_producer_id(self) -> bool:
-        """Whether an idempotent or transactional producer sent it."""
+        """Return whether an idempotent or transactional producer sent it."""
         return self.producer_id > NO_PRODUCER_ID
 
     @property

@@ -245,7 +245,7 @@ _NOWHERE: Final = 1 << 40
 
 
 def _first_steps() -> tuple[int, ...]:
-    """By the first byte of a record: how far it is to the next one, as far as this byte tells; _NOWHERE if there is none."""
+    """Return the distance to the next record by a record's first byte; _NOWHERE where that byte does not tell it."""
     least = (_MIN_RECORD_BYTES - 1) << 1
     short = [_NOWHERE if number & 1 or number < least else 1 + (number >> 1) for number in range(0x80)]
     return (*short, *(_NOWHERE if number & 1 else 2 + ((number & 0x7F) >> 1) for number in range(0x80, 0x100)))

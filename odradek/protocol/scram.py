@@ -67,7 +67,7 @@ def client_proof(mechanism: ScramMechanism, salted: bytes, said: bytes) -> bytes
 
 
 def is_proof(mechanism: ScramMechanism, known_stored_key: bytes, said: bytes, proof: bytes) -> bool:
-    """Whether a client that sends ``proof`` after what was ``said`` knows the password."""
+    """Return whether a client that sends ``proof`` after what was ``said`` knows the password."""
     signature = hmac.digest(known_stored_key, said, mechanism.hash_name)
     if len(proof) != len(signature):
         return False

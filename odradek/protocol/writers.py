@@ -143,7 +143,7 @@ class WriterCompiler:
         raise TypeError(f"{self._layout.name}.{spec.name}: the canonical class has nothing to say here")
 
     def _may_be_null(self, spec: FieldSpec) -> bool:
-        """Whether the field's canonical default is null, as newer versions allow."""
+        """Return whether the field's canonical default is null, as newer versions allow."""
         return self._canonical_class is not None and self._canonical_class._field_defaults.get(spec.name, "") is None
 
     def _constant(self, name: str, value: Any) -> str:

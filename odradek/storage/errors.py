@@ -80,7 +80,7 @@ class TargetFailed(Exception):
 
 
 def is_directory_failure(error: OSError) -> bool:
-    """Whether ``error`` means that the whole data directory has failed, and not the one operation."""
+    """Return whether ``error`` means that the whole data directory has failed, and not the one operation."""
     return error.errno in _DIRECTORY_FAILURES
 
 

@@ -82,7 +82,7 @@ class FileSystem(Protocol):
         ...
 
     def exists(self, path: str) -> bool:
-        """Whether there is a file or directory."""
+        """Return whether there is a file or directory."""
         ...
 
     def list_dir(self, path: str) -> list[str]:
@@ -280,7 +280,7 @@ class RealFileSystem:
             self.sync_dir(os.path.dirname(path))
 
     def exists(self, path: str) -> bool:
-        """Whether there is a file or directory."""
+        """Return whether there is a file or directory."""
         return os.path.exists(path)
 
     def list_dir(self, path: str) -> list[str]:

@@ -87,7 +87,7 @@ class MemoryFileSystem:
         file.data += data
 
     def exists(self, path: str) -> bool:
-        """Whether there is a file or directory."""
+        """Return whether there is a file or directory."""
         return path in self.files or path in self._directories
 
     def list_dir(self, path: str) -> list[str]:

@@ -43,7 +43,7 @@ class BrokerThread:
 
     @property
     def is_running(self) -> bool:
-        """Whether it was started, and not stopped since."""
+        """Return whether it was started, and not stopped since."""
         return self._loop is not None
 
     def start(self) -> None:

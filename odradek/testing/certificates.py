@@ -114,11 +114,11 @@ class CertificateAuthority:
         return Certificate(builder.sign(self.own.key, SHA256()), key, authority)
 
     def lasts(self, days: int) -> bool:
-        """Whether the authority's own certificate is valid for ``days`` yet."""
+        """Return whether the authority's own certificate is valid for ``days`` yet."""
         return self.own.certificate.not_valid_after_utc >= _now() + timedelta(days=days)
 
     def has_issued(self, pem: bytes, hosts: Sequence[str], days: int) -> bool:
-        """Whether ``pem`` begins with a certificate of this authority's, of a server of all ``hosts``, valid for ``days`` yet."""
+        """Return whether ``pem`` begins with our certificate for a server of all ``hosts``, valid for ``days`` more."""
         try:
             found = x509.load_pem_x509_certificate(pem)
             found.verify_directly_issued_by(self.own.certificate)

@@ -41,7 +41,7 @@ def write_out(log_manager: LogManager) -> None:
 
 
 def mark_stopped(log_manager: LogManager, directory: DataDirectory, file_system: FileSystem, path: str) -> None:
-    """In the copy of ``directory`` at ``path``: its checkpoints, and the marker, unless a start must recover logs.
+    """Write the checkpoints into the copy of ``directory`` at ``path``, and the marker, unless a start must recover logs.
 
     Raises OSError.
     """
@@ -70,7 +70,7 @@ def mark_stopped(log_manager: LogManager, directory: DataDirectory, file_system:
 
 
 def _is_broken(log: Log) -> bool:
-    """Whether bytes may lie behind the log's end, or a sync has failed."""
+    """Return whether bytes may lie behind the log's end, or a sync has failed."""
     return log.flush_state.has_failed_append or bool(log.flush_state.sync_error)
 
 
@@ -91,7 +91,7 @@ class LinkedDirectory:
 
     @property
     def is_removed(self) -> bool:
-        """Whether it is gone."""
+        """Return whether it is gone."""
         return not self._remove.alive
 
     def remove(self) -> None:
@@ -135,7 +135,7 @@ class Image(NamedTuple):
         return cls(content, origin, clock.copy(), configs, has_own_configs)
 
     def fits(self, core: BrokerCore, disk: FileSystem) -> bool:
-        """Whether the broker ``core`` on ``disk`` can be brought back to this."""
+        """Return whether the broker ``core`` on ``disk`` can be brought back to this."""
         if isinstance(self.content, MemoryDisk):
             return isinstance(disk, MemoryDisk)
         return isinstance(disk, LinkedFileSystem) and len(core.log_manager.directories.all) == 1

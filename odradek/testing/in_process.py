@@ -122,7 +122,7 @@ class InProcessBroker:
 
     @property
     def is_running(self) -> bool:
-        """Whether it was started, and neither stopped nor killed since."""
+        """Return whether it was started, and neither stopped nor killed since."""
         return self._core is not None
 
     async def start(self) -> None:

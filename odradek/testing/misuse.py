@@ -136,7 +136,7 @@ def at_the_caller(error: BaseException) -> BaseException:
 
 
 def is_of_the_kit(error: BaseException) -> bool:
-    """Whether the kit has raised it: on purpose, that is."""
+    """Return whether the kit has raised it: on purpose, that is."""
     traceback = error.__traceback__
     while traceback is not None and traceback.tb_next is not None:
         traceback = traceback.tb_next

@@ -54,7 +54,7 @@ def murmur2(data: bytes) -> int:
 
 
 def partition_for_key(key: bytes, partition_count: int) -> int:
-    """Which of so many partitions."""
+    """Return the partition of a key, as Kafka's default partitioner."""
     return (murmur2(key) & 0x7FFFFFFF) % partition_count
 
 

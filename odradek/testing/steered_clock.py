@@ -149,7 +149,7 @@ class SteeredClock:
 
     @property
     def is_frozen(self) -> bool:
-        """Whether it stands still until ``resume``."""
+        """Return whether it stands still until ``resume``."""
         return not self._course.speed
 
     @property

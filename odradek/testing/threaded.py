@@ -69,7 +69,7 @@ class ThreadedBroker:
 
     @property
     def is_running(self) -> bool:
-        """Whether it was started, and neither stopped nor killed since."""
+        """Return whether it was started, and neither stopped nor killed since."""
         return self._thread.is_running
 
     @property

@@ -30,7 +30,7 @@ class ThreadedClock:
 
     @property
     def is_frozen(self) -> bool:
-        """Whether it stands still until ``resume``."""
+        """Return whether it stands still until ``resume``."""
         return self._clock.is_frozen
 
     @property

@@ -103,7 +103,7 @@ async def wait_for(broker: InProcessBroker, condition: Condition, within: float)
 
 
 async def _look(broker: InProcessBroker, condition: Condition) -> tuple[bool, str]:
-    """Whether the condition is met, and what there is in words."""
+    """Return whether the condition is met, and what there is in words."""
     if "group" in condition:
         groups = await state.groups(broker)
         group = groups.get(condition["group"])

@@ -29,7 +29,7 @@ class Beside(Protocol):
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether the work should end as soon as possible."""
+        """Return whether the work should end as soon as possible."""
 
     def on_loop(self, action: Callable[[], T]) -> T:
         """Run ``action`` on the loop thread, and wait for it. Its exception is raised here."""

@@ -92,7 +92,7 @@ class AsyncioDriver:
 
 
 def loop_factory() -> Callable[[], AbstractEventLoop] | None:
-    """What makes uvloop's loop where it is installed, else None, for the standard library's loop."""
+    """Return uvloop's loop factory if it is installed, else None, for the standard library's loop."""
     with suppress(ImportError):
         import uvloop
 

@@ -54,7 +54,7 @@ class SeededBackground:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no work is under way, and every outcome delivered."""
+        """Return whether no work is under way, and every outcome delivered."""
         return not self._works
 
     def run(self, work: Callable[[], T], then: Callable[[Future[T]], object], *, name: str = "disk") -> None:
@@ -136,7 +136,7 @@ class _Work(ABC):
 
     @property
     def can_go_on(self) -> bool:
-        """Whether the next step takes no action of the loop."""
+        """Return whether the next step takes no action of the loop."""
         return self.outcome is None
 
     @abstractmethod

@@ -132,10 +132,10 @@ def load_handler(api_key: ApiKey) -> Handler:
 
 
 def pieces_of(api_key: ApiKey) -> Pieces | None:
-    """Where the items of an API are; None if its requests are handled at once."""
+    """The place of an API's items; None if its requests are handled at once."""
     return getattr(load_module(api_key), "pieces", None)
 
 
 def may_answer_much(api_key: ApiKey) -> bool:
-    """Whether small requests of an API may have large answers."""
+    """Return whether small requests of an API may have large answers."""
     return getattr(load_module(api_key), "may_answer_much", False)

@@ -47,7 +47,7 @@ def filter_in(message: DeleteAclsFilter | DescribeAclsRequest) -> AclFilter:
 
 
 def has_unknown_codes(request: Request) -> bool:
-    """Whether a request is none to Kafka, which closes the connection: a part of it has the code UNKNOWN."""
+    """Return whether a request is none to Kafka, which closes the connection: a part of it has the code UNKNOWN."""
     if isinstance(request, CreateAclsRequest):
         return any(
             0 in (each.resource_type, each.resource_pattern_type, each.operation, each.permission_type)

@@ -127,7 +127,7 @@ def _results(
 
 
 def rule(asked: "Asked") -> object:
-    """Of a client: WRITE on the transactional id and on each topic, else none is added. Of a broker CLUSTER_ACTION."""
+    """Clients need WRITE on the transactional id and on each topic, else none is added. Brokers need CLUSTER_ACTION."""
     if asked.context.version >= _FIRST_OF_BROKERS:
         if asked.access.allows_cluster(AclOperation.CLUSTER_ACTION):
             return asked.handle()
@@ -157,7 +157,7 @@ def _refused(asked: "Asked", transaction: AddPartitionsToTxnTransaction) -> list
         return None
 
     def code_of(partition: tuple[str, int]) -> ErrorCode:
-        """Of partitions that could have been added, whether they are there."""
+        """The error of one partition; of those that are allowed, whether it exists."""
         topic, index = partition
         if topic not in allowed:
             return ErrorCode.TOPIC_AUTHORIZATION_FAILED

@@ -1,4 +1,4 @@
-"""What AlterConfigs and IncrementalAlterConfigs share: each resource of a request is altered, and answered, by itself."""
+"""The common part of AlterConfigs and IncrementalAlterConfigs. Each resource is altered, and answered, by itself."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def split_resources(asked: Asked, operation: AclOperation, resources: Any) -> tu
 
 
 def refusal(result: Any, resource: Any) -> Any:
-    """What a response tells of a resource that is refused."""
+    """The answer for one refused resource."""
     return result(
         error_code=_RESOURCES[resource.resource_type][1],
         resource_type=resource.resource_type,

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def is_served(services: "GroupProtocolServices") -> bool:
-    """Whether the consumer protocol is on."""
+    """Return whether the consumer protocol is on."""
     is_on = services.controller.image.features.get(GROUP_VERSION, 0) >= 1
     return is_on and "consumer" in services.config["group.coordinator.rebalance.protocols"]
 

@@ -1,4 +1,4 @@
-"""What several descriptions say alike: what a client may do with topics, groups and the cluster."""
+"""Authorized operations of a client on topics, groups and the cluster, for the APIs that describe them."""
 
 # Authorised operations are a bit per AclOperation code (KIP-430); without an authoriser everything that applies is allowed.
 from collections.abc import Generator
@@ -32,7 +32,7 @@ _OPERATIONS_TOGETHER: Final = 20
 
 
 def with_topic_operations(asked: "Asked", response: Any) -> Any:
-    """What the client may do to the topics; without an authorizer the handler tells all operations."""
+    """Fill in the client's operations on each topic. Without an authorizer the handler has told all operations."""
 
     def told(topic: Any) -> Any:
         operations = NO_OPERATIONS if topic.name is None else asked.access.operations(AclResourceType.TOPIC, topic.name)
@@ -45,7 +45,7 @@ def with_topic_operations(asked: "Asked", response: Any) -> Any:
 
 
 def with_cluster_operations(asked: "Asked", response: ResponseT) -> ResponseT:
-    """What the client may do to the cluster, if it asks for that: nothing, without DESCRIBE."""
+    """Fill in the client's operations on the cluster, if it asks. Without DESCRIBE there are none."""
     if response.cluster_authorized_operations == NO_OPERATIONS:
         return response
     operations = 0
@@ -55,7 +55,7 @@ def with_cluster_operations(asked: "Asked", response: ResponseT) -> ResponseT:
 
 
 def with_group_operations(asked: "Asked", response: Any) -> Any:
-    """What the client may do to the groups, where it asks for that; without an authorizer the handler tells all operations."""
+    """Fill in the client's operations on each group, where it asks. Without an authorizer the handler has told all operations."""
     groups = [
         group
         if group.authorized_operations == NO_OPERATIONS

@@ -33,5 +33,5 @@ def _respond(outcome: int | KafkaError) -> ExpireDelegationTokenResponse:
     return ExpireDelegationTokenResponse(expiry_timestamp_ms=outcome)
 
 
-# Who may do it stands in the token.
+# The token names its owner and its renewers.
 rule = anybody

@@ -77,7 +77,7 @@ def _name(state: TransactionState) -> str:
 
 
 def rule(asked: "Asked") -> object:
-    """Those that the client may DESCRIBE."""
+    """Only transactions that the client may DESCRIBE are listed."""
 
     def may_see(state: TransactionState) -> bool:
         return asked.allows(AclOperation.DESCRIBE, AclResourceType.TRANSACTIONAL_ID, state.transactional_id)

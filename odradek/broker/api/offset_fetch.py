@@ -188,7 +188,7 @@ def rule(asked: "Asked") -> object:
 
 
 class _Plan(NamedTuple):
-    """What becomes of one group: the handler is asked for ``group``, unless that is refused; ``told`` are refused topics."""
+    """The plan for one group. The handler gets ``group`` unless it is refused. ``told`` has the refused topics."""
 
     group: OffsetFetchRequestGroup
     told: list[OffsetFetchResponseTopics]

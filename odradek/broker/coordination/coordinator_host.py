@@ -61,7 +61,7 @@ class CoordinatorHost(ABC, Generic[ShardT]):
 
     @property
     def is_made(self) -> bool:
-        """Whether there is a runtime, and figures of it to look at."""
+        """Return whether there is a runtime, and figures of it to look at."""
         return self._runtime is not None
 
     def start(self) -> None:

@@ -69,7 +69,7 @@ class TransactionChecks:
 
     @property
     def is_done(self) -> bool:
-        """Whether all questions are answered."""
+        """Return whether all questions are answered."""
         return self._waiting == 0
 
     def when_done(self, callback: Callable[[], None]) -> None:
@@ -145,7 +145,7 @@ class TransactionChecks:
         return self._questions[number]
 
     def allows(self, question: Question | None, partition: Partition) -> bool:
-        """Whether the batch for ``partition`` may begin a transaction. KafkaError where the coordinator says no."""
+        """Return whether the batch for ``partition`` may begin a transaction. KafkaError where the coordinator says no."""
         if question is None or question.answer is None:
             return False
         if question.answer != _NONE:

@@ -45,13 +45,13 @@ class OtherBrokers(Protocol):
     """The other brokers of a cluster, as far as transactions are concerned."""
 
     def is_here(self, topic: str, partition: int) -> bool:
-        """Whether this broker leads a partition, or nobody knows of it."""
+        """Return whether this broker leads a partition, or nobody knows of it."""
 
     def write_marker(self, topic: str, partition: int, marker: EndTxnMarker) -> Reply[KafkaError | None]:
         """Have the leader of a partition append a marker. KafkaError where there is no leader."""
 
     def coordinates(self, transactional_id: str) -> bool:
-        """Whether this broker leads the partition of ``__transaction_state`` for the id."""
+        """Return whether this broker leads the partition of ``__transaction_state`` for the id."""
 
     def verify(
         self, transactional_id: str, producer_id: int, producer_epoch: int, partitions: frozenset[tuple[str, int]], *, adds: bool
@@ -115,7 +115,7 @@ class TransactionCoordinator(CoordinatorHost["TransactionShard"]):
     def verify(
         self, transactional_id: str, producer_id: int, producer_epoch: int, topic: str, partition: int, *, adds: bool
     ) -> ErrorCode | Reply[ErrorCode]:
-        """Whether a partition is in the producer's open transaction (KIP-890): NONE, TRANSACTION_ABORTABLE, or what is wrong.
+        """Verify that a partition is in the producer's open transaction (KIP-890): NONE, TRANSACTION_ABORTABLE, or another error.
 
         Where it ``adds``, the partition is added to it first, and the answer may come later, in a Reply.
         """

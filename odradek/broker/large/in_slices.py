@@ -34,7 +34,7 @@ class SlicedServices(Protocol):
 
     @property
     def slices(self) -> Slices:
-        """What it is done in."""
+        """The queue of slices."""
 
     @property
     def response_memory(self) -> ResponseMemory | None:

@@ -117,7 +117,7 @@ class MeteredBroker(Protocol):
 
     @property
     def telemetry_so_far(self) -> ClientMetricsManager | None:
-        """What clients measure; None where none has asked what to measure."""
+        """Measurements of clients; None until a client has asked for its subscription."""
 
     @property
     def listener_names(self) -> list[str]:
@@ -125,8 +125,8 @@ class MeteredBroker(Protocol):
 
     @property
     def purgatories(self) -> tuple[Purgatory[Any], ...]:
-        """Where requests wait."""
+        """The purgatories that hold waiting requests."""
 
     @property
     def timer_driver(self) -> AsyncioDriver | None:
-        """What wakes the timer, where the clock passes by itself."""
+        """The driver of the timer; None where a test moves the clock."""

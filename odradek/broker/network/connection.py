@@ -108,7 +108,7 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def is_busy(self) -> bool:
-        """Whether a request is unanswered, or an answer not yet handed to the kernel. A muted connection begins no others."""
+        """Return whether a request is unanswered, or an answer is still in our buffers. A muted connection begins no others."""
         is_unanswered = bool(self._responses.places) if self._unmuting is not None else self._is_unanswered
         return is_unanswered or (self._writer is not None and self._writer.pending_bytes > 0)
 
@@ -295,7 +295,7 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def is_left_unread(self) -> bool:
-        """Whether nothing is to be taken that the client sends."""
+        """Return whether nothing is to be taken that the client sends."""
         return self._is_closing
 
     def _ask_for_memory(self, received: int) -> None:
@@ -318,7 +318,7 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def _is_unanswered(self) -> bool:
-        """Whether a request that has arrived waits for its response, or to be begun."""
+        """Return whether a request that has arrived waits for its response, or to be begun."""
         return bool(self._responses.places) or self._is_unbegun
 
     @property

@@ -46,7 +46,7 @@ class ConnectionRate:
         return min(delay_ms, _MAX_INTERVAL_MS)
 
     def is_silent(self, now_ms: float) -> bool:
-        """Whether the rate is what it would be without any connection so far."""
+        """Return whether the rate is what it would be without any connection so far."""
         return self._turn_ms <= now_ms - _BURST_MS
 
 
@@ -82,7 +82,7 @@ class IpConnectionRates:
         self.throttle_ms = 0.0
 
     def excess_ms(self, ip: str, now_ms: float) -> float:
-        """How long a new connection from ``ip`` is kept before it is closed; 0 where the rate permits it."""
+        """Return the delay before a new connection from ``ip`` is closed; 0 if the rate permits it."""
         if self._quotas.version != self._version:
             self._reload()
         limits = self._limits

@@ -58,7 +58,7 @@ class OpenConnection(Protocol):
 
     @property
     def is_busy(self) -> bool:
-        """Whether an answer is owed, or not with the kernel yet."""
+        """Return whether an answer is owed, or not with the kernel yet."""
 
     def idle_ms(self, now_ms: float) -> float:
         """How long nothing has come or gone."""

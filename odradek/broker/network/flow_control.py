@@ -1,4 +1,4 @@
-"""Whether a connection's socket is read, whether its client takes what it is sent, and whether it is muted for its quotas.
+"""The flow control of a connection: reading, its client's pace, and muting by quotas.
 
 Bytes that are not read stay with the kernel, and so in the end with the client. That bounds the memory of a connection: one
 request's answer, the frames of one read, and a frame under way.
@@ -38,7 +38,7 @@ class FlowControl:
         self.is_held = muted or self._is_writing_paused
 
     def may_begin(self) -> bool:
-        """Whether the next request may begin: the client keeps up with its answers, and with its quotas."""
+        """Return whether the next request may begin: the client keeps up with its answers, and with its quotas."""
         return not (self.is_held or self._writer.queue)
 
     def read(self, wanted: bool) -> None:

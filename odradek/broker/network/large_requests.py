@@ -255,7 +255,7 @@ class _Handling:
 
     @property
     def is_in_pieces(self) -> bool:
-        """Whether the items are handled apart."""
+        """Return whether the items are handled apart."""
         return self._pieces is not None
 
     def answer(

@@ -62,11 +62,11 @@ class RequestMemory:
 
     @property
     def is_short(self) -> bool:
-        """Whether anybody waits for memory, and not just for the next turn."""
+        """Return whether anybody waits for memory, and not just for the next turn."""
         return bool(self._wait_for_memory)
 
     def may_receive(self, holder: Holder, size: int, added: int) -> bool:
-        """Whether ``holder`` may be read on, into a buffer of ``size`` bytes; ``added`` is what that takes of the loop's turn.
+        """Return whether ``holder`` may read on, into a buffer of ``size`` bytes. ``added`` is its share of the loop's turn.
 
         That is bytes that have just come, and what the buffer grows by. False: ``resume_receiving`` tells when to ask again.
         """

@@ -1,4 +1,4 @@
-"""Where a connection takes its requests: ``dispatch.Dispatcher``, or who stands before it for a while (``sasl_listeners``)."""
+"""The taker of a connection's requests: ``dispatch.Dispatcher``, or until the login a guard (``sasl_listeners``)."""
 
 from __future__ import annotations
 

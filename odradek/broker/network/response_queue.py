@@ -51,7 +51,7 @@ class ResponseQueue:
         self.places.append(reply)
 
     def may_begin(self, pipeline_depth: int) -> bool:
-        """Whether a request of this depth may begin behind those that have."""
+        """Return whether a request of this depth may begin behind those that have."""
         places = self.places
         if not places:
             return True

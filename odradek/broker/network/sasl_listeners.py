@@ -37,12 +37,12 @@ if TYPE_CHECKING:
     from odradek.timing.timer import Timer
 
 _HANDSHAKE: Final = int(ApiKey.SASL_HANDSHAKE).to_bytes(2, "big")
-# Of what a client says of itself, so much is told.
+# A log line shows this much of a client's description of itself.
 _MOST_CHARACTERS: Final = 100
 
 
 class GuardedConnection(Protocol):
-    """What a guard does with its connection."""
+    """A connection, as its guard sees it."""
 
     def dispatch_by(self, dispatcher: RequestTaker, min_frame_bytes: int, max_frame_bytes: int, config: str) -> None:
         """Take requests to ``dispatcher`` from now on, in frames of so many bytes, which ``config`` says."""

@@ -78,7 +78,7 @@ class SocketWriter:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether something waits here for the socket to take more."""
+        """Return whether something waits here for the socket to take more."""
         return bool(self.queue)
 
     @property

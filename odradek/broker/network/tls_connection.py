@@ -51,7 +51,7 @@ class PlainConnection(Protocol):
 
     @property
     def is_left_unread(self) -> bool:
-        """Whether nothing is to be taken that the client sends: no handshake is due."""
+        """Return whether nothing is to be taken that the client sends: no handshake is due."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Its socket is accepted."""
@@ -326,7 +326,7 @@ class TlsConnection(asyncio.Transport, asyncio.BufferedProtocol):
                 self._socket.resume_reading()
 
     def _may_read(self) -> bool:
-        """Whether more of what comes is to be handed on."""
+        """Return whether more of what comes is to be handed on."""
         return self._is_reading and not self._has_ended and not self.is_closing()
 
     def _pump(self) -> None:

@@ -37,7 +37,7 @@ class TokenBucket:
         self._filled_ms: int | None = None
 
     def tokens(self, limit: float, now_ms: int) -> float:
-        """How many there are; below 0, what the client owes."""
+        """Return the number of tokens; below 0 it is the client's debt."""
         burst = self._burst_s * limit
         if self._filled_ms is None:
             self._tokens = burst
@@ -106,7 +106,7 @@ class ClientQuotaManager:
 
     @property
     def is_enabled(self) -> bool:
-        """Whether any client has this quota."""
+        """Return whether any client has this quota."""
         return not self._quotas.is_empty(self._key)
 
     def sensor(self, user: str, client_id: str, now_ms: int) -> Sensor | None:

@@ -1,4 +1,4 @@
-"""Whether a broker, or a controller, holds clients to quotas: while the image has any for users or client ids, and no longer.
+"""The switch of quotas in a broker or a controller: on while the image has any for users or client ids.
 
 Without quotas there is no gate and nothing is counted, and what counts is not imported. Kafka keeps its sensors when the last
 quota is gone; here they go with it.

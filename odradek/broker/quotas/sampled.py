@@ -97,7 +97,7 @@ MOST_MS: Final = (1 << 31) - 1
 
 
 def rate_throttle_ms(rate: float, limit: float, window_ms: int) -> int:
-    """How much longer ``window_ms`` would have to be for a rate over it to be ``limit``, if nothing more came."""
+    """Return the time after which the rate over ``window_ms`` falls to ``limit``, if nothing more comes."""
     return _rounded((rate - limit) / limit * window_ms)
 
 

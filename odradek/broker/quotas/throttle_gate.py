@@ -114,12 +114,12 @@ class FetchQuota:
         self._client_id = context.client_id or ""
 
     def most_bytes(self, asked_bytes: int) -> int:
-        """How much to read at most. More would be over the quota even if the client had taken nothing before."""
+        """Return the most bytes to read. More would exceed the quota even if the client had read nothing before."""
         most = self._managers.fetch.most_in_window(self._user, self._client_id, self._managers.now_ms())
         return asked_bytes if most is None else int(min(most, asked_bytes))
 
     def throttle_ms(self, size_bytes: int) -> int:
-        """How long the client is throttled for, instead of being sent an answer of so many bytes; 0 to send it."""
+        """Return the throttle time that replaces an answer of this size; 0 if the answer may be sent."""
         managers = self._managers
         now_ms = managers.now_ms()
         for_time_ms = managers.record_time(self._context)

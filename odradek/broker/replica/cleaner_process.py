@@ -46,7 +46,7 @@ class CleanerProcess:
             raise OSError(f"it has ended with exit status {self.close()}") from error
 
     def clean(self, order: CleanOrder, check: Callable[[], None], swap_in: SwapIn) -> CleanStats:
-        """As ``clean`` of odradek.storage.cleaning.cleaner. What ``check`` raises ends it; that is called again and again.
+        """Clean, as odradek.storage.cleaning.cleaner does. ``check`` is called again and again; its exceptions end the work.
 
         Raises LogCorrupt, OSError, CleanerDied, and what ``check`` and ``swap_in`` raise. Nothing unfinished is left behind.
         """

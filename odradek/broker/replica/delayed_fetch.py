@@ -204,7 +204,7 @@ class FetchRead:
         return results, must_answer or total >= self.min_bytes or (total > 0 and self._is_behind())
 
     def _is_behind(self) -> bool:
-        """Whether there is more in a later segment, and so no reason to wait: a read ends with its segment."""
+        """Return whether there is more in a later segment, and so no reason to wait: a read ends with its segment."""
         targets = ((asked.fetch_offset, asked.target.log) for asked in self._to_read if asked.target is not None)
         return any(log is not None and offset < log.segments.active.base_offset for offset, log in targets)
 
@@ -240,7 +240,7 @@ class FetchRead:
         return partition
 
     def _is_idle(self, partition: Partition, asked: FetchPartition) -> bool:  # noqa: ARG002  a follower's read asks it
-        """Whether a reader that knows the marks has nothing to read.
+        """Return whether a reader that knows the marks has nothing to read.
 
         With a selector no partition is idle: another replica may become the nearest without a change here.
         """

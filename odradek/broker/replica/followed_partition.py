@@ -106,7 +106,7 @@ class FollowedPartition:
 
     @property
     def _is_over(self) -> bool:
-        """Whether the partition has another role, or epoch, by now."""
+        """Return whether the partition has another role, or epoch, by now."""
         partition = self.partition
         return partition.follower is None or partition.leader_epoch != self.leader_epoch or partition.log is None
 

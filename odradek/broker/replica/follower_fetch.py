@@ -72,7 +72,7 @@ class FollowerFetchRead(FetchRead):
         return asked.fetch_offset != partition.log.log_end_offset
 
     def _is_idle(self, partition: Partition, asked: FetchPartition) -> bool:
-        """Whether the follower has all, counts as in sync, and nothing waits for other followers.
+        """Return whether the follower has all, counts as in sync, and nothing waits for other followers.
 
         Each fetch of one that is not in sync may be the one by which it is; and time alone may move a high watermark that waits.
         """

@@ -53,12 +53,12 @@ class FollowerState:
         # The last fetch: when it came, and where the leader's log ended then.
         self._fetched_ms = 0.0
         self._leader_end_offset = UNKNOWN_OFFSET
-        # Those of the session in which the last fetch came. What it said holds for all fetches of the session since then.
+        # The session of the last fetch. Its end offset holds for all later fetches of that session.
         self._times: FetchTimes | None = None
 
     @property
     def last_caught_up_ms(self) -> float:
-        """When it had all the last time, as far as it has told."""
+        """The last time at which the follower is known to have had everything."""
         if self._times is None or self.log_end_offset < self._leader_end_offset:
             return self._caught_up_ms
         return max(self._caught_up_ms, self._times.last_ms)
@@ -98,7 +98,7 @@ class FollowerState:
         self._times = times
 
     def is_caught_up(self, leader_end_offset: int, now_ms: float, max_lag_ms: float) -> bool:
-        """Whether it has all, or had all not longer than ``replica.lag.time.max.ms`` ago."""
+        """Return whether the follower has everything, or had it within ``replica.lag.time.max.ms``."""
         return self.log_end_offset == leader_end_offset or now_ms - self.last_caught_up_ms <= max_lag_ms
 
 
@@ -241,7 +241,7 @@ class InSyncReplicas:
 
     @property
     def is_under_min_isr(self) -> bool:
-        """Whether fewer replicas are in sync than acks=all asks for."""
+        """Return whether fewer replicas are in sync than acks=all asks for."""
         return len(self.isr.committed) < self.min_in_sync
 
     def require_enough(self) -> None:
@@ -254,7 +254,7 @@ class InSyncReplicas:
 
     @property
     def has_enough(self) -> bool:
-        """Whether what was appended with acks=all may be acknowledged: NOT_ENOUGH_REPLICAS_AFTER_APPEND where not."""
+        """Return whether what was appended with acks=all may be acknowledged: NOT_ENOUGH_REPLICAS_AFTER_APPEND where not."""
         return len(self.isr.maximal) >= self.min_in_sync
 
     # ---------------------------------------------------------------------------------------------------------------- followers

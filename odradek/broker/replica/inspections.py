@@ -28,7 +28,7 @@ class Inspections:
 
     def __init__(self, background: Background) -> None:
         self._background = background
-        # By client, in the order of their turns.
+        # The clients' queues, in the order of their turns.
         self._waiting: dict[Hashable, deque[tuple[Callable[[Callable[[], None]], Any], Callable[[Any], None]]]] = {}
         self._present: LongWork | None = None
         self._is_busy = False

@@ -81,7 +81,7 @@ class LogCleaner:
 
     @property
     def is_cleaning(self) -> bool:
-        """Whether a log is being cleaned."""
+        """Return whether a log is being cleaned."""
         return self._cleaning is not None
 
     def close(self) -> None:

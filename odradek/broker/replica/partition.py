@@ -95,7 +95,7 @@ class Partition:
 
     @property
     def is_unsettled(self) -> bool:
-        """Whether this broker was elected, and does not know yet that all from before its election is replicated."""
+        """Return whether this broker was elected, and does not know yet that all from before its election is replicated."""
         leader = self.leader
         return leader is not None and leader.followers is not None and self.high_watermark < leader.followers.epoch_start_offset
 
@@ -224,7 +224,7 @@ class Partition:
             self._changed()
 
     def is_acknowledged(self, last_offset: int, acks: int) -> bool:
-        """Whether a batch that ends with ``last_offset`` is as safe as ``acks`` ask for.
+        """Return whether a batch that ends with ``last_offset`` is as safe as ``acks`` ask for.
 
         All in-sync replicas have it, or, of acks=1, this broker has it as ``flush.messages`` promises. KafkaError:
         KAFKA_STORAGE_ERROR where the log is offline.
@@ -234,7 +234,7 @@ class Partition:
         return acks == 1 and last_offset < self.require_log().flush_state.readable_offset
 
     def has_enough_replicas(self, acks: int) -> bool:
-        """Whether what is replicated may be acknowledged: with acks=all, ``min.insync.replicas`` must be in sync still."""
+        """Return whether what is replicated may be acknowledged: with acks=all, ``min.insync.replicas`` must be in sync still."""
         leader = self.leader
         return acks != ALL_IN_SYNC or leader is None or leader.followers is None or leader.followers.has_enough
 

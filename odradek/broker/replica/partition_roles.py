@@ -1,4 +1,4 @@
-"""What a partition becomes by what the metadata say of it. ``replicated_roles`` has that of a broker among others.
+"""The role of a partition, by the metadata. ``replicated_roles`` is for a broker among others.
 
 In a cluster of one the broker leads every partition whose log it can serve.
 """

@@ -68,14 +68,14 @@ class FetchSessionHandler:
         self._session_id = NO_SESSION_ID
         self._epoch = INITIAL_EPOCH
         self._wanted: dict[Key, FetchPartition] = {}
-        # Those of which the leader may not know how they are wanted now.
+        # Partitions whose latest wish the leader may not know.
         self._changed: dict[Key, None] = {}
-        # What the leader knows of each partition.
+        # Each partition as the leader knows it.
         self._sent: dict[Key, FetchPartition] = {}
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is wanted."""
+        """True if nothing is wanted."""
         return not self._wanted
 
     def want(self, key: Key, asked: FetchPartition | None) -> None:
@@ -319,7 +319,7 @@ class ReplicaFetcher:
             self._delayed.pop(key, None)
 
     def _is_current(self, followed: FollowedPartition) -> bool:
-        """Whether it is fetched still, at the same epoch."""
+        """Return whether it is fetched still, at the same epoch."""
         return self._followed.get((followed.partition.topic_id, followed.partition.index)) is followed
 
     async def _find_range(self, followed: FollowedPartition) -> None:

@@ -200,7 +200,7 @@ class BrokersView:
         return self._alter_partitions.propose(proposal)
 
     def is_known(self, topic: str | bytes | UUID, index: int) -> bool:
-        """Whether the cluster has a partition, by the topic's name, id, or the id's bytes."""
+        """Return whether the cluster has a partition, by the topic's name, id, or the id's bytes."""
         topics = self._image.topics
         if isinstance(topic, str):
             known = topics.get(topic)
@@ -209,7 +209,7 @@ class BrokersView:
         return known is not None and index in known.partitions
 
     def address_of(self, node_id: int) -> Address | None:
-        """Where brokers reach a broker; None where it is not alive."""
+        """Return a broker's address for other brokers; None if it is not alive."""
         broker = self._image.kept.brokers.get(node_id)
         if broker is None or broker.fenced:
             return None

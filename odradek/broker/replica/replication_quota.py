@@ -57,12 +57,12 @@ class ByteRate:
 
     @property
     def is_limited(self) -> bool:
-        """Whether there is a bound at all."""
+        """Return whether there is a bound at all."""
         return self.bound() < MAX_LONG
 
     @property
     def is_exceeded(self) -> bool:
-        """Whether throttled partitions have to wait."""
+        """Return whether throttled partitions have to wait."""
         return self.is_limited and self.bytes_per_s > self.bound()
 
     def _forget(self, now_ms: float) -> None:
@@ -83,14 +83,14 @@ class ReplicationQuota:
         self._throttled: dict[str, frozenset[int] | None] = {}
 
     def is_throttled(self, topic: str, partition: int) -> bool:
-        """Whether this broker's replica of a partition is named."""
+        """Return whether this broker's replica of a partition is named."""
         if topic not in self._throttled:
             self._throttled[topic] = self._partitions_in(self._entries(topic))
         partitions = self._throttled[topic]
         return partitions is _ALL or partition in partitions
 
     def holds_back(self, topic: str, partition: int) -> bool:
-        """Whether a replica that is not in sync has to wait."""
+        """Return whether a replica that is not in sync has to wait."""
         return self.rate.is_limited and self.is_throttled(topic, partition) and self.rate.is_exceeded
 
     def record(self, topic: str, partition: int, size_bytes: int) -> None:

@@ -1,1 +1,1 @@
-"""Who a client is, and what it may do: TLS, SASL, access control lists, delegation tokens."""
+"""Authentication and authorization: TLS, SASL, access control lists, delegation tokens."""

@@ -28,7 +28,7 @@ class _Metadata(Protocol):
 
     @property
     def image(self) -> MetadataImage:
-        """What is committed: another one may take its place."""
+        """The committed metadata. Each change replaces it."""
 
 
 class TokenHolder(Protocol):
@@ -36,7 +36,7 @@ class TokenHolder(Protocol):
 
     @property
     def delegation_tokens(self) -> DelegationTokens:
-        """What is decided about tokens."""
+        """The decisions about tokens."""
 
     @property
     def controller(self) -> _Metadata:
@@ -44,14 +44,14 @@ class TokenHolder(Protocol):
 
 
 class TokenLogins:
-    """What makes credentials is made, and imported, with the first client that shows a token. Loop thread only."""
+    """Logins with delegation tokens. The credentials are imported with the first client that shows one. Loop thread only."""
 
     def __init__(self, holder: Callable[[], TokenHolder]) -> None:
         self._holder = holder
         self._credentials: TokenCredentials | None = None
 
     def find(self, token_id: str, mechanism: ScramMechanism) -> TokenCredential | None:
-        """Whom a token lets in; nobody where there is no secret key."""
+        """Return the credential of a token; None without a secret key."""
         holder = self._holder()
         tokens = holder.delegation_tokens
         if not tokens.is_enabled:
@@ -67,7 +67,7 @@ _CHANGES: Final = frozenset({ApiKey.CREATE_DELEGATION_TOKEN, ApiKey.RENEW_DELEGA
 
 
 def allows_token_requests(config: BrokerConfig, context: RequestContext) -> bool:
-    """Whether the client may ask at all."""
+    """Return whether the client may ask at all."""
     session = context.session
     if session.token_authenticated:
         return False
@@ -78,5 +78,5 @@ def allows_token_requests(config: BrokerConfig, context: RequestContext) -> bool
 
 
 def is_refused_here(config: BrokerConfig, context: RequestContext) -> bool:
-    """Whether a broker is to refuse a request that it would forward."""
+    """Return whether a broker is to refuse a request that it would forward."""
     return context.api_key in _CHANGES and not allows_token_requests(config, context)

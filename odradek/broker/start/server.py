@@ -218,7 +218,7 @@ class Broker:
 
     @property
     def purgatories(self) -> tuple[Purgatory[Any], ...]:
-        """Where requests wait."""
+        """The purgatories that hold waiting requests."""
         return self.produce_purgatory, self.fetch_purgatory
 
     @property
@@ -250,7 +250,7 @@ class Broker:
 
     @property
     def is_member(self) -> bool:
-        """Whether this broker is one of a cluster: its controller is elsewhere, or listens for other brokers."""
+        """Return whether this broker is one of a cluster: its controller is elsewhere, or listens for other brokers."""
         return "controller" not in self.config["process.roles"] or bool(self.config.controller_endpoints)
 
     async def join(self, listeners: ControllersListeners | None) -> None:

@@ -49,7 +49,7 @@ class Subscription(NamedTuple):
     match: Mapping[str, ClientPattern]
 
     def matches(self, attributes: Mapping[str, str | None]) -> bool:
-        """Whether a client with these attributes is asked."""
+        """Return whether a client with these attributes is asked."""
         for name, pattern in self.match.items():
             value = attributes.get(name)
             if value is None or len(value) > _LONGEST_ATTRIBUTE or pattern.fullmatch(value) is None:

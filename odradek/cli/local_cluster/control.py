@@ -40,7 +40,7 @@ def listen(directory: Path) -> socket.socket:
 
 
 def is_served(directory: Path) -> bool:
-    """Whether a cluster runs on the directory."""
+    """Return whether a cluster runs on the directory."""
     try:
         _connect(directory).close()
     except NoCluster:

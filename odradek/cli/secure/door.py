@@ -1,4 +1,4 @@
-"""What ``odradek serve`` does for ``--secure``: settings before the start, words for clients after it.
+"""The ``--secure`` option of ``odradek serve``: settings before the start, instructions for clients after it.
 
 The words are those of each client library. No secret is in them, which end up in logs: they name the files that have them. One
 file has all of it, for Java.
@@ -94,7 +94,7 @@ curl --cacert {authority} \\
 
 
 def client_lines(address: str, files: SecureFiles, *, metrics: bool, control_url: str | None = None) -> str:
-    """What is printed, of ``metrics`` and the control interface as well. ``address`` is what clients are told to connect to."""
+    """Return the printed instructions, with ``metrics`` and the control interface if any. ``address`` is the one for clients."""
     scraper = _METRICS.format(token=_quoted(files.metrics_token), authority=_quoted(files.authority)) if metrics else ""
     steering = ""
     if control_url is not None:

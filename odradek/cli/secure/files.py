@@ -193,7 +193,7 @@ def _secured_endpoints(config: BrokerConfig) -> list[Endpoint]:
 
 
 def _hosts(config: BrokerConfig, endpoints: Iterable[Endpoint], more_hosts: Iterable[str]) -> list[str]:
-    """What the certificate is for: this machine, where it listens, and what clients are told."""
+    """Return the hosts of the certificate: this machine, its listeners, and the advertised ones."""
     told = parse_endpoints("advertised.listeners", config["advertised.listeners"] or ())
     found = [*_OWN_HOSTS, socket.gethostname(), *(endpoint.host for endpoint in (*endpoints, *told)), *more_hosts]
     return [host for host in dict.fromkeys(found) if host not in _ANY_ADDRESS and host.isascii()]

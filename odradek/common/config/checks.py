@@ -19,7 +19,7 @@ ENTRY_POINTS = "odradek.assignors"
 
 
 def third_party_assignors(names: Iterable[str]) -> Mapping[str, Callable[[Any], Any]]:
-    """Those of ``names`` that are not odradek's own. Raises InvalidConfig where there is none, or it cannot be loaded."""
+    """Load the assignors of ``names`` that are not odradek's own. Raises InvalidConfig if one cannot be loaded."""
     others = [name for name in names if name not in OWN]
     if not others:
         return {}

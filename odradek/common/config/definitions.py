@@ -207,12 +207,12 @@ class ConfigDefinition(NamedTuple):
 
     @property
     def is_kafkas(self) -> bool:
-        """Whether Apache Kafka has a config of this name."""
+        """Return whether Apache Kafka has a config of this name."""
         return self.kafka_default != NOT_KAFKAS
 
     @property
     def sensitive(self) -> bool:
-        """Whether the value is hidden from clients."""
+        """Return whether the value is hidden from clients."""
         return self.type is ConfigType.PASSWORD
 
 

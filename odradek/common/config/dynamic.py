@@ -68,12 +68,12 @@ def definition_of(name: str) -> ConfigDefinition | None:
 
 
 def is_dynamic(name: str) -> bool:
-    """Whether a broker config may change while the broker runs. Unknown ones may: Kafka treats them as a plugin's."""
+    """Return whether a broker config may change while the broker runs. Unknown ones may: Kafka treats them as a plugin's."""
     return name.startswith(_PER_LISTENER) or update_mode(name) != READ_ONLY
 
 
 def is_for_one_broker_only(name: str) -> bool:
-    """Whether a broker config cannot be set for the whole cluster."""
+    """Return whether a broker config cannot be set for the whole cluster."""
     base = base_name(name)
     return base not in _CLUSTER_WIDE_OF_LISTENERS if base != name else update_mode(name) == PER_BROKER
 

@@ -27,12 +27,12 @@ def listener_key(listener: str, name: str) -> str:
 
 
 def is_of_listeners(key: str) -> bool:
-    """Whether ``key`` sets, for one listener, a config that listeners have."""
+    """Return whether ``key`` sets, for one listener, a config that listeners have."""
     return key.startswith(PREFIX) and key.removeprefix(PREFIX).partition(".")[2] in _OF_LISTENERS
 
 
 def is_of_a_listener(key: str, listeners: Collection[str]) -> bool:
-    """Whether it does so for one of ``listeners``, which are in upper case."""
+    """Return whether it does so for one of ``listeners``, which are in upper case."""
     listener = key.removeprefix(PREFIX).partition(".")[0]
     return is_of_listeners(key) and listener.upper() in listeners and listener == listener.lower()
 
@@ -65,7 +65,7 @@ class ListenerConfig:
 
     def __getitem__(self, name: str) -> Any:
         if name == "ssl.client.auth" and self._is_sasl and name not in self._own:
-            # As in Kafka: the broker's is for SSL listeners, whose clients say by it who they are.
+            # As in Kafka, the broker's value is for SSL listeners, whose certificates name the clients.
             return "none"
         return self._own[name] if name in self._own else self._values[name]
 
@@ -74,7 +74,7 @@ class ListenerConfig:
         return listener_key(self.listener, name) if name in self._own else name
 
     def ssl_values(self) -> tuple[Value, ...]:
-        """What TLS on this listener depends on, to be compared."""
+        """Return the values that TLS on this listener depends on, for a comparison."""
         return tuple(self[name] for name in sorted(SSL_NAMES))
 
     def invalid(self, name: str, allowed: str) -> InvalidConfig:
@@ -92,7 +92,7 @@ _OF_THE_BROKER: Final = frozenset({"connection.failed.authentication.delay.ms"})
 
 
 def is_sasl_key(key: str) -> bool:
-    """Whether ``key`` sets a config of SASL for a listener, or for one of its mechanisms."""
+    """Return whether ``key`` sets a config of SASL for a listener, or for one of its mechanisms."""
     if not key.startswith(PREFIX):
         return False
     name = key.removeprefix(PREFIX).partition(".")[2]
@@ -101,7 +101,7 @@ def is_sasl_key(key: str) -> bool:
 
 
 def sets_sasl_of(key: str, listeners: Collection[str]) -> bool:
-    """Whether it does so for one of ``listeners``, which are in upper case."""
+    """Return whether it does so for one of ``listeners``, which are in upper case."""
     listener = key.removeprefix(PREFIX).partition(".")[0]
     return is_sasl_key(key) and listener.upper() in listeners and listener == listener.lower()
 
@@ -123,7 +123,7 @@ class SaslConfig:
         return BROKER_DEFAULTS[name]
 
     def is_set_for(self, name: str, mechanism: str) -> bool:
-        """Whether a config is set for a mechanism of this listener alone."""
+        """Return whether a config is set for a mechanism of this listener alone."""
         return next(self._keys(name, mechanism)) in self._texts
 
     def key(self, name: str, mechanism: str | None = None) -> str:

@@ -34,7 +34,7 @@ def synonyms(name: str) -> tuple[str, ...]:
 
 
 def update_mode(name: str) -> str:
-    """Whether a broker config may change while the broker runs. Unknown keys may, as in Kafka: plugins may have them."""
+    """Return whether a broker config may change while the broker runs. Unknown keys may, as in Kafka: plugins may have them."""
     definition = BROKER_CONFIGS.get(name)
     if definition is not None:
         return definition.update_mode

@@ -101,7 +101,7 @@ def _isr_error(view: ClusterView, partition: PartitionRecord, asked: RequestPart
 
 
 def _are_eligible(view: ClusterView, replicas: Sequence[BrokerState]) -> bool:
-    """Whether all are active, and the incarnations that the leader has followed by."""
+    """Return whether all are active, and the incarnations that the leader has followed by."""
     return all(
         view.is_active(each.broker_id) and each.broker_epoch in (_ANY_EPOCH, view.brokers[each.broker_id].broker_epoch)
         for each in replicas

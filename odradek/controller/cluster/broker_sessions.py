@@ -76,7 +76,7 @@ class BrokerSessions:
         self._contacts_ms[broker_id, broker_epoch] = self._clock.monotonic_ms()
 
     def is_valid(self, broker_id: int, broker_epoch: int) -> bool:
-        """Whether the broker has been heard of within the session's time."""
+        """Return whether the broker has been heard of within the session's time."""
         contact_ms = self._contacts_ms.get((broker_id, broker_epoch))
         return contact_ms is not None and contact_ms + self.timeout_ms >= self._clock.monotonic_ms()
 

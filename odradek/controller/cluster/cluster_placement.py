@@ -1,4 +1,4 @@
-"""Where the partitions of new topics go in a cluster: on brokers that are assigned, or striped over all of them.
+"""Placement of new topics' partitions in a cluster: on assigned brokers, or striped over all of them.
 
 Where new replicas go: round and round over racks, and over the brokers of each (Kafka: StripedReplicaPlacer).
 
@@ -178,5 +178,5 @@ class ClusterPlacement:
 
 
 def _takes_replicas(broker: RegisterBrokerRecord) -> bool:
-    """Whether a directory is left that is not cordoned."""
+    """Return whether a directory is left that is not cordoned."""
     return not broker.log_dirs or not set(broker.log_dirs) <= set(broker.cordoned_log_dirs or ())

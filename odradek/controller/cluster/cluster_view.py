@@ -1,4 +1,4 @@
-"""What the controller decides upon: the image, and the configs that bear on elections. Nothing here changes anything.
+"""The basis of the controller's decisions: the image, and the configs for elections. Nothing here changes anything.
 
 A feature level can be finalized that the controller and all brokers support (KIP-584, KIP-966).
 """
@@ -34,11 +34,11 @@ class ClusterView:
 
     @property
     def has_elr(self) -> bool:
-        """Whether the cluster has eligible leader replicas (KIP-966)."""
+        """Return whether the cluster has eligible leader replicas (KIP-966)."""
         return self.image.features.get(ELIGIBLE_LEADER_REPLICAS, 0) > 0
 
     def is_active(self, broker_id: int) -> bool:
-        """Whether a broker is registered, unfenced, and not about to shut down."""
+        """Return whether a broker is registered, unfenced, and not about to shut down."""
         broker = self.brokers.get(broker_id)
         return broker is not None and not broker.fenced and not broker.in_controlled_shutdown
 
@@ -54,7 +54,7 @@ class ClusterView:
         return broker
 
     def is_online(self, partition: PartitionRecord, broker_id: int) -> bool:
-        """Whether a broker has the directory that its replica of ``partition`` is in."""
+        """Return whether a broker has the directory that its replica of ``partition`` is in."""
         broker = self.brokers.get(broker_id)
         return broker is not None and broker_id in partition.replicas and has_online(broker, directory_of(partition, broker_id))
 
@@ -77,7 +77,7 @@ class ClusterView:
         return ((topic, partition) for topic, partition in self.image.partitions() if partition.leader == NO_LEADER)
 
     def leads(self, broker_id: int) -> bool:
-        """Whether a broker leads any partition."""
+        """Return whether a broker leads any partition."""
         return any(partition.leader == broker_id for _, partition in self.image.partitions())
 
     def min_isr(self, topic: Topic) -> int:
@@ -85,7 +85,7 @@ class ClusterView:
         return min(int(self._topic_config(topic, "min.insync.replicas")), len(topic.partitions[0].replicas))
 
     def allows_unclean(self, topic: Topic) -> bool:
-        """Whether a replica that is not in sync may lead."""
+        """Return whether a replica that is not in sync may lead."""
         return self._topic_config(topic, "unclean.leader.election.enable").lower() == "true"
 
     def _topic_config(self, topic: Topic, name: str) -> str:

@@ -27,7 +27,7 @@ class MovingReplicas(NamedTuple):
 
     @classmethod
     def of(cls, partition: PartitionRecord) -> "MovingReplicas":
-        """As a partition has them."""
+        """Make the moving replicas of a partition."""
         return cls(partition.replicas, partition.removing_replicas, partition.adding_replicas)
 
     @classmethod
@@ -38,7 +38,7 @@ class MovingReplicas(NamedTuple):
 
     @property
     def is_moving(self) -> bool:
-        """Whether a reassignment is under way."""
+        """Return whether a reassignment is under way."""
         return bool(self.removing or self.adding)
 
     @property
@@ -58,7 +58,7 @@ class MovingReplicas(NamedTuple):
         """
         staying = self.target
         in_sync = [replica for replica in isr if replica not in self.removing]
-        # What an earlier move has added, and a later one removes, is awaited by nobody.
+        # A replica that an earlier move has added, and a later one removes, is not awaited.
         adding = [replica for replica in self.adding if replica not in self.removing]
         awaited = staying if len(adding) < len(self.removing) else adding
         if not self.is_moving or not staying or not in_sync or not set(awaited) <= set(in_sync):

@@ -80,7 +80,7 @@ class QuorumLog(MetadataLog):
         return self.synced_offset
 
     def check(self, offset: int, epoch: int) -> EpochEnd | SnapshotId | None:
-        """What a follower is to do whose log ends at ``offset``, behind a record of ``epoch``: None if it may fetch there.
+        """Check a follower whose log ends at ``offset``, behind a record of ``epoch``. None: it may fetch there.
 
         Else its log diverges from this one behind the end of an epoch, or it has to begin anew at a snapshot.
         """
@@ -142,7 +142,7 @@ ObserverKey = tuple[int, UUID | None]
 
 @dataclass(slots=True)
 class Observer:
-    """Where an observer's log ends, and two times, -1 where there was none: of the last fetch, and of being caught up."""
+    """The end of an observer's log, and the times of its last fetch and of being caught up last; -1 for never."""
 
     log_end_offset: int = -1
     last_fetch_ms: int = -1
@@ -152,7 +152,7 @@ class Observer:
 
 
 class Observers:
-    """By node and the id of its directory. Times are those of the wall clock."""
+    """The observers of a quorum, by node and the id of its directory. Times are those of the wall clock."""
 
     def __init__(self) -> None:
         self._known: dict[ObserverKey, Observer] = {}
@@ -245,7 +245,7 @@ class QuorumLeader:
         return reply.then(lambda response: self._told(response, listener_name))
 
     def _has_news(self, partition: FetchPartition) -> bool:
-        """Whether a fetch that waits is to be answered."""
+        """Return whether a fetch that waits is to be answered."""
         return self._is_closed or self.log.high_watermark > partition.fetch_offset
 
     def _look(self, request: FetchRequest, partition: FetchPartition) -> PartitionData:
@@ -273,7 +273,7 @@ class QuorumLeader:
             self.observers.fetched(key, partition.fetch_offset, self.log.end_offset, self._clock.now_ms())
 
     def _is_nothing(self, found: PartitionData, asked: FetchPartition) -> bool:
-        """Whether an answer is better waited with."""
+        """Return whether an answer is better waited with."""
         knows_high_watermark = asked.high_watermark >= found.high_watermark
         says_something = found.error_code or found.diverging_epoch.epoch >= 0 or found.snapshot_id.end_offset >= 0
         return not (says_something or found.records) and knows_high_watermark

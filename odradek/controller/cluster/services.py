@@ -1,4 +1,4 @@
-"""What the handlers of a controller's APIs see of it. Interfaces only: ``start.controller_node`` has all of their attributes."""
+"""The controller, as the handlers of its APIs see it. Interfaces only: ``start.controller_node`` has all attributes."""
 
 from __future__ import annotations
 

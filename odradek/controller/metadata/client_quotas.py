@@ -89,7 +89,7 @@ class ClientQuotas:
         return self._values.get(entity, {})
 
     def is_empty(self, key: str) -> bool:
-        """Whether no user and no client id has a quota ``key``. HOT."""
+        """Return whether no user and no client id has a quota ``key``. HOT."""
         return key not in self._limits
 
     def limit(self, key: str, user: str, client_id: str) -> Limit | None:

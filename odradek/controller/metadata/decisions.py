@@ -292,7 +292,7 @@ def _begins(previous: MetadataRecord, record: MetadataRecord) -> bool:
         return True
     if isinstance(record, ClientQuotaRecord):
         return not isinstance(previous, ClientQuotaRecord) or record.entity != previous.entity
-    # Those of a new topic follow its TopicRecord.
+    # The configs of a new topic follow its TopicRecord.
     return (
         isinstance(record, ConfigRecord)
         and isinstance(previous, ConfigRecord)

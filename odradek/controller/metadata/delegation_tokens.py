@@ -52,7 +52,7 @@ class DelegationTokens:
 
     @property
     def is_enabled(self) -> bool:
-        """Whether there is a secret key."""
+        """Return whether there is a secret key."""
         return bool(self._secret_key)
 
     def hmac_of(self, token_id: str) -> bytes:
@@ -164,7 +164,7 @@ class DelegationTokens:
 
 
 def is_expired(token: DelegationTokenRecord, now_ms: int) -> bool:
-    """Whether a token's time is over."""
+    """Return whether a token's time is over."""
     return min(token.max_timestamp, token.expiration_timestamp) < now_ms
 
 

@@ -57,7 +57,7 @@ class MetadataDelta:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing has changed of what is noted here."""
+        """Return whether nothing has changed of what is noted here."""
         return self.next_producer_id is None and not (
             self.topics or self.deleted_topics or self.configs or self.features or self.brokers or self.acls or self.quotas
         )

@@ -31,7 +31,7 @@ class MetadataLoader:
 
     @property
     def is_in_transaction(self) -> bool:
-        """Whether a metadata transaction is open."""
+        """Return whether a metadata transaction is open."""
         return self._open is not None
 
     def load(self, batches: Iterable[MetadataBatch], path_at: Callable[[int], str]) -> None:
@@ -48,7 +48,7 @@ class MetadataLoader:
                 raise MetadataUnreadable(path_at(offset), offset, error) from error
 
     def take_delta(self) -> MetadataDelta:
-        """What has changed since the last call."""
+        """Return the changes since the last call."""
         delta, self._delta = self._delta, MetadataDelta()
         return delta
 
@@ -79,7 +79,7 @@ V = TypeVar("V")
 
 
 def difference(old: MetadataImage, new: MetadataImage) -> MetadataDelta:
-    """What makes ``new`` of ``old``. A topic that is in both is told as the object that ``old`` has."""
+    """Return the delta from ``old`` to ``new``. A topic in both is represented by the object of ``old``."""
     delta = MetadataDelta()
     for topic_id, topic in old.topics_by_id.items():
         if topic_id not in new.topics_by_id:

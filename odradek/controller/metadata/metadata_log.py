@@ -257,7 +257,7 @@ class MetadataLog:
 
     @property
     def has_failed(self) -> bool:
-        """Whether an append or a sync has failed, after which nothing is appended."""
+        """Return whether an append or a sync has failed, after which nothing is appended."""
         return self._failed
 
     def _ensure_writable(self) -> None:

@@ -1,4 +1,4 @@
-"""Where the partitions of new topics go: the interface, and a broker alone, which has all of them.
+"""Placement of new topics' partitions: the interface, and a broker alone, which has all of them.
 
 Some directory ids name no directory (KIP-858).
 """
@@ -130,12 +130,12 @@ _FIRST_FREE: Final = 100
 
 
 def is_reserved(directory: UUID | None) -> bool:
-    """Whether an id can never be a directory's."""
+    """Return whether an id can never be a directory's."""
     return directory is None or directory.int < _FIRST_FREE
 
 
 def has_online(broker: "RegisterBrokerRecord", directory: UUID) -> bool:
-    """Whether a directory of ``broker`` is not known to be offline: before KIP-858 none is registered."""
+    """Return whether a directory of ``broker`` is not known to be offline: before KIP-858 none is registered."""
     if directory in (MIGRATING, UNASSIGNED):
         return True
     return directory != LOST and (not broker.log_dirs or directory in broker.log_dirs)

@@ -44,7 +44,7 @@ def validate_topic_name(name: str) -> None:
 
 
 def has_collision_chars(name: str) -> bool:
-    """Whether ``name`` has characters that look alike in metric names."""
+    """Return whether ``name`` has characters that look alike in metric names."""
     return "." in name or "_" in name
 
 

@@ -199,7 +199,7 @@ class BrokerLifecycle:
         self._wakeup.wake()
 
     def knows_of(self, directory_id: UUID) -> bool:
-        """Whether the controller has been told that a log directory is offline."""
+        """Return whether the controller has been told that a log directory is offline."""
         return self._offline_directories.get(directory_id, False)
 
     def begin_controlled_shutdown(self) -> None:

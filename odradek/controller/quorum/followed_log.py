@@ -91,7 +91,7 @@ class FollowedLog(MetadataLog):
         return SnapshotId(self.applied_offset, self._log.leader_epochs.epoch_for(self.applied_offset - 1))
 
     def is_behind(self, snapshot: SnapshotId) -> bool:
-        """Whether the log ends in front of where ``snapshot`` does."""
+        """Return whether the log ends in front of where ``snapshot`` does."""
         latest = max(self._log.leader_epochs.latest, 0)
         return snapshot.epoch > latest or (snapshot.epoch == latest and snapshot.end_offset > self.end_offset)
 

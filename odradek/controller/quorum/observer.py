@@ -64,7 +64,7 @@ class SnapshotDownload:
 
     @property
     def position(self) -> int:
-        """How many bytes there are."""
+        """The size in bytes."""
         return self._file.size()
 
     def append(self, chunk: Buffer) -> None:
@@ -163,7 +163,7 @@ class MetadataObserver:
 
     @property
     def is_fetching_snapshot(self) -> bool:
-        """Whether a snapshot is on its way."""
+        """Return whether a snapshot is on its way."""
         return self._download is not None
 
     async def run(self) -> None:

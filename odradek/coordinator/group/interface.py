@@ -35,7 +35,7 @@ class Group(Protocol):
 
     @property
     def is_empty(self) -> bool:
-        """Whether the group has no members, and none is joining."""
+        """Return whether the group has no members, and none is joining."""
 
     @property
     def member_count(self) -> int:
@@ -53,7 +53,7 @@ class Group(Protocol):
         """
 
     def permits_late_commit(self, member_id: str, generation: int, partitions: Iterable[tuple[UUID | None, int]]) -> bool:
-        """Whether a commit that the generation alone keeps from being taken is taken for just these partitions."""
+        """Return whether a commit that the generation alone keeps from being taken is taken for just these partitions."""
 
     def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> ErrorCode:
         """The error that keeps a member, or for epoch -1 anybody, from fetching offsets; NONE if there is none."""
@@ -65,7 +65,7 @@ class Group(Protocol):
         """NON_EMPTY_GROUP for a group with members."""
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Whether a member reads ``topic``."""
+        """Return whether a member reads ``topic``."""
 
     def offsets_expire_since_ms(self) -> int | None:
         """Since when offsets without a subscription are unused, wall time; SINCE_COMMIT, or None where they do not expire."""

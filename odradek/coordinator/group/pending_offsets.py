@@ -41,7 +41,7 @@ class PendingOffsets:
         return len(self._producers)
 
     def __contains__(self, key: OffsetCommitKey) -> bool:
-        """Whether this offset is pending in an open transaction."""
+        """Return whether this offset is pending in an open transaction."""
         return key in self._producers
 
     def of_group(self, group_id: str) -> list[OffsetCommitKey]:

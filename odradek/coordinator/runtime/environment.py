@@ -1,4 +1,4 @@
-"""What the parts of one runtime share: the topic's logs, the clock, what makes a shard and a record, counters.
+"""The common environment of one runtime's parts: the topic's logs, the clock, makers of shards and records, counters.
 
 At the end of a turn of the event loop open batches are appended, and what follows an answer is done: one scheduled call for all
 of it (``TurnEnd``). It runs when everything that arrived in this turn has been handled and the answers have been handed on, and

@@ -83,7 +83,7 @@ class HostedShard(Generic[ShardT]):
 
     @property
     def has_open_batch(self) -> bool:
-        """Whether records are replayed and not yet appended."""
+        """Return whether records are replayed and not yet appended."""
         return bool(self._batch.records)
 
     # ------------------------------------------------------------------------------------------------------ life cycle

@@ -126,7 +126,7 @@ class LogWriter:
         return None
 
     def ends_at(self, offset: int) -> bool:
-        """Whether the log can be read, and ends at ``offset``."""
+        """Return whether the log can be read, and ends at ``offset``."""
         try:
             return self._log.log_end_offset == offset
         except KafkaError:

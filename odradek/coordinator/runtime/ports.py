@@ -1,4 +1,4 @@
-"""What the runtime asks of the broker: its topic's partitions as logs, and a place in the event loop; and what of a shard."""
+"""The ports of the runtime: the topic's partitions as logs, a place in the event loop, and the shard."""
 
 from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
@@ -70,7 +70,7 @@ class CoordinatorLogs(Protocol):
 
 
 class WriteOrder(Enum):
-    """In which order the records of an operation are replayed and appended: a property of the kind of shard.
+    """The order in which an operation's records are replayed and appended. Each kind of shard has its own.
 
     REPLAY_THEN_APPEND: records are replayed when they are decided, and appended together with those of the other operations of
     the same turn of the event loop, as one batch, when the turn ends. The next operation decides on what the one before it

@@ -74,7 +74,7 @@ class CoordinatorRuntime(Generic[ShardT]):
 
     @property
     def is_loading(self) -> bool:
-        """Whether any shard's load is under way."""
+        """Return whether any shard's load is under way."""
         return len(self._loads) > 0
 
     def partitions(self) -> list[int]:

@@ -79,7 +79,7 @@ class ShardContext:
         return task is not None and task.cancel()
 
     def is_scheduled(self, key: Hashable) -> bool:
-        """Whether a deadline is set under ``key``."""
+        """Return whether a deadline is set under ``key``."""
         return key in self._tasks
 
     def close(self) -> None:

@@ -50,7 +50,7 @@ class TransactionFilter:
     duration_ms: int
 
     def includes(self, value: TransactionLogValue, now_ms: int) -> bool:
-        """Whether the filters let it pass."""
+        """Return whether the filters let it pass."""
         if self.producer_ids and value.producer_id not in self.producer_ids:
             return False
         if self.states and value.status not in self.states:

@@ -122,7 +122,7 @@ def _move(
 
 
 def _check_bumping_producer(transactional_id: str, current: TransactionLogValue, producer: ProducerIdentity) -> bool:
-    """Whether the request repeats one that was decided on. Raises KafkaError if it does not come from the producer."""
+    """Return whether the request repeats one that was decided on. Raises KafkaError if it does not come from the producer."""
     epoch = producer.producer_epoch
     # The answer with the new producer id did not arrive.
     repeats_overflow = (

@@ -151,7 +151,7 @@ class Markers:
         reply.when_done(arrived)
 
     def _is_needed(self, transactional_id: str, partition: tuple[str, int], error: KafkaError) -> bool:
-        """Whether a marker that was not written is to be tried again. Once is told, however often it is tried."""
+        """Return whether a marker that was not written is to be tried again. Once is told, however often it is tried."""
         if error.code in _NOT_NEEDED:
             self._report("a transaction's marker is not needed", transactional_id, partition, error)
             return False

@@ -36,7 +36,7 @@ _ABORTED: Final = int(TransactionState.COMPLETE_ABORT)
 
 
 class TransactionCounters:
-    """What one shard has written since it was loaded. Plain numbers, read when somebody looks. Loop thread only.
+    """Counters of one shard's writes since it was loaded. Plain numbers, read on demand. Loop thread only.
 
     ``transitions`` are by the number of the state that was written. ``duration_buckets`` and ``duration_sum_ms`` are from a
     transaction's first partition to its Complete*, buckets by ``DURATION_BOUNDS_MS``, both by Complete*'s number. ``timed_out``

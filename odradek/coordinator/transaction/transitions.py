@@ -32,7 +32,7 @@ _COMPLETE_ABORT: Final = TransactionState.COMPLETE_ABORT
 
 
 def is_exhausted(epoch: int) -> bool:
-    """Whether the epoch is the last one that a client may have."""
+    """Return whether the epoch is the last one that a client may have."""
     return epoch >= LAST_EPOCH
 
 

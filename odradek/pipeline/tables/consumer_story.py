@@ -399,7 +399,7 @@ class GroupStory:
         group.generation_us, group.why = at_us, []
 
     def _is_converted(self) -> bool:
-        """Whether this record is one of those that made a classic group this one, up to its target assignment."""
+        """Return whether this record is one of those that made a classic group this one, up to its target assignment."""
         return self._group.converted_us == self._record.at_us and self._group.converted_epoch is None
 
     def _state(self) -> str:

@@ -67,7 +67,7 @@ class Files:
         return sorted(found), max(last, after)
 
     def has(self, directory: str) -> bool:
-        """Whether the directory exists."""
+        """Return whether the directory exists."""
         return self._directory.exists(directory)
 
     def last_pass(self) -> Pass:

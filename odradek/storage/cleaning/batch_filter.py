@@ -182,7 +182,7 @@ class BatchFilter:
         return _empty(header._replace(max_timestamp=_NO_TIMESTAMP)) if is_told else None
 
     def _is_last_of_producer(self, header: BatchHeader) -> bool:
-        """Whether a batch is needed for what its header says of its producer."""
+        """Return whether a batch is needed for what its header says of its producer."""
         last = self._last_records.get(header.producer_id) if header.producer_id >= 0 else None
         if last is None:
             return False

@@ -35,7 +35,7 @@ class Candidate(NamedTuple):
 
     @property
     def is_due(self) -> bool:
-        """Whether it is time."""
+        """Return whether it is time."""
         return self.cleanable_bytes > 0 and (self.is_overdue or self.dirty_ratio > self.log.config.min_cleanable_dirty_ratio)
 
 
@@ -123,7 +123,7 @@ def _uncleanable_from(log: Log, dirty: Iterable[Segment], now_ms: int) -> int:
 
 
 def _is_overdue(log: Log, dirty: Iterable[Segment], now_ms: int) -> bool:
-    """Whether a dirty record is older than ``max.compaction.lag.ms``, by the first batch of each dirty segment."""
+    """Return whether a dirty record is older than ``max.compaction.lag.ms``, by the first batch of each dirty segment."""
     lag_ms = log.config.max_compaction_lag_ms
     if lag_ms == _MAX_LONG:
         return False

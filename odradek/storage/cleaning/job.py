@@ -23,7 +23,7 @@ class CleanJob:
 
     @property
     def is_void(self) -> bool:
-        """Whether the log was closed, or its end cut off, since the job was made. Any thread."""
+        """Return whether the log was closed, or its end cut off, since the job was made. Any thread."""
         return self.log.is_closed or self.log.truncations != self.truncations
 
     @classmethod

@@ -122,7 +122,7 @@ class OffsetMap:
 
     @property
     def utilization(self) -> float:
-        """How much of its memory is used, 1.0 being all it may use."""
+        """The used part of the memory budget, from 0.0 to 1.0."""
         return self._used_bytes / self._budget_bytes if self._budget_bytes else 1.0
 
     def put_all(self, base_offset: int, records: Iterable[RecordSpan], from_offset: int) -> bool:

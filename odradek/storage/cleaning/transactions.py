@@ -30,11 +30,11 @@ class CleanedTransactions:
 
     @property
     def has_open(self) -> bool:
-        """Whether a transaction with data has not met its marker yet."""
+        """Return whether a transaction with data has not met its marker yet."""
         return bool(self._committed or self._has_data)
 
     def is_aborted(self, header: BatchHeader) -> bool:
-        """Whether a batch of data belongs to an aborted transaction, and can go."""
+        """Return whether a batch of data belongs to an aborted transaction, and can go."""
         self._begin_up_to(header.last_offset)
         if not header.is_transactional:
             return False
@@ -45,7 +45,7 @@ class CleanedTransactions:
         return False
 
     def is_spent(self, header: BatchHeader, batch: bytes | memoryview) -> bool:
-        """Whether nothing of the transaction that a control batch ends is left. Raises MalformedMessage."""
+        """Return whether nothing of the transaction that a control batch ends is left. Raises MalformedMessage."""
         self._begin_up_to(header.last_offset)
         if not header.record_count:
             # An empty one was spent before, and stayed to say its producer's epoch.

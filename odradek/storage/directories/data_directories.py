@@ -37,7 +37,7 @@ class DataDirectories:
 
     @property
     def lack_room(self) -> bool:
-        """Whether the disk of a directory is full."""
+        """Return whether the disk of a directory is full."""
         return any(directory.reserve.is_wanted for directory in self.all)
 
     def fill_reserves(self) -> None:
@@ -53,7 +53,7 @@ class DataDirectories:
 
     @property
     def are_online(self) -> bool:
-        """Whether all of ``log.dirs`` are online."""
+        """Return whether all of ``log.dirs`` are online."""
         return not any(directory.failure for directory in self._log_dirs)
 
     def with_path(self, path: str) -> DataDirectory:

@@ -203,7 +203,7 @@ class DataDirectory:
 
     @property
     def is_gone(self) -> bool:
-        """Whether the directory was removed, or is another one now."""
+        """Return whether the directory was removed, or is another one now."""
         return not any(
             self._file_system.exists(self.file(name)) for name in (checkpoints.LOCK_FILE, checkpoints.META_PROPERTIES_FILE)
         )
@@ -218,7 +218,7 @@ class DataDirectory:
         return self._held[name].get(key)
 
     def knows(self, key: Partition) -> bool:
-        """Whether any checkpoint file has an offset of a log."""
+        """Return whether any checkpoint file has an offset of a log."""
         return any(key in held for held in self._held.values())
 
     def held_of(self, name: str, keys: Mapping[Partition, object]) -> dict[Partition, int]:

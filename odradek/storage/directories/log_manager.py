@@ -104,7 +104,7 @@ class LogManager:
 
     @property
     def was_clean(self) -> bool:
-        """Whether the last stop was clean, in all directories."""
+        """Return whether the last stop was clean, in all directories."""
         return all(directory.was_clean for directory in self.directories.all)
 
     @property

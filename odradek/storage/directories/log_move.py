@@ -124,7 +124,7 @@ class LogMove:
 
     @property
     def may_begin(self) -> bool:
-        """Whether no compaction works on the segments."""
+        """Return whether no compaction works on the segments."""
         return self._is_begun or not self.log.is_being_cleaned
 
     @property

@@ -24,7 +24,7 @@ _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 
 
 def is_full(error: BaseException | None) -> bool:
-    """Whether ``error``, or what it was raised from, is that of a full disk."""
+    """Return whether ``error``, or what it was raised from, is that of a full disk."""
     while error is not None:
         if isinstance(error, OSError) and error.errno in _FULL:
             return True

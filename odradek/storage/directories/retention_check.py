@@ -68,7 +68,7 @@ class RetentionCheck:
                 yield 0
 
     def _is_there(self, log: Log) -> bool:
-        """Whether the log was not deleted meanwhile: a new log in its place has files of the same names."""
+        """Return whether the log was not deleted meanwhile: a new log in its place has files of the same names."""
         return self._logs.get(log.topic_partition) is log
 
     def _release(self, log: Log, now_ms: int) -> list[Segment]:

@@ -75,7 +75,7 @@ class FlushState:
 
     @property
     def is_flush_due(self) -> bool:
-        """Whether as many records as ``flush.messages`` are not on disk."""
+        """Return whether as many records as ``flush.messages`` are not on disk."""
         return self._local.log_end_offset - self.flushed_offset >= self._settings.flush_messages
 
     def ensure_synced(self) -> None:

@@ -122,7 +122,7 @@ class _SparseIndex:
         self._has_rest = False
 
     def _is_rest(self, file: File, tail: bytearray) -> bool:
-        """Whether the file ends with ``tail`` already. A file system may take some milliseconds to shorten one."""
+        """Return whether the file ends with ``tail`` already. A file system may take some milliseconds to shorten one."""
         size = self._on_disk * self.entry.size
         return file.size() == size + len(tail) and file.pread(len(tail), size) == tail
 
@@ -156,7 +156,7 @@ class OffsetIndex(_SparseIndex):
 
     @property
     def is_full(self) -> bool:
-        """Whether ``segment.index.bytes`` leave no room for another entry."""
+        """Return whether ``segment.index.bytes`` leave no room for another entry."""
         return self.entry_count >= self.max_entries
 
     def append(self, last_offset: int, position: int) -> None:
@@ -205,7 +205,7 @@ class TimeIndex(_SparseIndex):
 
     @property
     def is_full(self) -> bool:
-        """Whether there is room for one entry only, which is kept for the close of the segment."""
+        """Return whether there is room for one entry only, which is kept for the close of the segment."""
         return self.entry_count >= self.max_entries - 1
 
     def last(self) -> tuple[int, int]:

@@ -81,7 +81,7 @@ class Log:
         self.topic_id = topic_id
         self.directory = request.directory
         self.file_system: FileSystem = request.file_system
-        # Where the last compaction ended, None before the first (odradek.storage.cleaning).
+        # The end offset of the last compaction, None before the first (odradek.storage.cleaning).
         self.cleaned_offset = request.cleaned_offset
         # Other threads read this.
         self.is_closed = False
@@ -178,17 +178,17 @@ class Log:
 
     @property
     def awaits_flush(self) -> bool:
-        """Whether appended records wait for a flush, and are not read before."""
+        """Return whether appended records wait for a flush, and are not read before."""
         return self.flush_state.awaits_flush
 
     @property
     def has_lost_sync(self) -> bool:
-        """Whether a sync has failed: nothing more is appended."""
+        """Return whether a sync has failed: nothing more is appended."""
         return bool(self.flush_state.sync_error)
 
     @property
     def is_being_cleaned(self) -> bool:
-        """Whether another thread reads the segments to compact or move them: none is removed meanwhile."""
+        """Return whether another thread reads the segments to compact or move them: none is removed meanwhile."""
         return self.retention.is_being_cleaned
 
     @is_being_cleaned.setter

@@ -49,22 +49,22 @@ class LogConfig:
 
     @property
     def is_compacted(self) -> bool:
-        """Whether every record needs a key."""
+        """Return whether every record needs a key."""
         return "compact" in self.cleanup_policy
 
     @property
     def has_retention(self) -> bool:
-        """Whether segments go for their age or the log's size."""
+        """Return whether segments go for their age or the log's size."""
         return "delete" in self.cleanup_policy
 
     @property
     def stamps_append_time(self) -> bool:
-        """Whether the broker's time replaces the producer's."""
+        """Return whether the broker's time replaces the producer's."""
         return self.message_timestamp_type == "LogAppendTime"
 
     @property
     def limits_old_timestamps(self) -> bool:
-        """Whether a record can be too old at all: the default leaves no room for one."""
+        """Return whether a record can be too old at all: the default leaves no room for one."""
         return self.message_timestamp_before_max_ms < _MAX_LONG
 
     @property

@@ -32,7 +32,7 @@ from odradek.storage.log.segment_removal import SegmentRemoval
 def count_deletable(
     segments: LogSegments, config: LogConfig, *, log_start_offset: int, readable_offset: int, log_end_offset: int, now_ms: int
 ) -> int:
-    """How many of ``segments`` to remove, from the first on. ``readable_offset`` is the high watermark. Raises OSError."""
+    """Return how many ``segments`` to remove, from the first on. ``readable_offset`` is the high watermark. Raises OSError."""
     last = len(segments) - 1
     count = 0
     while count < last and segments[count + 1].base_offset <= min(log_start_offset, readable_offset):
@@ -56,7 +56,7 @@ def count_deletable(
 
 
 def _is_older(segments: LogSegments, number: int, than_ms: int) -> bool:
-    """Whether the newest record of a segment is from before ``than_ms``."""
+    """Return whether the newest record of a segment is from before ``than_ms``."""
     timestamp = segments[number].largest_timestamp()
     if timestamp >= 0:
         return timestamp < than_ms

@@ -115,7 +115,7 @@ class LogSegments:
         self._tail_positions.clear()
 
     def has_all(self, segments: Collection[Segment]) -> bool:
-        """Whether all of ``segments`` are among these."""
+        """Return whether all of ``segments`` are among these."""
         return all(segment in self._segments for segment in segments)
 
     def replace(self, old: Collection[Segment], new: Segment) -> None:
@@ -154,7 +154,7 @@ class LogSegments:
         self._tail_positions[end_offset] = self.active.size
 
     def has_aborted_from(self, offset: int) -> bool:
-        """Whether any abort marker lies at ``offset`` or behind it."""
+        """Return whether any abort marker lies at ``offset`` or behind it."""
         for segment in reversed(self._segments):
             index = segment.transaction_index
             if index is not None and index.last_offset >= 0:

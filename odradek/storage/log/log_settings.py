@@ -37,6 +37,6 @@ class LogSettings:
         self.stamps_append_time = config.stamps_append_time
         # How far a record's timestamp may lie ahead of the clock.
         self.latest_in_ms = _NEVER_REACHED if config.stamps_append_time else config.message_timestamp_after_max_ms
-        # Whether every batch has to be opened (odradek.storage.log.validation).
+        # True if every batch has to be opened (odradek.storage.log.validation).
         limits_age = config.limits_old_timestamps and not config.stamps_append_time
         self.inspects_all = config.is_compacted or limits_age or config.target_codec is not None

@@ -65,7 +65,7 @@ class LogWriter:
 
 
 class AppendInfo:
-    """Where an appended batch lies. ``log_append_time_ms`` is -1 for CreateTime; a ``duplicate`` is not written again."""
+    """The place of an appended batch. ``log_append_time_ms`` is -1 for CreateTime; a ``duplicate`` is not written again."""
 
     __slots__ = ("duplicate", "first_offset", "last_offset", "log_append_time_ms", "log_start_offset")
 

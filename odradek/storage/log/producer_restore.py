@@ -132,7 +132,7 @@ def _last_part(segment: Segment, end: int, size_bytes: int, offset: int) -> int:
 
 
 def _lacks_batches(found: Producer | None, producer: Producer) -> bool:
-    """Whether a retry may repeat a batch in front of those found: fewer than are kept, and none is the first of its epoch."""
+    """Return whether a retry may repeat an earlier batch: fewer were found than are kept, and none is the first of its epoch."""
     if not producer.batches or (found is not None and len(found.batches) >= BATCHES_KEPT):
         return False
     return found is None or all(batch.first_sequence > 0 for batch in found.batches)
@@ -179,7 +179,7 @@ class _Tail:
         self._ends = {(header.producer_id, header.last_offset) for header in self.headers if not header.is_control}
 
     def contradicts(self, snapshot: ProducerStates, offset: int, *, expired_before_ms: int, is_whole: bool) -> bool:
-        """Whether ``snapshot``, as of ``offset``, cannot be of this log. ``is_whole``: there are no batches in front of these."""
+        """Return whether ``snapshot``, as of ``offset``, contradicts this log. ``is_whole``: no batches precede these."""
         if is_whole and not snapshot.by_id.keys() <= self._ids:
             return True
         for producer_id, seen in self.producers.by_id.items():

@@ -181,7 +181,7 @@ class ProducerStates:
         return self.check(header)
 
     def needs_verification(self, header: BatchHeader) -> bool:
-        """Whether a transactional batch would begin a transaction here. KafkaError: INVALID_PRODUCER_EPOCH."""
+        """Return whether a transactional batch would begin a transaction here. KafkaError: INVALID_PRODUCER_EPOCH."""
         producer = self.by_id.get(header.producer_id)
         if producer is None:
             return True
@@ -209,7 +209,7 @@ class ProducerStates:
         return found
 
     def is_verifying(self, producer_id: int, verification: Verification) -> bool:
-        """Whether ``verification`` is still under way: no marker and no batch has ended it."""
+        """Return whether ``verification`` is still under way: no marker and no batch has ended it."""
         return self._verifications.get(producer_id) is verification
 
     def check_internal(self, producer_id: int, producer_epoch: int) -> None:
@@ -377,7 +377,7 @@ def _duplicate(producer: Producer, header: BatchHeader) -> AppendedBatch | None:
 
 
 def _is_behind(header: BatchHeader, producer: Producer) -> bool:
-    """Whether the producer has appended batches of that sequence number or later ones."""
+    """Return whether the producer has appended batches of that sequence number or later ones."""
     return producer.last_sequence >= 0 and (producer.last_sequence - header.base_sequence) & _SEQUENCE_MASK <= _SEQUENCE_MASK >> 1
 
 

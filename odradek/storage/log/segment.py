@@ -209,7 +209,7 @@ class Segment:
     def should_roll(
         self, size: int, last_offset: int, max_timestamp: int, now_ms: int, segment_bytes: int, max_segment_ms: int
     ) -> bool:
-        """Whether a batch of ``size`` bytes, with this offset and timestamp, begins a new segment."""
+        """Return whether a batch of ``size`` bytes, with this offset and timestamp, begins a new segment."""
         if not self.size:
             return False
         if self.size + size > segment_bytes:
@@ -338,7 +338,7 @@ class Segment:
 
     @property
     def has_unsynced_index(self) -> bool:
-        """Whether an index was written since its last sync, as it is when the segment is closed."""
+        """Return whether an index was written since its last sync, as it is when the segment is closed."""
         return any(index.changes != index.synced_changes for index in self._indexes())
 
     def _indexes(self) -> list[OffsetIndex | TimeIndex | TransactionIndex]:

@@ -23,7 +23,7 @@ MAX_OFFSET: Final = 2**63 - 1
 
 
 class LoadRequest(NamedTuple):
-    """What is known of a log before its directory is read. The offsets are those of the checkpoint files.
+    """The facts known of a log before its directory is read. The offsets are those of the checkpoint files.
 
     Offsets that no file has are 0; ``cleaned_offset``, up to where the log was compacted, is None then. ``clean_end_offset`` is
     where a clean stop has left the log, if that is known. ``is_metadata``: of the metadata log every batch is checked, and

@@ -119,7 +119,7 @@ def load(request: LoadRequest) -> LoadedLog:
 
 
 def _has_lost_aborted(request: LoadRequest, segments: list[Segment]) -> bool:
-    """Whether an index of aborted transactions lacks entries that it had. Raises OSError."""
+    """Return whether an index of aborted transactions lacks entries that it had. Raises OSError."""
     lost = False
     for segment in segments:
         entries, crc = request.aborted.get(segment.base_offset, (0, 0))
@@ -241,7 +241,7 @@ def _recover(
 
 
 def _had_records(request: LoadRequest, segment: Segment, names: Collection[str]) -> bool:
-    """Whether an index tells that an empty segment had records: odradek makes the file with the first of them.
+    """Return whether an index tells that an empty segment had records: odradek makes the file with the first of them.
 
     Kafka makes it with the segment, of zeros as long as it runs.
     """
@@ -251,7 +251,7 @@ def _had_records(request: LoadRequest, segment: Segment, names: Collection[str])
 
 
 def _adjoins(request: LoadRequest, segments: list[Segment], number: int, next_offset: int) -> bool:
-    """Whether a segment goes on where the one in front of it ends; False if a loss of power explains that it does not.
+    """Return whether a segment goes on where the one in front of it ends; False if a loss of power explains that it does not.
 
     Raises LogCorrupt if records are missing that were synced.
     """
@@ -269,7 +269,7 @@ def _adjoins(request: LoadRequest, segments: list[Segment], number: int, next_of
 
 
 def _names_later(segment: Segment, next_offset: int) -> bool:
-    """Whether an index has an offset behind the last batch of the .log, which was cut then."""
+    """Return whether an index has an offset behind the last batch of the .log, which was cut then."""
     time_index = segment.time_index
     last_named = segment.offset_index.last_offset() if segment.offset_index.entry_count else -1
     return max(last_named, time_index.last()[1] if time_index.entry_count else -1) >= next_offset
@@ -290,7 +290,7 @@ def _checked_end(request: LoadRequest, segment: Segment, names: Collection[str])
 
 
 def _has_indexes(request: LoadRequest, segment: Segment, names: Iterable[str]) -> bool:
-    """Whether both indexes exist and consist of whole entries."""
+    """Return whether both indexes exist and consist of whole entries."""
     for suffix, entry_bytes in zip(_SUFFIXES, _ENTRY_BYTES, strict=True):
         if f"{segment.base_offset:020d}{suffix}" not in names:
             return False

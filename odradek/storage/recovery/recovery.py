@@ -68,7 +68,7 @@ def check_end(segment: Segment) -> SegmentEnd:
 
 
 def first_timestamp_misfit(segment: Segment) -> str:
-    """Why the time index's first entry, which the first append writes, is not of this .log; else empty. Raises OSError."""
+    """Check the time index's first entry against the .log. Return the difference, or "". Raises OSError."""
     timestamp, offset = segment.time_index.first()
     # Kafka fills new indexes with zeros.
     if timestamp <= 0 or not segment.size:
@@ -84,7 +84,7 @@ def first_timestamp_misfit(segment: Segment) -> str:
 
 
 def last_entries_misfit(segment: Segment) -> str:
-    """Why the last entry of either index is not of this .log; else empty. Raises OSError."""
+    """Check the last entry of both indexes against the .log. Return the difference, or "". Raises OSError."""
     position = segment.offset_index.last_position()
     if position and not _begins_batch(segment, position):
         return f"no batch with offset {segment.offset_index.last_offset()} at {position}"
@@ -105,7 +105,7 @@ def _misnamed(timestamp: int, offset: int) -> str:
 
 
 def _begins_batch(segment: Segment, position: int) -> bool:
-    """Whether the batch of the offset index's last entry is at ``position``."""
+    """Return whether the batch of the offset index's last entry is at ``position``."""
     try:
         header = read_header(segment.file.pread(HEADER_SIZE, position))
     except MalformedMessage:
@@ -114,8 +114,8 @@ def _begins_batch(segment: Segment, position: int) -> bool:
 
 
 def _timestamp_misfit(segment: Segment, headers: list[BatchHeader]) -> str:
-    """Why the time index cannot be that of a segment that ends with ``headers``."""
-    # Which reads the last entry of the time index.
+    """Check the time index against a segment that ends with ``headers``. Return the difference, or ""."""
+    # This reads the last entry of the time index.
     timestamp, offset = segment.learn_max_timestamp(), segment.offset_of_max_timestamp
     # The cleaner leaves headers without records, whose timestamps do not count.
     latest = max((header.max_timestamp for header in headers if header.record_count), default=-1)
@@ -276,14 +276,14 @@ def _offset_misfit(header: BatchHeader, next_offset: int, segment: Segment, *, m
 
 
 def _may_be_cut(file: File, bad: _BadBatch, end: int, *, is_last: bool) -> bool:
-    """Whether ``bad`` is a torn tail or what a loss of power has left, and no damage."""
+    """Return whether ``bad`` is a torn tail or what a loss of power has left, and no damage."""
     if _is_unwritten(file, bad, end):
         return True
     return not bad.is_intact and (is_last or _is_cut(file, bad, end)) and not _is_followed(file, bad, end)
 
 
 def _is_cut(file: File, bad: _BadBatch, end: int) -> bool:
-    """Whether the file ends within ``bad``; a batch that is whole but for its length does not count."""
+    """Return whether the file ends within ``bad``; a batch that is whole but for its length does not count."""
     batch = bytearray(file.pread(end - bad.position, bad.position))
     try:
         read_header(batch)
@@ -300,7 +300,7 @@ def _is_cut(file: File, bad: _BadBatch, end: int) -> bool:
 
 
 def _is_unwritten(file: File, bad: _BadBatch, end: int) -> bool:
-    """Whether a part of ``bad`` lies in a block that was not written: zeros up to the end of a sector, or of the file.
+    """Return whether a part of ``bad`` lies in a block that was not written: zeros up to the end of a sector, or of the file.
 
     With a valid CRC that can only be its beginning, which no CRC covers.
     """
@@ -324,7 +324,7 @@ def _is_unwritten(file: File, bad: _BadBatch, end: int) -> bool:
 
 
 def _is_followed(file: File, bad: _BadBatch, end: int) -> bool:
-    """Whether a valid batch of this log lies anywhere behind ``bad``.
+    """Return whether a valid batch of this log lies anywhere behind ``bad``.
 
     A batch of which only the beginning was written may hold anything, whole batches of another log included. Its header is
     whole, so the offset that would follow it is known, and only a batch with just that one counts.

@@ -112,7 +112,7 @@ class _Room:
         self._lock = threading.Lock()
 
     def take(self, size: int) -> bool:
-        """Whether there was room."""
+        """Return whether there was room."""
         with self._lock:
             if size > self._left:
                 return False

@@ -39,7 +39,7 @@ class Field(NamedTuple):
     choices: tuple[str, ...] = ()
 
     def schema(self) -> Json:
-        """As OpenAPI has it."""
+        """Return the OpenAPI schema of this parameter."""
         return {"type": self.type, "description": self.about, **({"enum": list(self.choices)} if self.choices else {})}
 
 

@@ -83,7 +83,7 @@ def without(request: Request, means: Means) -> Any:
 
 
 def can_divide(api_key: ApiKey) -> bool:
-    """Whether a request may be refused in part: its answer has codes by topic or partition, and none for all of it."""
+    """Return whether a request may be refused in part: its answer has codes by topic or partition, and none for all of it."""
     return api_key == ApiKey.PRODUCE or (not places_of(api_key).has_code and hasattr(messages(api_key).request(), "topics"))
 
 

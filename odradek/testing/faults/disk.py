@@ -123,7 +123,7 @@ class FaultyDisk:
 
 
 def _is_at(words: dict[str, object], path: str) -> bool:
-    """Whether a path is of the rule's topic and partition, and as its ``path`` says."""
+    """Return whether a path is of the rule's topic and partition, and as its ``path`` says."""
     directory = path.rpartition("/")[0].rpartition("/")[2]
     topic, _, partition = directory.rpartition("-")
     return (

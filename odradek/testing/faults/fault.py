@@ -93,12 +93,12 @@ class Fault:
         return self
 
     def means(self, topic: str, partition: int | None) -> bool:
-        """Whether a partition of a request is one that the rule is about; a topic's own answer is, if the topic is."""
+        """Return whether a partition of a request is one that the rule is about; a topic's own answer is, if the topic is."""
         words = self.words
         return words.get("topic", topic) == topic and (partition is None or words.get("partition", partition) == partition)
 
     def fires_at(self, request: Request) -> bool:
-        """Whether it fires at this request, which counts as one that it means."""
+        """Return whether it fires at this request, which counts as one that it means."""
         return self._names(request) and self.draws()
 
     def note(self, fired: Fired) -> None:
@@ -135,7 +135,7 @@ class Fault:
             raise BadRule(f"predicate: it raised {self._failure!r}; a request has {', '.join(REQUEST_FIELDS)}") from self._failure
 
     def draws(self) -> bool:
-        """Whether it fires at what it means, which has come once more."""
+        """Return whether it fires at what it means, which has come once more."""
         words = self.words
         self._meant += 1
         if "nth" in words:

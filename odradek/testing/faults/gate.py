@@ -1,4 +1,4 @@
-"""What rules do to requests: before their handlers see them, and to their answers.
+"""Rules applied to requests: before their handlers see them, and to their answers.
 
 An answer arrives in pieces by a transport that cuts what it is given next, and sends the rest turn by turn.
 """

@@ -1,4 +1,4 @@
-"""Whether two brokers have said the same: where their answers to one request differ, up to ids, times and what belongs to a node.
+"""A comparison of two brokers' answers to one request. Ids, times and a node's own values may differ.
 
 A difference has a path: ``topics.partitions.error_code``, and ``topics[]`` for an element that only one of them has. Elements of
 what a broker has of its own are told apart in it: ``api_keys(22).max_version``. Where error codes differ, the fields beside them
@@ -29,11 +29,11 @@ _KINDS: Final = {
     "leader": "member",
     "producer_id": "producer",
     "session_id": "session",
-    # Of client telemetry: it is made of the client instance's id.
+    # Client telemetry makes it of the client instance's id.
     "subscription_id": "subscription",
 }
 _UUID: Final = "uuid"
-# Where a batch has its checksum and its producer's id.
+# Positions of a batch's checksum and its producer's id.
 _CRC_AT, _PRODUCER_ID_AT = 17, 43
 _CRC: Final = Struct(">I")
 _PRODUCER_ID: Final = Struct(">q")
@@ -53,14 +53,14 @@ class Ids:
         return copy
 
     def are_one(self, kind: str, recorded: object, replayed: object) -> bool:
-        """Whether the two stand for the same; if neither was seen before, they do from now on."""
+        """Return whether the two ids stand for each other. Two that are new do so from now on."""
         there, here = (kind, recorded), (kind, replayed)
         if there not in self._there and here not in self._here:
             self._there[there], self._here[here] = replayed, recorded
         return self._there.get(there) == replayed and self._here.get(here) == recorded
 
     def sign(self, kind: str, value: object, *, is_recorded: bool) -> object:
-        """What two ids have in common that stand for the same; "?" for one that has not been seen."""
+        """Return a value that is equal for two ids that stand for each other; "?" for an unknown id."""
         return self._there.get((kind, value), "?") if is_recorded else value if (kind, value) in self._here else "?"
 
     def translated(self, field: str, value: Any) -> Any:
@@ -85,7 +85,7 @@ class Ids:
 
 
 def kind_of(field: str, value: object) -> str | None:
-    """What kind of id a field's value is; None for a value that no broker draws."""
+    """Return the kind of id in a field; None for a value that no broker draws."""
     if isinstance(value, UUID):
         return _UUID
     kind = _KINDS.get(field)

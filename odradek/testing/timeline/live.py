@@ -50,7 +50,7 @@ class TransactionWatch:
         self._read_to = {index: log.log_end_offset for index, log in self._logs()}
 
     def changes(self) -> Iterator[tuple[str, dict[str, object]]]:
-        """What has become of transactional ids since the last call: (event, fields)."""
+        """Yield the changes of transactional ids since the last call: (event, fields)."""
         for index, log in self._logs():
             offset, end = self._read_to.get(index, 0), log.log_end_offset
             if offset < end:

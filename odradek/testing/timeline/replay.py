@@ -42,7 +42,7 @@ _MOST_BYTES: Final = 1 << 30
 
 
 class NoAnswer(Exception):
-    """What became of the connection instead."""
+    """The state of a connection that gave no answer."""
 
     CLOSED: ClassVar = "closed"
     SILENT: ClassVar = "silent"
@@ -60,7 +60,7 @@ class ReplayConnection:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no answer is due."""
+        """Return whether no answer is due."""
         return not self._due
 
     def send(self, exchange: Exchange, request: Any) -> None:

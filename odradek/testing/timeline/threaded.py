@@ -32,7 +32,7 @@ class ThreadedTimeline(Timeline):
 
     @property
     def is_recording(self) -> bool:
-        """Whether what clients say is recorded."""
+        """Return whether what clients say is recorded."""
         return self._live.is_recording
 
     @property

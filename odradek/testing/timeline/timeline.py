@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _GROUP_FIELDS = ("group_id", "group_ids", "groups", "groups_names")
 _TRANSACTIONAL_ID_FIELDS = ("transactional_id", "transactional_ids")
 _TOPIC_FIELDS = ("topic", "topic_name", "topic_names", "topics")
-# What FindCoordinator asks for.
+# The fields of FindCoordinator.
 _KEY_FIELDS = ("coordinator_keys", "key")
 # The answers that have both a topic's id and its name.
 _TELLING_IDS = frozenset({ApiKey.METADATA, ApiKey.CREATE_TOPICS, ApiKey.DESCRIBE_TOPIC_PARTITIONS})

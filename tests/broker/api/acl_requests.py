@@ -1,4 +1,4 @@
-"""What the tests of the APIs of access control lists ask, in the words of ``tests.broker.security.authorizer.naive.binding``."""
+"""Requests for the tests of the ACL APIs, in the words of ``tests.broker.security.authorizer.naive.binding``."""
 
 from odradek.common.acls import AclOperation, AclPermission, AclResourceType, PatternType
 from odradek.protocol.api_keys import ApiKey

@@ -1,1 +1,1 @@
-"""Who may do what: access control lists, the authorizer that decides by them, and what each API asks it."""
+"""Authorization: access control lists, the authorizer that decides by them, and the rules of the APIs."""

@@ -125,7 +125,7 @@ class Access:
         references: int = 1,
         tells: bool = True,
     ) -> bool:
-        """Whether the client may do this; ``references``: how often the request names the resource."""
+        """Return whether the client may do this; ``references``: how often the request names the resource."""
         if self.is_own:
             return True
         verdict = self._authorization.authorizer.authorize(self.principal, self.host, operation, resource_type, name)
@@ -148,7 +148,7 @@ class Access:
         }
 
     def allows_any(self, operation: AclOperation, resource_type: AclResourceType) -> bool:
-        """Whether the client may do this to at least one resource of the type."""
+        """Return whether the client may do this to at least one resource of the type."""
         return self.is_own or self._authorization.authorizer.authorize_by_resource_type(
             self.principal, self.host, operation, resource_type
         )
@@ -168,7 +168,7 @@ def _in_words(rule: AclBinding) -> str:
 
 
 def authorization(config: BrokerConfig, clock: "Clock") -> "Authorization | None":
-    """What ``authorizer.class.name`` names; None where there is none."""
+    """Make the authorizer that ``authorizer.class.name`` names; None if it names none."""
     if not config["authorizer.class.name"]:
         return None
     from odradek.broker.security.acl.standard_authorizer import StandardAuthorizer

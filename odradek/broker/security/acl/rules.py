@@ -41,7 +41,7 @@ class Asked(NamedTuple):
         return self.handler(self.services, self.context, self.request if request is None else request)
 
     def allows(self, operation: AclOperation, resource_type: AclResourceType, name: str) -> bool:
-        """Whether the client may do this; a refusal is a line of the log."""
+        """Return whether the client may do this; a refusal is a line of the log."""
         return self.access.allows(operation, resource_type, name)
 
     def refused(self, code: ErrorCode, **fields: object) -> Any:
@@ -73,7 +73,7 @@ class Asked(NamedTuple):
         return None if found is None else found.name
 
     def may_describe_topic(self, name: str) -> bool:
-        """Whether the client may know of a topic that it has not named."""
+        """Return whether the client may know of a topic that it has not named."""
         return self.access.allows(AclOperation.DESCRIBE, AclResourceType.TOPIC, name, tells=False)
 
 
@@ -122,7 +122,7 @@ def on_each(
     code = ErrorCode[f"{resource_type.name}_AUTHORIZATION_FAILED"]
     told = error_items(asked.context.api_key, asked.request._replace(**{field: refused}), answered, code) if refused else []
     response = messages(asked.context.api_key).response
-    # Where the response may have an error of its own, the handler is asked for that.
+    # The response may have an error of its own, which only the handler knows.
     if told and not permitted and not hasattr(response, "error_code"):
         return response(**{answered: told})
     answer = asked.handle(asked.request._replace(**{field: permitted}) if told else None)
@@ -179,7 +179,7 @@ def with_refused(outcome: Any, field: str, refused: list[Any]) -> Any:
 
 
 def behind_rules(load_module: Callable[[ApiKey], Any], authorization: Authorization) -> Callable[[ApiKey], Handler]:
-    """What loads the handlers of modules such that their rules are asked first."""
+    """Return a loader of handlers whose rules are asked first."""
 
     def load(api_key: ApiKey) -> Handler:
         module = load_module(api_key)

@@ -25,7 +25,7 @@ _SOME_NAME: Final = "hardcode"
 
 
 class Verdict(NamedTuple):
-    """Whether an action is allowed, and the rule by which: a binding, or one of those above."""
+    """The verdict on an action, with the deciding rule: a binding, or one of those above."""
 
     is_allowed: bool
     rule: AclBinding | str
@@ -45,7 +45,7 @@ class StandardAuthorizer:
         self._without_acls = _ALLOWED if allows_without_acls else _DENIED
 
     def authorize(self, principal: str, host: str, operation: AclOperation, resource_type: AclResourceType, name: str) -> Verdict:
-        """Whether ``principal`` may do this from ``host``, which is an address as Java prints it."""
+        """Return whether ``principal`` may do this from ``host``, which is an address as Java prints it."""
         if principal in self._super_users:
             return _SUPER_USER
         binding, has_acls = self.acls.find(principal, host, operation, resource_type, name)
@@ -56,7 +56,7 @@ class StandardAuthorizer:
     def authorize_by_resource_type(
         self, principal: str, host: str, operation: AclOperation, resource_type: AclResourceType
     ) -> bool:
-        """Whether ``principal`` may do this to at least one resource of the type. O(patterns of the type)."""
+        """Return whether ``principal`` may do this to at least one resource of the type. O(patterns of the type)."""
         if self.authorize(principal, host, operation, resource_type, _SOME_NAME).is_allowed:
             return True
         allowed: list[tuple[PatternType, str]] = []
@@ -74,7 +74,7 @@ class StandardAuthorizer:
 
 
 def _is_dominated(pattern_type: PatternType, name: str, denied: Collection[tuple[PatternType, str]]) -> bool:
-    """Whether all that is allowed by a pattern is denied by others."""
+    """Return whether all that is allowed by a pattern is denied by others."""
     if pattern_type is PatternType.LITERAL and (pattern_type, name) in denied:
         return True
     return any((PatternType.PREFIXED, name[:length]) in denied for length in range(1, len(name) + 1))

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class SaslState(Enum):
-    """What a connection may send next."""
+    """The next message that a connection may send."""
 
     # The first frame: SaslHandshake or ApiVersions. What is no request is taken for a token of Kerberos, which is not there.
     INITIAL_REQUEST = auto()
@@ -201,7 +201,7 @@ class Authenticator:
 
     @property
     def is_again(self) -> bool:
-        """Whether there is a session already."""
+        """Return whether there is a session already."""
         return self.user is not None
 
     def receive(self, frame: bytes, wall_ms: int, monotonic_ms: float) -> Outcome:
@@ -217,7 +217,7 @@ class Authenticator:
             self._go(SaslState.HANDSHAKE_REQUEST)
 
     def begin_again(self, monotonic_ms: float) -> bool:
-        """Whether the session has a lifetime, and may be renewed now: then ``receive`` the SaslHandshake (KIP-368)."""
+        """Return whether the session has a lifetime, and may be renewed now: then ``receive`` the SaslHandshake (KIP-368)."""
         last_ms = self._began_again_ms
         if self.expires_at_ms is None or (last_ms is not None and monotonic_ms - last_ms < _MIN_REAUTH_INTERVAL_MS):
             return False

@@ -1,4 +1,4 @@
-"""What the authenticator knows of a mechanism: one exchange of tokens with one client.
+"""A SASL mechanism, as the authenticator sees it: one exchange of tokens with one client.
 
 And the simplest of them, PLAIN (RFC 4616): a user name and a password, as they are.
 
@@ -32,7 +32,7 @@ class SaslServer(Protocol):
 
     @property
     def is_complete(self) -> bool:
-        """Whether the client has shown who it is."""
+        """Return whether the client has shown who it is."""
 
     @property
     def user(self) -> str:
@@ -40,15 +40,15 @@ class SaslServer(Protocol):
 
     @property
     def expires_ms(self) -> int | None:
-        """When the credential expires, in wall time; None: never."""
+        """The expiry of the credential, in wall time; None if it never expires."""
 
     @property
     def by_token(self) -> bool:
-        """Whether the client has shown a delegation token."""
+        """Return whether the client has shown a delegation token."""
 
     @property
     def refusal(self) -> AuthenticationFailed | None:
-        """Why it has failed already, where the client has been told so in a token and is to say that it knows."""
+        """The failure that the client has been told in a token, and has to acknowledge; None without one."""
 
     def evaluate(self, token: bytes) -> bytes:
         """The answer to the client's token. Raises AuthenticationFailed."""
@@ -59,7 +59,7 @@ class Mechanism(Protocol):
 
     @property
     def max_reauth_ms(self) -> int:
-        """How long a session may last; 0: as long as its credential."""
+        """The longest session; 0 for the lifetime of the credential."""
 
     @property
     def begin(self) -> Callable[[], SaslServer]:

@@ -1,4 +1,4 @@
-"""As who a node of a cluster logs in at others, by a listener of theirs that wants SASL.
+"""The login of a node at others of its cluster, by a listener of theirs that wants SASL.
 
 As in Kafka, who that is stands in the JAAS line of this node for that listener and mechanism, whether it listens there itself or
 not: ``username`` and ``password``, beside the users that a PLAIN listener lets in, and for OAUTHBEARER a token, one in a file or

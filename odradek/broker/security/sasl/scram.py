@@ -206,7 +206,7 @@ class _Credential(NamedTuple):
 
 
 class TokenCredentials:
-    """Those of one broker. ``tokens`` are what there is now, by id; ``hmac_of`` gives a token's HMAC. Loop thread only."""
+    """The token credentials of one broker. ``tokens`` are by id; ``hmac_of`` returns a token's HMAC. Loop thread only."""
 
     def __init__(self, tokens: Callable[[], Mapping[str, DelegationTokenRecord]], hmac_of: Callable[[str], bytes]) -> None:
         self._tokens = tokens
@@ -214,7 +214,7 @@ class TokenCredentials:
         self._made: dict[str, dict[ScramMechanism, _Credential]] = {}
 
     def find(self, token_id: str, mechanism: ScramMechanism) -> TokenCredential | None:
-        """Whom a token lets in, and what it is checked by. One that has expired is one until it is removed, as in Kafka."""
+        """Return the credential of a token. As in Kafka, an expired token counts until it is removed."""
         token = self._tokens().get(token_id)
         if token is None:
             return None

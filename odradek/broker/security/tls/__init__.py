@@ -1,1 +1,1 @@
-"""Who is at the other end: TLS, its stores, and the principals of certificates. Imported where a listener speaks it."""
+"""TLS, its stores, and the principals of certificates. Imported only if a listener uses TLS."""

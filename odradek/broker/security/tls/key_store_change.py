@@ -1,4 +1,4 @@
-"""Whether the key store of a listener may take the place of another: whoever connects is to find the same name and hosts.
+"""Check a listener's new key store: clients must find the same subject and hosts as before.
 
 As in Kafka, the new certificate has the subject of the former one unless ``ssl.allow.dn.changes`` is set, and all its alternative
 names unless ``ssl.allow.san.changes`` is. Kafka compares all entries of both stores, in their order; here it is the certificates
@@ -34,7 +34,7 @@ def check_key_store_change(config: ListenerConfig, former: KeyStore, new: KeySto
 
 
 def _allowed(config: ListenerConfig, before: bytes, after: bytes) -> str | None:
-    """What is allowed in place of ``after``; None if that is. ValueError where names cannot be read."""
+    """Return a description of the allowed subjects and hosts; None if ``after`` is allowed. ValueError for unreadable names."""
     if not config["ssl.allow.dn.changes"] and not _is_same_subject(before, after):
         subjects = f"{subject_of(before)} and not {subject_of(after)}"
         return f"a certificate of the same subject, {subjects}, unless ssl.allow.dn.changes is true"
@@ -49,7 +49,7 @@ def _allowed(config: ListenerConfig, before: bytes, after: bytes) -> str | None:
 def _is_same_subject(before: bytes, after: bytes) -> bool:
     if canonical_subject(before) == canonical_subject(after):
         return True
-    # As in Kafka: a value may be text in one of them and DER in the other.
+    # One subject may have as text what the other has as DER; Kafka compares them so, too.
     return subject_of(before).lower() == subject_of(after).lower()
 
 
@@ -58,7 +58,7 @@ _TURNS: Final = 8
 
 
 def connecting_context(config: ListenerConfig, key_store: KeyStore) -> ssl.SSLContext:
-    """What a broker connects to this listener with, whatever host has it. Raises InvalidConfig."""
+    """Return the TLS context for a broker's connection to this listener, on any host. Raises InvalidConfig."""
     context = client_context(config, key_store)
     context.check_hostname = False
     return context

@@ -27,22 +27,22 @@ class PemBlock:
 
     @property
     def is_certificate(self) -> bool:
-        """Whether it is a certificate."""
+        """Return whether it is a certificate."""
         return self.label in ("CERTIFICATE", "X509 CERTIFICATE", "TRUSTED CERTIFICATE")
 
     @property
     def der(self) -> bytes:
-        """What is between its first line and its last, without headers."""
+        """The bytes between its first line and its last, without headers."""
         return base64.b64decode("".join(line for line in self.text.split("\n")[1:-2] if ":" not in line))
 
     @property
     def is_private_key(self) -> bool:
-        """Whether it is a private key, in any of the forms that there are."""
+        """Return whether it is a private key, in any of the forms that there are."""
         return self.label.endswith("PRIVATE KEY")
 
     @property
     def is_encrypted(self) -> bool:
-        """Whether it is a private key that has a password."""
+        """Return whether it is a private key that has a password."""
         return self.label.startswith("ENCRYPTED") or "Proc-Type: 4,ENCRYPTED" in self.text
 
 

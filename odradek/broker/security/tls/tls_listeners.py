@@ -63,7 +63,7 @@ class TlsListener:
                 check_connects(config, server, connecting)
 
     def is_as_it_was(self, config: ListenerConfig) -> bool:
-        """Whether configs and files are those that were loaded."""
+        """Return whether configs and files are those that were loaded."""
         return self.values == config.ssl_values() and self.files == store_files(config)
 
     def principal_of(self, peer: ssl.SSLObject) -> str:

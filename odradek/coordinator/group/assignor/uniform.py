@@ -105,7 +105,7 @@ def _give_out(owners: list[int], subscribers: list[int], sizes: list[int]) -> No
 def _balance(topics: list[tuple[list[int], list[int]]], sizes: list[int]) -> None:
     """Step 3, for topics with their owners and subscribers."""
     last_moved = _NOBODY
-    # Of the lists of subscribers, which many topics share, those that are level since the last move.
+    # Many topics share a list of subscribers. These lists are level since the last move.
     level: set[int] = set()
     for _ in range(_MAX_ROUNDS):
         for place, (owners, subscribers) in enumerate(topics):
@@ -169,7 +169,7 @@ class _Scales:
 
     @property
     def is_level(self) -> bool:
-        """Whether moving one more partition would gain nothing."""
+        """Return whether moving one more partition would gain nothing."""
         return self._rich_level - self._poor_level <= 1
 
     def next_poor(self) -> int:
@@ -235,7 +235,7 @@ def assign_homogeneous(group: GroupSpec) -> GroupAssignment:
 
 
 def _quotas(sizes: list[int], total: int) -> list[int]:
-    """How many partitions each member gets, by how many it has."""
+    """Return the number of partitions for each member, in the order of ``sizes``."""
     low, extra = divmod(total, len(sizes))
     quotas = [low] * len(sizes)
     having = [index for index, size in enumerate(sizes) if size > low]

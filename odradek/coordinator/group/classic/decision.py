@@ -1,4 +1,4 @@
-"""What one operation on a classic group decides: records, responses, and the hooks that keep the live state right.
+"""The decision of one operation on a classic group: records, responses, and the hooks that keep the live state right.
 
 Responses are in their newest version; handlers translate them for older ones.
 """

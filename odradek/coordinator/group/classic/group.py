@@ -85,17 +85,17 @@ class ClassicGroup:
 
     @property
     def is_simple(self) -> bool:
-        """Whether the group only has offsets, and no member has ever joined it."""
+        """Return whether the group only has offsets, and no member has ever joined it."""
         return self.protocol_type is None and self.state is GroupState.EMPTY and not self.pending_joins
 
     @property
     def is_of_consumers(self) -> bool:
-        """Whether the members are consumers, so that their subscriptions are topics."""
+        """Return whether the members are consumers, so that their subscriptions are topics."""
         return self.protocol_type == CONSUMER_PROTOCOL_TYPE
 
     @property
     def has_everybody_joined(self) -> bool:
-        """Whether all members have joined, pending members included."""
+        """Return whether all members have joined, pending members included."""
         return self.waiting_joins == len(self.members) and not self.pending_joins
 
     @property
@@ -104,7 +104,7 @@ class ClassicGroup:
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Whether a member reads ``topic``; assumed of consumers whose subscriptions are not known."""
+        """Return whether a member reads ``topic``; assumed of consumers whose subscriptions are not known."""
         return self.is_of_consumers if self.subscribed_topics is None else topic in self.subscribed_topics
 
     @property
@@ -305,7 +305,7 @@ class ClassicGroup:
         return True
 
     def supports(self, protocol_type: str, protocols: Protocols) -> bool:
-        """Whether a member with ``protocols`` fits: of the group's type, with one protocol that all members support."""
+        """Return whether a member with ``protocols`` fits: of the group's type, with one protocol that all members support."""
         if self.state is GroupState.EMPTY:
             return bool(protocol_type) and bool(protocols)
         everybody = len(self.members)

@@ -89,12 +89,12 @@ class ClassicGroups:
         return group if isinstance(group, ClassicGroup) else None
 
     def is_of_other_kind(self, group_id: str) -> bool:
-        """Whether ``group_id`` belongs to a group that is not a classic one."""
+        """Return whether ``group_id`` belongs to a group that is not a classic one."""
         group = self.registry.find(group_id)
         return group is not None and not isinstance(group, ClassicGroup)
 
     def makes_way(self, group_id: str) -> bool:
-        """Whether the group of another kind has no members, so that a classic group may take its place."""
+        """Return whether the group of another kind has no members, so that a classic group may take its place."""
         group = self.registry.find_stored(group_id)
         return group is not None and group.is_empty
 
@@ -104,7 +104,7 @@ class ClassicGroups:
         return [] if group is None else group.tombstones()
 
     def is_stored(self, group_id: str) -> bool:
-        """Whether the log has the group."""
+        """Return whether the log has the group."""
         return group_id in self._stored
 
     def each(self) -> Iterator[ClassicGroup]:
@@ -126,7 +126,7 @@ class ClassicGroups:
         return group.members.get(member_id) if isinstance(group, ClassicGroup) else None
 
     def is_live(self, group: ClassicGroup) -> bool:
-        """Whether ``group`` is still the group of its id."""
+        """Return whether ``group`` is still the group of its id."""
         return self.timers.is_open and self._live.get(group.group_id) is group
 
     def create(self, group_id: str) -> ClassicGroup:

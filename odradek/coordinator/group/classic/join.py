@@ -128,7 +128,7 @@ class _Join:
             self._join_known()
 
     def _has_room(self, max_size: int) -> bool:
-        """Whether group.max.size lets the member in.
+        """Return whether group.max.size lets the member in.
 
         While members join, the limit counts the JoinGroups that are held: it may have been lowered, and then the last to join are
         refused. Otherwise it counts the members.

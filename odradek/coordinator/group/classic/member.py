@@ -49,12 +49,12 @@ class Member:
 
     @property
     def is_static(self) -> bool:
-        """Whether the member keeps its place when it comes back under another member id."""
+        """Return whether the member keeps its place when it comes back under another member id."""
         return self.group_instance_id is not None
 
     @property
     def may_be_silent(self) -> bool:
-        """Whether a session that runs out is ignored: the member waits for an answer, and knows its member id."""
+        """Return whether a session that runs out is ignored: the member waits for an answer, and knows its member id."""
         return not self.is_new and (self.waiting_join is not None or self.waiting_sync is not None)
 
     def metadata(self, protocol: str | None) -> bytes:

@@ -34,5 +34,5 @@ def check_transition(group_id: str, current: GroupState, target: GroupState) -> 
 
 
 def can_rebalance(state: GroupState) -> bool:
-    """Whether a group in ``state`` can begin a rebalance."""
+    """Return whether a group in ``state`` can begin a rebalance."""
     return GroupState.PREPARING_REBALANCE in PERMITTED[state]

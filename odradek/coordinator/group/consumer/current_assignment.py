@@ -59,7 +59,7 @@ def reconcile(member: ConsumerMember, given: Reconciliation) -> ConsumerMember:
 
 
 def _owns_any(given: Reconciliation, partitions: OwnedEpochs) -> bool:
-    """Whether the member reports any of these as its own, or does not say what it owns."""
+    """Return whether the member reports any of these as its own, or does not say what it owns."""
     if given.owned is None:
         return True
     return any(not partitions.get(topic_id, {}).keys().isdisjoint(indexes) for topic_id, indexes in given.owned.items())

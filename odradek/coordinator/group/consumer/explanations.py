@@ -71,7 +71,7 @@ class Explanations:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there are notes of no group."""
+        """Return whether there are notes of no group."""
         return not self._groups
 
     def note_raised(self, group_id: str, *why: str) -> None:

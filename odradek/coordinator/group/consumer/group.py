@@ -88,12 +88,12 @@ class ConsumerGroup:
 
     @property
     def is_stale(self) -> bool:
-        """Whether the metadata of the topics have to be looked at: they changed, or what was decided on them was taken back."""
+        """Return whether the topics' metadata must be read again: they changed, or a decision on them was rolled back."""
         return self.fresh_epoch is None or self.epoch.get() < self.fresh_epoch
 
     @property
     def is_at_rest(self) -> bool:
-        """Whether a heartbeat that says nothing new changes nothing for the group. HOT."""
+        """Return whether a heartbeat that says nothing new changes nothing for the group. HOT."""
         return not self.is_stale and not self.regex_counts and self.assignment_epoch >= self.epoch.get()
 
     def subscribed_names(self) -> set[str]:

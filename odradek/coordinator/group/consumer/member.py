@@ -51,11 +51,11 @@ class ConsumerMember:
     classic: ClassicMemberMetadata | None = None
 
     def is_reconciled_to(self, assignment_epoch: int) -> bool:
-        """Whether the member has come to the target assignment of that epoch."""
+        """Return whether the member has come to the target assignment of that epoch."""
         return self.state is MemberState.STABLE and self.member_epoch == assignment_epoch
 
     def is_revoking_in(self, epoch: int) -> bool:
-        """Whether the member is in that epoch, and has partitions to give up."""
+        """Return whether the member is in that epoch, and has partitions to give up."""
         return self.state is MemberState.UNREVOKED_PARTITIONS and self.member_epoch == epoch
 
     def held(self) -> dict[UUID, frozenset[int]]:

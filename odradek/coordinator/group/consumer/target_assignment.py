@@ -86,7 +86,7 @@ def _spec(groups: ConsumerGroups, group: ConsumerGroup, members: dict[str, Consu
 
 
 def _is_homogeneous(members: Collection[ConsumerMember]) -> bool:
-    """Whether all subscribe to the same names, or all to the same regular expression and to no names, as Kafka has it."""
+    """Return whether all subscribe to the same names, or all to the same regular expression and to no names, as Kafka has it."""
     names = {member.subscribed_topic_names for member in members}
     regexes = {member.subscribed_topic_regex or "" for member in members}
     return len(names) == 1 and (regexes == {""} or (len(regexes) == 1 and names == {frozenset()}))

@@ -85,7 +85,7 @@ def check_epoch(member: ConsumerMember, epoch: int, owned: Sequence[RequestTopic
 
 
 def _has_all(member: ConsumerMember, owned: Sequence[RequestTopicPartitions]) -> bool:
-    """Whether the member may have all that it owns."""
+    """Return whether the member may have all that it owns."""
     for topic_id, indexes in owned:
         assigned = None if topic_id is None else member.assigned.get(topic_id)
         if assigned is None or not assigned.keys() >= set(indexes):

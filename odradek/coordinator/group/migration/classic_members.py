@@ -114,7 +114,7 @@ def _is_to_join(group: ConsumerGroup, member: ConsumerMember) -> bool:
 
 
 def _waits(group: ConsumerGroup, member: ConsumerMember) -> bool:
-    """Whether another member still has partitions of the member's target."""
+    """Return whether another member still has partitions of the member's target."""
     for topic_id, indexes in (group.targets.get(member.member_id) or NOTHING).items():
         for index in indexes.difference(member.assigned.get(topic_id, ())):
             if (topic_id, index) in group.holders:

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 def can_downgrade(groups: ConsumerGroups, group: ConsumerGroup, leaving: AbstractSet[str], *, joining: int = 0) -> bool:
-    """Whether the group becomes a classic one without the members that leave, where ``joining`` classic ones take their place."""
+    """Return whether the group becomes a classic one when ``leaving`` have left and ``joining`` classic members have come."""
     staying = [member for member in group.members.values() if member.member_id not in leaving]
     count = len(staying) + joining
     if not count or any(member.classic is None for member in staying):

@@ -87,7 +87,7 @@ def _check(groups: ConsumerGroups, group: ConsumerGroup, member_id: str, request
 
 
 def _is_supported(group: ConsumerGroup, names: list[str]) -> bool:
-    """Whether there is a protocol that all classic members support."""
+    """Return whether there is a protocol that all classic members support."""
     common = set(names)
     for member in group.members.values():
         if member.classic is not None:

@@ -13,10 +13,10 @@ class MigrationPolicy(StrEnum):
 
     @property
     def permits_upgrade(self) -> bool:
-        """Whether a classic group with members may become a consumer group."""
+        """Return whether a classic group with members may become a consumer group."""
         return self in {MigrationPolicy.UPGRADE, MigrationPolicy.BIDIRECTIONAL}
 
     @property
     def permits_downgrade(self) -> bool:
-        """Whether a consumer group with members may become a classic group."""
+        """Return whether a consumer group with members may become a classic group."""
         return self in {MigrationPolicy.DOWNGRADE, MigrationPolicy.BIDIRECTIONAL}

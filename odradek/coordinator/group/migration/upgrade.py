@@ -80,7 +80,7 @@ def upgraded(groups: ConsumerGroups, classic: ClassicGroup, records: list[Coordi
 
 
 def lags_behind_topics(groups: ConsumerGroups, group: ConsumerGroup) -> bool:
-    """Whether members have other partitions than there are of their topics, which changed after the leader assigned them.
+    """Return whether members have other partitions than there are of their topics, which changed after the leader assigned them.
 
     The leader would have noticed, and leads no more. In Kafka nobody reads such partitions until the topics change again.
     """
