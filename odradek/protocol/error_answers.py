@@ -184,10 +184,5 @@ def _value(field: str, item: Any) -> Any:
 
 def partition_of(item: Any) -> int | None:
     """The partition that an item of a topic's ``partitions`` names."""
-    if isinstance(item, int):
-        return item
-    for field in PARTITION_FIELDS:
-        if hasattr(item, field):
-            partition: int = getattr(item, field)
-            return partition
-    return None
+    partition: int | None = _value("partition_index", item)
+    return partition

@@ -8,17 +8,12 @@ from typing import TYPE_CHECKING
 from odradek.broker.api import config_alteration
 from odradek.broker.api.config_alteration import alter
 from odradek.controller.metadata.alterations import SET, Alteration, Operation
-from odradek.protocol.message_types.alter_configs import (
-    AlterConfigsRequest,
-    AlterConfigsResource,
-    AlterConfigsResourceResponse,
-    AlterConfigsResponse,
-)
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.message_types.alter_configs import AlterConfigsRequest, AlterConfigsResource, AlterConfigsResponse
 
 if TYPE_CHECKING:
     from odradek.broker.api.services import ControllerServices
     from odradek.common.context import RequestContext
-    from odradek.controller.metadata.alterations import Answer
     from odradek.timing.reply import Reply
 
 
@@ -27,21 +22,7 @@ def handle(
 ) -> "Reply[AlterConfigsResponse]":
     """Replace the overrides of every resource of ``request``, each by itself."""
     alterations = [_alteration(resource) for resource in request.resources]
-
-    def respond(answers: "list[Answer]") -> AlterConfigsResponse:
-        return AlterConfigsResponse(
-            responses=[
-                AlterConfigsResourceResponse(
-                    error_code=code,
-                    error_message=message,
-                    resource_type=resource.resource_type,
-                    resource_name=resource.resource_name,
-                )
-                for resource, (code, message) in zip(request.resources, answers, strict=True)
-            ]
-        )
-
-    return alter(services, alterations, validate_only=request.validate_only).then(respond)
+    return alter(services, ApiKey.ALTER_CONFIGS, request, alterations)
 
 
 def _alteration(resource: AlterConfigsResource) -> Alteration:

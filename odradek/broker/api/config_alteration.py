@@ -20,8 +20,28 @@ if TYPE_CHECKING:
     from odradek.broker.api.services import ControllerServices
 
 
-def alter(services: ControllerServices, alterations: Sequence[Alteration], *, validate_only: bool) -> Reply[list[Answer]]:
-    """Carry out each alteration, or only validate it, many of them in slices; (error code, message) of each."""
+def alter(services: ControllerServices, api_key: ApiKey, request: Any, alterations: Sequence[Alteration]) -> Reply[Any]:
+    """Carry out the alteration of each resource of ``request``, or only validate it. Many are altered in slices."""
+    kinds = messages(api_key)
+
+    def respond(answers: list[Answer]) -> Any:
+        return kinds.response(
+            responses=[
+                kinds.AlterConfigsResourceResponse(
+                    error_code=code,
+                    error_message=message,
+                    resource_type=resource.resource_type,
+                    resource_name=resource.resource_name,
+                )
+                for resource, (code, message) in zip(request.resources, answers, strict=True)
+            ]
+        )
+
+    return _altered(services, alterations, validate_only=request.validate_only).then(respond)
+
+
+def _altered(services: ControllerServices, alterations: Sequence[Alteration], *, validate_only: bool) -> Reply[list[Answer]]:
+    """The (error code, message) of each alteration."""
     view = services.controller.config_view(services.config)
     if len(alterations) <= TOGETHER:
         return alter_resources(view, alterations, None if validate_only else services.controller.alter_configs)
@@ -95,30 +115,9 @@ def rule(asked: Asked) -> object:
             ]
         ),
     )
-    return _both(answer, checked)
-
-
-def _both(one: Any, other: Any) -> Any:
-    """The responses of two answers in one."""
-
-    def joined(first: Any) -> Any:
-        return then(other, lambda second: second._replace(responses=[*first.responses, *second.responses]))
-
-    if not isinstance(one, Reply):
-        return joined(one)
-    if one.done:
-        return joined(one.response)
-    reply: Reply[Any] = Reply()
-
-    def second(first: Any) -> None:
-        outcome = joined(first)
-        if isinstance(outcome, Reply):
-            outcome.when_done(reply.complete)
-        else:
-            reply.complete(outcome)
-
-    one.when_done(second)
-    return reply
+    return then(
+        answer, lambda first: then(checked, lambda second: second._replace(responses=[*first.responses, *second.responses]))
+    )
 
 
 def _is_malformed(resource: Any) -> bool:

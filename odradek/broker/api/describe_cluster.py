@@ -6,7 +6,7 @@ are registered and fenced. Without an authorizer every operation on the cluster 
 """
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from odradek.broker.api.descriptions import CLUSTER_OPERATIONS, NO_OPERATIONS, with_cluster_operations
 from odradek.broker.security.acl.rules import Asked, then
@@ -21,24 +21,17 @@ if TYPE_CHECKING:
     from odradek.broker.api.services import NodeServices
     from odradek.common.context import RequestContext
 
-
-_BROKERS = 1
-_CONTROLLERS = 2
+BROKERS: Final = 1
+CONTROLLERS: Final = 2
+_NAMES: Final = {BROKERS: "broker", CONTROLLERS: "controller"}
 
 may_answer_much = True
 
 
 def handle(services: "NodeServices", context: "RequestContext", request: DescribeClusterRequest) -> DescribeClusterResponse:
     """Describe the cluster as seen from the listener of the request."""
-    if request.endpoint_type == _CONTROLLERS:
-        return DescribeClusterResponse(
-            error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE, error_message="This endpoint is a broker's, not a controller's."
-        )
-    if request.endpoint_type != _BROKERS:
-        return DescribeClusterResponse(
-            error_code=ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
-            error_message=f"There is no endpoint of type {request.endpoint_type}.",
-        )
+    if request.endpoint_type != BROKERS:
+        return wrong_endpoint(request.endpoint_type, BROKERS)
     cluster = services.cluster
     nodes = cluster.nodes(context.listener_name)
     if request.include_fenced_brokers:
@@ -48,6 +41,18 @@ def handle(services: "NodeServices", context: "RequestContext", request: Describ
         controller_id=cluster.controller_id,
         brokers=[DescribeClusterBroker(*node) for node in nodes],
         cluster_authorized_operations=CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NO_OPERATIONS,
+    )
+
+
+def wrong_endpoint(asked: int, own: int) -> DescribeClusterResponse:
+    """The refusal of a request about endpoints of type ``asked`` by one of type ``own``."""
+    if asked in _NAMES:
+        return DescribeClusterResponse(
+            error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE,
+            error_message=f"This endpoint is a {_NAMES[own]}'s, not a {_NAMES[asked]}'s.",
+        )
+    return DescribeClusterResponse(
+        error_code=ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, error_message=f"There is no endpoint of type {asked}."
     )
 
 

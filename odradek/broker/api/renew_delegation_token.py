@@ -6,9 +6,8 @@ Its owner and its renewers may do this, until the token's maximum lifetime. Refu
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.api.expire_delegation_token import change_expiry
 from odradek.broker.security.acl.rules import anybody
-from odradek.broker.security.tokens import allows_token_requests
-from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.renew_delegation_token import RenewDelegationTokenRequest, RenewDelegationTokenResponse
 
 if TYPE_CHECKING:
@@ -21,16 +20,7 @@ def handle(
     services: "TokenChangeServices", context: "RequestContext", request: RenewDelegationTokenRequest
 ) -> "RenewDelegationTokenResponse | Reply[RenewDelegationTokenResponse]":
     """Renew the token of the request's HMAC."""
-    if not allows_token_requests(services.config, context):
-        return RenewDelegationTokenResponse(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, expiry_timestamp_ms=-1)
-    tokens, requester, now_ms = services.delegation_tokens, context.session.principal, services.clock.now_ms()
-    return services.controller.change(lambda image: tokens.renew(image, request, requester, now_ms)).then(_respond)
-
-
-def _respond(outcome: int | KafkaError) -> RenewDelegationTokenResponse:
-    if isinstance(outcome, KafkaError):
-        return RenewDelegationTokenResponse(outcome.code)
-    return RenewDelegationTokenResponse(expiry_timestamp_ms=outcome)
+    return change_expiry(services, context, request, services.delegation_tokens.renew, RenewDelegationTokenResponse)
 
 
 # The token names its owner and its renewers.

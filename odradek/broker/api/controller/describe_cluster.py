@@ -6,9 +6,9 @@ anything else. Version 0, which knows no types, asks about brokers.
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.api.describe_cluster import CONTROLLERS, wrong_endpoint
 from odradek.broker.security.acl.rules import on_cluster
 from odradek.common.acls import AclOperation
-from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.describe_cluster import (
     DescribeClusterBroker,
     DescribeClusterRequest,
@@ -19,25 +19,15 @@ if TYPE_CHECKING:
     from odradek.common.context import RequestContext
     from odradek.controller.cluster.services import QuorumServices
 
-_BROKERS = 1
-_CONTROLLERS = 2
-
 
 def handle(services: "QuorumServices", context: "RequestContext", request: DescribeClusterRequest) -> DescribeClusterResponse:
     """Describe the quorum as seen from the listener of the request."""
-    if request.endpoint_type == _BROKERS:
-        return DescribeClusterResponse(
-            error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE, error_message="This endpoint is a controller's, not a broker's."
-        )
-    if request.endpoint_type != _CONTROLLERS:
-        return DescribeClusterResponse(
-            error_code=ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
-            error_message=f"There is no endpoint of type {request.endpoint_type}.",
-        )
+    if request.endpoint_type != CONTROLLERS:
+        return wrong_endpoint(request.endpoint_type, CONTROLLERS)
     leader = services.leader
     endpoint = leader.endpoints.get(context.listener_name)
     return DescribeClusterResponse(
-        endpoint_type=_CONTROLLERS,
+        endpoint_type=CONTROLLERS,
         cluster_id=leader.cluster_id,
         controller_id=leader.node_id,
         brokers=[] if endpoint is None else [DescribeClusterBroker(leader.node_id, endpoint.host, endpoint.port)],
