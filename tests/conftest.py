@@ -1,7 +1,9 @@
 """Shared by all tests: a real broker on demand, its log beside a failure, the choice of tests, and the longest group first."""
 
 import asyncio
+import faulthandler
 import gc
+import os
 import socket
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import ExitStack
@@ -44,6 +46,9 @@ _FURTHER_GROUPS = frozenset({"kafka-tools", "wire-differential", "image"})
 _FURTHER = ("tests/languages/", *SHORT_TESTS)
 # Of these the compiled run has the campaigns' short forms only.
 _NEVER_COMPILED = tuple(f"tests/{room}/" for room in ("benchmarks", "demo", "languages", "pipeline", "project", "spark"))
+# How long a test may go on after its timeout, which compiled code does not notice, and which is used once: a teardown has none.
+_AFTER_TIMEOUT_S = 90
+_STDERR = pytest.StashKey[int]()
 BROKERS = pytest.StashKey[list[BrokerProcess]]()
 _topic_numbers = count()
 
@@ -100,6 +105,11 @@ def new_name() -> Callable[[], str]:
     return lambda: f"topic-{next(_topic_numbers)}"
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep standard error, which is not captured yet."""
+    config.stash[_STDERR] = os.dup(2)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Options of the project's own."""
     parser.addoption("--compiled-only", action="store_true", help="leave out tests of what is never compiled")
@@ -136,6 +146,29 @@ def pytest_runtest_makereport(
             (f"log of the broker on {broker.address}", broker.stderr) for broker in item.stash.get(BROKERS, []) if broker.stderr
         ]
     return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """End a process whose test does not end, and show where its threads are: the others would wait for it."""
+    _watch(item)
+    try:
+        return (yield)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_exception_interact(node: pytest.Item | pytest.Collector) -> None:
+    """Go on watching: pytest ends its own watch here, before the teardown."""
+    if isinstance(node, pytest.Item):
+        _watch(node)
+
+
+def _watch(item: pytest.Item) -> None:
+    mark = item.get_closest_marker("timeout")
+    timeout_s = float(mark.args[0] if mark is not None else item.config.getini("timeout"))
+    faulthandler.dump_traceback_later(timeout_s + _AFTER_TIMEOUT_S, exit=True, file=item.config.stash[_STDERR])
 
 
 def _is_never_compiled(item: pytest.Item) -> bool:

@@ -12,7 +12,8 @@ KEYTOOLS = "tests/broker/security/tls/test_java_key_store.py"
 
 def run_without_java(home, *arguments):
     """The exit status and the summary of a run of three tests that need Java's keytool."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "keytool", KEYTOOLS, *arguments]
+    options = ["-q", "-p", "no:cacheprovider", "-k", "keytool", f"--basetemp={home}/pytest"]
+    command = [sys.executable, "-m", "pytest", *options, KEYTOOLS, *arguments]
     environment = command_environment() | {"JAVA_HOME": os.fspath(home)}
     run = subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, timeout=50, check=False)
     return run.returncode, run.stdout

@@ -18,7 +18,7 @@ def test_the_examples_of_the_testing_page_pass(tmp_path):
         (tmp_path / f"test_{number}.py").write_text(example + test)
     [ini] = code_blocks(document, "ini")
     (tmp_path / "pytest.ini").write_text(ini)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "odradek.testing.pytest_plugin"]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "odradek.testing.pytest_plugin", f"--basetemp={tmp_path}/pytest"]
     environment = command_environment() | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=50, check=False, env=environment)
     assert f"\n{tests} passed" in done.stdout, done.stdout + done.stderr

@@ -21,7 +21,7 @@ def run_pytest(tmp_path):
     def run(source, *arguments, ini=""):
         (tmp_path / "test_it.py").write_text(source)
         (tmp_path / "pytest.ini").write_text(f"[pytest]\nfilterwarnings = error\nasyncio_mode = auto\n{ini}")
-        plugins = ["-p", PLUGIN, "-p", "pytest_asyncio.plugin", "-p", "xdist"]
+        plugins = ["-p", PLUGIN, "-p", "pytest_asyncio.plugin", "-p", "xdist", f"--basetemp={tmp_path}/pytest"]
         command = [sys.executable, "-m", "pytest", *plugins, "--strict-markers", "--strict-config", *arguments]
         # Whether or not the entry point of this plugin is installed here.
         environment = command_environment() | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}

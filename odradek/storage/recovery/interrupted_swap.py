@@ -9,6 +9,8 @@ reaches. Kafka may have dropped that batch, and then an old segment of which not
 odradek keeps an empty batch as the last.
 """
 
+from contextlib import nullcontext, suppress
+
 from odradek.storage.filesystem import FileSystem
 from odradek.storage.log.segment import iter_headers
 from odradek.storage.recovery.recovery import Warn
@@ -36,7 +38,9 @@ def finish_swaps(file_system: FileSystem, directory: str, names: set[str], warn:
         warn("interrupted compaction finished", directory=directory, segments=sorted(finished), removed=sorted(replaced))
     # A .log last, so that after a crash in between the rest is still recognised.
     for name in sorted(undone | cleaned | replaced, key=lambda name: (".log" in name, name)):
-        file_system.remove(f"{directory}/{name}")
+        # Where the clean of a deleted topic's log is given up while this is its successor's, that removes what it has written.
+        with suppress(FileNotFoundError) if name in cleaned else nullcontext():
+            file_system.remove(f"{directory}/{name}")
     renamed = {}
     for name in sorted(finished, key=lambda name: (not name.endswith(_LOG_SWAP), name)):
         renamed[name] = name.removesuffix(SWAP_SUFFIX)

@@ -6,7 +6,7 @@ import pytest
 
 from odradek.protocol.compression import LZ4
 from odradek.storage.log.log_retention import LogRetention
-from odradek.storage.memory_filesystem import MemoryFile
+from odradek.storage.memory_filesystem import MemoryFile, MemoryFileSystem
 from tests.storage.cleaner.faulty import CountingFileSystem, Killed
 from tests.storage.cleaner.support import clean_up, compacted, pairs_of, put, read_committed, roll_and_clean
 from tests.storage.support import NOW_MS, Warnings, names, open_log
@@ -150,6 +150,25 @@ def test_files_of_a_clean_that_was_under_way_are_removed():
     files.files["/data/t-0/00000000000000000000.index.swap"] = MemoryFile()
     open_log(files, config=CONFIG, warn=Warnings())
     assert not [name for name in names(files) if name.endswith((".cleaned", ".swap"))]
+
+
+class _AlsoRemovedElsewhere(MemoryFileSystem):
+    """Unfinished files are gone once they have been listed: a clean that is given up removes its own."""
+
+    def list_dir(self, path):
+        listed = super().list_dir(path)
+        self.files = {name: file for name, file in self.files.items() if not name.endswith(".cleaned")}
+        return listed
+
+
+def test_files_that_a_clean_of_a_deleted_topic_removes_itself_do_not_keep_its_successor_from_opening():
+    files = _AlsoRemovedElsewhere()
+    files.make_dirs("/data/t-0")
+    for kind in ("log", "index", "timeindex"):
+        files.files[f"/data/t-0/00000000000000000000.{kind}.cleaned"] = MemoryFile()
+    log = open_log(files, config=CONFIG)
+    put(log, (b"a", b"1"))
+    assert pairs_of(log) == [(0, b"a", b"1")]
 
 
 @pytest.mark.interpreted
