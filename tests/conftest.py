@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 import uvloop
@@ -35,6 +36,32 @@ class _LeftOpen(socket.socket):
 
     def __del__(self) -> None:
         self.close()
+
+
+class TimedLoop(uvloop.Loop):
+    """uvloop's, which ends what it runs when a test's time is over. By itself it catches what that raises, and goes on."""
+
+    _running: asyncio.Future[object] | None = None
+    _is_late: BaseException | None = None
+
+    def run_until_complete(self, future: Any) -> Any:
+        """Run it. Raises what the test's time raises in any callback."""
+        self._running = asyncio.ensure_future(future, loop=self)
+        try:
+            return super().run_until_complete(self._running)
+        except asyncio.CancelledError:
+            if self._is_late is None:
+                raise
+            raise self._is_late from None
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        """Look for the end of the test's time among what callbacks have raised."""
+        raised = context.get("exception")
+        if isinstance(raised, pytest.fail.Exception) and self._running is not None:
+            self._is_late = raised
+            self._running.cancel()
+        else:
+            super().call_exception_handler(context)
 
 
 # kafka-python leaves such sockets to the garbage collector, whichever test it runs in.
@@ -120,8 +147,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
     """Run asynchronous tests on the loop that ``serve`` takes, uvloop's, or on those that the mark ``asyncio`` names."""
     marker = item.get_closest_marker("asyncio")
-    loops = {"uvloop": uvloop.new_event_loop, "asyncio": asyncio.new_event_loop}
-    return loops if marker is not None and "loop_factories" in marker.kwargs else {"uvloop": uvloop.new_event_loop}
+    loops = {"uvloop": TimedLoop, "asyncio": asyncio.new_event_loop}
+    return loops if marker is not None and "loop_factories" in marker.kwargs else {"uvloop": TimedLoop}
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

@@ -57,6 +57,9 @@ NEW_OFFSETS: Api[Any, Any] = Api(ApiKey.TXN_OFFSET_COMMIT, 5, 5)
 _TRIES = 4
 
 
+UNFORGOTTEN = "a coordinator knows the partitions that the one before it has added"
+
+
 class _Broken(Exception):
     """The transaction cannot go on."""
 
@@ -103,7 +106,9 @@ class TransactionalProducer(Batcher):
         self.world.ledger.given(self.producer_id, self.epoch, self.transactional_id)
 
     def judge(self, api: ApiKey, code: int) -> None:
-        """Note an error code. When a lot goes wrong there is a reason for any of them."""
+        """Raise Violation for the one error that nothing which goes wrong is a reason for: the partition was added before."""
+        if api == ApiKey.PRODUCE and code == ErrorCode.INVALID_TXN_STATE:
+            raise Violation(UNFORGOTTEN, f"{self.name}: a batch is answered INVALID_TXN_STATE")
 
     async def linger(self) -> None:
         """Sometimes take longer than a transaction may."""
