@@ -9,7 +9,7 @@ Deliberate gap: none.
 
 from typing import TYPE_CHECKING, Any
 
-from odradek.broker.api.pattern_matching import matching
+from odradek.broker.api.pattern_matching import compiled, matching
 from odradek.broker.large.in_slices import answer_in_slices
 from odradek.broker.security.acl.rules import Asked, only
 from odradek.common.acls import AclOperation, AclResourceType
@@ -41,7 +41,7 @@ def handle(
 def _list(
     services: "TransactionListServices", client: "Session", request: ListTransactionsRequest
 ) -> "Generator[Reply[Any] | None, Any, ListTransactionsResponse]":
-    from odradek.coordinator.transaction.describe import TransactionFilter, compile_pattern
+    from odradek.coordinator.transaction.describe import TransactionFilter
     from odradek.coordinator.transaction.states import STATE_NAMES
 
     by_name = {name: state for state, name in STATE_NAMES.items()}
@@ -53,7 +53,11 @@ def _list(
     runtime = services.transactions.runtime
     found: list[TransactionState] = []
     try:
-        pattern = compile_pattern(request.transactional_id_pattern)
+        pattern = None
+        if request.transactional_id_pattern:
+            pattern = yield compiled(request.transactional_id_pattern, services.pattern_matches, client)
+            if isinstance(pattern, KafkaError):
+                raise pattern
         for partition in runtime.partitions():
             try:
                 found += yield from runtime.read(partition, lambda shard, offset: shard.list_transactions(asked, offset))

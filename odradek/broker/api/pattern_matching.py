@@ -1,7 +1,7 @@
 """Which names match a pattern of a client: RE2 takes linear time, and a product of two lengths is long.
 
-An id of 32,767 letters and a pattern of a thousand take most of a second. So matches that may take long are made in a thread, of
-which the interpreter is free meanwhile, one request's after the other's, and for ten seconds at most.
+An id of 32,767 letters and a pattern of a thousand take most of a second. So patterns are compiled in a thread, and matches that
+may take long are made there: the interpreter is free meanwhile. One request's follow the other's, for ten seconds at most.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from odradek.broker.replica.inspections import Inspections
-    from odradek.coordinator.transaction.describe import Pattern
+    from odradek.protocol.patterns import Pattern
     from odradek.timing.clock import Clock
 
 T = TypeVar("T")
@@ -24,6 +24,26 @@ T = TypeVar("T")
 # Letters by the size of the pattern's program: some milliseconds.
 _AT_ONCE: Final = 200_000
 _MOST_MS: Final = 10_000
+
+
+# Letters. Compiling a longer one takes tens of milliseconds.
+_LONGEST_PATTERN: Final = 1024
+
+
+def compiled(pattern: str, threads: Inspections, client: object = None) -> Reply[Pattern | KafkaError]:
+    """The pattern. KafkaError: INVALID_REGULAR_EXPRESSION; NOT_LEADER_OR_FOLLOWER where the broker stops."""
+
+    def compile_it(_pause: Callable[[], None]) -> Pattern | KafkaError:
+        from odradek.protocol.patterns import InvalidPattern, compile_pattern
+
+        try:
+            return compile_pattern(pattern, _LONGEST_PATTERN)
+        except InvalidPattern as error:
+            return KafkaError(ErrorCode.INVALID_REGULAR_EXPRESSION, f"not a regular expression: {error}")
+
+    reply: Reply[Pattern | KafkaError] = Reply()
+    threads.run(compile_it, reply.complete, client)
+    return reply
 
 
 def matching(

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from odradek.common.context import Session
-    from odradek.controller.metadata.client_metrics_configs import ClientPattern
+    from odradek.protocol.patterns import Pattern
     from odradek.timing.timer import TimerTask
 
 DEFAULT_INTERVAL_MS: Final = 300_000
@@ -46,7 +46,7 @@ class Subscription(NamedTuple):
 
     metrics: tuple[str, ...]
     interval_ms: int
-    match: Mapping[str, ClientPattern]
+    match: Mapping[str, Pattern]
 
     def matches(self, attributes: Mapping[str, str | None]) -> bool:
         """Return whether a client with these attributes is asked."""

@@ -8,12 +8,12 @@ Source: ``ClientMetricsConfigs`` of Apache Kafka 4.3.
 """
 
 from collections.abc import Iterable, Mapping
-from importlib import import_module
-from typing import Final, NoReturn, Protocol
+from typing import Final, NoReturn
 
 from odradek.common.config.definitions import ConfigDefinition, InvalidConfig, parse, parse_list
 from odradek.common.config.table_groups import CLIENT_METRICS_DEFINITIONS
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.patterns import InvalidPattern, Pattern, compile_pattern
 
 DEFINITIONS: Final[dict[str, ConfigDefinition]] = {each.name: each for each in CLIENT_METRICS_DEFINITIONS}
 INTERVAL_MS: Final = "interval.ms"
@@ -31,16 +31,7 @@ ATTRIBUTES: Final = frozenset(
 )
 _MIN_INTERVAL_MS: Final = 100
 _MAX_INTERVAL_MS: Final = 3_600_000
-# With these, compiling a pattern takes milliseconds.
 _LONGEST_PATTERN: Final = 1024
-_PATTERN_MEMORY_BYTES: Final = 1 << 20
-
-
-class ClientPattern(Protocol):
-    """A compiled pattern."""
-
-    def fullmatch(self, text: str, /) -> object | None:
-        """Something if all of ``text`` matches, else None."""
 
 
 def check_subscription(name: str, wanted: Mapping[str, str]) -> None:
@@ -57,7 +48,7 @@ def check_subscription(name: str, wanted: Mapping[str, str]) -> None:
     parse_match(parse_list(wanted.get(MATCH, "")))
 
 
-def parse_match(entries: Iterable[str]) -> dict[str, ClientPattern]:
+def parse_match(entries: Iterable[str]) -> dict[str, Pattern]:
     """The patterns by attribute; the last one of an attribute counts. Raises KafkaError: INVALID_CONFIG."""
     patterns = {}
     for entry in entries:
@@ -79,16 +70,10 @@ def _check_value(config: str, text: str) -> None:
         raise KafkaError(ErrorCode.INVALID_CONFIG, f"Configuration '{config}' values must not be empty.")
 
 
-def _compiled(pattern: str, entry: str) -> ClientPattern:
-    re2 = import_module("re2")
-    options = re2.Options()
-    options.log_errors = False
-    options.max_mem = _PATTERN_MEMORY_BYTES
-    if len(pattern) > _LONGEST_PATTERN:
-        _refuse_pattern(entry)
+def _compiled(pattern: str, entry: str) -> Pattern:
     try:
-        return re2.compile(pattern, options)  # type: ignore[no-any-return]
-    except (re2.error, UnicodeEncodeError):
+        return compile_pattern(pattern, _LONGEST_PATTERN)
+    except InvalidPattern:
         _refuse_pattern(entry)
 
 

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Generator
 from dataclasses import dataclass
-from importlib import import_module
 from itertools import groupby
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from odradek.coordinator.transaction.states import PREPARED, STATE_NAMES, TransactionState
-from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.describe_transactions import TopicData
 from odradek.protocol.message_types.describe_transactions import TransactionState as DescribedTransaction
 from odradek.protocol.message_types.list_transactions import TransactionState as ListedTransaction
@@ -22,23 +21,8 @@ if TYPE_CHECKING:
     from odradek.coordinator.transaction.transactions import Transactions
     from odradek.protocol.coordinator_records import TransactionLogValue
 
-# RE2 compiles and matches in linear time, but what a pattern may repeat grows with its length: with these, compiling one takes up
-# to 30 ms.
-_LONGEST_PATTERN: Final = 1024
 # Transactions that are listed without an interruption: half a millisecond.
 _TOGETHER: Final = 250
-_PATTERN_MEMORY_BYTES: Final = 4 * 1024 * 1024
-
-
-class Pattern(Protocol):
-    """A compiled pattern."""
-
-    @property
-    def programsize(self) -> int:
-        """What a match costs for each letter, at worst."""
-
-    def fullmatch(self, text: str, /) -> object | None:
-        """Something if all of ``text`` matches, else None. Other threads run meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,27 +40,6 @@ class TransactionFilter:
         if self.states and value.status not in self.states:
             return False
         return self.duration_ms < 0 or now_ms - value.start_ms > self.duration_ms
-
-
-def compile_pattern(pattern: str | None) -> Pattern | None:
-    """The compiled pattern, None for none. Raises KafkaError: INVALID_REGULAR_EXPRESSION.
-
-    Its syntax is RE2's, as in Kafka (RE2/J): without look-around and references to groups, which take exponential time.
-    """
-    if not pattern:
-        return None
-    if len(pattern) > _LONGEST_PATTERN:
-        raise KafkaError(ErrorCode.INVALID_REGULAR_EXPRESSION, f"a pattern of {len(pattern)} characters")
-    # Few brokers are ever asked for a pattern. It has no types, which mypyc would have to be told of in other words than mypy.
-    re2 = import_module("re2")
-
-    options = re2.Options()
-    options.log_errors = False
-    options.max_mem = _PATTERN_MEMORY_BYTES
-    try:
-        return re2.compile(pattern, options)  # type: ignore[no-any-return]
-    except (re2.error, UnicodeEncodeError):
-        raise KafkaError(ErrorCode.INVALID_REGULAR_EXPRESSION, "the pattern is not a regular expression") from None
 
 
 def describe_transaction(

@@ -5,8 +5,8 @@ import pytest
 from odradek.broker.api import pattern_matching
 from odradek.broker.api.pattern_matching import matching
 from odradek.broker.replica.inspections import Inspections
-from odradek.coordinator.transaction.describe import compile_pattern
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.patterns import compile_pattern
 from odradek.testing import SocketlessBroker
 from odradek.timing.background import InlineBackground
 from odradek.timing.clock import VirtualClock
@@ -27,7 +27,7 @@ class Threads(Inspections):
 
 def find(pattern, names, clock=None):
     threads = Threads(InlineBackground())
-    outcome = matching(compile_pattern(pattern), names, str, threads, clock or VirtualClock()).response
+    outcome = matching(compile_pattern(pattern, 1024), names, str, threads, clock or VirtualClock()).response
     return outcome, threads.runs
 
 
@@ -51,7 +51,11 @@ def test_a_match_is_given_up_after_a_while():
 async def test_a_broker_that_stops_gives_up_its_matches():
     async with SocketlessBroker() as broker:
         reply = matching(
-            compile_pattern("(a|b)*a(a|b){1000}"), ["a" * 30_000] * 10_000, str, broker.core.pattern_matches, broker.core.clock
+            compile_pattern("(a|b)*a(a|b){1000}", 1024),
+            ["a" * 30_000] * 10_000,
+            str,
+            broker.core.pattern_matches,
+            broker.core.clock,
         )
         assert not reply.done
     assert isinstance(reply.response, KafkaError)

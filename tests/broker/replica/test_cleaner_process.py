@@ -164,7 +164,8 @@ class Bed:
     async def until_it_writes(self):
         """Until a clean that began has something on disk; the clean's task."""
         task = asyncio.get_running_loop().create_task(self.clean())
-        while not self.unfinished():  # noqa: ASYNC110  another process gets there
+        while not self.unfinished():
+            assert not task.done(), "the clean is over, and nobody has seen it write"
             await asyncio.sleep(0.001)
         return task
 

@@ -16,14 +16,14 @@ from __future__ import annotations
 
 from enum import Enum, auto
 from functools import partial
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from odradek.coordinator.group.consumer.records import epoch_record, regex_record, regex_tombstone
 from odradek.coordinator.group.consumer.sessions import NOTHING_DECIDED
 from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.protocol.coordinator_records.consumer_groups import ConsumerGroupRegularExpressionValue
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.patterns import InvalidPattern, Pattern, compile_pattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 # Kafka's constant, for which it has no config.
 REFRESH_AT_MOST_EVERY_MS: Final = 10_000
 _LONGEST_PATTERN: Final = 10_000
-_PATTERN_MEMORY_BYTES: Final = 1 << 20
 
 
 class RegexChange(Enum):
@@ -48,19 +47,12 @@ class RegexChange(Enum):
     UPDATED_AND_RESOLVED = auto()
 
 
-def compile_regex(regex: str) -> Any:  # noqa: ANN401  re2 has no types
+def compile_regex(regex: str) -> Pattern:
     """The compiled expression. Raises KafkaError: INVALID_REGULAR_EXPRESSION."""
-    re2 = import_module("re2")
-    options = re2.Options()
-    options.log_errors = False
-    options.max_mem = _PATTERN_MEMORY_BYTES
     try:
-        if len(regex) <= _LONGEST_PATTERN:
-            return re2.compile(regex, options)
-        reason = f"it has {len(regex)} characters"
-    except (re2.error, UnicodeEncodeError) as error:
-        reason = str(error)
-    raise KafkaError(ErrorCode.INVALID_REGULAR_EXPRESSION, f"not a regular expression, {regex}: {reason}")
+        return compile_pattern(regex, _LONGEST_PATTERN)
+    except InvalidPattern as error:
+        raise KafkaError(ErrorCode.INVALID_REGULAR_EXPRESSION, f"not a regular expression, {regex}: {error}") from None
 
 
 def resolve(regexes: Sequence[str], names: Sequence[str], pause: Callable[[], None]) -> dict[str, list[str]]:
