@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from odradek.broker.api.services import TopicChangeServices
     from odradek.broker.quotas.mutations import MutationQuota
     from odradek.common.context import RequestContext
-    from odradek.controller.metadata.controller import Controller
+    from odradek.controller.cluster.controller import Controller
     from odradek.timing.reply import Reply
 
 may_answer_much = True

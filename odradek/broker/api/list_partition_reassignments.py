@@ -1,25 +1,27 @@
-"""ListPartitionReassignments, version 0 (KIP-455): one broker moves no replica, so there are none."""
+"""ListPartitionReassignments, version 0: the moves of replicas that are under way (KIP-455)."""
 
 from typing import TYPE_CHECKING
 
 from odradek.broker.security.acl.rules import on_cluster
 from odradek.common.acls import AclOperation
-from odradek.protocol.message_types.list_partition_reassignments import (
-    ListPartitionReassignmentsRequest,
-    ListPartitionReassignmentsResponse,
-)
 
 if TYPE_CHECKING:
     from odradek.common.context import RequestContext
+    from odradek.controller.cluster.services import DecisionServices
+    from odradek.protocol.message_types.list_partition_reassignments import (
+        ListPartitionReassignmentsRequest,
+        ListPartitionReassignmentsResponse,
+    )
+    from odradek.timing.reply import Reply
 
 may_answer_much = True
 
 
 def handle(
-    _services: object, _context: "RequestContext", _request: ListPartitionReassignmentsRequest
-) -> ListPartitionReassignmentsResponse:
-    """No reassignment, whatever is asked for."""
-    return ListPartitionReassignmentsResponse()
+    services: "DecisionServices", _context: "RequestContext", request: "ListPartitionReassignmentsRequest"
+) -> "Reply[ListPartitionReassignmentsResponse]":
+    """Tell of the moves."""
+    return services.controller.list_partition_reassignments(request)
 
 
 rule = on_cluster(AclOperation.DESCRIBE)

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from odradek.broker.telemetry.manager import ClientMetricsManager
     from odradek.common.config.broker_config import BrokerConfig
     from odradek.common.logging import LineLimit
+    from odradek.controller.cluster.controller import Controller
     from odradek.controller.metadata.auto_topic_creation import AutoTopicCreation
     from odradek.controller.metadata.cluster import Cluster
     from odradek.controller.metadata.cluster_metadata import ClusterMetadata
-    from odradek.controller.metadata.controller import Controller
     from odradek.controller.metadata.delegation_tokens import DelegationTokens
     from odradek.storage.directories.log_manager import LogManager
     from odradek.timing.clock import Clock

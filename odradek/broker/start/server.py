@@ -37,9 +37,9 @@ from odradek.common.config.definitions import InvalidConfig
 from odradek.common.config.endpoints import parse_endpoints
 from odradek.common.logging import LineLimit
 from odradek.common.logging import log as broker_log
+from odradek.controller.cluster.controller import Controller
 from odradek.controller.metadata.auto_topic_creation import AutoTopicCreation
 from odradek.controller.metadata.cluster_metadata import PublishingOrder
-from odradek.controller.metadata.controller import Controller
 from odradek.protocol.errors import KafkaError
 from odradek.timing.driver import AsyncioDriver
 from odradek.timing.purgatory import DelayedOperation, Purgatory

@@ -11,9 +11,9 @@ from odradek.broker.replica.partition_directories import DirectoryFailures, LogC
 from odradek.broker.replica.partition_roles import AloneRoles, PartitionRoles
 from odradek.common.config.dynamic import CLUSTER_DEFAULT, ConfigView, ResourceType, apply_broker_overrides
 from odradek.common.logging import log
+from odradek.controller.cluster.controller import Controller
 from odradek.controller.metadata.bootstrap import read_bootstrap
 from odradek.controller.metadata.cluster_metadata import PublishingOrder
-from odradek.controller.metadata.controller import Controller
 from odradek.controller.metadata.metadata_log import MetadataLog
 from odradek.controller.metadata.reconcile import Reconciliation
 from odradek.protocol.errors import KafkaError

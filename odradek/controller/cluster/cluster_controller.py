@@ -10,7 +10,6 @@ modules of this room: pure functions from a ``ClusterView`` and a request to an 
 from collections.abc import Callable, Iterable, Sequence
 from math import inf
 from random import Random
-from typing import TypeVar
 from uuid import UUID
 
 from odradek.common.config import BrokerConfig
@@ -21,30 +20,18 @@ from odradek.controller.cluster.broker_changes import fenced
 from odradek.controller.cluster.broker_sessions import BrokerSessions, BrokerState
 from odradek.controller.cluster.cluster_placement import ClusterPlacement
 from odradek.controller.cluster.cluster_view import ClusterView, ensure_brokers_support, first_records
-from odradek.controller.cluster.leader_elections import MAX_ELECTIONS, balance, elect_leaders, elect_unclean
-from odradek.controller.cluster.reassignments import alter_reassignments, list_reassignments
-from odradek.controller.cluster.registration import heartbeat, register, unregister
-from odradek.controller.metadata.controller import PRODUCER_ID_BLOCK_SIZE, ConfigChange, Controller
+from odradek.controller.cluster.controller import PRODUCER_ID_BLOCK_SIZE, ConfigChange, Controller, Decided, as_it_is
+from odradek.controller.cluster.leader_elections import MAX_ELECTIONS, balance, elect_unclean
+from odradek.controller.cluster.registration import heartbeat, register
 from odradek.controller.metadata.decisions import NewTopic
 from odradek.controller.metadata.image import TOPIC_RESOURCE
 from odradek.controller.metadata.internal_topics import replicated_internal_topic
 from odradek.controller.metadata.metadata_log import MetadataLog
-from odradek.protocol.errors import KafkaError
 from odradek.protocol.message_types.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from odradek.protocol.message_types.alter_partition import AlterPartitionRequest, AlterPartitionResponse
-from odradek.protocol.message_types.alter_partition_reassignments import (
-    AlterPartitionReassignmentsRequest,
-    AlterPartitionReassignmentsResponse,
-)
 from odradek.protocol.message_types.assign_replicas_to_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
 from odradek.protocol.message_types.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from odradek.protocol.message_types.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
-from odradek.protocol.message_types.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
-from odradek.protocol.message_types.list_partition_reassignments import (
-    ListPartitionReassignmentsRequest,
-    ListPartitionReassignmentsResponse,
-)
-from odradek.protocol.message_types.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 from odradek.protocol.metadata_records import MetadataRecord, ProducerIdsRecord
 from odradek.protocol.metadata_records.partition_changes import ClearElrRecord
 from odradek.timing.background import Background
@@ -82,12 +69,6 @@ class PeriodicTasks:
         """Cancel all tasks."""
         for task in self._next.values():
             task.cancel()
-
-
-T = TypeVar("T")
-R = TypeVar("R")
-
-Decided = tuple[T, Sequence[MetadataRecord]]
 
 
 class ClusterController(Controller):
@@ -193,21 +174,11 @@ class ClusterController(Controller):
 
         return self._answered(decide, answer, lambda error: BrokerHeartbeatResponse(error_code=error.code))
 
-    def unregister_broker(self, request: UnregisterBrokerRequest) -> Reply[UnregisterBrokerResponse]:
-        """A broker is no longer a member."""
-
-        def refuse(error: KafkaError) -> UnregisterBrokerResponse:
-            return UnregisterBrokerResponse(error_code=error.code, error_message=error.reason)
-
-        return self._answered(
-            lambda: (None, unregister(self.view, request.broker_id)), lambda _: UnregisterBrokerResponse(), refuse
-        )
-
     def alter_partition(self, request: AlterPartitionRequest, _version: int) -> Reply[AlterPartitionResponse]:
         """A leader proposes in-sync replicas. Version 2 has no epochs of brokers: those in ``request`` are -1 then."""
         return self._answered(
             lambda: alter_partitions(self.view, request),
-            _as_it_is,
+            as_it_is,
             lambda error: AlterPartitionResponse(error_code=error.code),
         )
 
@@ -215,7 +186,7 @@ class ClusterController(Controller):
         """A broker tells which directories its replicas are in (KIP-858)."""
         return self._answered(
             lambda: assign_replicas(self.view, request),
-            _as_it_is,
+            as_it_is,
             lambda error: AssignReplicasToDirsResponse(error_code=error.code),
         )
 
@@ -235,32 +206,6 @@ class ClusterController(Controller):
             decide,
             lambda block: AllocateProducerIdsResponse(producer_id_start=block.start, producer_id_len=len(block)),
             lambda error: AllocateProducerIdsResponse(error_code=error.code),
-        )
-
-    def elect_leaders(self, request: ElectLeadersRequest) -> Reply[ElectLeadersResponse]:
-        """Preferred or unclean elections (KIP-460)."""
-        return self._answered(
-            lambda: elect_leaders(self.view, request), _as_it_is, lambda error: ElectLeadersResponse(error_code=error.code)
-        )
-
-    def alter_partition_reassignments(
-        self, request: AlterPartitionReassignmentsRequest
-    ) -> Reply[AlterPartitionReassignmentsResponse]:
-        """Replicas move to other brokers (KIP-455), or their moves are cancelled."""
-        return self._answered(
-            lambda: alter_reassignments(self.view, request),
-            _as_it_is,
-            lambda error: AlterPartitionReassignmentsResponse(error_code=error.code, error_message=error.reason),
-        )
-
-    def list_partition_reassignments(
-        self, request: ListPartitionReassignmentsRequest
-    ) -> Reply[ListPartitionReassignmentsResponse]:
-        """The moves that are under way."""
-        return self._answered(
-            lambda: (list_reassignments(self.view, request), ()),
-            _as_it_is,
-            lambda error: ListPartitionReassignmentsResponse(error_code=error.code, error_message=error.reason),
         )
 
     def config_view(self, config: BrokerConfig) -> ConfigView:
@@ -309,21 +254,6 @@ class ClusterController(Controller):
         broker = self.view.brokers.get(broker_id)
         return self._registration_offsets.get(broker_id, -1 if broker is None else broker.broker_epoch)
 
-    def _answered(
-        self,
-        decide: Callable[[], Decided[T]],
-        answer: Callable[[T], R],
-        refuse: Callable[[KafkaError], R],
-    ) -> Reply[R]:
-        """Commit what is decided; ``answer`` it when that is done, or ``refuse`` it."""
-        reply: Reply[R] = Reply()
-
-        def respond(outcome: T | KafkaError) -> None:
-            reply.complete(refuse(outcome) if isinstance(outcome, KafkaError) else answer(outcome))
-
-        self._operate(decide).when_done(respond)
-        return reply
-
     def _fence_one(self) -> bool:
         """Fence a broker that has not been heard of in time; whether there may be others: the next sees what this one does."""
         expired = self._sessions.take_expired()
@@ -348,7 +278,3 @@ class ClusterController(Controller):
             return len(records) >= MAX_ELECTIONS, records
 
         return self._operate(decide_all).response is True
-
-
-def _as_it_is(response: T) -> T:
-    return response

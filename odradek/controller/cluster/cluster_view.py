@@ -97,6 +97,15 @@ class ClusterView:
         return str(self.config[name])
 
 
+class AloneView(ClusterView):
+    """The view of a broker alone. It is registered nowhere: nobody but its own controller asks for it."""
+
+    @property
+    def brokers(self) -> Mapping[int, RegisterBrokerRecord]:
+        """The one there is, which is active."""
+        return {self.node_id: RegisterBrokerRecord(broker_id=self.node_id, fenced=False)}
+
+
 def directories_of(partition: PartitionRecord) -> tuple[UUID, ...]:
     """The directory of each replica; a record from before KIP-858 has none."""
     return partition.directories or (MIGRATING,) * len(partition.replicas)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from odradek.common.context import Session
     from odradek.controller.cluster.cluster_controller import ClusterController
+    from odradek.controller.cluster.controller import Controller
     from odradek.controller.cluster.quorum_leader import QuorumLeader
     from odradek.protocol.errors import KafkaError
     from odradek.timing.clock import Clock
@@ -14,14 +15,22 @@ if TYPE_CHECKING:
 
 
 class DecisionServices(Protocol):
-    """Who decides."""
+    """Who decides, for a broker alone and for a cluster."""
 
     @property
-    def controller(self) -> ClusterController:
+    def controller(self) -> Controller:
         """The controller, with the image of what is committed."""
 
 
-class QuorumServices(DecisionServices, Protocol):
+class BrokerServices(Protocol):
+    """Who decides for a cluster."""
+
+    @property
+    def controller(self) -> ClusterController:
+        """The same, which brokers register with."""
+
+
+class QuorumServices(BrokerServices, Protocol):
     """The leader of the quorum, which serves observers."""
 
     @property

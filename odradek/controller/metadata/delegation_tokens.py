@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from odradek.common.config.broker_config import BrokerConfig
-    from odradek.controller.metadata.controller import Controller
     from odradek.controller.metadata.image import MetadataImage
+    from odradek.controller.metadata.writer import MetadataWriter
     from odradek.protocol.message_types.create_delegation_token import CreateDelegationTokenRequest
     from odradek.protocol.message_types.expire_delegation_token import ExpireDelegationTokenRequest
     from odradek.protocol.message_types.renew_delegation_token import RenewDelegationTokenRequest
@@ -231,7 +231,7 @@ def _refuse(code: ErrorCode) -> NoReturn:
 class TokenExpiry:
     """Begins with ``start``, and ends with the timer. Loop thread only."""
 
-    def __init__(self, controller: Controller, timer: Timer, config: BrokerConfig) -> None:
+    def __init__(self, controller: MetadataWriter, timer: Timer, config: BrokerConfig) -> None:
         self._controller = controller
         self._timer = timer
         self._interval_ms: int = config["delegation.token.expiry.check.interval.ms"]

@@ -3,7 +3,7 @@
 from uuid import UUID
 
 from odradek.common.config import load
-from odradek.controller.metadata.controller import Controller
+from odradek.controller.cluster.controller import Controller
 from odradek.controller.metadata.metadata_log import MetadataBatch
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.metadata_records import decode, encode

@@ -3,8 +3,8 @@
 from uuid import uuid4
 
 from odradek.common.config import load
+from odradek.controller.cluster.controller import Controller
 from odradek.controller.metadata.cluster_metadata import PublishingOrder
-from odradek.controller.metadata.controller import Controller
 from odradek.controller.metadata.metadata_log import MetadataLog
 from odradek.controller.metadata.reconcile import Reconciliation
 from odradek.protocol.records import Record, build_batch

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from odradek.controller.cluster.controller import PRODUCER_ID_BLOCK_SIZE
 from odradek.controller.metadata.cluster_metadata import PublishingOrder
-from odradek.controller.metadata.controller import PRODUCER_ID_BLOCK_SIZE
 from odradek.controller.metadata.decisions import NewPartitions, NewTopic
 from odradek.controller.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage

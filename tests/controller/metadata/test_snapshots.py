@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek.common.config import load
-from odradek.controller.metadata.controller import Controller
+from odradek.controller.cluster.controller import Controller
 from odradek.controller.metadata.decisions import NewTopic
 from odradek.controller.metadata.features import BOOTSTRAP_RECORDS
 from odradek.controller.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage

@@ -8,12 +8,12 @@ from odradek.protocol.message_types.allocate_producer_ids import AllocateProduce
 
 if TYPE_CHECKING:
     from odradek.common.context import RequestContext
-    from odradek.controller.cluster.services import DecisionServices
+    from odradek.controller.cluster.services import BrokerServices
     from odradek.timing.reply import Reply
 
 
 def handle(
-    services: "DecisionServices", _context: "RequestContext", request: AllocateProducerIdsRequest
+    services: "BrokerServices", _context: "RequestContext", request: AllocateProducerIdsRequest
 ) -> "Reply[AllocateProducerIdsResponse]":
     """Give the broker a block."""
     return services.controller.allocate_producer_ids(request)

@@ -8,12 +8,12 @@ from odradek.protocol.message_types.alter_partition import AlterPartitionRequest
 
 if TYPE_CHECKING:
     from odradek.common.context import RequestContext
-    from odradek.controller.cluster.services import DecisionServices
+    from odradek.controller.cluster.services import BrokerServices
     from odradek.timing.reply import Reply
 
 
 def handle(
-    services: "DecisionServices", context: "RequestContext", request: AlterPartitionRequest
+    services: "BrokerServices", context: "RequestContext", request: AlterPartitionRequest
 ) -> "Reply[AlterPartitionResponse]":
     """Decide on the in-sync replicas of each partition."""
     return services.controller.alter_partition(request, context.version)

@@ -8,12 +8,12 @@ from odradek.protocol.message_types.assign_replicas_to_dirs import AssignReplica
 
 if TYPE_CHECKING:
     from odradek.common.context import RequestContext
-    from odradek.controller.cluster.services import DecisionServices
+    from odradek.controller.cluster.services import BrokerServices
     from odradek.timing.reply import Reply
 
 
 def handle(
-    services: "DecisionServices", _context: "RequestContext", request: AssignReplicasToDirsRequest
+    services: "BrokerServices", _context: "RequestContext", request: AssignReplicasToDirsRequest
 ) -> "Reply[AssignReplicasToDirsResponse]":
     """Take note of the directories."""
     return services.controller.assign_replicas_to_dirs(request)

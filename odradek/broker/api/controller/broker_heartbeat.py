@@ -8,12 +8,12 @@ from odradek.protocol.message_types.broker_heartbeat import BrokerHeartbeatReque
 
 if TYPE_CHECKING:
     from odradek.common.context import RequestContext
-    from odradek.controller.cluster.services import DecisionServices
+    from odradek.controller.cluster.services import BrokerServices
     from odradek.timing.reply import Reply
 
 
 def handle(
-    services: "DecisionServices", _context: "RequestContext", request: BrokerHeartbeatRequest
+    services: "BrokerServices", _context: "RequestContext", request: BrokerHeartbeatRequest
 ) -> "Reply[BrokerHeartbeatResponse]":
     """Take note of the broker's life."""
     return services.controller.heartbeat(request)

@@ -8,12 +8,12 @@ from odradek.protocol.message_types.broker_registration import BrokerRegistratio
 
 if TYPE_CHECKING:
     from odradek.common.context import RequestContext
-    from odradek.controller.cluster.services import DecisionServices
+    from odradek.controller.cluster.services import BrokerServices
     from odradek.timing.reply import Reply
 
 
 def handle(
-    services: "DecisionServices", context: "RequestContext", request: BrokerRegistrationRequest
+    services: "BrokerServices", context: "RequestContext", request: BrokerRegistrationRequest
 ) -> "Reply[BrokerRegistrationResponse]":
     """Register the broker."""
     return services.controller.register_broker(request, context.version)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from odradek.broker.start.server import Broker
-    from odradek.controller.metadata.controller import Controller
+    from odradek.controller.cluster.controller import Controller
     from odradek.coordinator.group.config import GroupConfig
     from odradek.coordinator.group.consumer.groups import ConsumerGroupServices
     from odradek.coordinator.runtime.hosted_shard import HostedShard

@@ -1,0 +1,211 @@
+"""The one writer of the metadata: what is decided is appended, replayed into the image, and published.
+
+An operation's records are one synced batch of the metadata log (``MetadataLog``). When they are committed they are replayed into
+the image, and what they changed is published (``cluster_metadata``): to partitions, coordinators and configs. So an operation
+that was answered is on disk, and one that was not is there whole or not at all. ``Reconciliation`` finishes at the next start
+what a publisher could not finish.
+
+An operation answers by a Reply, which is completed when the records are committed. Here that is before the call returns, on the
+loop thread, for one fsync; metadata changes seldom. The records of a large operation are encoded, and brought into the image, in
+slices. The operations submitted meanwhile are queued.
+"""
+
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Sequence
+from typing import Any, Final, TypeVar
+
+from odradek.common.config import BrokerConfig
+from odradek.common.logging import LineLimit
+from odradek.common.logging import log as broker_log
+from odradek.controller.metadata.cluster_metadata import MetadataPublisher, Publishers, PublishingOrder
+from odradek.controller.metadata.decisions import parts
+from odradek.controller.metadata.features import BOOTSTRAP_RECORDS, unknown_level
+from odradek.controller.metadata.image import MetadataImage
+from odradek.controller.metadata.loader import MetadataLoader
+from odradek.controller.metadata.metadata_log import MetadataBatch, MetadataLog, UnknownFeatureLevel
+from odradek.controller.metadata.snapshot_generator import SnapshotGenerator
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.metadata_records import MetadataRecord
+from odradek.timing.background import Background, InlineBackground
+from odradek.timing.clock import Clock
+from odradek.timing.reply import Reply
+from odradek.timing.slices import Slices
+
+# Records that are committed at once, in some milliseconds; and those that are brought into the image together.
+AT_ONCE: Final = 250
+_REPLAYED_TOGETHER: Final = 200
+
+T = TypeVar("T")
+
+
+class MetadataWriter:
+    """``image`` is to be read, never written."""
+
+    def __init__(
+        self,
+        log: MetadataLog,
+        config: BrokerConfig,
+        clock: Clock,
+        background: Background | None = None,
+        slices: Slices | None = None,
+    ) -> None:
+        """Replay ``log``, and give it its first records if it is new. Raises MetadataUnreadable, KafkaError if the log fails.
+
+        Without ``slices`` all operations are carried out at once.
+        """
+        self.image = MetadataImage()
+        self.clock = clock
+        self._log = log
+        self._publishers = Publishers()
+        # Where the clock stands still, all work is done within the first slice.
+        self._slices = slices or Slices(lambda: 0.0, lambda _: None)
+        # Whether the records of a large operation are being encoded, and the operations that wait for it.
+        self._is_committing = False
+        self._waiting: deque[Callable[[], None]] = deque()
+        self._line_limit = LineLimit(clock)
+        self._snapshots = SnapshotGenerator(log, self.image, config, clock, background or InlineBackground())
+        self._load()
+
+    @property
+    def log_end_offset(self) -> int:
+        """The offset after the last metadata record; one less is the epoch of the finalized features."""
+        return self._log.end_offset
+
+    @property
+    def kraft_version(self) -> int:
+        """Part of ClusterMetadata."""
+        return self._log.kraft_version
+
+    def subscribe(self, publisher: MetadataPublisher, order: PublishingOrder) -> None:
+        """Tell ``publisher`` of every later change, when it is committed and in the image."""
+        self._publishers.add(publisher, order)
+
+    def change(self, decide: Callable[[MetadataImage], tuple[T, Sequence[MetadataRecord]]]) -> Reply[T | KafkaError]:
+        """Commit what ``decide`` makes of the image; its answer, or the error that it raises."""
+        return self._operate(lambda: decide(self.image))
+
+    def write(self, records: Sequence[MetadataRecord]) -> Reply[KafkaError | None]:
+        """Commit records that need no decision."""
+        return self._operate(lambda: (None, records))
+
+    def close(self) -> None:
+        """Close the metadata log."""
+        self._log.close(now_ms=self.clock.now_ms())
+
+    def _load(self) -> None:
+        """Replay what the log has, and bring it to where this controller may append to it."""
+        loader = MetadataLoader(self.image)
+        loader.load(self._log.read_snapshot(), lambda _: self._log.snapshot_path)
+        loader.load(self._behind_snapshot(), self._log.path_at)
+        problem = unknown_level(self.image.features)
+        if problem is not None:
+            raise UnknownFeatureLevel(self._log.path_at(self._log.end_offset), problem)
+        if loader.is_in_transaction:
+            from odradek.protocol.metadata_records.log_control import AbortTransactionRecord
+
+            reason = "The controller that began it has stopped."
+            self._log.append([AbortTransactionRecord(reason=reason)], now_ms=self.clock.now_ms())
+        if not self.image.features:
+            self._commit([*self._first_records(), *self._log.bootstrap])
+        self._take_over()
+
+    def _first_records(self) -> Sequence[MetadataRecord]:
+        """The records that a new log begins with."""
+        return BOOTSTRAP_RECORDS
+
+    def _take_over(self) -> None:
+        """The log is loaded, and no other controller writes it."""
+
+    def _operate(self, decide: Callable[[], tuple[T, Sequence[MetadataRecord]]]) -> Reply[T | KafkaError]:
+        """Commit what ``decide`` has decided; its answer when that is committed, or the error of either.
+
+        With one controller, the records of a small operation are mostly committed before this returns. No caller may count on
+        that.
+        """
+        reply: Reply[T | KafkaError] = Reply()
+        self._in_turn(lambda: self._carry_out(decide, reply))
+        return reply
+
+    def _operate_in_slices(self, deciding: Generator[None, None, tuple[T, Sequence[MetadataRecord]]]) -> Reply[T | KafkaError]:
+        """The same for an operation on which to decide takes long."""
+        reply: Reply[T | KafkaError] = Reply()
+        self._in_turn(lambda: self._begin(self._deciding(deciding), reply))
+        return reply
+
+    def _in_turn(self, operation: Callable[[], None]) -> None:
+        """Run ``operation`` now, or behind the large one that is under way and those that wait for it."""
+        if self._is_committing:
+            self._waiting.append(operation)
+        else:
+            operation()
+
+    def _carry_out(self, decide: Callable[[], tuple[T, Sequence[MetadataRecord]]], reply: Reply[T | KafkaError]) -> None:
+        try:
+            answer, records = decide()
+            if len(records) > AT_ONCE:
+                self._begin(self._commit_in_slices(records, answer), reply)
+                return
+            self._commit(records)
+        except KafkaError as error:
+            self._tell_fault(error)
+            reply.complete(error)
+        else:
+            reply.complete(answer)
+
+    def _begin(self, work: Generator[Reply[Any] | None, Any, T], reply: Reply[T | KafkaError]) -> None:
+        """Carry out a large operation; others wait meanwhile."""
+        self._is_committing = True
+        self._slices.run(work).when_done(lambda outcome: self._committed(reply, outcome))
+
+    def _deciding(
+        self, deciding: Generator[None, None, tuple[T, Sequence[MetadataRecord]]]
+    ) -> Generator[Reply[Any] | None, Any, T]:
+        answer, records = yield from deciding
+        return (yield from self._commit_in_slices(records, answer))
+
+    def _commit_in_slices(self, records: Sequence[MetadataRecord], answer: T) -> Generator[Reply[Any] | None, Any, T]:
+        if records:
+            size_bytes = yield from self._log.append_in_slices(records, now_ms=self.clock.now_ms())
+            # All of it is committed. Whoever looks at the image meanwhile finds some of the topics, each of them whole.
+            for part in parts(records, _REPLAYED_TOGETHER):
+                yield None
+                self._replay(part)
+            self._snapshots.appended(size_bytes)
+        return answer
+
+    def _committed(self, reply: Reply[T | KafkaError], outcome: T | Exception) -> None:
+        """A large operation is carried out, or has failed; those that wait for it are next."""
+        self._is_committing = False
+        if isinstance(outcome, KafkaError):
+            self._tell_fault(outcome)
+        elif isinstance(outcome, Exception):
+            broker_log.error("a change of the metadata failed", outcome)
+            outcome = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+        reply.complete(outcome)
+        while self._waiting and not self._is_committing:
+            self._waiting.popleft()()
+
+    def _tell_fault(self, error: KafkaError) -> None:
+        """Log an error of the disk. Errors of clients are theirs."""
+        if error.code == ErrorCode.KAFKA_STORAGE_ERROR:
+            left_out = self._line_limit.left_out(error.reason)
+            if left_out is not None:
+                broker_log.tell("error", "a change of the metadata failed", {"reason": error.reason, **left_out})
+
+    def _behind_snapshot(self) -> Iterator[MetadataBatch]:
+        for batch in self._log.read_all():
+            self._snapshots.found(batch.size_bytes)
+            yield batch
+
+    def _commit(self, records: Sequence[MetadataRecord]) -> None:
+        if records:
+            self._publish(records, self._log.append(records, now_ms=self.clock.now_ms()))
+
+    def _publish(self, records: Sequence[MetadataRecord], size_bytes: int) -> None:
+        self._replay(records)
+        # After the publishers: a snapshot has forgotten what was deleted, and directories are to be gone by then.
+        self._snapshots.appended(size_bytes)
+
+    def _replay(self, records: Sequence[MetadataRecord]) -> None:
+        """Bring what has been appended into the image, and tell of it."""
+        self._publishers.publish(self.image.replay(records), self.image)
