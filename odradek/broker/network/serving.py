@@ -1,18 +1,21 @@
-"""What a broker's server and a controller's do alike: the settings of sockets, the limits of connections, a tidy end."""
+"""A server's listeners, a broker's or a controller's: their sockets, connections, TLS and SASL in front of these, a tidy end."""
 
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING
 
-from odradek.broker.network.connection_registry import ConnectionLimits
-from odradek.broker.network.listeners import SocketSettings
+from odradek.broker.network.connection import Connection
+from odradek.broker.network.connection_registry import ConnectionLimits, ConnectionRegistry
+from odradek.broker.network.listeners import Listeners, SocketSettings
+from odradek.broker.network.request_memory import RequestMemory
 from odradek.common.config.endpoints import SASL_PROTOCOLS, TLS_PROTOCOLS, per_ip_overrides, security_protocols_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from odradek.broker.network.connection_registry import ConnectionRegistry
+    from odradek.broker.network.dispatch import Dispatcher
     from odradek.broker.network.sasl_listeners import SaslHost, SaslListeners
     from odradek.broker.network.tls_front import TlsFront
     from odradek.broker.security.sasl.scram import ScramCredential, TokenCredential
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from odradek.common.config.endpoints import Endpoint
     from odradek.protocol.scram import ScramMechanism
     from odradek.timing.background import Background
+    from odradek.timing.clock import Clock
     from odradek.timing.timer import Timer
 
 # How long a stop lets requests in flight finish: so many steps, whatever the broker's clock does meanwhile.
@@ -80,6 +84,74 @@ def sasl_front(
     front = SaslListeners(host, connections, names, services, config["socket.request.max.bytes"])
     config.watch(front.check, front.reload)
     return front
+
+
+class ServedListeners:
+    """Listeners, the connections to them, and what stands in front of these. Loop thread only."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        clock: Clock,
+        timer: Timer,
+        call_soon: Callable[[Callable[[], None]], object],
+        dispatcher: Callable[[], Dispatcher],
+    ) -> None:
+        """``dispatcher`` is asked for with each connection."""
+        memory = RequestMemory(config["queued.max.request.bytes"], clock, call_soon)
+        self.connections = ConnectionRegistry(partial(connection_limits, config), clock, timer, call_soon, memory)
+        # Set before ``bind``, where any of the listeners is SSL.
+        self.tls: TlsFront | None = None
+        self._config = config
+        self._dispatcher = dispatcher
+        self._listeners = Listeners(self._make_connection)
+        self._sasl: SaslListeners | None = None
+
+    @property
+    def bound(self) -> dict[str, Endpoint]:
+        """Where the listeners are bound, by name."""
+        return self._listeners.bound
+
+    @property
+    def bound_address(self) -> tuple[str, int]:
+        """(host, port) of the first listener."""
+        endpoint = next(iter(self._listeners.bound.values()))
+        return endpoint.host, endpoint.port
+
+    def enable_mechanisms(
+        self,
+        host: SaslHost,
+        endpoints: Sequence[Endpoint],
+        background: Background,
+        find_scram_credential: Callable[[str, ScramMechanism], ScramCredential | None],
+        find_token_credential: Callable[[str, ScramMechanism], TokenCredential | None],
+    ) -> None:
+        """Make what SASL listeners among ``endpoints`` need. Raises InvalidConfig."""
+        self._sasl = sasl_front(host, endpoints, self.connections, background, find_scram_credential, find_token_credential)
+
+    async def bind(self, endpoints: list[Endpoint]) -> None:
+        """Take the addresses. Raises OSError; then none stays bound."""
+        await self._listeners.bind(endpoints, asyncio.get_running_loop(), socket_settings(self._config))
+
+    async def serve(self) -> None:
+        """Accept connections. Raises OSError."""
+        await self._listeners.serve()
+
+    def stop_accepting(self) -> None:
+        """Accept no more connections, and take no more requests of those there are."""
+        self._listeners.close()
+        self.connections.stop_reading()
+
+    def close(self) -> None:
+        """End at once."""
+        self.stop_accepting()
+        self.connections.close_all()
+
+    def _make_connection(self, listener_name: str) -> asyncio.BaseProtocol:
+        connection = Connection(self._dispatcher(), self.connections, listener_name, self._config["socket.request.max.bytes"])
+        if self._sasl is not None:
+            self._sasl.guard(connection, listener_name)
+        return connection if self.tls is None else self.tls.secured(connection, self.connections.line_limit)
 
 
 async def drain(connections: ConnectionRegistry) -> None:

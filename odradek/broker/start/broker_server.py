@@ -6,15 +6,9 @@ takes no more requests, lets the answers in flight go out, and then stops the br
 
 from __future__ import annotations
 
-import asyncio
-from functools import partial
 from typing import TYPE_CHECKING
 
-from odradek.broker.network.connection import Connection
-from odradek.broker.network.connection_registry import ConnectionRegistry
-from odradek.broker.network.listeners import Listeners
-from odradek.broker.network.request_memory import RequestMemory
-from odradek.broker.network.serving import connection_limits, drain, sasl_front, socket_settings, tls_front
+from odradek.broker.network.serving import ServedListeners, drain, tls_front
 from odradek.broker.security.tokens import TokenLogins
 from odradek.broker.start.server import Broker
 from odradek.common.config.endpoints import parse_endpoints
@@ -24,8 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from random import Random
 
-    from odradek.broker.network.sasl_listeners import SaslListeners
-    from odradek.broker.network.tls_front import TlsFront
     from odradek.broker.security.sasl.scram import ScramCredential
     from odradek.broker.start.controller_server import ControllerListeners
     from odradek.common.config.broker_config import BrokerConfig
@@ -49,16 +41,11 @@ class BrokerServer:
         random: Random | None = None,
     ) -> None:
         self.broker = Broker(config, clock=clock, background=background, file_system=file_system, random=random)
-        memory = RequestMemory(config["queued.max.request.bytes"], self.broker.clock, self.broker.call_soon)
-        self.connections = self.broker.connections = ConnectionRegistry(
-            partial(connection_limits, config), self.broker.clock, self.broker.timer, self.broker.call_soon, memory
-        )
-        self.connections.response_memory = self.broker.response_memory
-        self._listeners = Listeners(self._make_connection)
-        self._max_frame_bytes: int = config["socket.request.max.bytes"]
-        self._sasl: SaslListeners | None = None
+        broker = self.broker
+        self._listeners = ServedListeners(config, broker.clock, broker.timer, broker.call_soon, lambda: broker.dispatcher)
+        self.connections = broker.connections = self._listeners.connections
+        self.connections.response_memory = broker.response_memory
         self._token_logins = TokenLogins(lambda: self.broker)
-        self._tls: TlsFront | None = None
         # Of the controller, where it is in this process and listens for other brokers.
         self._controller_listeners: ControllerListeners | None = None
 
@@ -70,8 +57,7 @@ class BrokerServer:
     @property
     def bound_address(self) -> tuple[str, int]:
         """(host, port) of the first listener."""
-        endpoint = next(iter(self._listeners.bound.values()))
-        return endpoint.host, endpoint.port
+        return self._listeners.bound_address
 
     async def start(self) -> None:
         """Open everything and listen.
@@ -83,13 +69,13 @@ class BrokerServer:
         broker = self.broker
         config = broker.config
         endpoints = parse_endpoints("listeners", config["listeners"])
-        self._tls = tls_front(config, [*endpoints, *config.controller_endpoints], broker.timer, broker.call_soon)
+        self._listeners.tls = tls_front(config, [*endpoints, *config.controller_endpoints], broker.timer, broker.call_soon)
         find = self._scram_credential, self._token_logins.find
-        self._sasl = sasl_front(broker, endpoints, self.connections, broker.background, *find)
+        self._listeners.enable_mechanisms(broker, endpoints, broker.background, *find)
         if config.controller_endpoints:
             await self._bind_controller()
         try:
-            await self._listeners.bind(endpoints, asyncio.get_running_loop(), socket_settings(config))
+            await self._listeners.bind(endpoints)
             broker.endpoints = broker.endpoints_for(self._listeners.bound)
             if broker.is_member:
                 await broker.join(self._controller_listeners)
@@ -119,8 +105,7 @@ class BrokerServer:
         begun_ms = self.broker.clock.monotonic_ms()
         if self.broker.member is not None:
             await self.broker.member.leave()
-        self._listeners.close()
-        self.connections.stop_reading()
+        self._listeners.stop_accepting()
         self.broker.answer_waiting()
         await drain(self.connections)
         if self._controller_listeners is not None:
@@ -131,8 +116,6 @@ class BrokerServer:
     def abandon(self) -> None:
         """End as a killed process ends: connections break, and nothing is flushed, answered or told any more."""
         self._close_listeners()
-        self.connections.stop_reading()
-        self.connections.close_all()
         self.broker.abandon()
 
     async def _bind_controller(self) -> None:
@@ -140,9 +123,9 @@ class BrokerServer:
 
         broker = self.broker
         self._controller_listeners = ControllerListeners(broker.config, broker.clock, broker.timer, broker.call_soon)
-        self._controller_listeners.tls = self._tls
-        self._controller_listeners.enable_mechanisms(broker.background)
-        await self._controller_listeners.bind()
+        self._controller_listeners.tls = self._listeners.tls
+        self._controller_listeners.guard(broker.background)
+        await self._controller_listeners.bind(broker.config.controller_endpoints)
 
     def _close_listeners(self) -> None:
         self._listeners.close()
@@ -152,9 +135,3 @@ class BrokerServer:
     def _scram_credential(self, user: str, mechanism: ScramMechanism) -> ScramCredential | None:
         """What the image has now: another one may have taken its place since the start."""
         return self.broker.controller.image.kept.scram_credential(user, mechanism)
-
-    def _make_connection(self, listener_name: str) -> asyncio.BaseProtocol:
-        connection = Connection(self.broker.dispatcher, self.connections, listener_name, self._max_frame_bytes)
-        if self._sasl is not None:
-            self._sasl.guard(connection, listener_name)
-        return connection if self._tls is None else self._tls.secured(connection, self.connections.line_limit)

@@ -51,7 +51,7 @@ class ControllersListeners(Protocol):
     def bound(self) -> dict[str, Endpoint]:
         """Where they are bound."""
 
-    async def serve(self, node: ControllerNode) -> None:
+    async def serve_node(self, node: ControllerNode) -> None:
         """Accept connections. Raises OSError."""
 
 
@@ -148,7 +148,7 @@ async def _control(
     from odradek.broker.start.own_controller import OwnController
 
     node = ControllerNode(broker, file_system, locked.log_manager, locked.identity, listeners.bound)
-    await listeners.serve(node)
+    await listeners.serve_node(node)
     node.start()
     # The broker that was registered by this id has ended with its controller.
     node.controller.end_session(broker.node_id)

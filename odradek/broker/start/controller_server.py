@@ -7,16 +7,11 @@ a controller in a broker's process.
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 from random import Random
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from odradek.broker.network.connection import Connection
-from odradek.broker.network.connection_registry import ConnectionRegistry
-from odradek.broker.network.listeners import Listeners
-from odradek.broker.network.request_memory import RequestMemory
-from odradek.broker.network.serving import connection_limits, drain, sasl_front, socket_settings, tls_front
+from odradek.broker.network.serving import ServedListeners, drain, tls_front
 from odradek.broker.security.tokens import TokenLogins
 from odradek.broker.start.controller_node import ControllerNode
 from odradek.broker.start.storage_start import log_manager_for
@@ -34,84 +29,48 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from odradek.broker.network.dispatch import Dispatcher
-    from odradek.broker.network.sasl_listeners import SaslListeners
-    from odradek.broker.network.tls_front import TlsFront
     from odradek.broker.security.sasl.scram import ScramCredential
     from odradek.common.config.broker_config import BrokerConfig
-    from odradek.common.config.endpoints import Endpoint
     from odradek.protocol.scram import ScramMechanism
     from odradek.storage.directories.log_manager import LogManager
     from odradek.timing.background import Background
     from odradek.timing.clock import Clock
 
 
-class ControllerListeners:
-    """The listeners of a controller, and the connections to it. A SaslHost. Loop thread only."""
+class ControllerListeners(ServedListeners):
+    """The listeners of a controller. A SaslHost."""
 
     def __init__(
-        self,
-        config: BrokerConfig,
-        clock: Clock,
-        timer: Timer,
-        call_soon: Callable[[Callable[[], None]], object],
+        self, config: BrokerConfig, clock: Clock, timer: Timer, call_soon: Callable[[Callable[[], None]], object]
     ) -> None:
-        # Set before ``bind``, where any of the listeners is SSL.
-        self.tls: TlsFront | None = None
-        self._sasl: SaslListeners | None = None
+        super().__init__(config, clock, timer, call_soon, lambda: self.dispatcher)
         self.config = config
         self.clock = clock
         self.timer = timer
-        memory = RequestMemory(config["queued.max.request.bytes"], clock, call_soon)
-        self.connections = ConnectionRegistry(partial(connection_limits, config), clock, timer, call_soon, memory)
-        self._listeners = Listeners(self._make_connection)
         self._node: ControllerNode | None = None
-
-    @property
-    def bound(self) -> dict[str, Endpoint]:
-        """Where the listeners are bound."""
-        return self._listeners.bound
 
     @property
     def dispatcher(self) -> Dispatcher:
         """That of the controller that is served."""
         return self._served().dispatcher
 
-    def enable_mechanisms(self, background: Background) -> None:
+    def guard(self, background: Background) -> None:
         """Make what SASL listeners need. Raises InvalidConfig."""
-        endpoints = self.config.controller_endpoints
-        find = self._scram_credential, TokenLogins(self._served).find
-        self._sasl = sasl_front(self, endpoints, self.connections, background, *find)
+        find_token = TokenLogins(self._served).find
+        self.enable_mechanisms(self, self.config.controller_endpoints, background, self._scram_credential, find_token)
 
-    async def bind(self) -> None:
-        """Take the addresses. Raises OSError."""
-        config = self.config
-        await self._listeners.bind(config.controller_endpoints, asyncio.get_running_loop(), socket_settings(config))
-
-    async def serve(self, node: ControllerNode) -> None:
+    async def serve_node(self, node: ControllerNode) -> None:
         """Accept connections, for ``node``. Raises OSError."""
         self._node = node
         self.connections.ip_quotas = node.controller.image.quotas
-        await self._listeners.serve()
+        await self.serve()
 
     async def drain(self) -> None:
         """Take no more requests, let the answers in flight go out, and close the connections."""
-        self._listeners.close()
-        self.connections.stop_reading()
+        self.stop_accepting()
         if self._node is not None:
             self._node.leader.close()
         await drain(self.connections)
-
-    def close(self) -> None:
-        """End at once."""
-        self._listeners.close()
-        self.connections.stop_reading()
-        self.connections.close_all()
-
-    def _make_connection(self, listener_name: str) -> asyncio.BaseProtocol:
-        connection = Connection(self.dispatcher, self.connections, listener_name, self.config["socket.request.max.bytes"])
-        if self._sasl is not None:
-            self._sasl.guard(connection, listener_name)
-        return connection if self.tls is None else self.tls.secured(connection, self.connections.line_limit)
 
     def _served(self) -> ControllerNode:
         assert self._node is not None  # noqa: S101  no connection is accepted before
@@ -152,8 +111,7 @@ class ControllerServer:
     @property
     def bound_address(self) -> tuple[str, int]:
         """(host, port) of the first listener."""
-        endpoint = next(iter(self._listeners.bound.values()))
-        return endpoint.host, endpoint.port
+        return self._listeners.bound_address
 
     def new_uuid(self) -> UUID:
         """A random UUID, by this process's seed."""
@@ -172,8 +130,8 @@ class ControllerServer:
         ValueError; no lock is kept then.
         """
         self._listeners.tls = tls_front(self.config, self.config.controller_endpoints, self.timer, self._call_soon)
-        self._listeners.enable_mechanisms(self.background)
-        await self._listeners.bind()
+        self._listeners.guard(self.background)
+        await self._listeners.bind(self.config.controller_endpoints)
         try:
             self.log_manager = log_manager_for(self.config, self._file_system, self.new_uuid)
             identity = self.log_manager.start()
@@ -181,7 +139,7 @@ class ControllerServer:
                 self.node = ControllerNode(self, self._file_system, self.log_manager, identity, self._listeners.bound)
                 if self.clock.passes_by_itself:
                     self._driver = AsyncioDriver(self.timer, asyncio.get_running_loop())
-                await self._listeners.serve(self.node)
+                await self._listeners.serve_node(self.node)
             except BaseException:
                 self.log_manager.release()
                 raise
