@@ -73,7 +73,7 @@ _FURTHER_GROUPS = frozenset({"kafka-tools", "wire-differential", "image"})
 _FURTHER = ("tests/languages/", *SHORT_TESTS)
 # Of these the compiled run has the campaigns' short forms only.
 _NEVER_COMPILED = tuple(f"tests/{room}/" for room in ("benchmarks", "demo", "languages", "pipeline", "project", "spark"))
-# How long a test may go on after its timeout, which compiled code does not notice, and which is used once: a teardown has none.
+# A test may go on for so long after its timeout, which compiled code does not notice. A teardown after a failure has no other.
 _AFTER_TIMEOUT_S = 90
 _STDERR = pytest.StashKey[int]()
 BROKERS = pytest.StashKey[list[BrokerProcess]]()

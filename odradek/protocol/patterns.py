@@ -16,7 +16,7 @@ class Pattern(Protocol):
 
     @property
     def programsize(self) -> int:
-        """What a match costs for each letter, at worst."""
+        """The cost of a match for each letter, at worst."""
 
     def fullmatch(self, text: str, /) -> object | None:
         """Something if all of ``text`` matches, else None. Other threads run meanwhile."""

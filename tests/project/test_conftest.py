@@ -1,4 +1,4 @@
-"""What tests/conftest.py promises of every test: its time ends it, also on uvloop."""
+"""The promise of tests/conftest.py: a test's time ends it, also on uvloop."""
 
 import asyncio
 import os

@@ -109,7 +109,7 @@ class ServedListeners:
 
     @property
     def bound(self) -> dict[str, Endpoint]:
-        """Where the listeners are bound, by name."""
+        """The addresses that are bound, by the listener's name."""
         return self._listeners.bound
 
     @property

@@ -357,7 +357,7 @@ class Controller(MetadataWriter):
 
 
 def as_it_is(response: T) -> T:
-    """What is decided is the answer."""
+    """Answer with the decision itself."""
     return response
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class DecisionServices(Protocol):
-    """Who decides, for a broker alone and for a cluster."""
+    """The controller of a broker alone, or of a cluster."""
 
     @property
     def controller(self) -> Controller:
@@ -23,7 +23,7 @@ class DecisionServices(Protocol):
 
 
 class BrokerServices(Protocol):
-    """Who decides for a cluster."""
+    """The controller of a cluster."""
 
     @property
     def controller(self) -> ClusterController:

@@ -57,9 +57,9 @@ class MetadataWriter:
         self.clock = clock
         self._log = log
         self._publishers = Publishers()
-        # Where the clock stands still, all work is done within the first slice.
+        # Under a clock that stands still, all work is done within the first slice.
         self._slices = slices or Slices(lambda: 0.0, lambda _: None)
-        # Whether the records of a large operation are being encoded, and the operations that wait for it.
+        # True while the records of a large operation are being encoded; and the operations that wait for it.
         self._is_committing = False
         self._waiting: deque[Callable[[], None]] = deque()
         self._line_limit = LineLimit(clock)
@@ -73,7 +73,7 @@ class MetadataWriter:
 
     @property
     def kraft_version(self) -> int:
-        """Part of ClusterMetadata."""
+        """The level of ``kraft.version``."""
         return self._log.kraft_version
 
     def subscribe(self, publisher: MetadataPublisher, order: PublishingOrder) -> None:

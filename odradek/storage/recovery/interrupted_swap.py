@@ -38,7 +38,7 @@ def finish_swaps(file_system: FileSystem, directory: str, names: set[str], warn:
         warn("interrupted compaction finished", directory=directory, segments=sorted(finished), removed=sorted(replaced))
     # A .log last, so that after a crash in between the rest is still recognised.
     for name in sorted(undone | cleaned | replaced, key=lambda name: (".log" in name, name)):
-        # Where the clean of a deleted topic's log is given up while this is its successor's, that removes what it has written.
+        # A clean of a deleted topic's log may be given up while its successor opens, and removes its own files.
         with suppress(FileNotFoundError) if name in cleaned else nullcontext():
             file_system.remove(f"{directory}/{name}")
     renamed = {}
