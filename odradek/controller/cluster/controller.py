@@ -5,7 +5,7 @@ request's message is answered by the response's message, when the records that i
 cluster of one: what only others can ask for is in ``ClusterController``.
 """
 
-from collections.abc import Callable, Collection, Generator, Iterable, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
 
@@ -15,9 +15,8 @@ from odradek.common.context import RequestContext
 from odradek.controller.cluster.cluster_view import AloneView, ClusterView
 from odradek.controller.metadata import decisions
 from odradek.controller.metadata.decisions import NewPartitions, NewTopic, Take, TopicResult
-from odradek.controller.metadata.elections import elect
 from odradek.controller.metadata.features import ELIGIBLE_LEADER_REPLICAS, KRAFT_VERSION, one_min_isr, update_features
-from odradek.controller.metadata.image import TOPIC_RESOURCE
+from odradek.controller.metadata.image import TOPIC_RESOURCE, MetadataImage
 from odradek.controller.metadata.internal_topics import internal_topic
 from odradek.controller.metadata.metadata_log import MetadataLog
 from odradek.controller.metadata.placement import Placement, PlacementHere
@@ -57,6 +56,7 @@ if TYPE_CHECKING:
         ListPartitionReassignmentsResponse,
     )
     from odradek.protocol.message_types.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+    from odradek.protocol.metadata_records.partition_changes import PartitionChangeRecord
 
 PRODUCER_ID_BLOCK_SIZE = 1000
 
@@ -353,7 +353,31 @@ class Controller(MetadataWriter):
         return reply
 
     def _take_over(self) -> None:
-        self._commit(list(elect(self.image, self.node_id)))
+        self._commit(list(_led_here(self.image, self.node_id)))
+
+
+def _led_here(image: MetadataImage, node_id: int) -> "Iterator[PartitionChangeRecord]":
+    """The changes that make ``node_id`` the leader, and the in-sync set, of all partitions it has a replica of.
+
+    A Kafka broker that stops gracefully gives up what it leads: its controller records no leader, an empty in-sync set, and that
+    the broker is eligible to lead (KIP-966). When it is back, it is elected. odradek's broker keeps what it leads when it stops,
+    so this concerns data directories that Kafka has run on.
+    """
+    for _, partition in image.partitions():
+        is_elected = partition.leader == node_id and partition.isr == (node_id,)
+        if is_elected or node_id not in partition.replicas:
+            continue
+        from odradek.protocol.metadata_records.base import NO_LEADER_CHANGE
+        from odradek.protocol.metadata_records.partition_changes import PartitionChangeRecord
+
+        yield PartitionChangeRecord(
+            topic_id=partition.topic_id,
+            partition_id=partition.partition_id,
+            leader=NO_LEADER_CHANGE if partition.leader == node_id else node_id,
+            isr=(node_id,),
+            eligible_leader_replicas=() if partition.eligible_leader_replicas else None,
+            last_known_elr=() if partition.last_known_elr else None,
+        )
 
 
 def as_it_is(response: T) -> T:
