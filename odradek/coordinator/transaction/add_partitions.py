@@ -53,6 +53,9 @@ def verify_partitions(
 ) -> dict[tuple[str, int], ErrorCode]:
     """For each partition NONE where it is in the open transaction as of ``at_offset``, TRANSACTION_ABORTABLE where it is not.
 
+    A partition whose addition is not committed yet is CONCURRENT_TRANSACTIONS; Kafka refuses it for good. A producer comes for it
+    only where the addition was committed at the next coordinator: this one cannot be reached by others, and does not know yet.
+
     Raises KafkaError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS.
     """
     current = transactions.by_id.get_at(transactional_id, at_offset)
@@ -61,6 +64,9 @@ def verify_partitions(
     check_producer(transactional_id, current, producer)
     if current.status in PREPARED:
         raise Unsettled(current.status)
+    newest = transactions.by_id.get(transactional_id)
+    if newest is not None and newest is not current and not partitions.isdisjoint(newest.partitions - current.partitions):
+        raise Unsettled(newest.status)
     return {
         partition: ErrorCode.NONE if partition in current.partitions else ErrorCode.TRANSACTION_ABORTABLE
         for partition in partitions

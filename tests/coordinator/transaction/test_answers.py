@@ -80,6 +80,7 @@ TABLES = {
         Committed2    IM     PF     PF      ok!      PF
         Adding        CT     CT     CT      CT       CT
     """,
+    # Adding, current: Kafka gives TA (docs/differences.md).
     "verify": """
                       other  older  before  current  after
         Unknown       IM     IM     IM      IM       IM
@@ -89,7 +90,7 @@ TABLES = {
         Committed     IM     PF     PF      TA       PF
         Aborted       IM     PF     PF      TA       PF
         Initializing  IM     PF     PF      TA       PF
-        Adding        IM     PF     PF      TA       PF
+        Adding        IM     PF     PF      CT       PF
         Preparing     IM     PF     PF      in       PF
         Fencing       IM     PF     PF      in       PF
         Committing    IM     PF     PF      CT       PF

@@ -44,6 +44,19 @@ def test_a_transaction_whose_beginning_a_load_found_uncommitted_is_not_ended_bef
     assert [name for name in bed.written_states() if name.startswith("PREPARE")] == ["PREPARE_ABORT"]
 
 
+def test_a_partition_whose_addition_is_not_committed_is_not_refused_for_good():
+    # The coordinator is cut off, and the producer has gone on at the next one: it comes with what that has committed.
+    bed = Bed()
+    producer = bed.init()
+    bed.log.held_back = True
+    bed.add(producer, A0)
+    assert bed.verify(producer, A0) is ErrorCode.CONCURRENT_TRANSACTIONS
+    assert bed.verify(producer, A1) == {A1: ErrorCode.TRANSACTION_ABORTABLE}
+    bed.log.held_back = False
+    bed.log.release()
+    assert bed.verify(producer, A0) == {A0: ErrorCode.NONE}
+
+
 _IDS = st.sampled_from(["one", "two", "three"])
 _PARTITIONS = st.sampled_from([A0, A1, B0])
 _STEPS = st.one_of(
