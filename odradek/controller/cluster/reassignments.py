@@ -101,7 +101,7 @@ def _reassign(
 def _cancel(view: ClusterView, topic: Topic, partition: PartitionRecord) -> PartitionChangeRecord | None:
     moving = MovingReplicas.of(partition)
     if not moving.is_moving:
-        raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, "No partition reassignment is in progress.")
+        raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
     original = moving.original
     isr = [replica for replica in partition.isr if replica not in moving.adding]
     allows_unclean = view.allows_unclean(topic)
