@@ -102,7 +102,7 @@ class ServedListeners:
         self.connections = ConnectionRegistry(partial(connection_limits, config), clock, timer, call_soon, memory)
         # Set before ``bind``, where any of the listeners is SSL.
         self.tls: TlsFront | None = None
-        self._config = config
+        self.config = config
         self._dispatcher = dispatcher
         self._listeners = Listeners(self._make_connection)
         self._sasl: SaslListeners | None = None
@@ -131,7 +131,7 @@ class ServedListeners:
 
     async def bind(self, endpoints: list[Endpoint]) -> None:
         """Take the addresses. Raises OSError; then none stays bound."""
-        await self._listeners.bind(endpoints, asyncio.get_running_loop(), socket_settings(self._config))
+        await self._listeners.bind(endpoints, asyncio.get_running_loop(), socket_settings(self.config))
 
     async def serve(self) -> None:
         """Accept connections. Raises OSError."""
@@ -148,7 +148,7 @@ class ServedListeners:
         self.connections.close_all()
 
     def _make_connection(self, listener_name: str) -> asyncio.BaseProtocol:
-        connection = Connection(self._dispatcher(), self.connections, listener_name, self._config["socket.request.max.bytes"])
+        connection = Connection(self._dispatcher(), self.connections, listener_name, self.config["socket.request.max.bytes"])
         if self._sasl is not None:
             self._sasl.guard(connection, listener_name)
         return connection if self.tls is None else self.tls.secured(connection, self.connections.line_limit)

@@ -44,7 +44,6 @@ class ControllerListeners(ServedListeners):
         self, config: BrokerConfig, clock: Clock, timer: Timer, call_soon: Callable[[Callable[[], None]], object]
     ) -> None:
         super().__init__(config, clock, timer, call_soon, lambda: self.dispatcher)
-        self.config = config
         self.clock = clock
         self.timer = timer
         self._node: ControllerNode | None = None

@@ -20,13 +20,14 @@ from odradek.controller.cluster.broker_changes import fenced
 from odradek.controller.cluster.broker_sessions import BrokerSessions, BrokerState
 from odradek.controller.cluster.cluster_placement import ClusterPlacement
 from odradek.controller.cluster.cluster_view import ClusterView, ensure_brokers_support, first_records
-from odradek.controller.cluster.controller import PRODUCER_ID_BLOCK_SIZE, ConfigChange, Controller, Decided, as_it_is
+from odradek.controller.cluster.controller import PRODUCER_ID_BLOCK_SIZE, ConfigChange, Controller, as_it_is
 from odradek.controller.cluster.leader_elections import MAX_ELECTIONS, balance, elect_unclean
 from odradek.controller.cluster.registration import heartbeat, register
 from odradek.controller.metadata.decisions import NewTopic
 from odradek.controller.metadata.image import TOPIC_RESOURCE
 from odradek.controller.metadata.internal_topics import replicated_internal_topic
 from odradek.controller.metadata.metadata_log import MetadataLog
+from odradek.controller.metadata.writer import Decided
 from odradek.protocol.message_types.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from odradek.protocol.message_types.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from odradek.protocol.message_types.assign_replicas_to_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse

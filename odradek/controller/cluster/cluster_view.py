@@ -98,12 +98,16 @@ class ClusterView:
 
 
 class AloneView(ClusterView):
-    """The view of a broker alone. It is registered nowhere: nobody but its own controller asks for it."""
+    """The view of a broker alone. No record registers it, since only its own controller asks for it."""
+
+    def __init__(self, image: MetadataImage, config: BrokerConfig, node_id: int) -> None:
+        super().__init__(image, config, node_id)
+        self._brokers = {node_id: RegisterBrokerRecord(broker_id=node_id, fenced=False)}
 
     @property
     def brokers(self) -> Mapping[int, RegisterBrokerRecord]:
-        """The one there is, which is active."""
-        return {self.node_id: RegisterBrokerRecord(broker_id=self.node_id, fenced=False)}
+        """The one broker, which is active."""
+        return self._brokers
 
 
 def directories_of(partition: PartitionRecord) -> tuple[UUID, ...]:

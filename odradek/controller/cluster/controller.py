@@ -22,7 +22,7 @@ from odradek.controller.metadata.metadata_log import MetadataLog
 from odradek.controller.metadata.placement import Placement, PlacementHere
 from odradek.controller.metadata.producer_ids import ProducerIdManager
 from odradek.controller.metadata.topic import INTERNAL_TOPICS, Topic
-from odradek.controller.metadata.writer import AT_ONCE, MetadataWriter
+from odradek.controller.metadata.writer import AT_ONCE, Decided, MetadataWriter
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.metadata_records import (
     ConfigRecord,
@@ -64,8 +64,6 @@ ConfigChange = tuple[int, str, str, str | None]
 
 T = TypeVar("T")
 R = TypeVar("R")
-
-Decided = tuple[T, Sequence[MetadataRecord]]
 
 
 class Controller(MetadataWriter):

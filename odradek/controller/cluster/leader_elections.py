@@ -28,9 +28,9 @@ def elect_leaders(view: ClusterView, request: ElectLeadersRequest) -> tuple[Elec
     results = []
     if request.topic_partitions is None:
         for topic in view.image.topics.values():
-            told = [_elect(view, topic.name, index, election, records) for index in topic.partitions]
-            needed = [each for each in told if each.error_code != ErrorCode.ELECTION_NOT_NEEDED]
-            results.append(ReplicaElectionResult(topic=topic.name, partition_result=needed))
+            needing = [index for index, partition in topic.partitions.items() if not _has_leader(partition, election)]
+            told = [_elect(view, topic.name, index, election, records) for index in needing]
+            results.append(ReplicaElectionResult(topic=topic.name, partition_result=told))
     else:
         for asked in request.topic_partitions:
             told = [_elect(view, asked.topic, index, election, records) for index in asked.partitions]
@@ -65,8 +65,7 @@ def _elect(view: ClusterView, topic_name: str, index: int, election: Election, r
         topic, partition = view.partition(topic_name, index)
     except KafkaError as error:
         return PartitionResult(index, error.code, error.reason)
-    leader = partition.leader
-    if leader != NO_LEADER if election is Election.UNCLEAN else leader == partition.replicas[0]:
+    if _has_leader(partition, election):
         return PartitionResult(index, ErrorCode.ELECTION_NOT_NEEDED, "The partition has its leader.")
     elected = _records_of(view, topic, partition, election)
     records += elected
@@ -75,6 +74,12 @@ def _elect(view: ClusterView, topic_name: str, index: int, election: Election, r
     if election is Election.PREFERRED:
         return PartitionResult(index, ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, "The preferred leader was not available.")
     return PartitionResult(index, ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, "No replica can lead.")
+
+
+def _has_leader(partition: PartitionRecord, election: Election) -> bool:
+    """Return whether a partition has the leader that the election is to give it: any, or the preferred one."""
+    leader = partition.leader
+    return leader != NO_LEADER if election is Election.UNCLEAN else leader == partition.replicas[0]
 
 
 def _records_of(view: ClusterView, topic: Topic, partition: PartitionRecord, election: Election) -> list[MetadataRecord]:

@@ -37,6 +37,9 @@ _REPLAYED_TOGETHER: Final = 200
 
 T = TypeVar("T")
 
+# The answer of an operation, and its records.
+Decided = tuple[T, Sequence[MetadataRecord]]
+
 
 class MetadataWriter:
     """``image`` is to be read, never written."""
@@ -80,7 +83,7 @@ class MetadataWriter:
         """Tell ``publisher`` of every later change, when it is committed and in the image."""
         self._publishers.add(publisher, order)
 
-    def change(self, decide: Callable[[MetadataImage], tuple[T, Sequence[MetadataRecord]]]) -> Reply[T | KafkaError]:
+    def change(self, decide: Callable[[MetadataImage], Decided[T]]) -> Reply[T | KafkaError]:
         """Commit what ``decide`` makes of the image; its answer, or the error that it raises."""
         return self._operate(lambda: decide(self.image))
 
@@ -116,7 +119,7 @@ class MetadataWriter:
     def _take_over(self) -> None:
         """The log is loaded, and no other controller writes it."""
 
-    def _operate(self, decide: Callable[[], tuple[T, Sequence[MetadataRecord]]]) -> Reply[T | KafkaError]:
+    def _operate(self, decide: Callable[[], Decided[T]]) -> Reply[T | KafkaError]:
         """Commit what ``decide`` has decided; its answer when that is committed, or the error of either.
 
         With one controller, the records of a small operation are mostly committed before this returns. No caller may count on
@@ -126,7 +129,7 @@ class MetadataWriter:
         self._in_turn(lambda: self._carry_out(decide, reply))
         return reply
 
-    def _operate_in_slices(self, deciding: Generator[None, None, tuple[T, Sequence[MetadataRecord]]]) -> Reply[T | KafkaError]:
+    def _operate_in_slices(self, deciding: Generator[None, None, Decided[T]]) -> Reply[T | KafkaError]:
         """The same for an operation on which to decide takes long."""
         reply: Reply[T | KafkaError] = Reply()
         self._in_turn(lambda: self._begin(self._deciding(deciding), reply))
@@ -139,7 +142,7 @@ class MetadataWriter:
         else:
             operation()
 
-    def _carry_out(self, decide: Callable[[], tuple[T, Sequence[MetadataRecord]]], reply: Reply[T | KafkaError]) -> None:
+    def _carry_out(self, decide: Callable[[], Decided[T]], reply: Reply[T | KafkaError]) -> None:
         try:
             answer, records = decide()
             if len(records) > AT_ONCE:
@@ -157,9 +160,7 @@ class MetadataWriter:
         self._is_committing = True
         self._slices.run(work).when_done(lambda outcome: self._committed(reply, outcome))
 
-    def _deciding(
-        self, deciding: Generator[None, None, tuple[T, Sequence[MetadataRecord]]]
-    ) -> Generator[Reply[Any] | None, Any, T]:
+    def _deciding(self, deciding: Generator[None, None, Decided[T]]) -> Generator[Reply[Any] | None, Any, T]:
         answer, records = yield from deciding
         return (yield from self._commit_in_slices(records, answer))
 

@@ -53,8 +53,8 @@ def verify_partitions(
 ) -> dict[tuple[str, int], ErrorCode]:
     """For each partition NONE where it is in the open transaction as of ``at_offset``, TRANSACTION_ABORTABLE where it is not.
 
-    A partition whose addition is not committed yet is CONCURRENT_TRANSACTIONS; Kafka refuses it for good. A producer comes for it
-    only where the addition was committed at the next coordinator: this one cannot be reached by others, and does not know yet.
+    CONCURRENT_TRANSACTIONS for a partition whose addition is not committed yet. Its producer can only have gone on at the next
+    coordinator, while this one is cut off from it. Kafka answers TRANSACTION_ABORTABLE.
 
     Raises KafkaError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS.
     """
@@ -64,13 +64,11 @@ def verify_partitions(
     check_producer(transactional_id, current, producer)
     if current.status in PREPARED:
         raise Unsettled(current.status)
+    missing = partitions - current.partitions
     newest = transactions.by_id.get(transactional_id)
-    if newest is not None and newest is not current and not partitions.isdisjoint(newest.partitions - current.partitions):
+    if newest is not None and not missing.isdisjoint(newest.partitions):
         raise Unsettled(newest.status)
-    return {
-        partition: ErrorCode.NONE if partition in current.partitions else ErrorCode.TRANSACTION_ABORTABLE
-        for partition in partitions
-    }
+    return {partition: ErrorCode.TRANSACTION_ABORTABLE if partition in missing else ErrorCode.NONE for partition in partitions}
 
 
 def check_producer(transactional_id: str, current: TransactionLogValue, producer: ProducerIdentity) -> None:

@@ -106,7 +106,7 @@ class TransactionalProducer(Batcher):
         self.world.ledger.given(self.producer_id, self.epoch, self.transactional_id)
 
     def judge(self, api: ApiKey, code: int) -> None:
-        """Raise Violation for the one error that nothing which goes wrong is a reason for: the partition was added before."""
+        """Raise Violation for a batch of a partition that is said to be in no transaction: it was added before."""
         if api == ApiKey.PRODUCE and code == ErrorCode.INVALID_TXN_STATE:
             raise Violation(UNFORGOTTEN, f"{self.name}: a batch is answered INVALID_TXN_STATE")
 
