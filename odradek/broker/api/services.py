@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from odradek.controller.cluster.controller import Controller
     from odradek.controller.metadata.auto_topic_creation import AutoTopicCreation
     from odradek.controller.metadata.cluster import Cluster
-    from odradek.controller.metadata.cluster_metadata import ClusterMetadata
+    from odradek.controller.metadata.cluster_metadata import ClusterMetadata, CommittedMetadata
     from odradek.controller.metadata.delegation_tokens import DelegationTokens
     from odradek.storage.directories.log_manager import LogManager
     from odradek.timing.clock import Clock
@@ -92,8 +92,8 @@ class MetadataServices(Protocol):
     """The cluster's metadata."""
 
     @property
-    def controller(self) -> ClusterMetadata:
-        """What is committed, in an image, and what brokers ask of the controller."""
+    def controller(self) -> CommittedMetadata:
+        """What is committed, in an image."""
 
 
 class SlicedMetadataServices(MetadataServices, SlicedServices, Protocol):
@@ -165,6 +165,10 @@ class TopicChangeServices(ControllerServices, Protocol):
 
 class NodeServices(TopicServices, Protocol):
     """The cluster's metadata, and how clients reach this broker."""
+
+    @property
+    def controller(self) -> ClusterMetadata:
+        """The same, and what brokers ask of the controller."""
 
     @property
     def cluster_id(self) -> str:
@@ -317,3 +321,7 @@ class TransactionOffsetServices(OffsetServices, TransactionServices, Protocol):
 
 class ProducerIdServices(TransactionServices, TopicServices, Protocol):
     """Producer ids, with and without transactions."""
+
+    @property
+    def controller(self) -> ClusterMetadata:
+        """The cluster's metadata, and what brokers ask of the controller."""

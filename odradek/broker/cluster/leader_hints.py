@@ -9,8 +9,8 @@ from typing import Any, Final
 from uuid import UUID
 
 from odradek.common.context import RequestContext
+from odradek.controller.metadata.cluster import Cluster
 from odradek.controller.metadata.image import MetadataImage
-from odradek.controller.metadata.many_brokers import ManyBrokers
 from odradek.controller.metadata.topic import Topic
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
@@ -24,7 +24,7 @@ _WRONG_LEADER: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FE
 class LeaderHints:
     """A Gate. Loop thread only."""
 
-    def __init__(self, image: MetadataImage, cluster: ManyBrokers) -> None:
+    def __init__(self, image: MetadataImage, cluster: Cluster) -> None:
         self._image = image
         self._cluster = cluster
 

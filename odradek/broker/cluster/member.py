@@ -193,7 +193,6 @@ class ClusterMember:
         self.metadata.subscribe(self.roles, PublishingOrder.PARTITIONS)
         self._log_manager.checkpoints.high_watermark_of = self._high_watermark_of
         self.metadata.prepare()
-        self._broker.partitions.is_elsewhere = self._view.is_known
         self.roles.start()
         self._checkpoint_later()
         for task in self._tasks:
@@ -301,7 +300,6 @@ def _fetcher_config(config: BrokerConfig) -> FetcherConfig:
 
 
 def _registration(broker: MemberHost, log_manager: LogManager, identity: DirectoryIdentity) -> Registration:
-    directories = [each.identity.directory_id for each in log_manager.directories.online if each.identity is not None]
     return Registration(
         node_id=broker.node_id,
         cluster_id=identity.cluster_id,
@@ -311,7 +309,7 @@ def _registration(broker: MemberHost, log_manager: LogManager, identity: Directo
             for each in broker.endpoints.values()
         ],
         features=[(name, *levels) for name, levels in SUPPORTED_FEATURES.items()],
-        log_dirs=directories,
+        log_dirs=log_manager.directories.online_ids,
         rack=broker.config["broker.rack"],
         previous_broker_epoch=log_manager.previous_broker_epoch,
     )

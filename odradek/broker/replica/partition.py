@@ -209,11 +209,12 @@ class Partition:
         return info
 
     def _require_leadership(self) -> "tuple[Leader, Log]":
-        """KafkaError: NOT_LEADER_OR_FOLLOWER where another broker leads, KAFKA_STORAGE_ERROR where the log is offline."""
+        """KafkaError: KAFKA_STORAGE_ERROR where the log is offline, else NOT_LEADER_OR_FOLLOWER where another broker leads."""
+        log = self.require_log()
         leader = self.leader
         if leader is None:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{self.topic}-{self.index} is led by another broker")
-        return leader, self.require_log()
+        return leader, log
 
     def _advance(self, high_watermark: int) -> None:
         """Move the high watermark up to what the role has computed, and wake those who wait for it."""
@@ -297,11 +298,12 @@ class Partition:
         self._changed()
 
     def _require_following(self) -> "tuple[Follower, Log]":
-        """KafkaError: NOT_LEADER_OR_FOLLOWER where this broker leads, KAFKA_STORAGE_ERROR where the log is offline."""
+        """KafkaError: KAFKA_STORAGE_ERROR where the log is offline, else NOT_LEADER_OR_FOLLOWER where this broker leads."""
+        log = self.require_log()
         follower = self.follower
         if follower is None:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{self.topic}-{self.index} is led by this broker")
-        return follower, self.require_log()
+        return follower, log
 
     def flushed(self) -> None:
         """The log has been flushed: what waited for that counts as this replica's."""

@@ -4,16 +4,15 @@ The metadata log is the truth; a partition's directory follows it. What a kill b
 ``metadata.reconcile`` settles at the next start.
 
 To create a log takes a tenth of a millisecond or two, to delete one a fiftieth. Those of many partitions are created and deleted
-in slices. Until a partition's turn has come, clients are told that it has no leader, as by Kafka while its brokers catch up.
+in slices. Until a partition's turn has come, producers and consumers are told to ask again, as by Kafka while brokers catch up.
 """
 
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 from uuid import UUID
 
 from odradek.broker.replica.partition import Partition
-from odradek.broker.replica.partition_roles import PartitionRoles
 from odradek.broker.replica.partitions import Partitions
 from odradek.common.config.dynamic import ResourceType
 from odradek.common.logging import log
@@ -40,6 +39,42 @@ _MANY: Final = 1_000
 
 # Work in slices.
 Work = Generator[Reply[Any] | None, Any, None]
+
+
+class PartitionRoles(Protocol):
+    """Gives partitions their roles. Loop thread only."""
+
+    # This broker's.
+    node_id: int
+
+    def begin(self, partition: Partition, record: PartitionRecord, directory_id: UUID | None) -> None:
+        """``partition`` has been opened, in a data directory of that id; None where it is offline."""
+
+    def take(self, partition: Partition, record: PartitionRecord) -> None:
+        """``record`` is how ``partition`` is now."""
+
+    def leave(self, partition: Partition) -> None:
+        """``partition`` is about to be deleted."""
+
+
+class AloneRoles:
+    """PartitionRoles of a broker that has no others to replicate to, or from: ``replicated_roles`` is for one among others."""
+
+    def __init__(self, node_id: int) -> None:
+        self.node_id = node_id
+
+    def begin(self, partition: Partition, record: PartitionRecord, directory_id: UUID | None) -> None:
+        """Part of PartitionRoles: all that is in the log is replicated."""
+
+    def take(self, partition: Partition, record: PartitionRecord) -> None:
+        """Part of PartitionRoles."""
+        if record.leader == self.node_id:
+            partition.become_leader(record.leader_epoch)
+        else:
+            partition.become_follower(record.leader, record.leader_epoch)
+
+    def leave(self, partition: Partition) -> None:
+        """Part of PartitionRoles."""
 
 
 class PartitionDirectories:
@@ -301,8 +336,9 @@ class DirectoryFailures:
                 partition.flush_failed()
                 self._wake_produces(partition)
         self._cancel_moves(directory)
-        self._tell(directory)
         if directory is self._log_manager.directories.metadata:
             self._fail(f"the data directory of the metadata log, {directory.path}, does not work: {directory.failure}")
         elif not self._log_manager.directories.online:
             self._fail(f"no data directory works; the last, {directory.path}: {directory.failure}")
+        else:
+            self._tell(directory)

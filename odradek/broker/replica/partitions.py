@@ -19,7 +19,8 @@ _NONE: Final[dict[int, Partition]] = {}
 class Partitions:
     """All partitions that this broker has a replica of: of a topic any of them, by index.
 
-    ``is_elsewhere`` says of a topic, by name, id or the id's bytes, and an index whether other brokers have the partition.
+    ``is_elsewhere`` says of a topic, by name, id or the id's bytes, and an index whether the cluster has the partition. If it is
+    not here, other brokers have it, or it is about to be opened here.
     """
 
     def __init__(self) -> None:

@@ -199,15 +199,6 @@ class BrokersView:
         """Part of Replication."""
         return self._alter_partitions.propose(proposal)
 
-    def is_known(self, topic: str | bytes | UUID, index: int) -> bool:
-        """Return whether the cluster has a partition, by the topic's name, id, or the id's bytes."""
-        topics = self._image.topics
-        if isinstance(topic, str):
-            known = topics.get(topic)
-        else:
-            known = self._image.topics_by_id.get(UUID(bytes=topic) if isinstance(topic, bytes) else topic)
-        return known is not None and index in known.partitions
-
     def address_of(self, node_id: int) -> Address | None:
         """Return a broker's address for other brokers; None if it is not alive."""
         broker = self._image.kept.brokers.get(node_id)

@@ -14,17 +14,16 @@ from odradek.broker.network.dispatch import CloseConnection, Dispatcher
 from odradek.broker.network.listeners import advertised_endpoints
 from odradek.broker.quotas.quota_switch import QuotaSwitch
 from odradek.broker.security.acl.access import authorization
-from odradek.broker.start.storage_start import open_metadata_log
-from odradek.common.config.endpoints import parse_endpoints, security_protocol_id
+from odradek.broker.start.storage_start import open_metadata_log, registered_endpoints, registered_features
+from odradek.common.config.endpoints import parse_endpoints
 from odradek.common.logging import log as broker_log
 from odradek.controller.cluster.cluster_controller import ClusterController
 from odradek.controller.cluster.quorum_leader import QuorumLeader, QuorumLog
 from odradek.controller.metadata.cluster_metadata import PublishingOrder
-from odradek.controller.metadata.features import SUPPORTED_FEATURES
 from odradek.controller.quorum.election_file import ElectionFile
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
 from odradek.protocol.metadata_records.log_control import NoOpRecord
-from odradek.protocol.metadata_records.nodes import NodeEndpoint, NodeFeature, RegisterControllerRecord
+from odradek.protocol.metadata_records.nodes import RegisterControllerRecord
 from odradek.protocol.quorum_records import Voter, VoterEndpoint
 from odradek.storage.directories.data_directory import METADATA_TOPIC
 from odradek.timing.reply import Reply
@@ -198,25 +197,12 @@ class ControllerNode:
         self._is_closed = True
 
     def _registration(self) -> RegisterControllerRecord:
-        endpoints = tuple(
-            NodeEndpoint(
-                name=each.name,
-                host=each.host,
-                port=each.port,
-                security_protocol=security_protocol_id(self.config, each.name),
-            )
-            for each in self.leader.endpoints.values()
-        )
-        features = tuple(
-            NodeFeature(name=name, min_supported_version=low, max_supported_version=high)
-            for name, (low, high) in SUPPORTED_FEATURES.items()
-        )
         return RegisterControllerRecord(
             controller_id=self.node_id,
             incarnation_id=self._incarnation_id,
             zk_migration_ready=False,
-            end_points=endpoints,
-            features=features,
+            end_points=registered_endpoints(self.config, self.leader.endpoints),
+            features=registered_features(),
         )
 
     def _be_idle_later(self) -> None:

@@ -28,7 +28,6 @@ from odradek.broker.replica.housekeeping import Housekeeping
 from odradek.broker.replica.inspections import Inspections
 from odradek.broker.replica.log_cleaner import LogCleaner
 from odradek.broker.replica.partition import Partition, wake_fetches
-from odradek.broker.replica.partition_roles import OneBroker
 from odradek.broker.replica.partitions import Partitions
 from odradek.broker.replica.replica_moves import ReplicaMoves
 from odradek.broker.security.acl.access import authorization
@@ -37,8 +36,9 @@ from odradek.common.config.definitions import InvalidConfig
 from odradek.common.config.endpoints import parse_endpoints
 from odradek.common.logging import LineLimit
 from odradek.common.logging import log as broker_log
-from odradek.controller.cluster.controller import Controller
+from odradek.controller.cluster.lone_controller import LoneController
 from odradek.controller.metadata.auto_topic_creation import AutoTopicCreation
+from odradek.controller.metadata.cluster import Cluster
 from odradek.controller.metadata.cluster_metadata import PublishingOrder
 from odradek.protocol.errors import KafkaError
 from odradek.timing.driver import AsyncioDriver
@@ -65,7 +65,6 @@ if TYPE_CHECKING:
     from odradek.common.config.broker_config import BrokerConfig
     from odradek.common.config.endpoints import Endpoint
     from odradek.common.context import Handler
-    from odradek.controller.metadata.cluster import Cluster
     from odradek.controller.metadata.cluster_metadata import ClusterMetadata
     from odradek.controller.metadata.delegation_tokens import DelegationTokens
     from odradek.protocol.api_keys import ApiKey
@@ -109,8 +108,6 @@ class Broker:
         self.pattern_matches = Inspections(self.background)
         self.line_limit = LineLimit(self.clock)
         self.partitions = Partitions()
-        # What clients are told of the brokers there are.
-        self.cluster: Cluster = OneBroker(self.partitions, self.node_id, config["broker.rack"], self.advertised)
         self.fetch_sessions = FetchSessions(config["max.incremental.fetch.session.cache.slots"], self.random)
         self._call_soon = call_soon
         # Called each time that the coordinators have loaded much state, which stays.
@@ -148,6 +145,8 @@ class Broker:
         # Set by open(), or join() as is ``member``.
         self.log_manager: LogManager
         self.controller: ClusterMetadata
+        # What clients are told of the brokers there are.
+        self.cluster: Cluster
         self.auto_topic_creation: AutoTopicCreation
         self.partition_directories: PartitionDirectories
         self.group_commit: GroupCommit
@@ -260,7 +259,6 @@ class Broker:
         """
         from odradek.broker.cluster.leader_hints import LeaderHints
         from odradek.broker.start.cluster_start import join_cluster
-        from odradek.controller.metadata.many_brokers import ManyBrokers
 
         self._drive()
         try:
@@ -269,8 +267,7 @@ class Broker:
             self._stop_driving()
             raise
         image = storage.controller.image
-        self.cluster = ManyBrokers(image, self.node_id)
-        hints = LeaderHints(image, self.cluster)
+        hints = LeaderHints(image, Cluster(image, self.node_id))
         self.dispatcher.add_gate(hints)
         self.transactions.others = self.member.peers
         self.dispatcher.add_gate(self.member.forwarding)
@@ -307,6 +304,8 @@ class Broker:
         """``first_gate`` is the first of the broker's own."""
         self.log_manager = storage.log_manager
         self.controller = storage.controller
+        self.cluster = Cluster(self.controller.image, self.node_id)
+        self.partitions.is_elsewhere = self.cluster.has_partition
         add_gate = partial(self.dispatcher.add_gate, before=first_gate)
         self.quotas = QuotaSwitch(self.controller.image.quotas, self.config, self.clock, add_gate, self.dispatcher.remove_gate)
         self.controller.subscribe(self.quotas, PublishingOrder.QUOTAS)
@@ -338,7 +337,7 @@ class Broker:
         self.groups.start()
         self.transactions.start()
         self.moves.resume()
-        if self.config["delegation.token.secret.key"] and isinstance(self.controller, Controller):
+        if self.config["delegation.token.secret.key"] and isinstance(self.controller, LoneController):
             from odradek.controller.metadata.delegation_tokens import TokenExpiry
 
             TokenExpiry(self.controller, self.timer, self.config).start()

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from odradek.broker.replica.group_commit import GroupCommit
-from odradek.broker.replica.partition_directories import DirectoryFailures, LogConfigs, PartitionDirectories
-from odradek.broker.replica.partition_roles import AloneRoles, PartitionRoles
+from odradek.broker.replica.partition_directories import (
+    AloneRoles,
+    DirectoryFailures,
+    LogConfigs,
+    PartitionDirectories,
+    PartitionRoles,
+)
 from odradek.common.config.dynamic import CLUSTER_DEFAULT, ConfigView, ResourceType, apply_broker_overrides
+from odradek.common.config.endpoints import security_protocol_id
 from odradek.common.logging import log
-from odradek.controller.cluster.controller import Controller
+from odradek.controller.cluster.lone_controller import LoneController
 from odradek.controller.metadata.bootstrap import read_bootstrap
 from odradek.controller.metadata.cluster_metadata import PublishingOrder
+from odradek.controller.metadata.features import SUPPORTED_FEATURES
 from odradek.controller.metadata.metadata_log import MetadataLog
 from odradek.controller.metadata.reconcile import Reconciliation
 from odradek.protocol.errors import KafkaError
+from odradek.protocol.metadata_records.nodes import NodeEndpoint, NodeFeature, RegisterBrokerRecord
 from odradek.protocol.quorum_records import Voter
 from odradek.storage.directories.checkpoints import RECOVERY_POINT_FILE
 from odradek.storage.directories.data_directory import METADATA_LOG
@@ -26,13 +35,15 @@ from odradek.storage.filesystem import FileSystem, RealFileSystem
 from odradek.storage.log.log_config import LogConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+    from random import Random
     from uuid import UUID
 
     from odradek.broker.replica.housekeeping import Housekeeping
     from odradek.broker.replica.partition import Partition
     from odradek.broker.replica.partitions import Partitions
     from odradek.common.config.broker_config import BrokerConfig
+    from odradek.common.config.endpoints import Endpoint
     from odradek.controller.metadata.cluster_metadata import ClusterMetadata
     from odradek.controller.metadata.delta import MetadataDelta
     from odradek.controller.metadata.image import MetadataImage
@@ -89,6 +100,13 @@ class StorageHost(Protocol):
         """There is nothing to serve from any more."""
 
 
+class AloneHost(StorageHost, Protocol):
+    """The broker that has a controller of its own, for itself."""
+
+    random: Random
+    endpoints: dict[str, Endpoint]
+
+
 class LockedDirectories(NamedTuple):
     """The data directories of this broker alone, with no log open yet."""
 
@@ -108,7 +126,7 @@ class OpenStorage:
     cluster_id: str
 
 
-def open_storage(broker: StorageHost, file_system: FileSystem | None) -> OpenStorage:
+def open_storage(broker: AloneHost, file_system: FileSystem | None) -> OpenStorage:
     """Open ``log.dirs`` and fill ``broker.partitions``. A directory that does not work is offline, if others do.
 
     If a disk is full, the start spends the reserves. Raises DataDirectoryLocked, InconsistentDataDirectory, MetadataUnreadable,
@@ -129,11 +147,18 @@ def log_dirs(config: BrokerConfig) -> list[str]:
     return list(dict.fromkeys(str(Path(log_dir).absolute()) for log_dir in config["log.dirs"]))
 
 
-def _open_storage(broker: StorageHost, file_system: FileSystem) -> OpenStorage:
+def _open_storage(broker: AloneHost, file_system: FileSystem) -> OpenStorage:
     locked = lock_directories(broker, file_system)
     try:
-        controller = _open_controller(broker, file_system, locked.log_manager)
-        directories = open_partitions(broker, file_system, locked.log_manager, controller, AloneRoles(broker.node_id))
+        controller = _open_controller(broker, file_system, locked)
+        directories = open_partitions(
+            broker,
+            file_system,
+            locked.log_manager,
+            controller,
+            AloneRoles(broker.node_id),
+            directory_failed=partial(_tell_controller, controller),
+        )
     except BaseException:
         locked.log_manager.release()
         raise
@@ -230,17 +255,52 @@ def open_partitions(
     return directories
 
 
-def _open_controller(broker: StorageHost, file_system: FileSystem, log_manager: LogManager) -> Controller:
-    return Controller(
-        open_metadata_log(MetadataLog, broker.config, file_system, log_manager, now_ms=broker.clock.now_ms()),
-        node_id=broker.node_id,
-        directory_counts=log_manager.counts,
+def _open_controller(broker: AloneHost, file_system: FileSystem, locked: LockedDirectories) -> LoneController:
+    return LoneController(
+        open_metadata_log(MetadataLog, broker.config, file_system, locked.log_manager, now_ms=broker.clock.now_ms()),
+        broker=_registration(broker, locked),
         config=broker.config,
         clock=broker.clock,
-        background=broker.background,
         new_topic_id=broker.new_uuid,
+        random=broker.random,
+        directory_counts=locked.log_manager.counts,
+        background=broker.background,
         slices=broker.slices,
     )
+
+
+def _registration(broker: AloneHost, locked: LockedDirectories) -> RegisterBrokerRecord:
+    """The broker as its own controller knows it. Its directories are its incarnation: no other process has them open."""
+    return RegisterBrokerRecord(
+        broker_id=broker.node_id,
+        incarnation_id=locked.identity.directory_id,
+        end_points=registered_endpoints(broker.config, broker.endpoints),
+        features=registered_features(),
+        rack=broker.config["broker.rack"],
+        fenced=False,
+        log_dirs=tuple(locked.log_manager.directories.online_ids),
+    )
+
+
+def registered_endpoints(config: BrokerConfig, endpoints: Mapping[str, Endpoint]) -> tuple[NodeEndpoint, ...]:
+    """``endpoints`` as the registration of a node has them."""
+    return tuple(
+        NodeEndpoint(name=each.name, host=each.host, port=each.port, security_protocol=security_protocol_id(config, each.name))
+        for each in endpoints.values()
+    )
+
+
+def registered_features() -> tuple[NodeFeature, ...]:
+    """The levels of features that a node of odradek's supports."""
+    return tuple(
+        NodeFeature(name=name, min_supported_version=low, max_supported_version=high)
+        for name, (low, high) in SUPPORTED_FEATURES.items()
+    )
+
+
+def _tell_controller(controller: LoneController, directory: DataDirectory) -> None:
+    if directory.identity is not None:
+        controller.directory_failed(directory.identity.directory_id)
 
 
 def open_metadata_log(

@@ -7,8 +7,8 @@ for the metadata.
 from collections.abc import Sequence
 
 from odradek.controller.cluster.broker_changes import change_of
-from odradek.controller.cluster.cluster_view import ClusterView
 from odradek.controller.cluster.partition_change import RECOVERED, RECOVERING, Election
+from odradek.controller.metadata.cluster_view import ClusterView
 from odradek.controller.metadata.kept_records import merge
 from odradek.controller.metadata.topic import Topic
 from odradek.protocol.errors import ErrorCode

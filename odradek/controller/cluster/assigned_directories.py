@@ -1,11 +1,7 @@
 """Brokers tell which of their directories replicas are in (AssignReplicasToDirs, KIP-858)."""
 
-from collections.abc import Iterable
-from uuid import UUID
-
 from odradek.controller.cluster.broker_changes import change_of, offline_replicas
-from odradek.controller.cluster.cluster_view import ClusterView
-from odradek.controller.metadata.placement import MIGRATING, has_online
+from odradek.controller.metadata.cluster_view import MIGRATING, ClusterView, has_online
 from odradek.controller.metadata.topic import Topic
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.assign_replicas_to_dirs import (
@@ -52,19 +48,6 @@ def assign_replicas(
         directories.append(DirectoryData(id=asked.id, topics=topics))
     records += offline_replicas(view, broker.broker_id, offline.values())
     return AssignReplicasToDirsResponse(directories=directories), records
-
-
-def assigned_here(view: ClusterView, node_id: int, places: Iterable[tuple[Topic, int, UUID]]) -> list[MetadataRecord]:
-    """The records for ``places``, (topic, partition, directory), of the replicas on ``node_id``; others are left out."""
-    records: list[MetadataRecord] = []
-    for topic, index, directory in places:
-        partition = topic.partitions.get(index)
-        if partition is not None and node_id in partition.replicas:
-            change = change_of(view, topic, partition)
-            change.directories[node_id] = directory
-            record = change.record()
-            records += [] if record is None else [record]
-    return records
 
 
 def _error(topic: Topic | None, partition: PartitionRecord | None, broker_id: int) -> ErrorCode:

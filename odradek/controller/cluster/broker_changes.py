@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 from uuid import UUID
 
-from odradek.controller.cluster.cluster_view import ClusterView, directory_of
 from odradek.controller.cluster.partition_change import Election, PartitionChange
+from odradek.controller.metadata.cluster_view import ClusterView, directory_of
 from odradek.controller.metadata.topic import Topic
 from odradek.protocol.metadata_records import MetadataRecord, PartitionRecord
 from odradek.protocol.metadata_records.nodes import (
@@ -41,8 +41,12 @@ def change_of(
 
 def fenced(view: ClusterView, broker: RegisterBrokerRecord) -> list[MetadataRecord]:
     """``broker`` is not heard of any more, or wants to lead nothing."""
-    change = BrokerRegistrationChangeRecord(broker_id=broker.broker_id, broker_epoch=broker.broker_epoch, fenced=_FENCE)
-    return [*_without(view, broker.broker_id), change]
+    return [*_without(view, broker.broker_id), fence_only(broker)]
+
+
+def fence_only(broker: RegisterBrokerRecord) -> BrokerRegistrationChangeRecord:
+    """The record that fences ``broker``, whatever it leads."""
+    return BrokerRegistrationChangeRecord(broker_id=broker.broker_id, broker_epoch=broker.broker_epoch, fenced=_FENCE)
 
 
 def unfenced(view: ClusterView, broker: RegisterBrokerRecord) -> list[MetadataRecord]:

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
 from math import inf
-from typing import NamedTuple
 
 from odradek.controller.metadata.image import MetadataImage
+from odradek.controller.metadata.placement import UsableBroker
 from odradek.protocol.message_types.broker_heartbeat import BrokerHeartbeatRequest
 from odradek.protocol.metadata_records import MetadataRecord
 from odradek.protocol.metadata_records.nodes import (
@@ -33,13 +33,6 @@ class BrokerState(Enum):
     UNFENCED = "unfenced"
     CONTROLLED_SHUTDOWN = "controlled shutdown"
     SHUTDOWN_NOW = "shutdown now"
-
-
-class UsableBroker(NamedTuple):
-    """A broker that replicas can be placed on; on one that is fenced if there are no others."""
-
-    broker_id: int
-    is_fenced: bool
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ modules of this room: pure functions from a ``ClusterView`` and a request to an 
 ``Periodic`` is what a controller does from time to time by itself.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from math import inf
 from random import Random
 from uuid import UUID
@@ -15,18 +15,15 @@ from uuid import UUID
 from odradek.common.config import BrokerConfig
 from odradek.common.config.dynamic import ConfigView
 from odradek.controller.cluster.altered_partitions import alter_partitions
-from odradek.controller.cluster.assigned_directories import assign_replicas, assigned_here
+from odradek.controller.cluster.assigned_directories import assign_replicas
 from odradek.controller.cluster.broker_changes import fenced
 from odradek.controller.cluster.broker_sessions import BrokerSessions, BrokerState
-from odradek.controller.cluster.cluster_placement import ClusterPlacement
-from odradek.controller.cluster.cluster_view import ClusterView, ensure_brokers_support, first_records
-from odradek.controller.cluster.controller import PRODUCER_ID_BLOCK_SIZE, ConfigChange, Controller, as_it_is
+from odradek.controller.cluster.controller import PRODUCER_ID_BLOCK_SIZE, Controller, as_it_is
 from odradek.controller.cluster.leader_elections import MAX_ELECTIONS, balance, elect_unclean
 from odradek.controller.cluster.registration import heartbeat, register
-from odradek.controller.metadata.decisions import NewTopic
-from odradek.controller.metadata.image import TOPIC_RESOURCE
-from odradek.controller.metadata.internal_topics import replicated_internal_topic
+from odradek.controller.metadata.cluster_view import ClusterView, first_records
 from odradek.controller.metadata.metadata_log import MetadataLog
+from odradek.controller.metadata.placement import UsableBroker
 from odradek.controller.metadata.writer import Decided
 from odradek.protocol.message_types.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from odradek.protocol.message_types.alter_partition import AlterPartitionRequest, AlterPartitionResponse
@@ -34,7 +31,6 @@ from odradek.protocol.message_types.assign_replicas_to_dirs import AssignReplica
 from odradek.protocol.message_types.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from odradek.protocol.message_types.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
 from odradek.protocol.metadata_records import MetadataRecord, ProducerIdsRecord
-from odradek.protocol.metadata_records.partition_changes import ClearElrRecord
 from odradek.timing.background import Background
 from odradek.timing.clock import Clock
 from odradek.timing.reply import Reply
@@ -100,15 +96,13 @@ class ClusterController(Controller):
         super().__init__(
             log,
             node_id=node_id,
-            directory_counts=dict,
             config=config,
             clock=clock,
             new_topic_id=new_topic_id,
+            random=random,
             background=background,
             slices=slices,
         )
-        self.view = ClusterView(self.image, config, node_id)
-        self._placement = ClusterPlacement(self.view, self._sessions, random)
 
     def start(self, timer: Timer) -> None:
         """Begin to watch the sessions of brokers, and the balance of leaders."""
@@ -213,31 +207,8 @@ class ClusterController(Controller):
         """What alterations of configs are decided upon: of any broker that is registered, and of this node."""
         return super().config_view(config)._replace(broker_exists=lambda each: each == self.node_id or each in self.view.brokers)
 
-    def _config_records(self, changes: Iterable[ConfigChange]) -> list[MetadataRecord]:
-        changes = list(changes)
-        records = super()._config_records(changes)
-        if self.view.has_elr:
-            # A new min.insync.replicas makes the eligible leader replicas obsolete.
-            records += [
-                ClearElrRecord(topic_name=resource_name if resource_type == TOPIC_RESOURCE else "")
-                for resource_type, resource_name, name, _ in changes
-                if name == "min.insync.replicas"
-            ]
-        return records
-
-    def _directory_changes(self, places: Iterable[tuple[UUID, int, UUID]]) -> Sequence[MetadataRecord]:
-        """Of the replicas of this node, which is a broker, too."""
-        topics = self.image.topics_by_id
-        known = [(topics[topic_id], index, directory) for topic_id, index, directory in places if topic_id in topics]
-        return assigned_here(self.view, self.node_id, known)
-
-    def _internal_topic(self, name: str) -> NewTopic:
-        return replicated_internal_topic(name, self._config)
-
-    def _feature_records(self, updates: Sequence[tuple[str, int, int]]) -> Sequence[MetadataRecord]:
-        records = super()._feature_records(updates)
-        ensure_brokers_support(self.view, updates)
-        return records
+    def _usable_brokers(self) -> list[UsableBroker]:
+        return self._sessions.usable()
 
     def _first_records(self) -> Sequence[MetadataRecord]:
         return first_records(self._config["min.insync.replicas"])

@@ -5,33 +5,34 @@ request's message is answered by the response's message, when the records that i
 cluster of one: what only others can ask for is in ``ClusterController``.
 """
 
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Sequence
+from random import Random
 from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
 
 from odradek.common.config import BrokerConfig
 from odradek.common.config.dynamic import ConfigView
-from odradek.common.context import RequestContext
-from odradek.controller.cluster.cluster_view import AloneView, ClusterView
 from odradek.controller.metadata import decisions
+from odradek.controller.metadata.cluster_view import ClusterView, ensure_brokers_support
 from odradek.controller.metadata.decisions import NewPartitions, NewTopic, Take, TopicResult
-from odradek.controller.metadata.features import ELIGIBLE_LEADER_REPLICAS, KRAFT_VERSION, one_min_isr, update_features
-from odradek.controller.metadata.image import TOPIC_RESOURCE, MetadataImage
-from odradek.controller.metadata.internal_topics import internal_topic
+from odradek.controller.metadata.features import (
+    ELIGIBLE_LEADER_REPLICAS,
+    KRAFT_VERSION,
+    MIN_ISR,
+    one_min_isr,
+    update_features,
+)
+from odradek.controller.metadata.image import TOPIC_RESOURCE
 from odradek.controller.metadata.metadata_log import MetadataLog
-from odradek.controller.metadata.placement import Placement, PlacementHere
-from odradek.controller.metadata.producer_ids import ProducerIdManager
-from odradek.controller.metadata.topic import INTERNAL_TOPICS, Topic
+from odradek.controller.metadata.placement import Placement, UsableBroker
 from odradek.controller.metadata.writer import AT_ONCE, Decided, MetadataWriter
-from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.errors import KafkaError
 from odradek.protocol.metadata_records import (
     ConfigRecord,
     FeatureLevelRecord,
     MetadataRecord,
-    ProducerIdsRecord,
     RemoveTopicRecord,
 )
-from odradek.storage.log.log_config import LogConfig
 from odradek.timing.background import Background
 from odradek.timing.clock import Clock
 from odradek.timing.reply import Reply
@@ -56,7 +57,6 @@ if TYPE_CHECKING:
         ListPartitionReassignmentsResponse,
     )
     from odradek.protocol.message_types.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
-    from odradek.protocol.metadata_records.partition_changes import PartitionChangeRecord
 
 PRODUCER_ID_BLOCK_SIZE = 1000
 
@@ -74,34 +74,30 @@ class Controller(MetadataWriter):
         log: MetadataLog,
         *,
         node_id: int,
-        directory_counts: Callable[[], dict[UUID, int]],
         config: BrokerConfig,
         clock: Clock,
         new_topic_id: Callable[[], UUID],
+        random: Random,
+        directory_counts: Callable[[], dict[UUID, int]] | None = None,
         background: Background | None = None,
         slices: Slices | None = None,
     ) -> None:
-        """``directory_counts`` says how many partitions there are in each data directory that works, by its id.
+        """Replay ``log``, and give it its first records if it is new. Raises MetadataUnreadable, KafkaError if the log fails.
 
-        Raises what MetadataWriter does.
+        ``random`` places replicas. ``directory_counts`` is as for ``Placement``.
         """
         self.node_id = node_id
         self._config = config
         self._new_topic_id = new_topic_id
         super().__init__(log, config, clock, background, slices)
-        self.next_producer_id = ProducerIdManager(self.allocate_producer_id_block).next_producer_id
         # The brokers that decisions are about.
-        self.view: ClusterView = AloneView(self.image, config, node_id)
-        self._placement: Placement = PlacementHere(
-            node_id=node_id,
-            directory_counts=directory_counts,
-            default_partitions=config["num.partitions"],
-            default_replication_factor=config["default.replication.factor"],
-        )
+        self.view = ClusterView(self.image, config, node_id)
+        self._placement = Placement(self.view, self._usable_brokers, random, directory_counts)
+        self._load()
 
-    def log_config_for(self, topic_name: str) -> LogConfig:
-        """What the logs of a topic act on; for one that is not there, the broker's defaults."""
-        return self._config.log_config(self.image.configs(TOPIC_RESOURCE, topic_name))
+    def _usable_brokers(self) -> Iterable[UsableBroker]:
+        """The brokers that new replicas may go to."""
+        raise NotImplementedError
 
     def config_view(self, config: BrokerConfig) -> ConfigView:
         """What alterations of configs are decided upon, in a process with ``config``."""
@@ -114,7 +110,7 @@ class Controller(MetadataWriter):
     ) -> Reply[list[TopicResult] | KafkaError]:
         """Create ``topics``, each by itself; the results of duplicates come once, at the end. ``take`` as for the decision."""
         deciding = self._deciding_on_topics(topics, validate_only=validate_only, take=take)
-        return self._operate_in_slices(deciding) if len(topics) > AT_ONCE else self._operate(lambda: _decided(deciding))
+        return self._operate_in_slices(deciding) if len(topics) > AT_ONCE else self._operate(lambda: decided(deciding))
 
     def _deciding_on_topics(
         self, topics: Iterable[NewTopic], *, validate_only: bool = False, only_missing: bool = False, take: Take | None = None
@@ -124,30 +120,6 @@ class Controller(MetadataWriter):
             self.image, wanted, self._placement, self._config.validate_topic_configs, self._new_topic_id, take
         )
         return decision.results, [] if validate_only else decision.records
-
-    def auto_create(
-        self,
-        names: Iterable[str],
-        context: RequestContext | None = None,  # noqa: ARG002
-        take: Take | None = None,
-    ) -> Reply[list[TopicResult] | KafkaError]:
-        """Part of ClusterMetadata."""
-        wanted = [self._internal_topic(name) if name in INTERNAL_TOPICS else NewTopic(name=name) for name in dict.fromkeys(names)]
-        return self._operate(lambda: _decided(self._deciding_on_topics(wanted, only_missing=True, take=take)))
-
-    def _internal_topic(self, name: str) -> NewTopic:
-        """What the coordinators want ``name`` to be."""
-        return internal_topic(name, self._config)
-
-    def ensure_internal_topic(self, name: str) -> Reply[Topic | KafkaError]:
-        """The internal topic ``name``, created if it is not there."""
-
-        def topic_of(outcome: list[TopicResult] | KafkaError) -> Topic | KafkaError:
-            if isinstance(outcome, KafkaError):
-                return outcome
-            return next((result.error for result in outcome if result.error is not None), None) or self.image.topics[name]
-
-        return self.auto_create([name]).then(topic_of)
 
     def delete_topics(self, topic_ids: Iterable[UUID]) -> Reply[set[UUID] | KafkaError]:
         """Delete topics; those that were there to delete."""
@@ -190,12 +162,22 @@ class Controller(MetadataWriter):
 
         return self._operate_in_slices(decide())
 
-    def _config_records(self, changes: Iterable[ConfigChange]) -> list[MetadataRecord]:
-        return [
+    def _config_records(self, changes: Sequence[ConfigChange]) -> list[MetadataRecord]:
+        records: list[MetadataRecord] = [
             ConfigRecord(resource_type=resource_type, resource_name=resource_name, name=name, value=value)
             for resource_type, resource_name, name, value in changes
             if resource_type != TOPIC_RESOURCE or resource_name in self.image.topics
         ]
+        if self.view.has_elr:
+            from odradek.protocol.metadata_records.partition_changes import ClearElrRecord
+
+            # A new min.insync.replicas makes the eligible leader replicas obsolete.
+            records += [
+                ClearElrRecord(topic_name=resource_name if resource_type == TOPIC_RESOURCE else "")
+                for resource_type, resource_name, name, _ in changes
+                if name == MIN_ISR
+            ]
+        return records
 
     def create_acls(self, bindings: Iterable["AclBinding"]) -> Reply["Created | KafkaError"]:
         """Create access control entries, each by itself: an error for each that cannot be, else None."""
@@ -250,40 +232,8 @@ class Controller(MetadataWriter):
         records: list[MetadataRecord] = list(update_features(finalized, updates, self.node_id))
         if any(name == ELIGIBLE_LEADER_REPLICAS and level > 0 for name, level, _ in updates):
             records += one_min_isr(self.image, self._config)
+        ensure_brokers_support(self.view, updates)
         return records
-
-    def allocate_producer_id_block(self) -> Reply[range | KafkaError]:
-        """PRODUCER_ID_BLOCK_SIZE producer ids that nobody has had and nobody will have."""
-
-        def decide() -> tuple[range, Sequence[MetadataRecord]]:
-            start = self.image.next_producer_id
-            block = range(start, start + PRODUCER_ID_BLOCK_SIZE)
-            return block, [ProducerIdsRecord(broker_id=self.node_id, next_producer_id=block.stop)]
-
-        return self._operate(decide)
-
-    def record_directories(self, places: Iterable[tuple[UUID, int, UUID]]) -> None:
-        """At start, record where partitions lie: (topic id, partition, directory id). Raises KafkaError if the log fails."""
-        self._commit(self._directory_changes(places))
-
-    def record_move(self, topic_id: UUID, partition: int, directory_id: UUID) -> Reply[KafkaError | None]:
-        """Record where a partition lies now."""
-        return self._operate(lambda: (None, self._directory_changes([(topic_id, partition, directory_id)])))
-
-    def _directory_changes(self, places: Iterable[tuple[UUID, int, UUID]]) -> Sequence[MetadataRecord]:
-        """The records for those of ``places`` that the image does not have. A topic may be deleted by now."""
-        topics = self.image.topics_by_id
-        changed = [
-            place for place in places if place[0] in topics and topics[place[0]].partitions[place[1]].directories != (place[2],)
-        ]
-        if not changed:
-            return ()
-        from odradek.protocol.metadata_records.partition_changes import PartitionChangeRecord
-
-        return [
-            PartitionChangeRecord(topic_id=topic_id, partition_id=partition, directories=(directory_id,))
-            for topic_id, partition, directory_id in changed
-        ]
 
     def elect_leaders(self, request: "ElectLeadersRequest") -> "Reply[ElectLeadersResponse]":
         """Preferred or unclean elections (KIP-460)."""
@@ -322,18 +272,20 @@ class Controller(MetadataWriter):
 
     def unregister_broker(self, request: "UnregisterBrokerRequest") -> "Reply[UnregisterBrokerResponse]":
         """A broker is no longer a member."""
-        from odradek.controller.cluster.registration import unregister
         from odradek.protocol.message_types.unregister_broker import UnregisterBrokerResponse
 
         def refuse(error: KafkaError) -> UnregisterBrokerResponse:
             return UnregisterBrokerResponse(error_code=error.code, error_message=error.reason)
 
-        def decide() -> Decided[None]:
-            if request.broker_id == self.node_id and isinstance(self.view, AloneView):
-                raise KafkaError(ErrorCode.INVALID_REQUEST, "a broker that is its own controller is not unregistered")
-            return None, unregister(self.view, request.broker_id)
+        return self._answered(
+            lambda: (None, self._without_broker(request.broker_id)), lambda _: UnregisterBrokerResponse(), refuse
+        )
 
-        return self._answered(decide, lambda _: UnregisterBrokerResponse(), refuse)
+    def _without_broker(self, broker_id: int) -> Sequence[MetadataRecord]:
+        """The records without a broker. Raises KafkaError."""
+        from odradek.controller.cluster.registration import unregister
+
+        return unregister(self.view, broker_id)
 
     def _answered(
         self,
@@ -350,33 +302,6 @@ class Controller(MetadataWriter):
         self._operate(decide).when_done(respond)
         return reply
 
-    def _take_over(self) -> None:
-        self._commit(list(_led_here(self.image, self.node_id)))
-
-
-def _led_here(image: MetadataImage, node_id: int) -> "Iterator[PartitionChangeRecord]":
-    """The changes that make ``node_id`` the leader, and the in-sync set, of all partitions it has a replica of.
-
-    A Kafka broker that stops gracefully gives up what it leads: its controller records no leader, an empty in-sync set, and that
-    the broker is eligible to lead (KIP-966). When it is back, it is elected. odradek's broker keeps what it leads when it stops,
-    so this concerns data directories that Kafka has run on.
-    """
-    for _, partition in image.partitions():
-        is_elected = partition.leader == node_id and partition.isr == (node_id,)
-        if is_elected or node_id not in partition.replicas:
-            continue
-        from odradek.protocol.metadata_records.base import NO_LEADER_CHANGE
-        from odradek.protocol.metadata_records.partition_changes import PartitionChangeRecord
-
-        yield PartitionChangeRecord(
-            topic_id=partition.topic_id,
-            partition_id=partition.partition_id,
-            leader=NO_LEADER_CHANGE if partition.leader == node_id else node_id,
-            isr=(node_id,),
-            eligible_leader_replicas=() if partition.eligible_leader_replicas else None,
-            last_known_elr=() if partition.last_known_elr else None,
-        )
-
 
 def as_it_is(response: T) -> T:
     """Answer with the decision itself."""
@@ -387,7 +312,7 @@ def _is_of_the_quorum(record: MetadataRecord) -> bool:
     return isinstance(record, FeatureLevelRecord) and record.name == KRAFT_VERSION
 
 
-def _decided(deciding: Generator[None, None, T]) -> T:
+def decided(deciding: Generator[None, None, T]) -> T:
     """What a decision comes to, at once."""
     while True:
         try:

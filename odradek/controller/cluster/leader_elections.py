@@ -1,8 +1,8 @@
 """Elections that are asked for (ElectLeaders, KIP-460), and those that the controller holds by itself from time to time."""
 
 from odradek.controller.cluster.broker_changes import change_of
-from odradek.controller.cluster.cluster_view import NO_LEADER, ClusterView
 from odradek.controller.cluster.partition_change import Election
+from odradek.controller.metadata.cluster_view import NO_LEADER, ClusterView
 from odradek.controller.metadata.topic import Topic
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.elect_leaders import (

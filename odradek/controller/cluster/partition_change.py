@@ -12,7 +12,7 @@ from enum import Enum
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from odradek.controller.cluster.cluster_view import NO_LEADER, directories_of
+from odradek.controller.metadata.cluster_view import NO_LEADER, directories_of
 from odradek.protocol.metadata_records import PartitionRecord
 from odradek.protocol.metadata_records.base import NO_LEADER_CHANGE, NO_RECOVERY_STATE_CHANGE
 from odradek.protocol.metadata_records.partition_changes import PartitionChangeRecord

@@ -7,8 +7,8 @@ where nothing is to be awaited.
 from collections.abc import Iterable, Sequence
 
 from odradek.controller.cluster.broker_changes import change_of
-from odradek.controller.cluster.cluster_view import ClusterView
 from odradek.controller.cluster.partition_change import Election, MovingReplicas
+from odradek.controller.metadata.cluster_view import ClusterView
 from odradek.controller.metadata.placement import ensure_assignment
 from odradek.controller.metadata.topic import Topic
 from odradek.protocol.errors import ErrorCode, KafkaError

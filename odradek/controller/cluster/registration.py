@@ -9,9 +9,8 @@ from uuid import UUID
 
 from odradek.controller.cluster import broker_changes
 from odradek.controller.cluster.broker_sessions import BrokerSessions, BrokerState
-from odradek.controller.cluster.cluster_view import ClusterView
+from odradek.controller.metadata.cluster_view import ClusterView, is_reserved
 from odradek.controller.metadata.features import METADATA_VERSION
-from odradek.controller.metadata.placement import is_reserved
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from odradek.protocol.message_types.broker_registration import BrokerRegistrationRequest

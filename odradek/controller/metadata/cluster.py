@@ -1,16 +1,22 @@
-"""What a broker tells clients of its cluster: the brokers, and the state of partitions.
+"""What a broker tells clients of its cluster: the brokers, and the state of partitions (Kafka: KRaftMetadataCache).
 
-A cluster of one is ``OneBroker`` (``replica.partition_roles``), one of several ``ManyBrokers`` (Kafka: KRaftMetadataCache). A
-broker counts as alive for a client if it is registered, is not fenced, and has the listener that the client came by.
+A broker counts as alive for a client if it is registered, is not fenced, and has the listener that the client came by.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple
+from uuid import UUID
 
+from odradek.controller.metadata.cluster_view import UNASSIGNED, has_online
+from odradek.controller.metadata.image import MetadataImage
 from odradek.controller.metadata.topic import Topic
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.metadata_records import PartitionRecord
 
 NO_NODE = -1
+# Versions of Metadata: version 0 has no place for replicas that are away, versions before 6 none for a missing listener.
+_TELLS_ALL_REPLICAS: Final = 1
+_TELLS_LISTENERS: Final = 6
 
 
 class ClusterNode(NamedTuple):
@@ -38,21 +44,89 @@ class PartitionState(NamedTuple):
     offline_replicas: Sequence[int]
 
 
-class Cluster(Protocol):
-    """What a broker knows of its cluster."""
+class Cluster:
+    """The cluster of which this broker, ``node_id``, is one, as its image is now."""
+
+    def __init__(self, image: MetadataImage, node_id: int) -> None:
+        self._image = image
+        self._node_id = node_id
 
     @property
     def controller_id(self) -> int:
-        """The broker that clients are to send requests for the controller to."""
+        """This broker, which forwards to the controller; where it is fenced, the first that is not.
+
+        Kafka names any broker that is alive: brokers of a KRaft cluster do not tell where its controller is.
+        """
+        alive = [node_id for node_id, broker in sorted(self._image.kept.brokers.items()) if not broker.fenced]
+        return self._node_id if self._node_id in alive else next(iter(alive), NO_NODE)
+
+    def has_partition(self, topic: str | bytes | UUID, index: int) -> bool:
+        """Return whether the cluster has a partition, by the topic's name, id, or the id's bytes."""
+        topics, topics_by_id = self._image.topics, self._image.topics_by_id
+        if isinstance(topic, str):
+            known = topics.get(topic)
+        else:
+            known = topics_by_id.get(UUID(bytes=topic) if isinstance(topic, bytes) else topic)
+        return known is not None and index in known.partitions
 
     def nodes(self, listener_name: str) -> list[ClusterNode]:
         """The brokers that are alive, by id."""
+        return self._nodes(listener_name, are_fenced=False)
 
     def fenced_nodes(self, listener_name: str) -> list[ClusterNode]:
         """The registered brokers that are fenced, by id."""
+        return self._nodes(listener_name, are_fenced=True)
 
     def partition_state(self, topic: Topic, index: int, listener_name: str, metadata_version: int) -> PartitionState:
         """The state of a partition, with the errors of that version of Metadata."""
+        record = topic.partitions[index]
+        replicas, isr = record.replicas, record.isr
+        if metadata_version < _TELLS_ALL_REPLICAS:
+            replicas, isr = (tuple(each for each in ids if self._is_alive(each, listener_name)) for ids in (replicas, isr))
+        offline = [node_id for node_id in record.replicas if self._is_offline(record, node_id, listener_name)]
+        leader_id = record.leader
+        error = ErrorCode.NONE
+        if self._broker_node(leader_id, listener_name) is None:
+            leader_id = NO_NODE
+            is_registered = record.leader in self._image.kept.brokers
+            is_told = is_registered and metadata_version >= _TELLS_LISTENERS
+            error = ErrorCode.LISTENER_NOT_FOUND if is_told else ErrorCode.LEADER_NOT_AVAILABLE
+        elif len(replicas) + len(isr) < len(record.replicas) + len(record.isr):
+            error = ErrorCode.REPLICA_NOT_AVAILABLE
+        return PartitionState(error, index, leader_id, record.leader_epoch, replicas, isr, offline)
 
     def coordinator(self, topic: str, coordinated_id: str, listener_name: str) -> ClusterNode | None:
         """The broker that leads the partition of the internal ``topic`` for this id; None while it cannot be reached."""
+        # Clients without groups and transactions do not ask.
+        from odradek.coordinator.runtime.hashing import partition_for
+
+        found = self._image.topics.get(topic)
+        if found is None:
+            return None
+        leader = found.partitions[partition_for(coordinated_id, len(found.partitions))].leader
+        return self._broker_node(leader, listener_name) if self._is_alive(leader, listener_name) else None
+
+    def _nodes(self, listener_name: str, *, are_fenced: bool) -> list[ClusterNode]:
+        found = (self._broker_node(node_id, listener_name) for node_id in sorted(self._image.kept.brokers))
+        return [node for node in found if node is not None and node.is_fenced is are_fenced]
+
+    def _broker_node(self, node_id: int, listener_name: str) -> ClusterNode | None:
+        """None where the broker is not registered, or has no such listener."""
+        broker = self._image.kept.brokers.get(node_id)
+        if broker is None:
+            return None
+        for endpoint in broker.end_points:
+            if endpoint.name == listener_name:
+                return ClusterNode(node_id, endpoint.host, endpoint.port, broker.rack, broker.fenced)
+        return None
+
+    def _is_alive(self, node_id: int, listener_name: str) -> bool:
+        node = self._broker_node(node_id, listener_name)
+        return node is not None and not node.is_fenced
+
+    def _is_offline(self, record: PartitionRecord, node_id: int, listener_name: str) -> bool:
+        if not self._is_alive(node_id, listener_name):
+            return True
+        place = record.replicas.index(node_id)
+        directory = record.directories[place] if place < len(record.directories) else UNASSIGNED
+        return not has_online(self._image.kept.brokers[node_id], directory)

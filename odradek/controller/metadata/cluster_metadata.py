@@ -1,6 +1,6 @@
 """The cluster's metadata as a broker has them, wherever its controller is.
 
-A broker that is its own controller has them from ``metadata.controller``, one among others from ``cluster.followed_metadata``.
+A broker alone has them from ``cluster.lone_controller``, one among others from ``cluster.followed_metadata``.
 
 Publishers keep in step with the metadata (Kafka: MetadataPublisher). The order in which they are told of a change is that of
 Kafka's BrokerMetadataPublisher: partitions come first, so that a coordinator finds the partitions of its topic, and configs come
@@ -64,8 +64,8 @@ class Publishers:
                 log.error("a change of the metadata could not be carried over", error, publisher=type(publisher).__name__)
 
 
-class ClusterMetadata(Protocol):
-    """What is committed, and what a broker itself asks of its controller. ``image`` is to be read, never written."""
+class CommittedMetadata(Protocol):
+    """What is committed. ``image`` is to be read, never written."""
 
     image: MetadataImage
 
@@ -77,11 +77,15 @@ class ClusterMetadata(Protocol):
     def kraft_version(self) -> int:
         """``kraft.version``: 0 unless the metadata log tells of the voters."""
 
-    def log_config_for(self, topic_name: str) -> LogConfig:
-        """What the logs of a topic act on; for one that is not there, the broker's defaults."""
-
     def subscribe(self, publisher: MetadataPublisher, order: PublishingOrder) -> None:
         """Tell ``publisher`` of every later change, when it is committed and in the image."""
+
+
+class ClusterMetadata(CommittedMetadata, Protocol):
+    """The same on a broker, and what a broker itself asks of its controller."""
+
+    def log_config_for(self, topic_name: str) -> LogConfig:
+        """What the logs of a topic act on; for one that is not there, the broker's defaults."""
 
     def auto_create(
         self, names: Iterable[str], context: RequestContext | None = None, take: Take | None = None

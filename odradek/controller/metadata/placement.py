@@ -1,16 +1,23 @@
-"""Placement of new topics' partitions: the interface, and a broker alone, which has all of them.
+"""Placement of new topics' partitions: on assigned brokers, or striped over all of them.
 
-Some directory ids name no directory (KIP-858).
+Where new replicas go: round and round over racks, and over the brokers of each (Kafka: StripedReplicaPlacer).
+
+Each partition begins one rack, and in each rack one broker, after the previous one; where the first begins is random. Its first
+replica, the leader, is on a broker that is not fenced. In a rack, fenced brokers come last. When as many partitions have been
+placed as there are unfenced brokers, the order is shuffled, so that the same brokers do not always have the same partitions.
 """
 
-from collections.abc import Callable, Container, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from collections.abc import Callable, Container, Iterable, Sequence
+from random import Random
+from typing import NamedTuple
 from uuid import UUID
 
+from odradek.controller.metadata.cluster_view import ClusterView
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.metadata_records.nodes import RegisterBrokerRecord
 
-if TYPE_CHECKING:
-    from odradek.protocol.metadata_records.nodes import RegisterBrokerRecord
+# Directories between which there is a choice.
+_CHOICE = 2
 
 
 class PlacedPartition(NamedTuple):
@@ -21,84 +28,215 @@ class PlacedPartition(NamedTuple):
     directories: tuple[UUID, ...]
 
 
-class Placing(Protocol):
-    """Places what one decision creates."""
+class UsableBroker(NamedTuple):
+    """A broker that replicas can be placed on; on one that is fenced if there are no others."""
 
-    def assigned(self, replicas: Sequence[int], replication_factor: int | None) -> PlacedPartition:
-        """A partition on ``replicas``, which are to be so many. KafkaError: INVALID_REPLICA_ASSIGNMENT."""
-
-    def placed(self, partition_count: int, replication_factor: int) -> Sequence[PlacedPartition]:
-        """The partitions of one topic. KafkaError: INVALID_REPLICATION_FACTOR."""
+    broker_id: int
+    is_fenced: bool
 
 
-class Placement(Protocol):
-    """Places partitions, and says what is created where nothing is asked."""
+class PlacedBroker(NamedTuple):
+    """A broker that replicas can be placed on."""
+
+    broker_id: int
+    rack: str | None
+    is_fenced: bool
+
+
+class _Ring:
+    """Brokers, from one of them on in a circle; each partition (``turn``) begins at the next."""
+
+    def __init__(self, brokers: Iterable[int], random: Random) -> None:
+        self._brokers = sorted(brokers)
+        self._start = random.randrange(len(self._brokers)) if self._brokers else 0
+        self._taken = 0
+        self._turn = 0
+
+    def take(self, turn: int) -> int | None:
+        """The next broker for a partition; None when it has been given all."""
+        if self._brokers and turn != self._turn:
+            self._turn = turn
+            self._taken = 0
+            self._start = (self._start + 1) % len(self._brokers)
+        if self._taken >= len(self._brokers):
+            return None
+        self._taken += 1
+        return self._brokers[(self._start + self._taken - 1) % len(self._brokers)]
+
+    def shuffle(self, random: Random) -> None:
+        """Another order."""
+        random.shuffle(self._brokers)
+
+
+class _Rack:
+    def __init__(self, brokers: list[PlacedBroker], random: Random) -> None:
+        self.unfenced = _Ring((each.broker_id for each in brokers if not each.is_fenced), random)
+        self.fenced = _Ring((each.broker_id for each in brokers if each.is_fenced), random)
+
+    def take(self, turn: int) -> int | None:
+        """The next broker for a partition, fenced ones last."""
+        broker = self.unfenced.take(turn)
+        return self.fenced.take(turn) if broker is None else broker
+
+
+class StripedPlacer:
+    """Places the partitions of one topic on ``brokers``."""
+
+    def __init__(self, brokers: Iterable[PlacedBroker], random: Random) -> None:
+        by_rack: dict[str | None, list[PlacedBroker]] = {}
+        for broker in brokers:
+            by_rack.setdefault(broker.rack, []).append(broker)
+        self._random = random
+        self._racks = [_Rack(by_rack[name], random) for name in sorted(by_rack, key=lambda name: (name is not None, name or ""))]
+        self._broker_count = sum(len(found) for found in by_rack.values())
+        self._unfenced_count = sum(not broker.is_fenced for found in by_rack.values() for broker in found)
+        self._first_rack = random.randrange(len(self._racks)) if self._racks else 0
+        self._turn = 0
+
+    def place(self, partition_count: int, replication_factor: int) -> list[tuple[int, ...]]:
+        """The replicas of each partition. KafkaError: INVALID_REPLICATION_FACTOR."""
+        self._ensure_enough(replication_factor)
+        return [self._place_one(replication_factor) for _ in range(partition_count)]
+
+    def _ensure_enough(self, replication_factor: int) -> None:
+        problem = None
+        if replication_factor <= 0:
+            problem = "the replication factor must be positive"
+        elif not self._unfenced_count:
+            problem = "all brokers are fenced"
+        elif replication_factor > self._broker_count:
+            problem = f"only {self._broker_count} broker(s) are registered"
+        if problem is not None:
+            raise KafkaError(
+                ErrorCode.INVALID_REPLICATION_FACTOR, f"No partition can be replicated {replication_factor} time(s): {problem}."
+            )
+
+    def _place_one(self, replication_factor: int) -> tuple[int, ...]:
+        # With one unfenced broker there is nothing to shuffle.
+        if self._turn and self._unfenced_count > 1 and self._turn % self._unfenced_count == 0:
+            self._shuffle()
+        racks = self._racks[self._first_rack :] + self._racks[: self._first_rack]
+        # The rack that has given the leader is passed over the first time.
+        leader, gave = next(
+            (broker, place) for place, rack in enumerate(racks) if (broker := rack.unfenced.take(self._turn)) is not None
+        )
+        replicas = [leader]
+        place = 0
+        passed_over: int | None = gave
+        while len(replicas) < replication_factor:
+            if place == passed_over:
+                passed_over = None
+            elif (broker := racks[place].take(self._turn)) is not None:
+                replicas.append(broker)
+            place = (place + 1) % len(racks)
+        self._turn += 1
+        self._first_rack = (self._first_rack + 1) % len(racks)
+        return tuple(replicas)
+
+    def _shuffle(self) -> None:
+        self._random.shuffle(self._racks)
+        for rack in self._racks:
+            rack.unfenced.shuffle(self._random)
+            rack.fenced.shuffle(self._random)
+
+
+class Placement:
+    """Places partitions on the brokers of ``view``, and says what is created where nothing is asked."""
+
+    def __init__(
+        self,
+        view: ClusterView,
+        usable: Callable[[], Iterable[UsableBroker]],
+        random: Random,
+        directory_counts: Callable[[], dict[UUID, int]] | None = None,
+    ) -> None:
+        """``usable`` gives the brokers that new replicas may go to.
+
+        ``directory_counts`` tells how many partitions this node, a broker, has in each of its directories, by the directory's id.
+        Other brokers choose a directory themselves.
+        """
+        self._view = view
+        self._usable = usable
+        self._random = random
+        self._directory_counts = directory_counts
 
     @property
     def default_partitions(self) -> int:
         """Partitions of a topic."""
+        return int(self._view.config["num.partitions"])
 
     @property
     def default_replication_factor(self) -> int:
         """Replicas of a partition."""
+        return int(self._view.config["default.replication.factor"])
 
-    def begin(self) -> Placing:
-        """Of one decision."""
-
-
-class PlacementHere(NamedTuple):
-    """All partitions are on this broker: its id, its directories, and the defaults for what is not asked.
-
-    ``directory_counts`` tells how many partitions there are in each directory that works, by its id.
-    """
-
-    node_id: int
-    directory_counts: Callable[[], dict[UUID, int]]
-    default_partitions: int
-    default_replication_factor: int
-
-    def begin(self) -> Placing:
-        """Part of Placement."""
-        return _PlacingHere(self)
+    def begin(self) -> "Placing":
+        """Place what one decision creates."""
+        return Placing(self._view, self._usable, self._random, self._directory_counts)
 
 
-class _PlacingHere:
-    """Chooses a directory for each new partition: the one with the fewest, those among them that this very decision adds."""
+class Placing:
+    """The placement of what one decision creates. What it adds to a directory counts for the next choice."""
 
-    def __init__(self, placement: PlacementHere) -> None:
-        self._node_id = placement.node_id
-        self._counts_now = placement.directory_counts
+    def __init__(
+        self,
+        view: ClusterView,
+        usable: Callable[[], Iterable[UsableBroker]],
+        random: Random,
+        directory_counts: Callable[[], dict[UUID, int]] | None,
+    ) -> None:
+        self._view = view
+        self._usable = usable
+        self._random = random
+        self._directory_counts = directory_counts
         self._counts: dict[UUID, int] | None = None
 
     def assigned(self, replicas: Sequence[int], replication_factor: int | None) -> PlacedPartition:
-        """Part of Placing."""
-        ensure_assignment(replicas, (self._node_id,), replication_factor)
-        return self._place()
+        """A partition on ``replicas``, which are to be so many. KafkaError: INVALID_REPLICA_ASSIGNMENT."""
+        ensure_assignment(replicas, self._view.brokers, replication_factor)
+        placed = self._placed_on(replicas)
+        if not placed.isr:
+            reason = f"All brokers of the assignment {list(replicas)} are fenced or in controlled shutdown."
+            raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason)
+        return placed
 
     def placed(self, partition_count: int, replication_factor: int) -> Sequence[PlacedPartition]:
-        """Part of Placing."""
-        if replication_factor > 1:
-            raise KafkaError(
-                ErrorCode.INVALID_REPLICATION_FACTOR,
-                f"A replication factor of {replication_factor} needs as many brokers, and there is one.",
-            )
-        return [self._place() for _ in range(partition_count)]
+        """The partitions of one topic. KafkaError: INVALID_REPLICATION_FACTOR."""
+        striped = StripedPlacer(self._brokers(), self._random).place(partition_count, replication_factor)
+        placed = [self._placed_on(replicas) for replicas in striped]
+        if not all(each.isr for each in placed):
+            reason = f"No partition can be replicated {replication_factor} time(s): no broker of one is active."
+            raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, reason)
+        return placed
 
-    def _place(self) -> PlacedPartition:
-        here = (self._node_id,)
-        return PlacedPartition(here, here, (self._choose_directory(),))
+    def _brokers(self) -> list[PlacedBroker]:
+        brokers = self._view.brokers
+        return [
+            PlacedBroker(each.broker_id, brokers[each.broker_id].rack, each.is_fenced)
+            for each in self._usable()
+            if _takes_replicas(brokers[each.broker_id])
+        ]
 
-    def _choose_directory(self) -> UUID:
-        """Raises KafkaError where no directory works."""
+    def _placed_on(self, replicas: Sequence[int]) -> PlacedPartition:
+        isr = tuple(replica for replica in replicas if self._view.is_active(replica))
+        return PlacedPartition(tuple(replicas), isr, tuple(self._directory(replica) for replica in replicas))
+
+    def _directory(self, broker_id: int) -> UUID:
+        """The directory of a new replica: on this node the one with the fewest partitions."""
+        if self._directory_counts is None or broker_id != self._view.node_id:
+            return self._view.default_directory(broker_id)
         if self._counts is None:
-            self._counts = self._counts_now()
-        if not self._counts:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "No data directory works.")
-        if len(self._counts) == 1:
-            return next(iter(self._counts))
+            self._counts = self._directory_counts()
+        if len(self._counts) < _CHOICE:
+            return self._view.default_directory(broker_id)
         chosen = min(self._counts, key=self._counts.__getitem__)
         self._counts[chosen] += 1
         return chosen
+
+
+def _takes_replicas(broker: RegisterBrokerRecord) -> bool:
+    """Return whether a directory is left that is not cordoned."""
+    return not broker.log_dirs or not set(broker.log_dirs) <= set(broker.cordoned_log_dirs or ())
 
 
 def ensure_assignment(replicas: Sequence[int], brokers: Container[int], replication_factor: int | None = None) -> None:
@@ -120,31 +258,3 @@ def ensure_assignment(replicas: Sequence[int], brokers: Container[int], replicat
         problem = f"An assignment of {len(replicas)} replicas, where other partitions have {replication_factor}."
     if problem is not None:
         raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
-
-
-# The replica is of a time before directories had ids, has no place yet, or its place is lost.
-MIGRATING: Final = UUID(int=0)
-UNASSIGNED: Final = UUID(int=1)
-LOST: Final = UUID(int=2)
-_FIRST_FREE: Final = 100
-
-
-def is_reserved(directory: UUID | None) -> bool:
-    """Return whether an id can never be a directory's."""
-    return directory is None or directory.int < _FIRST_FREE
-
-
-def has_online(broker: "RegisterBrokerRecord", directory: UUID) -> bool:
-    """Return whether a directory of ``broker`` is not known to be offline: before KIP-858 none is registered."""
-    if directory in (MIGRATING, UNASSIGNED):
-        return True
-    return directory != LOST and (not broker.log_dirs or directory in broker.log_dirs)
-
-
-def default_directory(broker: "RegisterBrokerRecord | None") -> UUID:
-    """The directory of a replica that is new on ``broker``: the broker chooses, unless it has only one."""
-    if broker is None:
-        return UNASSIGNED
-    if not broker.log_dirs:
-        return MIGRATING
-    return broker.log_dirs[0] if len(broker.log_dirs) == 1 else UNASSIGNED

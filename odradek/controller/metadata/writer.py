@@ -52,10 +52,7 @@ class MetadataWriter:
         background: Background | None = None,
         slices: Slices | None = None,
     ) -> None:
-        """Replay ``log``, and give it its first records if it is new. Raises MetadataUnreadable, KafkaError if the log fails.
-
-        Without ``slices`` all operations are carried out at once.
-        """
+        """A subclass is to ``_load``. Without ``slices`` all operations are carried out at once."""
         self.image = MetadataImage()
         self.clock = clock
         self._log = log
@@ -67,7 +64,6 @@ class MetadataWriter:
         self._waiting: deque[Callable[[], None]] = deque()
         self._line_limit = LineLimit(clock)
         self._snapshots = SnapshotGenerator(log, self.image, config, clock, background or InlineBackground())
-        self._load()
 
     @property
     def log_end_offset(self) -> int:
@@ -96,7 +92,10 @@ class MetadataWriter:
         self._log.close(now_ms=self.clock.now_ms())
 
     def _load(self) -> None:
-        """Replay what the log has, and bring it to where this controller may append to it."""
+        """Replay what the log has, and give it its first records if it is new.
+
+        Raises MetadataUnreadable, KafkaError if the log fails.
+        """
         loader = MetadataLoader(self.image)
         loader.load(self._log.read_snapshot(), lambda _: self._log.snapshot_path)
         loader.load(self._behind_snapshot(), self._log.path_at)

@@ -52,6 +52,11 @@ class DataDirectories:
         return [directory for directory in self._log_dirs if not directory.failure]
 
     @property
+    def online_ids(self) -> list[UUID]:
+        """The ids of those."""
+        return [directory.identity.directory_id for directory in self.online if directory.identity is not None]
+
+    @property
     def are_online(self) -> bool:
         """Return whether all of ``log.dirs`` are online."""
         return not any(directory.failure for directory in self._log_dirs)

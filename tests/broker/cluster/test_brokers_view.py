@@ -6,6 +6,7 @@ import pytest
 
 from odradek.broker.replica.partitions import Partitions
 from odradek.broker.replica.replicated_roles import BrokersView
+from odradek.controller.metadata.cluster import Cluster
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.metadata_records.nodes import BrokerRegistrationChangeRecord
 from odradek.timing.clock import VirtualClock
@@ -44,9 +45,9 @@ def test_a_broker_that_is_alive_has_an_address(view):
     assert [view.address_of(node_id) for node_id in (OTHER, FENCED, 9)] == [("broker-2", 9002), None, None]
 
 
-def test_a_partition_that_other_brokers_have_is_not_unknown_here(view):
+def test_a_partition_that_other_brokers_have_is_not_unknown_here(image):
     known = Partitions()
-    known.is_elsewhere = view.is_known
+    known.is_elsewhere = Cluster(image, ME).has_partition
     names = ("t", topic_id_of(1).bytes, topic_id_of(1))
     assert [known.missing(name, 0).code for name in names] == [ErrorCode.NOT_LEADER_OR_FOLLOWER] * 3
     unknown = [known.missing(name, 1).code for name in names] + [known.missing("u", 0).code, known.missing(UUID(int=9), 0).code]

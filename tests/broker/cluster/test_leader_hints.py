@@ -4,7 +4,7 @@ import pytest
 
 from odradek.broker.cluster.leader_hints import LeaderHints
 from odradek.common.context import NO_RESPONSE, RequestContext, Session
-from odradek.controller.metadata.many_brokers import ManyBrokers
+from odradek.controller.metadata.cluster import Cluster
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types import fetch, produce
@@ -17,7 +17,7 @@ NOBODY = -1
 @pytest.fixture
 def hints():
     image = image_of({"t": [1, 2, 3, 2], "u": [NOBODY]}, brokers=(1, 2, 3))
-    return LeaderHints(image, ManyBrokers(image, 1))
+    return LeaderHints(image, Cluster(image, 1))
 
 
 def released(hints, key, version, response, listener="PLAINTEXT"):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from odradek.controller.metadata.placement import UNASSIGNED
+from odradek.controller.metadata.cluster_view import UNASSIGNED
 from tests.campaigns.controller_differential.__main__ import compare
 from tests.campaigns.controller_differential.history import Difference, History
 from tests.campaigns.controller_differential.sides import Ours

@@ -2,8 +2,10 @@
 
 import pytest
 
+from odradek.common.config import load
 from odradek.controller.metadata.alterations import Alteration, Operation, alter_resources
 from odradek.controller.metadata.features import BOOTSTRAP_RECORDS, SAFE_DOWNGRADE, UPGRADE
+from odradek.controller.metadata.internal_topics import replicated_internal_topic
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from odradek.protocol.message_types.broker_registration import Feature
@@ -37,7 +39,7 @@ def test_a_controller_that_loads_a_log_appends_nothing(cluster):
 def test_partitions_of_a_broker_that_was_alone_are_led_by_it_again_when_it_registers():
     log = RecordedLog()
     alone = make_controller(log)
-    alone.alter_configs([])
+    alone.close()
     topic = TopicRecord(name="t", topic_id=directory(70))
     partition = PartitionRecord(
         partition_id=0,
@@ -140,25 +142,14 @@ def test_an_answer_can_be_converted_by_who_has_asked(cluster):
     assert cluster.controller.allocate_producer_ids(asked).then(lambda each: each.producer_id_len).response == 1000
 
 
-def test_a_node_that_is_a_broker_too_says_where_its_replicas_are(cluster):
-    cluster.register(100, log_dirs=[directory(100, 1), directory(100, 2)])
-    cluster.start(1, 2)
-    cluster.unfence(100)
-    topic = cluster.create("t", (1, 100), (1, 2))
-    places = [
-        (topic.topic_id, 0, directory(100, 2)),
-        (topic.topic_id, 1, directory(100, 2)),
-        (directory(5), 0, directory(100, 2)),
-    ]
-    cluster.controller.record_directories(places)
-    assert cluster.partition().directories == (directory(1), directory(100, 2))
-    assert cluster.partition("t", 1).directories == (directory(1), directory(2))
-    assert done(cluster.controller.record_move(topic.topic_id, 0, directory(100, 1))) is None
-    assert cluster.partition().directories == (directory(1), directory(100, 1))
-
-
 def test_internal_topics_are_replicated_as_configured():
-    cluster = Cluster({"offsets.topic.replication.factor": "2", "offsets.topic.num.partitions": "3"})
-    cluster.start(1, 2)
-    done(cluster.controller.ensure_internal_topic("__consumer_offsets"))
-    assert [set(cluster.partition("__consumer_offsets", index).replicas) for index in range(3)] == [{1, 2}] * 3
+    config = load(
+        overrides={
+            "offsets.topic.replication.factor": "2",
+            "transaction.state.log.replication.factor": "3",
+            "transaction.state.log.min.isr": "2",
+        }
+    )
+    assert replicated_internal_topic("__consumer_offsets", config).replication_factor == 2
+    transactions = replicated_internal_topic("__transaction_state", config)
+    assert (transactions.replication_factor, dict(transactions.configs)["min.insync.replicas"]) == (3, "2")

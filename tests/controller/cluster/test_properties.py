@@ -2,8 +2,8 @@
 
 import pytest
 
-from odradek.controller.cluster.cluster_view import NO_LEADER
 from odradek.controller.metadata.cluster_metadata import PublishingOrder
+from odradek.controller.metadata.cluster_view import NO_LEADER
 from tests.campaigns.controller_differential.history import History
 from tests.campaigns.controller_differential.sides import Ours
 from tests.controller.cluster.clusters import Cluster

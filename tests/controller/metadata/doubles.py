@@ -1,16 +1,21 @@
 """A metadata log in memory, a publisher that remembers, and a controller on them."""
 
+from random import Random
 from uuid import UUID
 
+from odradek.broker.start.storage_start import registered_features
 from odradek.common.config import load
-from odradek.controller.cluster.controller import Controller
+from odradek.controller.cluster.lone_controller import LoneController
 from odradek.controller.metadata.metadata_log import MetadataBatch
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.metadata_records import decode, encode
+from odradek.protocol.metadata_records.nodes import RegisterBrokerRecord
 from odradek.timing.clock import VirtualClock
 
 NODE_ID = 1
-DIRECTORY_ID = UUID(int=99)
+DIRECTORY_ID = UUID(int=199)
+# As a broker registers that has a controller for itself.
+ALONE = RegisterBrokerRecord(broker_id=NODE_ID, features=registered_features(), fenced=False, log_dirs=(DIRECTORY_ID,))
 
 
 class RecordedLog:
@@ -22,6 +27,7 @@ class RecordedLog:
         self.closed = False
         self.bootstrap = ()
         self.kraft_version = 0
+        self.has_failed = False
 
     @property
     def end_offset(self):
@@ -80,13 +86,14 @@ class Witness:
 def make_controller(log, config=None, topic_ids=None):
     """A controller over ``log``; topic ids count up from 1000, or are taken from ``topic_ids``."""
     ids = topic_ids or iter(range(1000 + log.end_offset, 10**9))
-    return Controller(
+    return LoneController(
         log,
-        node_id=NODE_ID,
-        directory_counts=lambda: {DIRECTORY_ID: 0},
         config=config or load(),
         clock=VirtualClock(),
         new_topic_id=lambda: UUID(int=next(ids)),
+        random=Random(0),
+        broker=ALONE,
+        directory_counts=lambda: {DIRECTORY_ID: 0},
     )
 
 

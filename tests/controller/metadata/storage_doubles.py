@@ -1,12 +1,14 @@
 """Controller and logs over a file system, as a broker opens them; and a file system that kills its process."""
 
+from random import Random
 from uuid import uuid4
 
 from odradek.common.config import load
-from odradek.controller.cluster.controller import Controller
+from odradek.controller.cluster.lone_controller import LoneController
 from odradek.controller.metadata.cluster_metadata import PublishingOrder
 from odradek.controller.metadata.metadata_log import MetadataLog
 from odradek.controller.metadata.reconcile import Reconciliation
+from odradek.protocol.metadata_records.nodes import RegisterBrokerRecord
 from odradek.protocol.records import Record, build_batch
 from odradek.storage.directories.log_manager import LogManager
 from odradek.storage.memory_filesystem import MemoryFile, MemoryFileSystem
@@ -32,8 +34,14 @@ class Storage:
     def _open(self, data_dir, *, observed):
         self.log_manager.start()
         log = MetadataLog.open(self.file_system, data_dir, now_ms=self.clock.now_ms(), warn=self.warn)
-        self.controller = Controller(
-            log, node_id=1, directory_counts=self.log_manager.counts, config=CONFIG, clock=self.clock, new_topic_id=uuid4
+        self.controller = LoneController(
+            log,
+            config=CONFIG,
+            clock=self.clock,
+            new_topic_id=uuid4,
+            random=Random(0),
+            broker=RegisterBrokerRecord(broker_id=1, fenced=False, log_dirs=tuple(self.log_manager.directories.online_ids)),
+            directory_counts=self.log_manager.counts,
         )
         Reconciliation(
             image=self.controller.image,

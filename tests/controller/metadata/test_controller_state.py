@@ -1,5 +1,7 @@
 """Configs, features, producer ids, and what a controller finds when it starts on a log."""
 
+from uuid import UUID
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,8 +18,10 @@ from odradek.protocol.metadata_records import (
     ProducerIdsRecord,
     RemoveTopicRecord,
     TopicRecord,
+    encode,
 )
-from tests.controller.metadata.doubles import DIRECTORY_ID, RecordedLog, Witness, done, make_controller
+from odradek.protocol.metadata_records.nodes import BrokerRegistrationChangeRecord, RegisterBrokerRecord
+from tests.controller.metadata.doubles import ALONE, DIRECTORY_ID, RecordedLog, Witness, done, make_controller
 
 # As kafka-features.sh upgrade --release-version 4.3 asks for them: (feature, level, upgrade type).
 RELEASE_4_3 = [
@@ -47,8 +51,58 @@ def test_a_new_log_begins_with_the_highest_feature_levels(controller, log):
         FeatureLevelRecord(name="metadata.version", feature_level=30),
         FeatureLevelRecord(name="transaction.version", feature_level=2),
         FeatureLevelRecord(name="group.version", feature_level=1),
+        ALONE,
     ]
     assert controller.image.features == {"metadata.version": 30, "transaction.version": 2, "group.version": 1}
+
+
+def test_a_broker_alone_is_registered_once_and_fenced_while_it_is_stopped(controller, log):
+    assert make_controller(log).image.kept.brokers[1].broker_epoch == ALONE.broker_epoch
+    controller.close()
+    assert log.last_records == [BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=ALONE.broker_epoch, fenced=1)]
+    started = log.end_offset
+    assert make_controller(log).image.kept.brokers[1] == ALONE._replace(broker_epoch=started)
+
+
+def test_a_broker_alone_fences_others_and_leads_what_is_here_and_works():
+    topics = [UUID(int=number) for number in (500, 501, 502)]
+    lost = UUID(int=300)
+    here, offline, elsewhere = (
+        PartitionRecord(partition_id=0, topic_id=topic_id, replicas=replicas, isr=(2,), leader=2, directories=directories)
+        for topic_id, replicas, directories in zip(
+            topics, [(1, 2), (1, 2), (2,)], [(DIRECTORY_ID, lost), (lost, lost), (lost,)], strict=True
+        )
+    )
+    other = RegisterBrokerRecord(broker_id=2, fenced=False, log_dirs=(lost,))
+    names = [TopicRecord(name=name, topic_id=topic_id) for name, topic_id in zip("abc", topics, strict=True)]
+    records = [FeatureLevelRecord(name="metadata.version", feature_level=30), other, *names, here, offline, elsewhere]
+    controller = make_controller(RecordedLog([[encode(record) for record in records]]))
+    assert controller.image.kept.brokers[2].fenced
+    partitions = [topic.partitions[0] for topic in sorted(controller.image.topics.values(), key=lambda topic: topic.name)]
+    assert [(each.leader, each.isr) for each in partitions] == [(1, (1,)), (-1, (2,)), (-1, (2,))]
+
+
+def test_a_directory_that_fails_takes_its_partitions_leader_away_until_the_next_start(controller, log):
+    [created] = done(controller.create_topics([NewTopic("t")]))
+    assert controller.image.topics["t"].partitions[0].leader == 1
+    controller.directory_failed(DIRECTORY_ID)
+    assert controller.image.topics_by_id[created.topic_id].partitions[0].leader == -1
+    assert make_controller(log).image.topics["t"].partitions[0].leader == 1
+
+
+def test_a_replica_that_lies_elsewhere_is_recorded_and_others_replicas_stay_where_they_are(log):
+    other = UUID(int=300)
+    topic = TopicRecord(name="t", topic_id=UUID(int=500))
+    partition = PartitionRecord(
+        partition_id=0, topic_id=topic.topic_id, replicas=(2, 1), isr=(1,), leader=1, directories=(other, DIRECTORY_ID)
+    )
+    here = UUID(int=200)
+    controller = make_controller(log)
+    controller.write([topic, partition])
+    controller.record_directories([(topic.topic_id, 0, here), (UUID(int=501), 0, here)])
+    assert controller.image.topics["t"].partitions[0].directories == (other, here)
+    assert done(controller.record_move(topic.topic_id, 0, DIRECTORY_ID)) is None
+    assert controller.image.topics["t"].partitions[0].directories == (other, DIRECTORY_ID)
 
 
 def test_a_log_that_has_its_feature_levels_gets_no_more(controller, log):

@@ -1,5 +1,6 @@
 """Snapshots hold what the image holds, are written when they are due, and let the log go that they contain."""
 
+from random import Random
 from uuid import UUID
 
 import pytest
@@ -7,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek.common.config import load
-from odradek.controller.cluster.controller import Controller
+from odradek.controller.cluster.lone_controller import LoneController
 from odradek.controller.metadata.decisions import NewTopic
 from odradek.controller.metadata.features import BOOTSTRAP_RECORDS
 from odradek.controller.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
@@ -23,7 +24,7 @@ from odradek.storage.errors import LogCorrupt
 from odradek.storage.log.log_config import LogConfig
 from odradek.storage.memory_filesystem import MemoryFileSystem
 from odradek.timing.clock import VirtualClock
-from tests.controller.metadata.doubles import DIRECTORY_ID, done
+from tests.controller.metadata.doubles import ALONE, DIRECTORY_ID, done
 from tests.controller.metadata.storage_doubles import Killed, MortalFileSystem
 
 # Of segments, each of which takes one batch.
@@ -36,12 +37,17 @@ BROKER = RegisterBrokerRecord(
 
 
 def state(image):
+    # Each start registers the broker anew.
     return (
         {topic.name: (topic.topic_id, topic.partitions) for topic in image.topics.values()},
         sorted(image.overrides),
         image.features,
         image.next_producer_id,
-        list(image.kept.records()),
+        # A start registers the broker anew.
+        [
+            record._replace(broker_epoch=0) if isinstance(record, RegisterBrokerRecord) else record
+            for record in image.kept.records()
+        ],
         list(image.quotas.records()),
     )
 
@@ -62,13 +68,14 @@ class Bed:
         self.log = MetadataLog.open(
             self.file_system, "/data", now_ms=self.clock.now_ms(), warn=lambda *_, **__: None, config=config
         )
-        self.controller = Controller(
+        self.controller = LoneController(
             self.log,
-            node_id=1,
-            directory_counts=lambda: {DIRECTORY_ID: 0},
             config=self.config,
             clock=self.clock,
             new_topic_id=lambda: UUID(int=next(self.ids)),
+            random=Random(0),
+            broker=ALONE._replace(features=()),
+            directory_counts=lambda: {DIRECTORY_ID: 0},
         )
 
     def create(self, *names):

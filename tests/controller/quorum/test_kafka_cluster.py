@@ -8,7 +8,7 @@ import pytest_asyncio
 
 from odradek.broker.api import SERVED, describe_cluster, describe_topic_partitions, find_coordinator, metadata
 from odradek.common.context import RequestContext, Session
-from odradek.controller.metadata.many_brokers import ManyBrokers
+from odradek.controller.metadata.cluster import Cluster as KnownCluster
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.messages import messages
 from odradek.protocol.responses import response_encoder
@@ -50,7 +50,7 @@ class Cluster:
         there = Reply()
         there.complete(None)
         services = SimpleNamespace(
-            cluster=ManyBrokers(image, 5),
+            cluster=KnownCluster(image, 5),
             cluster_id=self.controllers.cluster_id,
             controller=SimpleNamespace(image=image, ensure_internal_topic=lambda _: there),
             config={"max.request.partition.size.limit": 2000, "auto.create.topics.enable": False},

@@ -5,8 +5,8 @@ from random import Random
 
 import pytest
 
-from odradek.controller.cluster.cluster_placement import PlacedBroker, StripedPlacer
 from odradek.controller.metadata.decisions import NewPartitions, NewTopic
+from odradek.controller.metadata.placement import PlacedBroker, StripedPlacer
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.metadata_records.partition_changes import PartitionChangeRecord
 from tests.cases import each_case

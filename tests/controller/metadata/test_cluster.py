@@ -4,9 +4,8 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from odradek.controller.metadata.cluster import ClusterNode
+from odradek.controller.metadata.cluster import Cluster, ClusterNode
 from odradek.controller.metadata.image import MetadataImage
-from odradek.controller.metadata.many_brokers import ManyBrokers
 from odradek.coordinator.runtime.hashing import partition_for
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.metadata_records import PartitionRecord, TopicRecord
@@ -48,7 +47,7 @@ def cluster_of(*brokers, leader=1, replicas=(1, 2), isr=None, directories=None, 
         directories=directories or (DIRECTORY,) * len(replicas),
     )
     image.replay([*brokers, TopicRecord(name="t", topic_id=topic_id), partition])
-    return ManyBrokers(image, node_id), image
+    return Cluster(image, node_id), image
 
 
 def state(cluster, image, listener="PLAINTEXT", version=NEWEST):

@@ -1,6 +1,7 @@
 """The basis of the controller's decisions: the image, and the configs for elections. Nothing here changes anything.
 
-A feature level can be finalized that the controller and all brokers support (KIP-584, KIP-966).
+A feature level can be finalized that the controller and all brokers support (KIP-584, KIP-966). Some directory ids name no
+directory (KIP-858).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,13 +11,17 @@ from uuid import UUID
 from odradek.common.config import BrokerConfig
 from odradek.controller.metadata.features import BOOTSTRAP_RECORDS, CLUSTER, ELIGIBLE_LEADER_REPLICAS, MIN_ISR, refuse_update
 from odradek.controller.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
-from odradek.controller.metadata.placement import MIGRATING, default_directory, has_online
 from odradek.controller.metadata.topic import Topic
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.metadata_records import ConfigRecord, FeatureLevelRecord, MetadataRecord, PartitionRecord
 from odradek.protocol.metadata_records.nodes import RegisterBrokerRecord
 
 NO_LEADER: Final = -1
+# The replica is of a time before directories had ids, has no place yet, or its place is lost.
+MIGRATING: Final = UUID(int=0)
+UNASSIGNED: Final = UUID(int=1)
+LOST: Final = UUID(int=2)
+_FIRST_FREE: Final = 100
 
 
 class ClusterView:
@@ -97,19 +102,6 @@ class ClusterView:
         return str(self.config[name])
 
 
-class AloneView(ClusterView):
-    """The view of a broker alone. No record registers it, since only its own controller asks for it."""
-
-    def __init__(self, image: MetadataImage, config: BrokerConfig, node_id: int) -> None:
-        super().__init__(image, config, node_id)
-        self._brokers = {node_id: RegisterBrokerRecord(broker_id=node_id, fenced=False)}
-
-    @property
-    def brokers(self) -> Mapping[int, RegisterBrokerRecord]:
-        """The one broker, which is active."""
-        return self._brokers
-
-
 def directories_of(partition: PartitionRecord) -> tuple[UUID, ...]:
     """The directory of each replica; a record from before KIP-858 has none."""
     return partition.directories or (MIGRATING,) * len(partition.replicas)
@@ -118,6 +110,27 @@ def directories_of(partition: PartitionRecord) -> tuple[UUID, ...]:
 def directory_of(partition: PartitionRecord, broker_id: int) -> UUID:
     """The directory of a broker's replica."""
     return directories_of(partition)[partition.replicas.index(broker_id)]
+
+
+def is_reserved(directory: UUID | None) -> bool:
+    """Return whether an id can never be a directory's."""
+    return directory is None or directory.int < _FIRST_FREE
+
+
+def has_online(broker: RegisterBrokerRecord, directory: UUID) -> bool:
+    """Return whether a directory of ``broker`` is not known to be offline: before KIP-858 none is registered."""
+    if directory in (MIGRATING, UNASSIGNED):
+        return True
+    return directory != LOST and (not broker.log_dirs or directory in broker.log_dirs)
+
+
+def default_directory(broker: RegisterBrokerRecord | None) -> UUID:
+    """The directory of a replica that is new on ``broker``: the broker chooses, unless it has only one."""
+    if broker is None:
+        return UNASSIGNED
+    if not broker.log_dirs:
+        return MIGRATING
+    return broker.log_dirs[0] if len(broker.log_dirs) == 1 else UNASSIGNED
 
 
 def first_records(min_isr: int) -> Sequence[MetadataRecord]:

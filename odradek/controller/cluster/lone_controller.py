@@ -1,0 +1,206 @@
+"""The controller of a broker alone, in its process: a cluster of one, whose metadata the broker has here (``ClusterMetadata``).
+
+The broker needs no session: the controller registers it when it starts, and fences it when it stops, so that Apache Kafka need
+not wait for the end of a session when it starts on the same directory. The broker's requests to its controller are calls.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from random import Random
+from uuid import UUID
+
+from odradek.common.config import BrokerConfig
+from odradek.common.context import RequestContext
+from odradek.common.logging import log as broker_log
+from odradek.controller.cluster.controller import PRODUCER_ID_BLOCK_SIZE, Controller, decided
+from odradek.controller.metadata.cluster_view import ClusterView, directory_of
+from odradek.controller.metadata.decisions import NewTopic, Take, TopicResult
+from odradek.controller.metadata.features import BOOTSTRAP_RECORDS
+from odradek.controller.metadata.image import TOPIC_RESOURCE
+from odradek.controller.metadata.internal_topics import internal_topic
+from odradek.controller.metadata.metadata_log import MetadataLog
+from odradek.controller.metadata.placement import UsableBroker
+from odradek.controller.metadata.producer_ids import ProducerIdManager
+from odradek.controller.metadata.topic import INTERNAL_TOPICS, Topic
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.metadata_records import MetadataRecord, ProducerIdsRecord
+from odradek.protocol.metadata_records.nodes import RegisterBrokerRecord
+from odradek.storage.log.log_config import LogConfig
+from odradek.timing.background import Background
+from odradek.timing.clock import Clock
+from odradek.timing.reply import Reply
+from odradek.timing.slices import Slices
+
+
+class LoneController(Controller):
+    """A ClusterMetadata, too. ``image`` is to be read, never written."""
+
+    def __init__(
+        self,
+        log: MetadataLog,
+        *,
+        broker: RegisterBrokerRecord,
+        config: BrokerConfig,
+        clock: Clock,
+        new_topic_id: Callable[[], UUID],
+        random: Random,
+        directory_counts: Callable[[], dict[UUID, int]],
+        background: Background | None = None,
+        slices: Slices | None = None,
+    ) -> None:
+        """Replay ``log``, and register ``broker``, if it is not known as it is now.
+
+        ``directory_counts`` says how many partitions it has in each data directory that works, by the directory's id. Raises
+        MetadataUnreadable, KafkaError if the log fails.
+        """
+        self._broker = broker
+        self.next_producer_id = ProducerIdManager(self.allocate_producer_id_block).next_producer_id
+        super().__init__(
+            log,
+            node_id=broker.broker_id,
+            config=config,
+            clock=clock,
+            new_topic_id=new_topic_id,
+            random=random,
+            directory_counts=directory_counts,
+            background=background,
+            slices=slices,
+        )
+
+    def close(self) -> None:
+        """Fence the broker until its next start, and close the metadata log."""
+        if not self._log.has_failed:
+            from odradek.controller.cluster.broker_changes import fence_only
+
+            try:
+                self._log.append([fence_only(self.view.brokers[self.node_id])], now_ms=self.clock.now_ms())
+            except KafkaError as error:
+                broker_log.warn("a broker that stops is not fenced", reason=error.reason)
+        super().close()
+
+    def directory_failed(self, directory_id: UUID) -> None:
+        """Have no leader for the partitions in a directory that does not work any more."""
+        from odradek.controller.cluster.broker_changes import directories_offline
+
+        self._operate(lambda: (None, directories_offline(self.view, self.view.brokers[self.node_id], [directory_id])))
+
+    def _usable_brokers(self) -> list[UsableBroker]:
+        return [UsableBroker(self.node_id, is_fenced=False)]
+
+    def log_config_for(self, topic_name: str) -> LogConfig:
+        """What the logs of a topic act on; for one that is not there, the broker's defaults."""
+        return self._config.log_config(self.image.configs(TOPIC_RESOURCE, topic_name))
+
+    def auto_create(
+        self,
+        names: Iterable[str],
+        context: RequestContext | None = None,  # noqa: ARG002
+        take: Take | None = None,
+    ) -> Reply[list[TopicResult] | KafkaError]:
+        """Part of ClusterMetadata."""
+        wanted = [
+            internal_topic(name, self._config) if name in INTERNAL_TOPICS else NewTopic(name=name)
+            for name in dict.fromkeys(names)
+        ]
+        return self._operate(lambda: decided(self._deciding_on_topics(wanted, only_missing=True, take=take)))
+
+    def ensure_internal_topic(self, name: str) -> Reply[Topic | KafkaError]:
+        """The internal topic ``name``, created if it is not there."""
+
+        def topic_of(outcome: list[TopicResult] | KafkaError) -> Topic | KafkaError:
+            if isinstance(outcome, KafkaError):
+                return outcome
+            return next((result.error for result in outcome if result.error is not None), None) or self.image.topics[name]
+
+        return self.auto_create([name]).then(topic_of)
+
+    def allocate_producer_id_block(self) -> Reply[range | KafkaError]:
+        """PRODUCER_ID_BLOCK_SIZE producer ids that nobody has had and nobody will have."""
+
+        def decide() -> tuple[range, Sequence[MetadataRecord]]:
+            start = self.image.next_producer_id
+            block = range(start, start + PRODUCER_ID_BLOCK_SIZE)
+            return block, [ProducerIdsRecord(broker_id=self.node_id, next_producer_id=block.stop)]
+
+        return self._operate(decide)
+
+    def record_directories(self, places: Iterable[tuple[UUID, int, UUID]]) -> None:
+        """At start, record where partitions lie: (topic id, partition, directory id). Raises KafkaError if the log fails."""
+        self._commit(self._directory_changes(places))
+
+    def record_move(self, topic_id: UUID, partition: int, directory_id: UUID) -> Reply[KafkaError | None]:
+        """Record where a partition lies now."""
+        return self._operate(lambda: (None, self._directory_changes([(topic_id, partition, directory_id)])))
+
+    def _directory_changes(self, places: Iterable[tuple[UUID, int, UUID]]) -> Sequence[MetadataRecord]:
+        """The records for those of ``places`` that the image does not have. A topic may be deleted by now."""
+        records: list[MetadataRecord] = []
+        for topic_id, index, directory_id in places:
+            topic = self.image.topics_by_id.get(topic_id)
+            partition = None if topic is None else topic.partitions.get(index)
+            if topic is None or partition is None or directory_of(partition, self.node_id) == directory_id:
+                continue
+            from odradek.controller.cluster.broker_changes import change_of
+
+            change = change_of(self.view, topic, partition)
+            change.directories[self.node_id] = directory_id
+            record = change.record()
+            records += [] if record is None else [record]
+        return records
+
+    def _without_broker(self, broker_id: int) -> Sequence[MetadataRecord]:
+        if broker_id == self.node_id:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "a broker that is its own controller is not unregistered")
+        return super()._without_broker(broker_id)
+
+    def _first_records(self) -> Sequence[MetadataRecord]:
+        return (*BOOTSTRAP_RECORDS, self._broker)
+
+    def _take_over(self) -> None:
+        """Register the broker, fence others, and lead what is here."""
+        own = self._broker
+        brokers = self.view.brokers
+        known = brokers.get(self.node_id)
+        others = [broker for broker in brokers.values() if broker is not known and not broker.fenced]
+        lost = [] if known is None else [each for each in known.log_dirs if each not in own.log_dirs]
+        if known is not None and lost:
+            from odradek.controller.cluster.broker_changes import directories_offline
+
+            self._commit(directories_offline(self.view, known, lost))
+        if known is None or not _is_same(known, own):
+            self._commit([own._replace(broker_epoch=self._log.end_offset)])
+        for broker in others:
+            from odradek.controller.cluster.broker_changes import fenced
+
+            self._commit(fenced(self.view, broker))
+        self._commit(list(_led_here(self.view)))
+
+
+def _is_same(known: RegisterBrokerRecord, own: RegisterBrokerRecord) -> bool:
+    """Return whether what is registered is what would be registered again."""
+    ids = known.broker_epoch, known.incarnation_id
+    return known == own._replace(broker_epoch=ids[0], incarnation_id=ids[1], cordoned_log_dirs=known.cordoned_log_dirs)
+
+
+def _led_here(view: ClusterView) -> Iterator[MetadataRecord]:
+    """The changes that make this node the leader, and the in-sync set, of all partitions it has a replica of that works.
+
+    A Kafka broker that stops gracefully gives up what it leads: its controller records no leader, an empty in-sync set, and that
+    the broker is eligible to lead (KIP-966). When it is back, it is elected. odradek's broker keeps what it leads when it stops,
+    so this concerns data directories that Kafka has run on, and directories that did not work.
+    """
+    node_id = view.node_id
+    for _, partition in view.image.partitions():
+        is_elected = partition.leader == node_id and partition.isr == (node_id,)
+        if is_elected or not view.is_online(partition, node_id):
+            continue
+        from odradek.protocol.metadata_records.base import NO_LEADER_CHANGE
+        from odradek.protocol.metadata_records.partition_changes import PartitionChangeRecord
+
+        yield PartitionChangeRecord(
+            topic_id=partition.topic_id,
+            partition_id=partition.partition_id,
+            leader=NO_LEADER_CHANGE if partition.leader == node_id else node_id,
+            isr=(node_id,),
+            eligible_leader_replicas=() if partition.eligible_leader_replicas else None,
+            last_known_elr=() if partition.last_known_elr else None,
+        )
