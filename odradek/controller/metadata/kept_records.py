@@ -1,10 +1,9 @@
-"""The records that a cluster of one odradek broker has no use for, kept as Kafka wrote them.
+"""Registrations of nodes, access control entries, credentials and delegation tokens: the records that are kept as they came.
 
-Registrations of brokers and controllers, credentials and tokens are replayed to what is left of them, so that a snapshot carries
-them on and an Apache Kafka that opens the directory later finds them. Access control entries, credentials and delegation tokens
-are kept so, too: a broker with an authorizer acts on the first, and SASL listeners use the others (``sasl.scram``). Changes of
-partitions apply to the image's partitions, as Kafka's ``PartitionRegistration.merge`` applies them, and client quotas to its
-quotas.
+They are replayed to what is left of them, so that a snapshot carries them on and an Apache Kafka that opens the directory later
+finds them. Brokers act on the registrations, a broker with an authorizer on the entries, SASL listeners on the others
+(``sasl.scram``). Changes of partitions apply to the image's partitions, as Kafka's ``PartitionRegistration.merge`` applies them,
+and client quotas to its quotas.
 """
 
 from __future__ import annotations
