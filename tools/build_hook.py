@@ -31,7 +31,7 @@ COMPILED = {
     """,
     "odradek/protocol": """
         consumer_heartbeats control_records frames headers offset_commit plain_batches produce_request produce_response
-        record_batch record_walk requests responses transaction_messages varint
+        record_batch record_walk requests responses varint
     """,
     "odradek/protocol/coordinator_records": "offsets transactions",
     "odradek/common": "context",

@@ -21,7 +21,7 @@ skipped (KIP-482). Tests compare this with kio's writers.
 import struct
 from functools import lru_cache
 from struct import Struct
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from odradek.protocol.errors import MalformedMessage
@@ -32,9 +32,6 @@ from odradek.protocol.message_types.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from odradek.protocol.varint import LONGEST_STRING, read_uvarint, refuse_string
-
-# OffsetCommitRequestPartition, or the same of TxnOffsetCommit.
-P = TypeVar("P", bound=tuple[object, ...])
 
 FIRST_FLEXIBLE: Final = 8
 FIRST_BY_ID: Final = 10
@@ -92,7 +89,7 @@ def _read(frame: bytes, position: int, *, by_id: bool) -> OffsetCommitRequest:
     position += size
     topics = []
     while topic_count:
-        partitions, position = read_partitions(frame, position, OffsetCommitRequestPartition)
+        partitions, position = _read_partitions(frame, position)
         topics.append(_new(OffsetCommitRequestTopic, (topic_id, partitions, name)))
         topic_count -= 1
         if topic_count:
@@ -103,11 +100,11 @@ def _read(frame: bytes, position: int, *, by_id: bool) -> OffsetCommitRequest:
 
 
 def _read_beginning(frame: bytes, start: int, *, by_id: bool) -> _Beginning:
-    group_id, position = read_string(frame, start, "the group id")
+    group_id, position = _read_string(frame, start, "the group id")
     (generation_id,) = _INT32(frame, position)
-    member_id, position = read_string(frame, position + 4, "the member id")
-    group_instance_id, position = read_nullable_string(frame, position)
-    topic_count, position = read_count(frame, position)
+    member_id, position = _read_string(frame, position + 4, "the member id")
+    group_instance_id, position = _read_nullable_string(frame, position)
+    topic_count, position = _read_count(frame, position)
     name, topic_id = "", None
     if topic_count:
         name, topic_id, position = _read_topic(frame, position, by_id=by_id)
@@ -126,27 +123,27 @@ def _read_topic(frame: bytes, position: int, *, by_id: bool) -> tuple[str, UUID 
     """(name, id, position after them): the name or the id, by version."""
     if by_id:
         return "", _topic_id(frame[position : position + 16]), position + 16
-    name, position = read_string(frame, position, "a topic's name")
+    name, position = _read_string(frame, position, "a topic's name")
     return name, None, position
 
 
-def read_partitions(frame: bytes, position: int, partition: type[P]) -> tuple[tuple[P, ...], int]:
-    """The partitions of a topic, each a ``partition`` of the request, and the position after the topic's tags."""
+def _read_partitions(frame: bytes, position: int) -> tuple[tuple[OffsetCommitRequestPartition, ...], int]:
+    """The partitions of a topic, and the position after the topic's tags."""
     partitions = []
-    count, position = read_count(frame, position)
+    count, position = _read_count(frame, position)
     for _ in range(count):
         index, offset, leader_epoch, length = _OFFSET(frame, position)
         metadata: str | None = ""
         if length == _EMPTY:
             position += _OFFSET_SIZE
         else:
-            metadata, position = read_nullable_string(frame, position + _OFFSET_SIZE - 1)
+            metadata, position = _read_nullable_string(frame, position + _OFFSET_SIZE - 1)
         position = position + 1 if frame[position] == 0 else skip_tagged_fields(frame, position)
-        partitions.append(_new(partition, (index, offset, leader_epoch, metadata)))
+        partitions.append(_new(OffsetCommitRequestPartition, (index, offset, leader_epoch, metadata)))
     return tuple(partitions), position + 1 if frame[position] == 0 else skip_tagged_fields(frame, position)
 
 
-def read_count(frame: bytes, position: int) -> tuple[int, int]:
+def _read_count(frame: bytes, position: int) -> tuple[int, int]:
     """An array's count. Null is malformed; a count too large for the request fails at the request's end."""
     count, position = read_uvarint(frame, position)
     if count == 0:
@@ -154,15 +151,15 @@ def read_count(frame: bytes, position: int) -> tuple[int, int]:
     return count - 1, position
 
 
-def read_string(frame: bytes, position: int, what: str) -> tuple[str, int]:
+def _read_string(frame: bytes, position: int, what: str) -> tuple[str, int]:
     """A compact string, not null, and the position after it; ``what`` names it in the error."""
-    text, position = read_nullable_string(frame, position)
+    text, position = _read_nullable_string(frame, position)
     if text is None:
         raise MalformedMessage(f"{what} is null")
     return text, position
 
 
-def read_nullable_string(frame: bytes, position: int) -> tuple[str | None, int]:
+def _read_nullable_string(frame: bytes, position: int) -> tuple[str | None, int]:
     """A compact string or null, and the position after it."""
     size = frame[position]
     position += 1

@@ -3,9 +3,9 @@
 Most fields have the same name in all versions; fields that a version lacks have their defaults. If an older version has another
 shape (one coordinator key for a list of them, topic names for topics), ``older_requests`` makes the canonical message of it.
 
-Produce has a handwritten reader (``produce_request``), which does not copy the records. So have the newer versions of the next
-most frequent requests: OffsetCommit (``offset_commit``), TxnOffsetCommit and EndTxn (``transaction_messages``). Requests of
-ConsumerGroupHeartbeat that say nothing new are read once (``consumer_heartbeats``).
+Produce has a handwritten reader (``produce_request``), which does not copy the records. The newer versions of OffsetCommit have
+one, too (``offset_commit``). Requests of ConsumerGroupHeartbeat that say nothing new are read once (``consumer_heartbeats``).
+What each is worth stands in benchmarks/README.md, "What the fast paths are worth".
 """
 
 import struct
@@ -77,13 +77,6 @@ def _make_decoder(api_key: ApiKey, version: int) -> Decoder:
 
         if version >= FIRST_FLEXIBLE_COMMIT:
             return _make_offset_commit_decoder(version)
-    if api_key in {ApiKey.TXN_OFFSET_COMMIT, ApiKey.END_TXN}:
-        from odradek.protocol import transaction_messages
-
-        if version >= transaction_messages.FIRST_FLEXIBLE:
-            if api_key == ApiKey.END_TXN:
-                return _make_flexible_decoder(transaction_messages.read_end_txn_request)
-            return _make_flexible_decoder(transaction_messages.read_txn_offset_commit_request)
     if api_key == ApiKey.CONSUMER_GROUP_HEARTBEAT:
         from odradek.protocol.consumer_heartbeats import remembering
 
@@ -128,15 +121,10 @@ def _make_produce_decoder(version: int) -> Decoder:
 def _make_offset_commit_decoder(version: int) -> Decoder:
     from odradek.protocol.offset_commit import read_offset_commit_request
 
-    return _make_flexible_decoder(lambda frame, position: read_offset_commit_request(frame, position, version))
-
-
-def _make_flexible_decoder(read: Callable[[bytes, int], Any]) -> Decoder:
-    """``read`` after the header's tags, for a frame that may be a view."""
-
     def decode(frame: Buffer, position: int) -> Any:
         if type(frame) is not bytes:
+            # A large frame is a view of a buffer that will be overwritten.
             frame = bytes(frame)
-        return read(frame, skip_tagged_fields(frame, position))
+        return read_offset_commit_request(frame, skip_tagged_fields(frame, position), version)
 
     return decode
