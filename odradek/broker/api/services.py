@@ -93,7 +93,7 @@ class MetadataServices(Protocol):
 
     @property
     def controller(self) -> CommittedMetadata:
-        """What is committed, in an image."""
+        """The committed metadata, in an image."""
 
 
 class SlicedMetadataServices(MetadataServices, SlicedServices, Protocol):

@@ -64,17 +64,17 @@ class AloneRoles:
         self.node_id = node_id
 
     def begin(self, partition: Partition, record: PartitionRecord, directory_id: UUID | None) -> None:
-        """Part of PartitionRoles: all that is in the log is replicated."""
+        """All that is in the log is replicated."""
 
     def take(self, partition: Partition, record: PartitionRecord) -> None:
-        """Part of PartitionRoles."""
+        """Lead the partition, unless it has no leader."""
         if record.leader == self.node_id:
             partition.become_leader(record.leader_epoch)
         else:
             partition.become_follower(record.leader, record.leader_epoch)
 
     def leave(self, partition: Partition) -> None:
-        """Part of PartitionRoles."""
+        """No fetcher is to be stopped."""
 
 
 class PartitionDirectories:

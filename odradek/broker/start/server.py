@@ -145,7 +145,7 @@ class Broker:
         # Set by open(), or join() as is ``member``.
         self.log_manager: LogManager
         self.controller: ClusterMetadata
-        # What clients are told of the brokers there are.
+        # The brokers and partitions that clients are told of.
         self.cluster: Cluster
         self.auto_topic_creation: AutoTopicCreation
         self.partition_directories: PartitionDirectories

@@ -87,7 +87,7 @@ class LoneController(Controller):
         return [UsableBroker(self.node_id, is_fenced=False)]
 
     def log_config_for(self, topic_name: str) -> LogConfig:
-        """What the logs of a topic act on; for one that is not there, the broker's defaults."""
+        """The configs of a topic's logs; for a topic that is not there, the broker's defaults."""
         return self._config.log_config(self.image.configs(TOPIC_RESOURCE, topic_name))
 
     def auto_create(
@@ -96,7 +96,7 @@ class LoneController(Controller):
         context: RequestContext | None = None,  # noqa: ARG002
         take: Take | None = None,
     ) -> Reply[list[TopicResult] | KafkaError]:
-        """Part of ClusterMetadata."""
+        """Create those of ``names`` that are not there, at once."""
         wanted = [
             internal_topic(name, self._config) if name in INTERNAL_TOPICS else NewTopic(name=name)
             for name in dict.fromkeys(names)

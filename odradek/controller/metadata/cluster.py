@@ -1,4 +1,4 @@
-"""What a broker tells clients of its cluster: the brokers, and the state of partitions (Kafka: KRaftMetadataCache).
+"""The cluster as a broker tells its clients of it: brokers, and the state of partitions (Kafka: KRaftMetadataCache).
 
 A broker counts as alive for a client if it is registered, is not fenced, and has the listener that the client came by.
 """

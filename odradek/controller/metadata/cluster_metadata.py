@@ -65,7 +65,7 @@ class Publishers:
 
 
 class CommittedMetadata(Protocol):
-    """What is committed. ``image`` is to be read, never written."""
+    """The committed metadata. ``image`` is to be read, never written."""
 
     image: MetadataImage
 
@@ -85,7 +85,7 @@ class ClusterMetadata(CommittedMetadata, Protocol):
     """The same on a broker, and what a broker itself asks of its controller."""
 
     def log_config_for(self, topic_name: str) -> LogConfig:
-        """What the logs of a topic act on; for one that is not there, the broker's defaults."""
+        """The configs of a topic's logs; for a topic that is not there, the broker's defaults."""
 
     def auto_create(
         self, names: Iterable[str], context: RequestContext | None = None, take: Take | None = None
