@@ -4,7 +4,7 @@ The metadata log is the truth; a partition's directory follows it. What a kill b
 ``metadata.reconcile`` settles at the next start.
 
 To create a log takes a tenth of a millisecond or two, to delete one a fiftieth. Those of many partitions are created and deleted
-in slices. Until a partition's turn has come, producers and consumers are told to ask again, as by Kafka while brokers catch up.
+in slices. Until a partition's turn has come, clients are told that it has no leader, as by Kafka while its brokers catch up.
 """
 
 from collections import deque

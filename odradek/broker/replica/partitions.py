@@ -82,6 +82,11 @@ class Partitions:
         """One partition, or None."""
         return self._by_name.get(topic, _NONE).get(index)
 
+    def serves(self, topic: str, index: int) -> bool:
+        """Return whether a partition is here, and its log is open."""
+        found = self.get(topic, index)
+        return found is not None and found.log is not None
+
     def find_fetched(self, asked: "FetchPartition") -> Partition | KafkaError:
         """What a fetch names, by topic id or name; the error that answers it where there is none."""
         key = asked.topic_key

@@ -304,7 +304,7 @@ class Broker:
         """``first_gate`` is the first of the broker's own."""
         self.log_manager = storage.log_manager
         self.controller = storage.controller
-        self.cluster = Cluster(self.controller.image, self.node_id)
+        self.cluster = Cluster(self.controller.image, self.node_id, self.partitions.serves)
         self.partitions.is_elsewhere = self.cluster.has_partition
         add_gate = partial(self.dispatcher.add_gate, before=first_gate)
         self.quotas = QuotaSwitch(self.controller.image.quotas, self.config, self.clock, add_gate, self.dispatcher.remove_gate)

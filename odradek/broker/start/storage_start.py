@@ -245,11 +245,11 @@ def open_partitions(
     )
     directories.on_many_created = lambda: broker.on_much_loaded()  # noqa: PLW0108  it is set later
     directories.lead_all()
-    metadata.record_directories(directories.places())
     for directory in log_manager.directories.all:
         if not directory.failure:
             directory.reserve.fill()
     metadata.subscribe(directories, PublishingOrder.PARTITIONS)
+    metadata.record_directories(directories.places())
     metadata.subscribe(overrides, PublishingOrder.BROKER_CONFIGS)
     metadata.subscribe(LogConfigs(broker.partitions, metadata.log_config_for), PublishingOrder.TOPIC_CONFIGS)
     return directories

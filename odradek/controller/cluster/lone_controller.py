@@ -124,8 +124,14 @@ class LoneController(Controller):
         return self._operate(decide)
 
     def record_directories(self, places: Iterable[tuple[UUID, int, UUID]]) -> None:
-        """At start, record where partitions lie: (topic id, partition, directory id). Raises KafkaError if the log fails."""
-        self._commit(self._directory_changes(places))
+        """At start, record where partitions lie: (topic id, partition, directory id). Raises KafkaError if the log fails.
+
+        A partition that was in another directory, which is lost, is led again.
+        """
+        records = self._directory_changes(places)
+        self._commit(records)
+        if records:
+            self._commit(list(_led_here(self.view)))
 
     def record_move(self, topic_id: UUID, partition: int, directory_id: UUID) -> Reply[KafkaError | None]:
         """Record where a partition lies now."""

@@ -3,7 +3,7 @@
 A broker counts as alive for a client if it is registered, is not fenced, and has the listener that the client came by.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -47,9 +47,11 @@ class PartitionState(NamedTuple):
 class Cluster:
     """The cluster of which this broker, ``node_id``, is one, as its image is now."""
 
-    def __init__(self, image: MetadataImage, node_id: int) -> None:
+    def __init__(self, image: MetadataImage, node_id: int, serves: Callable[[str, int], bool] = lambda *_: True) -> None:
+        """``serves`` tells of a topic's partition whether this broker has its log open: if it leads it, it can serve it."""
         self._image = image
         self._node_id = node_id
+        self._serves = serves
 
     @property
     def controller_id(self) -> int:
@@ -86,7 +88,11 @@ class Cluster:
         offline = [node_id for node_id in record.replicas if self._is_offline(record, node_id, listener_name)]
         leader_id = record.leader
         error = ErrorCode.NONE
-        if self._broker_node(leader_id, listener_name) is None:
+        if leader_id == self._node_id and not self._serves(topic.name, index):
+            # The log is damaged, or is not open yet.
+            leader_id, error = NO_NODE, ErrorCode.LEADER_NOT_AVAILABLE
+            offline = sorted({*offline, self._node_id})
+        elif self._broker_node(leader_id, listener_name) is None:
             leader_id = NO_NODE
             is_registered = record.leader in self._image.kept.brokers
             is_told = is_registered and metadata_version >= _TELLS_LISTENERS

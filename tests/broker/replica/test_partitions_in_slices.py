@@ -51,14 +51,14 @@ async def test_few_partitions_are_led_at_once(broker):
     assert led(broker) == 16
 
 
-async def test_the_answer_comes_when_all_are_led_and_clients_ask_again_where_one_is_not(broker):
+async def test_the_answer_comes_when_all_are_led_and_metadata_says_which_are_not(broker):
     asked = CreateTopicsRequest(topics=[CreatableTopic(name="t", num_partitions=MANY, replication_factor=1)])
     answer = broker.send(ApiKey.CREATE_TOPICS, asked, 7)
     assert not answer.done
     request = MetadataRequest(topics=[MetadataRequestTopic(name="t")])
     (topic,) = (await broker.ask(ApiKey.METADATA, request, 12)).topics
     assert len(topic.partitions) == MANY
-    assert broker.core.partitions.missing("t", topic.partitions[-1].partition_index).code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert topic.partitions[-1].error_code == ErrorCode.LEADER_NOT_AVAILABLE
     response = await broker.wait(answer)
     assert [each.error_code for each in response.topics] == [ErrorCode.NONE]
     assert led(broker) == MANY

@@ -116,3 +116,11 @@ def test_the_controller_is_to_be_asked_through_this_broker_unless_it_is_fenced()
     assert cluster_of(broker(1), broker(2), node_id=2)[0].controller_id == 2
     assert cluster_of(broker(1), broker(2, fenced=True), node_id=2)[0].controller_id == 1
     assert cluster_of(broker(1, fenced=True), node_id=2)[0].controller_id == -1
+
+
+def test_a_broker_that_leads_what_it_cannot_serve_says_that_there_is_no_leader():
+    _, image = cluster_of(broker(1), broker(2))
+    served, unserved = (state(Cluster(image, 1, lambda *_, serves=serves: serves), image) for serves in (True, False))
+    assert (served.error_code, served.leader_id, served.offline_replicas) == (ErrorCode.NONE, 1, [])
+    assert (unserved.error_code, unserved.leader_id, unserved.offline_replicas) == (ErrorCode.LEADER_NOT_AVAILABLE, -1, [1])
+    assert state(Cluster(image, 2, lambda *_: False), image).leader_id == 1
