@@ -107,9 +107,6 @@ class FollowedMetadata:
         """Have at hand what the first clients will want. The broker is registered."""
         self._producer_ids.prepare()
 
-    def record_directories(self, places: Iterable[tuple[UUID, int, UUID]]) -> None:
-        """Part of ClusterMetadata: partitions tell where they are when they begin (``replicated_roles``)."""
-
     def record_move(self, topic_id: UUID, partition: int, directory_id: UUID) -> Reply[KafkaError | None]:
         """Part of ClusterMetadata: the controller is told, until it has heard."""
         self._assignments.assign([(topic_id, partition, directory_id)])

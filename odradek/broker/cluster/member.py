@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from odradek.common.config.broker_config import BrokerConfig
     from odradek.common.config.endpoints import Endpoint
     from odradek.controller.quorum.leader_discovery import Address
-    from odradek.storage.directories.data_directory import DataDirectory, DirectoryIdentity
+    from odradek.storage.directories.data_directory import DirectoryIdentity
     from odradek.storage.directories.log_manager import LogManager
     from odradek.timing.background import Background
     from odradek.timing.clock import Clock
@@ -210,11 +210,6 @@ class ClusterMember:
         self.lifecycle.begin_controlled_shutdown()
         if self._tasks and not (await asyncio.wait(self._tasks[1:], timeout=_SHUTDOWN_S))[0]:
             broker_log.warn("the controller does not move leaderships away", waited_s=_SHUTDOWN_S)
-
-    def directory_failed(self, directory: DataDirectory) -> None:
-        """Have partitions led elsewhere that were in ``directory``."""
-        if directory.identity is not None:
-            self.lifecycle.directory_failed(directory.identity.directory_id)
 
     async def close(self) -> None:
         """Follow, fetch and ask nothing any more; the copy of the metadata log is closed with ``metadata``."""

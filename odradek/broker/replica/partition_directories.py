@@ -316,10 +316,10 @@ class DirectoryFailures:
         *,
         wake_produces: Callable[[Partition], object],
         cancel_moves: Callable[[DataDirectory], object],
-        tell: Callable[[DataDirectory], object],
+        tell: Callable[[UUID], object],
         fail: Callable[[str], None],
     ) -> None:
-        """``tell`` is told of each; ``fail`` is told why the broker cannot go on."""
+        """``tell`` is told the id of each directory that fails; ``fail`` is told why the broker cannot go on."""
         self._partitions = partitions
         self._log_manager = log_manager
         self._wake_produces = wake_produces
@@ -340,5 +340,5 @@ class DirectoryFailures:
             self._fail(f"the data directory of the metadata log, {directory.path}, does not work: {directory.failure}")
         elif not self._log_manager.directories.online:
             self._fail(f"no data directory works; the last, {directory.path}: {directory.failure}")
-        else:
-            self._tell(directory)
+        elif directory.identity is not None:
+            self._tell(directory.identity.directory_id)

@@ -91,7 +91,7 @@ async def join_cluster(
             member.metadata,
             member.roles,
             wake=partial(_wake, broker.wake_fetches, broker.produce_purgatory),
-            directory_failed=member.directory_failed,
+            directory_failed=member.lifecycle.directory_failed,
         )
     except BaseException:
         if member is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
@@ -157,8 +156,9 @@ def _open_storage(broker: AloneHost, file_system: FileSystem) -> OpenStorage:
             locked.log_manager,
             controller,
             AloneRoles(broker.node_id),
-            directory_failed=partial(_tell_controller, controller),
+            directory_failed=controller.directory_failed,
         )
+        controller.record_directories(directories.places())
     except BaseException:
         locked.log_manager.release()
         raise
@@ -207,13 +207,13 @@ def open_partitions(
     metadata: ClusterMetadata,
     roles: PartitionRoles,
     *,
+    directory_failed: Callable[[UUID], object],
     wake: Callable[[Partition], object] | None = None,
-    directory_failed: Callable[[DataDirectory], object] = lambda _: None,
 ) -> PartitionDirectories:
     """Open the logs that this broker has by ``metadata``, fill ``broker.partitions``, and keep all of it in step from now on.
 
     ``wake`` completes what waits for a partition, fetches if it is None; a broker alone has its produces wait for flushes only.
-    ``directory_failed`` is told of each directory that goes offline. Raises KafkaError, OSError: the caller releases the locks.
+    ``directory_failed`` is told the id of each directory that goes offline. Raises KafkaError, OSError: the caller unlocks.
     """
     overrides = BrokerOverrides(broker.config, metadata.image)
     overrides.apply()
@@ -249,7 +249,6 @@ def open_partitions(
         if not directory.failure:
             directory.reserve.fill()
     metadata.subscribe(directories, PublishingOrder.PARTITIONS)
-    metadata.record_directories(directories.places())
     metadata.subscribe(overrides, PublishingOrder.BROKER_CONFIGS)
     metadata.subscribe(LogConfigs(broker.partitions, metadata.log_config_for), PublishingOrder.TOPIC_CONFIGS)
     return directories
@@ -298,11 +297,6 @@ def registered_features() -> tuple[NodeFeature, ...]:
     )
 
 
-def _tell_controller(controller: LoneController, directory: DataDirectory) -> None:
-    if directory.identity is not None:
-        controller.directory_failed(directory.identity.directory_id)
-
-
 def open_metadata_log(
     kind: type[MetadataLogT], config: BrokerConfig, file_system: FileSystem, log_manager: LogManager, *, now_ms: int
 ) -> MetadataLogT:
@@ -326,9 +320,7 @@ def open_metadata_log(
     return metadata_log
 
 
-def _directory_failures(
-    broker: StorageHost, log_manager: LogManager, tell: Callable[[DataDirectory], object]
-) -> DirectoryFailures:
+def _directory_failures(broker: StorageHost, log_manager: LogManager, tell: Callable[[UUID], object]) -> DirectoryFailures:
     """What takes partitions offline when their directory fails."""
     return DirectoryFailures(
         broker.partitions,

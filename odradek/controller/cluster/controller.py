@@ -1,8 +1,8 @@
-"""The controller's decisions: topics, partitions, configs, features, producer ids (Kafka: QuorumController).
+"""The controller's decisions that clients ask for: topics, partitions, configs, features, moves (Kafka: QuorumController).
 
 Every operation decides, by pure functions of the image or of a ``ClusterView``, and commits its records (``MetadataWriter``). A
-request's message is answered by the response's message, when the records that it comes to are committed. A broker alone is a
-cluster of one: what only others can ask for is in ``ClusterController``.
+request's message is answered by the response's message, when its records are committed. A broker alone is a cluster of one:
+``LoneController`` adds its own needs, ``ClusterController`` the requests of several brokers.
 """
 
 from collections.abc import Callable, Collection, Generator, Iterable, Sequence
@@ -67,7 +67,7 @@ R = TypeVar("R")
 
 
 class Controller(MetadataWriter):
-    """Topics, partitions, configs, features and producer ids, of a broker alone or of a cluster (``ClusterController``)."""
+    """Topics, partitions, configs and features, of a broker alone or of a cluster."""
 
     def __init__(
         self,
@@ -100,10 +100,9 @@ class Controller(MetadataWriter):
         raise NotImplementedError
 
     def config_view(self, config: BrokerConfig) -> ConfigView:
-        """What alterations of configs are decided upon, in a process with ``config``."""
+        """The basis of decisions on configs, in a process with ``config``."""
         image = self.image
-        has_elr = image.features.get(ELIGIBLE_LEADER_REPLICAS, 0) > 0
-        return ConfigView(config, image.configs, image.topics.__contains__, has_elr=has_elr)
+        return ConfigView(config, image.configs, image.topics.__contains__, has_elr=self.view.has_elr)
 
     def create_topics(
         self, topics: Sequence[NewTopic], *, validate_only: bool = False, take: Take | None = None
@@ -313,7 +312,7 @@ def _is_of_the_quorum(record: MetadataRecord) -> bool:
 
 
 def decided(deciding: Generator[None, None, T]) -> T:
-    """What a decision comes to, at once."""
+    """The outcome of a decision that is carried out at once."""
     while True:
         try:
             next(deciding)

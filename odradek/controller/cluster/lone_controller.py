@@ -166,15 +166,14 @@ class LoneController(Controller):
         own = self._broker
         brokers = self.view.brokers
         known = brokers.get(self.node_id)
-        others = [broker for broker in brokers.values() if broker is not known and not broker.fenced]
-        lost = [] if known is None else [each for each in known.log_dirs if each not in own.log_dirs]
-        if known is not None and lost:
+        if known is not None and not set(known.log_dirs) <= set(own.log_dirs):
             from odradek.controller.cluster.broker_changes import directories_offline
 
+            lost = [each for each in known.log_dirs if each not in own.log_dirs]
             self._commit(directories_offline(self.view, known, lost))
         if known is None or not _is_same(known, own):
             self._commit([own._replace(broker_epoch=self._log.end_offset)])
-        for broker in others:
+        for broker in [each for each in brokers.values() if each.broker_id != self.node_id and not each.fenced]:
             from odradek.controller.cluster.broker_changes import fenced
 
             self._commit(fenced(self.view, broker))
@@ -182,9 +181,10 @@ class LoneController(Controller):
 
 
 def _is_same(known: RegisterBrokerRecord, own: RegisterBrokerRecord) -> bool:
-    """Return whether what is registered is what would be registered again."""
-    ids = known.broker_epoch, known.incarnation_id
-    return known == own._replace(broker_epoch=ids[0], incarnation_id=ids[1], cordoned_log_dirs=known.cordoned_log_dirs)
+    """Return whether ``known`` is what ``own`` would be registered as, but for the epoch and what others decide."""
+    return known == own._replace(
+        broker_epoch=known.broker_epoch, incarnation_id=known.incarnation_id, cordoned_log_dirs=known.cordoned_log_dirs
+    )
 
 
 def _led_here(view: ClusterView) -> Iterator[MetadataRecord]:

@@ -12,6 +12,7 @@ from odradek.controller.metadata.image import MetadataImage
 from odradek.controller.metadata.topic import Topic
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.metadata_records import PartitionRecord
+from odradek.protocol.metadata_records.nodes import NodeEndpoint, RegisterBrokerRecord
 
 NO_NODE = -1
 # Versions of Metadata: version 0 has no place for replicas that are away, versions before 6 none for a missing listener.
@@ -91,8 +92,8 @@ class Cluster:
         if leader_id == self._node_id and not self._serves(topic.name, index):
             # The log is damaged, or is not open yet.
             leader_id, error = NO_NODE, ErrorCode.LEADER_NOT_AVAILABLE
-            offline = sorted({*offline, self._node_id})
-        elif self._broker_node(leader_id, listener_name) is None:
+            offline = [node_id for node_id in record.replicas if node_id in offline or node_id == self._node_id]
+        elif self._registered(leader_id, listener_name) is None:
             leader_id = NO_NODE
             is_registered = record.leader in self._image.kept.brokers
             is_told = is_registered and metadata_version >= _TELLS_LISTENERS
@@ -110,25 +111,25 @@ class Cluster:
         if found is None:
             return None
         leader = found.partitions[partition_for(coordinated_id, len(found.partitions))].leader
-        return self._broker_node(leader, listener_name) if self._is_alive(leader, listener_name) else None
+        registered = self._registered(leader, listener_name)
+        return None if registered is None or registered[0].fenced else _node(*registered)
 
     def _nodes(self, listener_name: str, *, are_fenced: bool) -> list[ClusterNode]:
-        found = (self._broker_node(node_id, listener_name) for node_id in sorted(self._image.kept.brokers))
-        return [node for node in found if node is not None and node.is_fenced is are_fenced]
+        found = (self._registered(node_id, listener_name) for node_id in sorted(self._image.kept.brokers))
+        return [_node(*each) for each in found if each is not None and each[0].fenced is are_fenced]
 
-    def _broker_node(self, node_id: int, listener_name: str) -> ClusterNode | None:
-        """None where the broker is not registered, or has no such listener."""
+    def _registered(self, node_id: int, listener_name: str) -> tuple[RegisterBrokerRecord, NodeEndpoint] | None:
+        """A broker and its listener of this name; None where the broker is not registered, or has no such listener."""
         broker = self._image.kept.brokers.get(node_id)
-        if broker is None:
-            return None
-        for endpoint in broker.end_points:
-            if endpoint.name == listener_name:
-                return ClusterNode(node_id, endpoint.host, endpoint.port, broker.rack, broker.fenced)
+        if broker is not None:
+            for endpoint in broker.end_points:
+                if endpoint.name == listener_name:
+                    return broker, endpoint
         return None
 
     def _is_alive(self, node_id: int, listener_name: str) -> bool:
-        node = self._broker_node(node_id, listener_name)
-        return node is not None and not node.is_fenced
+        found = self._registered(node_id, listener_name)
+        return found is not None and not found[0].fenced
 
     def _is_offline(self, record: PartitionRecord, node_id: int, listener_name: str) -> bool:
         if not self._is_alive(node_id, listener_name):
@@ -136,3 +137,7 @@ class Cluster:
         place = record.replicas.index(node_id)
         directory = record.directories[place] if place < len(record.directories) else UNASSIGNED
         return not has_online(self._image.kept.brokers[node_id], directory)
+
+
+def _node(broker: RegisterBrokerRecord, endpoint: NodeEndpoint) -> ClusterNode:
+    return ClusterNode(broker.broker_id, endpoint.host, endpoint.port, broker.rack, broker.fenced)

@@ -102,9 +102,6 @@ class ClusterMetadata(CommittedMetadata, Protocol):
     def next_producer_id(self) -> int:
         """A producer id that nobody has had. KafkaError: COORDINATOR_LOAD_IN_PROGRESS, or what the controller answered."""
 
-    def record_directories(self, places: Iterable[tuple[UUID, int, UUID]]) -> None:
-        """At start, record where partitions lie: (topic id, partition, directory id). Raises KafkaError if that fails."""
-
     def record_move(self, topic_id: UUID, partition: int, directory_id: UUID) -> Reply[KafkaError | None]:
         """Record where a partition lies now."""
 
