@@ -132,7 +132,7 @@ class _Module:
         self._names[kind, name] = f"Request{name}" if name in shared else name
         fields = [f"{field.name}: {self._declaration(kind, field)}" for field in canonical]
         told = f"{_camel(self._api_key)} {kind}"
-        doc = f"The {told}." if name.lower() == told.replace(" ", "").lower() else f"Part of the {told}."
+        doc = f"The {told}." if name.lower() == told.replace(" ", "").lower() else f"A struct of the {told}."
         self._bodies[kind, name] = named_tuple(self._names[kind, name], name, doc, fields)
 
     def _declaration(self, kind: str, field: Field) -> str:

@@ -16,6 +16,10 @@ import errno
 from bisect import bisect_right
 from typing import TYPE_CHECKING
 
+from typing_extensions import override
+
+from odradek.storage.filesystem import FileSystem
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from random import Random
@@ -187,8 +191,8 @@ class _Lock:
         self._held.discard(self._path)
 
 
-class MemoryDisk:
-    """Part of ``FileSystem``. ``after_power_loss`` makes another one: what is left of the old broker changes this one only."""
+class MemoryDisk(FileSystem):
+    """A file system in memory. ``after_power_loss`` makes a second one; the old broker keeps writing to the first."""
 
     def __init__(self) -> None:
         self._root = _Directory()
@@ -221,8 +225,8 @@ class MemoryDisk:
                     found[f"{path}/{name}"] = node.read(node.size, 0)
         return dict(sorted(found.items()))
 
+    @override
     def open(self, path: str, *, create: bool = False) -> DiskHandle:
-        """Part of FileSystem."""
         directory, name = self._place(path)
         node = directory.names.get(name)
         if node is None and create:
@@ -232,13 +236,13 @@ class MemoryDisk:
             raise FileNotFoundError(errno.ENOENT, "No such file", path)
         return DiskHandle(node)
 
+    @override
     def read_bytes(self, path: str) -> bytes:
-        """Part of FileSystem."""
         file = self.open(path)
         return file.pread(file.size(), 0)
 
+    @override
     def write_atomic(self, path: str, data: bytes, *, durable: bool = True) -> None:
-        """Part of FileSystem."""
         directory, name = self._place(path)
         node = _File(data)
         if not durable:
@@ -247,16 +251,16 @@ class MemoryDisk:
         if durable:
             directory.sync()
 
+    @override
     def exists(self, path: str) -> bool:
-        """Part of FileSystem."""
         return self._find(path) is not None
 
+    @override
     def list_dir(self, path: str) -> list[str]:
-        """Part of FileSystem."""
         return list(self._directory(path).names)
 
+    @override
     def make_dirs(self, path: str) -> None:
-        """Part of FileSystem."""
         directory = self._root
         for name in _parts(path):
             node = directory.names.get(name)
@@ -267,8 +271,9 @@ class MemoryDisk:
                 raise NotADirectoryError(errno.ENOTDIR, "Not a directory", path)
             directory = node
 
+    @override
     def rename(self, source: str, target: str) -> None:
-        """Part of FileSystem. Within a directory only: nothing here is ever moved to another."""
+        """Rename within one directory; nothing is ever moved to another."""
         directory, name = self._place(source)
         other, new_name = self._place(target)
         node = directory.names.get(name)
@@ -279,26 +284,26 @@ class MemoryDisk:
         directory.put(new_name, node, instead_of=name)
         self._known.clear()
 
+    @override
     def remove(self, path: str) -> None:
-        """Part of FileSystem."""
         directory, name = self._place(path)
         if not isinstance(directory.names.get(name), _File):
             raise FileNotFoundError(errno.ENOENT, "No such file", path)
         directory.drop(name)
 
+    @override
     def remove_tree(self, path: str) -> None:
-        """Part of FileSystem."""
         self._directory(path)
         directory, name = self._place(path)
         directory.drop(name)
         self._known.clear()
 
+    @override
     def sync_dir(self, path: str) -> None:
-        """Part of FileSystem."""
         self._directory(path).sync()
 
+    @override
     def size(self, path: str) -> int:
-        """Part of FileSystem."""
         return self.open(path).size()
 
     def modified_ms(self, path: str) -> int:  # noqa: ARG002 - there is no clock
@@ -308,8 +313,8 @@ class MemoryDisk:
     def set_modified_ms(self, path: str, modified_ms: int) -> None:
         """Nothing to set."""
 
+    @override
     def lock(self, path: str) -> _Lock:
-        """Part of FileSystem."""
         if path in self._locks:
             raise BlockingIOError(errno.EWOULDBLOCK, "held by another broker", path)
         self.open(path, create=True)

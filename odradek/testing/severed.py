@@ -6,13 +6,16 @@ import errno
 from typing import TYPE_CHECKING, Protocol
 from weakref import WeakSet
 
+from typing_extensions import override
+
 from odradek.storage.directories.reserve import reserve_bytes_of
+from odradek.storage.filesystem import FileSystem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from odradek.protocol.record_batch import Buffer
-    from odradek.storage.filesystem import File, FileSystem, Lock
+    from odradek.storage.filesystem import File, Lock
 
 __tracebackhide__ = True
 
@@ -82,7 +85,7 @@ class _SeverableLock:
     close = release
 
 
-class SeverableFileSystem:
+class SeverableFileSystem(FileSystem):
     """Another file system, until ``sever`` is called: from then on everything is an OSError, and all of it is closed.
 
     ``watch`` stands around appends and syncs.
@@ -110,76 +113,76 @@ class SeverableFileSystem:
         if self._is_severed:
             raise OSError(errno.EIO, "the broker that had this file system is gone")
 
+    @override
     def open(self, path: str, *, create: bool = False) -> _SeverableFile:
-        """Part of FileSystem."""
         self.check()
         file = _SeverableFile(self, path, self._file_system.open(path, create=create))
         self._open.add(file)
         return file
 
+    @override
     def lock(self, path: str) -> _SeverableLock:
-        """Part of FileSystem."""
         self.check()
         lock = _SeverableLock(self._file_system.lock(path))
         self._open.add(lock)
         return lock
 
+    @override
     def read_bytes(self, path: str) -> bytes:
-        """Part of FileSystem."""
         self.check()
         return self._file_system.read_bytes(path)
 
+    @override
     def write_atomic(self, path: str, data: bytes, *, durable: bool = True) -> None:
-        """Part of FileSystem."""
         self.check()
         self._file_system.write_atomic(path, data, durable=durable)
 
+    @override
     def exists(self, path: str) -> bool:
-        """Part of FileSystem."""
         self.check()
         return self._file_system.exists(path)
 
+    @override
     def list_dir(self, path: str) -> list[str]:
-        """Part of FileSystem."""
         self.check()
         return self._file_system.list_dir(path)
 
+    @override
     def make_dirs(self, path: str) -> None:
-        """Part of FileSystem."""
         self.check()
         self._file_system.make_dirs(path)
 
+    @override
     def rename(self, source: str, target: str) -> None:
-        """Part of FileSystem."""
         self.check()
         self._file_system.rename(source, target)
 
+    @override
     def remove(self, path: str) -> None:
-        """Part of FileSystem."""
         self.check()
         self._file_system.remove(path)
 
+    @override
     def remove_tree(self, path: str) -> None:
-        """Part of FileSystem."""
         self.check()
         self._file_system.remove_tree(path)
 
+    @override
     def sync_dir(self, path: str) -> None:
-        """Part of FileSystem."""
         self.check()
         self._file_system.sync_dir(path)
 
+    @override
     def size(self, path: str) -> int:
-        """Part of FileSystem."""
         self.check()
         return self._file_system.size(path)
 
+    @override
     def modified_ms(self, path: str) -> int:
-        """Part of FileSystem."""
         self.check()
         return self._file_system.modified_ms(path)
 
+    @override
     def set_modified_ms(self, path: str, modified_ms: int) -> None:
-        """Part of FileSystem."""
         self.check()
         self._file_system.set_modified_ms(path, modified_ms)

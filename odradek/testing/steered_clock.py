@@ -36,12 +36,12 @@ class _ClosedGate:
         self._waiting: list[Reply[None]] = []
 
     def admit(self, context: RequestContext, request: Any) -> Reply[None]:  # noqa: ARG002  nobody is let in
-        """Part of ``Gate``."""
+        """Hold the request until the gate opens."""
         self._waiting.append(reply := Reply[None]())
         return reply
 
     def release(self, context: RequestContext, response: Any) -> Any:  # noqa: ARG002  nothing is changed
-        """Part of ``Gate``."""
+        """Return the response unchanged."""
         return response
 
     def open(self) -> None:

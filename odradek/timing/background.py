@@ -14,6 +14,8 @@ from __future__ import annotations
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from typing_extensions import override
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
@@ -73,31 +75,34 @@ class Background(Protocol):
         """Behave as if the process had ended: start no further work, and deliver no outcome."""
 
 
-class InlineBackground:
+class InlineBackground(Background):
     """Does all work at once, within the call."""
 
-    def run(self, work: Callable[[], T], then: Callable[[Future[T]], object], *, name: str = "disk") -> None:  # noqa: ARG002
-        """Part of Background."""
+    @override
+    def run(self, work: Callable[[], T], then: Callable[[Future[T]], object], *, name: str = "disk") -> None:
         then(outcome_of(work))
 
-    def run_long(self, work: Callable[[Beside], T], then: Callable[[Future[T]], object], *, name: str) -> LongWork:  # noqa: ARG002
-        """Part of Background."""
+    @override
+    def run_long(self, work: Callable[[Beside], T], then: Callable[[Future[T]], object], *, name: str) -> LongWork:
         then(outcome_of(lambda: work(_OVER)))
         return _OVER
 
-    def for_each(self, action: Callable[[T], object], items: Iterable[T], *, name: str) -> None:  # noqa: ARG002
-        """Part of Background."""
+    @override
+    def for_each(self, action: Callable[[T], object], items: Iterable[T], *, name: str) -> None:
         for item in items:
             action(item)
 
+    @override
     async def settle(self) -> None:
-        """Part of Background: nothing is ever under way."""
+        """No-op: nothing is ever under way."""
 
+    @override
     async def finish(self) -> None:
-        """Part of Background: nothing is ever under way."""
+        """No-op: nothing is ever under way."""
 
+    @override
     def abandon(self) -> None:
-        """Part of Background: nothing is ever under way."""
+        """No-op: nothing is ever under way."""
 
 
 class _Inline:

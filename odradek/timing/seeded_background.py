@@ -18,7 +18,9 @@ from concurrent.futures import Future
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from odradek.timing.background import WorkAbandoned, outcome_of
+from typing_extensions import override
+
+from odradek.timing.background import Background, WorkAbandoned, outcome_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -32,7 +34,7 @@ T = TypeVar("T")
 _STEP_CHANCE = 0.5
 
 
-class SeededBackground:
+class SeededBackground(Background):
     """See ``Background``. ``call_soon`` takes the place of the running loop's."""
 
     def __init__(
@@ -57,29 +59,30 @@ class SeededBackground:
         """Return whether no work is under way, and every outcome delivered."""
         return not self._works
 
+    @override
     def run(self, work: Callable[[], T], then: Callable[[Future[T]], object], *, name: str = "disk") -> None:
-        """Part of Background."""
         self._add(_Strand(lambda _: work(), then, name) if self._is_fine else _ShortWork(work, then))
 
+    @override
     def run_long(self, work: Callable[[Beside], T], then: Callable[[Future[T]], object], *, name: str) -> _Strand:
-        """Part of Background."""
         strand = _Strand(work, then, name)
         self._add(strand)
         return strand
 
-    def for_each(self, action: Callable[[T], object], items: Iterable[T], *, name: str) -> None:  # noqa: ARG002
-        """Part of Background. The seed decides the order."""
+    @override
+    def for_each(self, action: Callable[[T], object], items: Iterable[T], *, name: str) -> None:
+        """Call ``action`` with each item, in an order that the seed decides."""
         drawn = list(items)
         self._random.shuffle(drawn)
         for item in drawn:
             action(item)
 
+    @override
     async def settle(self) -> None:
-        """Part of Background."""
         await self.finish()
 
+    @override
     async def finish(self) -> None:
-        """Part of Background."""
         while self._works:
             self._step()
             await asyncio.sleep(0)
@@ -96,8 +99,8 @@ class SeededBackground:
                 return
             self._random.choice(ready).step()
 
+    @override
     def abandon(self) -> None:
-        """Part of Background."""
         self._is_abandoned = True
         works, self._works = self._works, []
         for work in works:

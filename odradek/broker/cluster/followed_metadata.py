@@ -58,20 +58,20 @@ class FollowedMetadata:
 
     @property
     def log_end_offset(self) -> int:
-        """Part of ClusterMetadata."""
+        """Return the end offset of the metadata log, as far as this broker has it."""
         return self._source.applied_offset
 
     @property
     def kraft_version(self) -> int:
-        """Part of ClusterMetadata."""
+        """Return the finalized ``kraft.version``."""
         return self._source.kraft_version
 
     def log_config_for(self, topic_name: str) -> LogConfig:
-        """Part of ClusterMetadata."""
+        """Return the log config of a topic: its own configs over the broker's."""
         return self._config.log_config(self.image.configs(TOPIC_RESOURCE, topic_name))
 
     def subscribe(self, publisher: MetadataPublisher, order: PublishingOrder) -> None:
-        """Part of ClusterMetadata."""
+        """Call ``publisher`` after each change of the image."""
         self._source.subscribe(publisher, order)
 
     def auto_create(
@@ -80,7 +80,7 @@ class FollowedMetadata:
         context: RequestContext | None = None,
         take: Take | None = None,  # noqa: ARG002
     ) -> Reply[list[TopicResult] | KafkaError]:
-        """Part of ClusterMetadata. A topic that is created is in the image some time later."""
+        """Ask the controller to create a topic. The image has it some time later."""
         wanted = [self._new_topic(name) for name in dict.fromkeys(names) if name not in self.image.topics]
         if not wanted:
             reply: Reply[list[TopicResult] | KafkaError] = Reply()
@@ -92,7 +92,7 @@ class FollowedMetadata:
         return self._forwarding.forward(context, request).then(_results)
 
     def ensure_internal_topic(self, name: str) -> Reply[Topic | KafkaError]:
-        """Part of ClusterMetadata. KafkaError: COORDINATOR_NOT_AVAILABLE until the image has it."""
+        """Have an internal topic created. KafkaError: COORDINATOR_NOT_AVAILABLE until the image has it."""
         reply: Reply[Topic | KafkaError] = Reply()
 
         def answer(outcome: list[TopicResult] | KafkaError) -> None:
@@ -108,14 +108,14 @@ class FollowedMetadata:
         self._producer_ids.prepare()
 
     def record_move(self, topic_id: UUID, partition: int, directory_id: UUID) -> Reply[KafkaError | None]:
-        """Part of ClusterMetadata: the controller is told, until it has heard."""
+        """Report a move to the controller until it is acknowledged. The reply is complete at once."""
         self._assignments.assign([(topic_id, partition, directory_id)])
         reply: Reply[KafkaError | None] = Reply()
         reply.complete(None)
         return reply
 
     def close(self) -> None:
-        """Part of ClusterMetadata."""
+        """Close the copy of the metadata log."""
         self._source.close(now_ms=self._clock.now_ms())
 
     def _new_topic(self, name: str) -> NewTopic:

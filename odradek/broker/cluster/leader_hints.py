@@ -29,11 +29,11 @@ class LeaderHints:
         self._cluster = cluster
 
     def admit(self, context: RequestContext, request: object) -> object:  # noqa: ARG002
-        """Part of Gate."""
+        """Admit every request."""
         return None
 
     def release(self, context: RequestContext, response: object) -> object:
-        """Part of Gate."""
+        """Add the leaders to newer Produce and Fetch responses that refuse a partition."""
         if context.api_key == ApiKey.PRODUCE and context.version >= _FIRST_PRODUCE:
             if isinstance(response, produce.ProduceResponse):
                 return self._produce(context, response)

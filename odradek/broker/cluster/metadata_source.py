@@ -98,23 +98,23 @@ class ObservedMetadata:
 
     @property
     def applied_offset(self) -> int:
-        """Part of MetadataSource."""
+        """Return the offset after the last record that the image has."""
         return self._opened.follower.applied_offset
 
     @property
     def kraft_version(self) -> int:
-        """Part of MetadataSource."""
+        """Return the finalized ``kraft.version``."""
         return self._opened.log.kraft_version
 
     def subscribe(self, publisher: MetadataPublisher, order: PublishingOrder) -> None:
-        """Part of MetadataSource."""
+        """Call ``publisher`` after each change of the image."""
         self._publishers.add(publisher, order)
 
     async def run(self, on_caught_up: Callable[[], object]) -> None:
-        """Part of MetadataSource."""
+        """Follow the quorum's log until cancelled, and call back once the image has caught up."""
         self._opened.follower.on_caught_up = on_caught_up
         await self._opened.observer.run()
 
     def close(self, *, now_ms: int) -> None:
-        """Part of MetadataSource."""
+        """Close the copy of the metadata log."""
         self._opened.log.close(now_ms=now_ms)

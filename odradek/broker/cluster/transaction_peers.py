@@ -122,15 +122,15 @@ class TransactionPeers:
         self._under_way: set[asyncio.Task[None]] = set()
 
     def is_here(self, topic: str, partition: int) -> bool:
-        """Part of OtherBrokers."""
+        """Return whether this broker leads the partition, or nobody does."""
         return self._leader(topic, partition) in (self._node_id, None)
 
     def coordinates(self, transactional_id: str) -> bool:
-        """Part of OtherBrokers: nobody coordinates as long as there is no topic."""
+        """Return whether this broker coordinates the transaction, or nobody does yet."""
         return self._coordinator(transactional_id) in (self._node_id, None)
 
     def write_marker(self, topic: str, partition: int, marker: EndTxnMarker) -> Reply[KafkaError | None]:
-        """Part of OtherBrokers. KafkaError: LEADER_NOT_AVAILABLE."""
+        """Send a marker to the leader, together with others of this turn. KafkaError: LEADER_NOT_AVAILABLE."""
         leader = self._leader(topic, partition)
         if leader is None or self._address_of(leader) is None:
             raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"{topic}-{partition} has no leader")
@@ -143,7 +143,7 @@ class TransactionPeers:
     def verify(
         self, transactional_id: str, producer_id: int, producer_epoch: int, partitions: frozenset[tuple[str, int]], *, adds: bool
     ) -> Reply[Verdicts]:
-        """Part of OtherBrokers. Without an answer: COORDINATOR_NOT_AVAILABLE, NETWORK_EXCEPTION."""
+        """Ask the coordinator. Without an answer: COORDINATOR_NOT_AVAILABLE, NETWORK_EXCEPTION."""
         reply: Reply[Verdicts] = Reply()
         coordinator = self._coordinator(transactional_id)
         if coordinator is None or self._address_of(coordinator) is None:

@@ -77,7 +77,7 @@ class CoordinatorHost(ABC, Generic[ShardT]):
             self._runtime.close()
 
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:  # noqa: ARG002
-        """Part of MetadataPublisher: partitions of the coordinator's topic are taken over and given up.
+        """Take over and give up partitions of the coordinator's topic.
 
         A shard goes where its partition is led: it is loaded there from the log, at the epoch of the election, and unloaded here.
         """

@@ -6,6 +6,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
+from typing_extensions import override
+
 from odradek.broker.coordination.coordinator_host import CoordinatorHost
 from odradek.broker.coordination.services import CoordinatorTopic
 from odradek.common.config.checks import third_party_assignors
@@ -80,8 +82,9 @@ class GroupCoordinator(CoordinatorHost["GroupShard"]):
             raise reply.response
         return None
 
+    @override
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        """Part of MetadataPublisher: the offsets of a topic go with it; configs are read again when they matter."""
+        """Delete the offsets of deleted topics; read group configs anew when they are needed next."""
         super().publish(delta, image)
         if delta.configs:
             self._group_configs = None

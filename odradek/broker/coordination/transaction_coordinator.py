@@ -172,7 +172,7 @@ class TransactionCoordinator(CoordinatorHost["TransactionShard"]):
         ).then(_code)
 
     def write_marker(self, topic: str, partition: int, marker: EndTxnMarker) -> Reply[KafkaError | None] | None:
-        """Part of MarkerWriter."""
+        """Write a marker here, or have the leader of the partition write it."""
         others = self.others
         if others is not None and not others.is_here(topic, partition):
             return others.write_marker(topic, partition, marker)

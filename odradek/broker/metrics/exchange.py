@@ -31,12 +31,12 @@ class PlainExchange:
         self._writer = writer
 
     async def read(self) -> bytes:
-        """Part of Exchange."""
+        """Return the next bytes that the peer has sent."""
         return await self._reader.read(READ_BYTES)
 
     def write(self, data: bytes) -> None:
-        """Part of Exchange."""
+        """Send ``data``."""
         self._writer.write(data)
 
     def end(self) -> None:
-        """Part of Exchange: the connection is closed, which says it."""
+        """No-op: closing the socket ends the exchange."""

@@ -22,7 +22,7 @@ class HandshakeFailed(OSError):
 
 
 class TlsExchange:
-    """Part of ``exchange.Exchange``."""
+    """An ``exchange.Exchange`` over TLS."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, context: ssl.SSLContext) -> None:
         self._reader = reader
@@ -49,7 +49,7 @@ class TlsExchange:
                 return
 
     async def read(self) -> bytes:
-        """Part of Exchange."""
+        """Return the next decrypted bytes."""
         while True:
             try:
                 return self._tls.read(READ_BYTES)
@@ -58,12 +58,12 @@ class TlsExchange:
                     return b""
 
     def write(self, data: bytes) -> None:
-        """Part of Exchange."""
+        """Encrypt and send ``data``."""
         self._tls.write(data)
         self._flush()
 
     def end(self) -> None:
-        """Part of Exchange: say goodbye, and do not wait for the answer."""
+        """Send the closing alert, and do not wait for the peer's."""
         with contextlib.suppress(ssl.SSLError, ValueError):
             self._tls.unwrap()
         self._flush()

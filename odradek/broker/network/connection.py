@@ -22,6 +22,8 @@ from collections.abc import Callable
 from math import inf
 from typing import TYPE_CHECKING, Final, cast
 
+from typing_extensions import override
+
 from odradek.broker.network.connection_registry import ConnectionRegistry
 from odradek.broker.network.dispatch import CloseConnection
 from odradek.broker.network.flow_control import FlowControl
@@ -117,8 +119,8 @@ class Connection(asyncio.BufferedProtocol):
         """What was handed on to the client: written, or queued in the transport."""
         return 0 if self._writer is None else self._writer.sent_bytes
 
+    @override
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Part of asyncio's protocol interface."""
         self._transport = cast("asyncio.Transport", transport)
         peername = transport.get_extra_info("peername")
         if peername:
@@ -129,8 +131,8 @@ class Connection(asyncio.BufferedProtocol):
         if not self._registry.add(self):
             self._transport.abort()
 
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  a lost connection needs no reason
-        """Part of asyncio's protocol interface."""
+    @override
+    def connection_lost(self, exc: Exception | None) -> None:
         self._registry.remove(self)
         self._registry.memory.forget(self)
         self._drop_frames()
@@ -147,12 +149,12 @@ class Connection(asyncio.BufferedProtocol):
             # Each knows the other: left so, the two would be the garbage collector's.
             self._writer = None
 
-    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002  asyncio's guess is poorer than ours
-        """Part of asyncio's protocol interface: where the next bytes go."""
+    @override
+    def get_buffer(self, sizehint: int) -> memoryview:
         return self._reader.writable()
 
+    @override
     def buffer_updated(self, nbytes: int) -> None:
-        """Part of asyncio's protocol interface: ``nbytes`` have come."""
         registry = self._registry
         self.last_active_ms = now_ms = registry.clock.monotonic_ms()
         if registry.busy_poll is not None:
@@ -184,24 +186,27 @@ class Connection(asyncio.BufferedProtocol):
         if not registry.turns.ask(self, now_ms):
             self._update_reading()
 
+    @override
     def eof_received(self) -> bool:
-        """Part of asyncio's protocol interface: the client sends no more. Its responses are sent before the connection closes."""
+        """Send the responses that are due before the connection closes."""
         if self._ending is None:
             self._ending = EOFError()
         if self._flow is not None:
             self._flow.ended()
         return self._is_unanswered
 
+    @override
     def pause_writing(self) -> None:
-        """Part of asyncio's protocol interface: the client does not keep up."""
+        """Stop reading from a client that does not take its responses."""
         if self._flow is not None:
             self._flow.pause_writing(True)
         if self._writer is not None:
             self._writer.pause()
         self._update_reading()
 
+    @override
     def resume_writing(self) -> None:
-        """Part of asyncio's protocol interface: what was queued has drained."""
+        """Go on after the queued responses have drained."""
         if self._flow is not None:
             self._flow.pause_writing(False)
         if self._writer is not None:
@@ -277,7 +282,7 @@ class Connection(asyncio.BufferedProtocol):
         self._registry.memory.release(self, self._granted_bytes, is_whole=False)
 
     def resume_receiving(self) -> None:
-        """Part of ``request_memory.Holder``."""
+        """Read again: there is memory for the next request."""
         if self._transport is not None and not self._is_closing:
             self._awaits_memory = False
             self._ask_for_memory(_NEXT_READ_BYTES)
@@ -339,7 +344,7 @@ class Connection(asyncio.BufferedProtocol):
             self._update_reading()
 
     def take_turn(self, until_ms: float) -> bool:
-        """Part of ``request_turns.TurnTaker``: begin what may be begun, send answers, then read on, or do not, or close."""
+        """Begin the requests that may begin and send responses; then read on, wait or close."""
         if self._is_processing or self._transport is None:
             # A response that completes while another request is begun: the loop there goes on with the rest.
             return False

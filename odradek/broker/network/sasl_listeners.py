@@ -90,16 +90,16 @@ class SaslGuard:
         self._shut()
 
     def pipeline_depth(self, frame: bytes | memoryview) -> int:
-        """Part of what a connection asks of its dispatcher."""
+        """Return how many requests may be under way beside ``frame``."""
         return self._dispatcher.pipeline_depth(frame) if self._is_open else 1
 
     def ensure_allowed(self, key: int, size_bytes: int) -> None:
-        """Part of what a connection asks of its dispatcher."""
+        """Raise MalformedMessage if a frame so large may not come before authentication."""
         if self._is_open:
             self._dispatcher.ensure_allowed(key, size_bytes)
 
     def dispatch(self, frame: bytes | memoryview, session: Session, arrived_ms: float) -> list[Any] | Reply[Outcome]:
-        """Part of what a connection asks of its dispatcher."""
+        """Answer a request of the authentication, or pass it on once the client is authenticated."""
         authenticator = self._authenticator
         if self._is_open:
             now_ms = self._clock.monotonic_ms()

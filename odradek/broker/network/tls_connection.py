@@ -20,6 +20,8 @@ import os
 import ssl
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
+from typing_extensions import override
+
 from odradek.broker.security.tls.principal_mapping import NoMatchingRule
 from odradek.common.logging import log
 
@@ -123,8 +125,8 @@ class TlsConnection(asyncio.Transport, asyncio.BufferedProtocol):
 
     # What the socket calls.
 
+    @override
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Part of asyncio's protocol interface."""
         self._socket = cast("asyncio.Transport", transport)
         sock = transport.get_extra_info("socket")
         self._fd = -1 if sock is None else sock.fileno()
@@ -133,19 +135,21 @@ class TlsConnection(asyncio.Transport, asyncio.BufferedProtocol):
         if self._connection.is_left_unread and not self.is_closing():
             self._socket.pause_reading()
 
+    @override
     def connection_lost(self, exc: Exception | None) -> None:
-        """Part of asyncio's protocol interface."""
         self._is_closing = True
         self._handshake_is_over()
         self._tls = None
         self._connection.connection_lost(exc)
 
-    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002  asyncio's guess is no better
-        """Part of asyncio's protocol interface: where ciphertext goes."""
+    @override
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Return the buffer for ciphertext."""
         return self._listener.received
 
+    @override
     def buffer_updated(self, nbytes: int) -> None:
-        """Part of asyncio's protocol interface: ciphertext has come."""
+        """Decrypt the ciphertext that has arrived."""
         if self._is_closing:
             return
         if not self._is_established and self._connection.is_left_unread:
@@ -162,8 +166,9 @@ class TlsConnection(asyncio.Transport, asyncio.BufferedProtocol):
             if self._is_step_due:
                 self._socket.pause_reading()
 
+    @override
     def eof_received(self) -> bool:
-        """Part of asyncio's protocol interface: the client has closed its end."""
+        """End the handshake or the connection: the client has closed its end."""
         if self._is_closing:
             return False
         if not self._is_established:
@@ -173,12 +178,14 @@ class TlsConnection(asyncio.Transport, asyncio.BufferedProtocol):
         self._pump()
         return self._end_reached()
 
+    @override
     def pause_writing(self) -> None:
-        """Part of asyncio's protocol interface: the client does not keep up."""
+        """Pause the connection above: the client does not keep up."""
         self._connection.pause_writing()
 
+    @override
     def resume_writing(self) -> None:
-        """Part of asyncio's protocol interface: the client has caught up."""
+        """Resume the connection above: the client has caught up."""
         self._connection.resume_writing()
 
     # What the connection calls.
@@ -191,33 +198,35 @@ class TlsConnection(asyncio.Transport, asyncio.BufferedProtocol):
             return self._listener.context
         return default if name == "socket" else self._socket.get_extra_info(name, default)
 
+    @override
     def is_closing(self) -> bool:
-        """Part of asyncio's transport interface."""
         return self._is_closing or self._socket.is_closing()
 
+    @override
     def is_reading(self) -> bool:
-        """Part of asyncio's transport interface."""
         return self._is_reading
 
+    @override
     def pause_reading(self) -> None:
-        """Part of asyncio's transport interface. The handshake reads on."""
+        """Stop reading. A handshake under way reads on."""
         self._is_reading = False
         if self._is_established:
             self._socket.pause_reading()
 
+    @override
     def resume_reading(self) -> None:
-        """Part of asyncio's transport interface: what has been read already comes in the loop's next turn."""
+        """Read again. Bytes already received are passed on in the loop's next turn."""
         self._is_reading = True
         if self._is_established and not self._is_pump_due:
             self._is_pump_due = True
             asyncio.get_running_loop().call_soon(self._go_on_reading)
 
+    @override
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        """Part of asyncio's transport interface."""
         self._socket.set_write_buffer_limits(high, low)
 
+    @override
     def get_write_buffer_size(self) -> int:
-        """Part of asyncio's transport interface."""
         return self._socket.get_write_buffer_size()
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
@@ -252,7 +261,7 @@ class TlsConnection(asyncio.Transport, asyncio.BufferedProtocol):
     # The handshake.
 
     def take_step(self) -> None:
-        """Part of ``handshake_turns.Handshaker``."""
+        """Do the next step of the handshake."""
         self._is_step_due = False
         if self._is_closing:
             return
@@ -263,7 +272,7 @@ class TlsConnection(asyncio.Transport, asyncio.BufferedProtocol):
             self._pump()
 
     def give_way(self) -> None:
-        """Part of ``handshake_turns.Handshaker``."""
+        """Give up the handshake: too many others are under way."""
         self._fail("too many other handshakes are under way")
 
     def _shake_hands(self) -> None:

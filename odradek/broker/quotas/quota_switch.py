@@ -58,7 +58,7 @@ class QuotaSwitch:
         self._look()
 
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:  # noqa: ARG002  the quotas stay the same object
-        """Part of MetadataPublisher."""
+        """See whether changed quotas need the throttle gate."""
         if delta.quotas:
             self._look()
 

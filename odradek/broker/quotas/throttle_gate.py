@@ -54,12 +54,12 @@ class ThrottleGate:
         self._clock = clock
 
     def admit(self, context: RequestContext, request: object) -> None:
-        """Part of Gate."""
+        """Admit every request, and begin to count its cost."""
         if not context.session.is_own:
             context.cost = RequestCost(self._clock.monotonic_ms(), is_exempt=_is_exempt(context.api_key, request))
 
     def release(self, context: RequestContext, response: object) -> object:
-        """Part of Gate."""
+        """Charge the request to its quotas, and put the throttle time into the response."""
         if context.cost is None or response is CLOSE_CONNECTION:
             return response
         managers = self._managers

@@ -16,6 +16,8 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
+from typing_extensions import override
+
 from odradek.broker.replica.partition import Partition
 from odradek.common.logging import log
 from odradek.controller.metadata.cluster import NO_NODE, ClusterNode
@@ -348,8 +350,9 @@ class DelayedFetch(DelayedOperation):
         self._read = read
         self._respond = respond
 
+    @override
     def try_complete(self) -> bool:
-        """Part of the purgatory's interface. What goes wrong here is not the producer's whose append asks: the answer tells."""
+        """Complete the fetch if it can be. A failure goes into its own answer, never to the producer that appended."""
         try:
             if not self._read.has_enough():
                 return False
@@ -357,6 +360,6 @@ class DelayedFetch(DelayedOperation):
             log.error("a fetch that waits could not be tried", error)
         return self.force_complete()
 
+    @override
     def on_complete(self) -> None:
-        """Part of the purgatory's interface."""
         self._respond()

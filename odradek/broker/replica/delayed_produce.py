@@ -5,6 +5,8 @@ Until a follower has moved its log start offset, it could lead, and have the del
 
 from collections.abc import Callable
 
+from typing_extensions import override
+
 from odradek.broker.replica.partition import Partition
 from odradek.protocol.errors import ErrorCode
 from odradek.timing.purgatory import DelayedOperation
@@ -29,8 +31,8 @@ class DelayedProduce(DelayedOperation):
         self._waiting = waiting
         self._respond = respond
 
+    @override
     def try_complete(self) -> bool:
-        """Part of the purgatory's interface."""
         for partition, last_offset in self._waiting:
             log = partition.log
             if log is None or partition.leader is None or log.has_lost_sync:
@@ -39,8 +41,8 @@ class DelayedProduce(DelayedOperation):
                 return False
         return self.force_complete()
 
+    @override
     def on_complete(self) -> None:
-        """Part of the purgatory's interface."""
         self._respond([_error(partition, last_offset, self._acks) for partition, last_offset in self._waiting])
 
 
@@ -71,14 +73,14 @@ class DelayedDeleteRecords(DelayedOperation):
         self._waiting = waiting
         self._respond = respond
 
+    @override
     def try_complete(self) -> bool:
-        """Part of the purgatory's interface."""
         if any(partition.leader is not None and _is_to_come(partition, offset) for partition, offset in self._waiting):
             return False
         return self.force_complete()
 
+    @override
     def on_complete(self) -> None:
-        """Part of the purgatory's interface."""
         self._respond([_outcome(partition, offset) for partition, offset in self._waiting])
 
 

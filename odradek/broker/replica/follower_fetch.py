@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from typing_extensions import override
+
 from odradek.broker.replica.delayed_fetch import FetchRead
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.fetch import PartitionData
@@ -44,8 +46,8 @@ class FollowerFetchRead(FetchRead):
         )
         self._has_noted = False
 
+    @override
     def read(self, begun: BegunRead | None = None) -> tuple[list[tuple[FetchPartition, PartitionData]], bool]:
-        """Part of FetchRead."""
         found = super().read(begun)
         if not self._has_noted and (begun is None or begun.is_over):
             self._has_noted = True
@@ -56,8 +58,9 @@ class FollowerFetchRead(FetchRead):
     def _view(self) -> Hashable:
         return self._node_id, self._broker_epoch
 
+    @override
     def note_sent(self, partition: Partition, size_bytes: int) -> None:
-        """Part of FetchRead: what followers take counts for the leader's quota."""
+        """Charge the leader's replication quota."""
         leader = partition.leader
         quota = None if leader is None or leader.followers is None else leader.followers.leader_quota
         if quota is not None:

@@ -129,7 +129,7 @@ class PartitionDirectories:
         return found
 
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:  # noqa: ARG002
-        """Part of MetadataPublisher."""
+        """Create, move and delete partitions as ``delta`` says."""
         if delta.deleted_topics:
             self._remove([partition for topic in delta.deleted_topics for partition in self._partitions.remove_topic(topic.name)])
         is_small = sum(len(partitions) for _, partitions in delta.new_partitions) <= _AT_ONCE
@@ -295,7 +295,7 @@ class LogConfigs:
         self._log_config_for = log_config_for
 
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        """Part of MetadataPublisher."""
+        """Put changed topic configs in force."""
         names = {name for kind, name in delta.configs if kind == ResourceType.TOPIC}
         if any(kind == ResourceType.BROKER for kind, _ in delta.configs):
             names |= image.topics.keys()

@@ -74,7 +74,7 @@ class ReplicatedRoles:
         self._timer.call_after(self._replication.max_lag_ms / 2, self._shrink)
 
     def begin(self, partition: Partition, record: PartitionRecord, directory_id: UUID | None) -> None:
-        """Part of PartitionRoles: up to the checkpointed high watermark the log is known to be replicated."""
+        """Restore the checkpointed high watermark; report the directory if the metadata name another."""
         log = partition.log
         if log is not None:
             held = self._held_high_watermark(partition)
@@ -84,7 +84,7 @@ class ReplicatedRoles:
             self._assignments.assign([(partition.topic_id, partition.index, directory_id)])
 
     def take(self, partition: Partition, record: PartitionRecord) -> None:
-        """Part of PartitionRoles."""
+        """Lead or follow the partition, as ``record`` says."""
         if record.leader == self.node_id:
             self._lead(partition, record)
         elif partition.follower is None or (partition.leader_id, partition.leader_epoch) != (record.leader, record.leader_epoch):
@@ -94,12 +94,12 @@ class ReplicatedRoles:
             self._turned[partition.topic_id, partition.index] = partition
 
     def leave(self, partition: Partition) -> None:
-        """Part of PartitionRoles."""
+        """Stop fetching the partition."""
         self._turned.pop((partition.topic_id, partition.index), None)
         self._fetchers.leave([partition])
 
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:  # noqa: ARG002
-        """Part of MetadataPublisher."""
+        """Apply changed configs, and fetch from leaders that are back."""
         if any(kind in (ResourceType.TOPIC, ResourceType.BROKER) for kind, _ in delta.configs):
             self._min_in_sync.clear()
         self._throttles.publish(delta)
@@ -183,11 +183,11 @@ class BrokersView:
         self._alter_partitions = alter_partitions
 
     def monotonic_ms(self) -> float:
-        """Part of Replication."""
+        """Return the monotonic time in ms."""
         return self._clock.monotonic_ms()
 
     def broker_epoch(self, node_id: int) -> int | None:
-        """Part of Replication."""
+        """Return the epoch of a broker that may join the in-sync replicas; None for any other."""
         if node_id == self.node_id:
             return self._own_epoch()
         broker = self._image.kept.brokers.get(node_id)
@@ -196,7 +196,7 @@ class BrokersView:
         return broker.broker_epoch
 
     def alter_partition(self, proposal: Proposal) -> Reply[CommittedIsr | KafkaError]:
-        """Part of Replication."""
+        """Propose new in-sync replicas to the controller."""
         return self._alter_partitions.propose(proposal)
 
     def address_of(self, node_id: int) -> Address | None:

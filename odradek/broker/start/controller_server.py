@@ -117,7 +117,7 @@ class ControllerServer:
         return UUID(int=self.random.getrandbits(128), version=4)
 
     def fail(self, reason: str) -> None:
-        """Part of ControllerHost."""
+        """Report that the controller cannot go on."""
         broker_log.warn("controller failed", reason=reason)
         if self.on_failed is not None:
             self.on_failed(reason)

@@ -35,25 +35,25 @@ class OwnController:
 
     @property
     def applied_offset(self) -> int:
-        """Part of MetadataSource: the image has what the log has, but for a large change that is under way."""
+        """Return the log's end. A large change under way is not in the image yet."""
         return self.node.controller.log_end_offset
 
     @property
     def kraft_version(self) -> int:
-        """Part of MetadataSource."""
+        """Return the finalized ``kraft.version``."""
         return self.node.controller.kraft_version
 
     def subscribe(self, publisher: MetadataPublisher, order: PublishingOrder) -> None:
-        """Part of MetadataSource."""
+        """Call ``publisher`` after each change of the image."""
         self.node.controller.subscribe(publisher, order)
 
     async def run(self, on_caught_up: Callable[[], object]) -> None:
-        """Part of MetadataSource."""
+        """Call back at once, since image and log are the controller's own; then wait to be cancelled."""
         on_caught_up()
         await asyncio.get_running_loop().create_future()
 
     def close(self, *, now_ms: int) -> None:  # noqa: ARG002  it knows the time itself
-        """Part of MetadataSource."""
+        """Close the controller."""
         self.node.close()
 
 
@@ -78,7 +78,7 @@ class OwnLink:
         return answer
 
     def close(self) -> None:
-        """Part of ControllerLink."""
+        """Refuse further requests."""
         self._is_closed = True
 
 

@@ -344,7 +344,7 @@ class BrokerOverrides:
             log.warn("dynamic config", reason=warning)
 
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:  # noqa: ARG002
-        """Part of MetadataPublisher."""
+        """Apply changed broker configs."""
         names = {name for kind, name in delta.configs if kind == ResourceType.BROKER}
         if names & {CLUSTER_DEFAULT, self._view.node_id}:
             self.apply()

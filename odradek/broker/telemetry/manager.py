@@ -97,7 +97,7 @@ class ClientMetricsManager:
         return len(self._instances)
 
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        """Part of MetadataPublisher."""
+        """Apply changed subscriptions."""
         if any(resource_type == CLIENT_METRICS_RESOURCE for resource_type, _ in delta.configs):
             self._read(image)
 

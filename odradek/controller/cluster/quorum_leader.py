@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
 
+from typing_extensions import override
+
 from odradek.controller.metadata.delta import MetadataDelta
 from odradek.controller.metadata.image import MetadataImage
 from odradek.controller.metadata.metadata_log import MetadataLog
@@ -125,12 +127,12 @@ class DelayedMetadataFetch(DelayedOperation):
         self._has_news = has_news
         self._answer = answer
 
+    @override
     def try_complete(self) -> bool:
-        """Part of DelayedOperation."""
         return self._has_news() and self.force_complete()
 
+    @override
     def on_complete(self) -> None:
-        """Part of DelayedOperation."""
         self._answer()
 
 
@@ -211,7 +213,7 @@ class QuorumLeader:
         return self.log.leader_epoch
 
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:  # noqa: ARG002
-        """Part of MetadataPublisher: there is something to fetch."""
+        """Answer the fetches that wait for records."""
         self.purgatory.check_and_complete(_KEY)
 
     def close(self) -> None:

@@ -124,7 +124,7 @@ class AclPublisher:
             index.add(acl_id, binding_of(record))
 
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:  # noqa: ARG002
-        """Part of MetadataPublisher."""
+        """Apply changed ACLs to the authorizer."""
         for acl_id, record in delta.acls.items():
             if record is None:
                 self._index.remove(acl_id)

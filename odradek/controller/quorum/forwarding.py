@@ -67,13 +67,13 @@ class ForwardingGate:
         self._under_way: set[asyncio.Task[None]] = set()
 
     def admit(self, context: RequestContext, request: object) -> object:
-        """Part of Gate."""
+        """Forward requests that only the controller can decide; admit all others."""
         if context.api_key not in FORWARDED or (self._refused_here is not None and self._refused_here(context)):
             return None
         return self.forward(context, request)
 
     def release(self, context: RequestContext, response: object) -> object:  # noqa: ARG002
-        """Part of Gate."""
+        """Return the response unchanged."""
         return response
 
     def forward(self, context: RequestContext, request: object) -> Reply[object]:

@@ -5,14 +5,14 @@ from typing import Any, Final, NamedTuple
 
 
 class AddPartitionsToTxnTopic(NamedTuple):
-    """Part of the AddPartitionsToTxn request."""
+    """A struct of the AddPartitionsToTxn request."""
 
     name: str = ""
     partitions: Sequence[int] = ()
 
 
 class AddPartitionsToTxnTransaction(NamedTuple):
-    """Part of the AddPartitionsToTxn request."""
+    """A struct of the AddPartitionsToTxn request."""
 
     transactional_id: str = ""
     producer_id: int = 0
@@ -28,21 +28,21 @@ class AddPartitionsToTxnRequest(NamedTuple):
 
 
 class AddPartitionsToTxnPartitionResult(NamedTuple):
-    """Part of the AddPartitionsToTxn response."""
+    """A struct of the AddPartitionsToTxn response."""
 
     partition_index: int = 0
     partition_error_code: int = 0
 
 
 class AddPartitionsToTxnTopicResult(NamedTuple):
-    """Part of the AddPartitionsToTxn response."""
+    """A struct of the AddPartitionsToTxn response."""
 
     name: str = ""
     results_by_partition: Sequence[AddPartitionsToTxnPartitionResult] = ()
 
 
 class AddPartitionsToTxnResult(NamedTuple):
-    """Part of the AddPartitionsToTxn response."""
+    """A struct of the AddPartitionsToTxn response."""
 
     transactional_id: str = ""
     topic_results: Sequence[AddPartitionsToTxnTopicResult] = ()

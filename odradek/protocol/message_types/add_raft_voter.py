@@ -6,7 +6,7 @@ from uuid import UUID
 
 
 class Listener(NamedTuple):
-    """Part of the AddRaftVoter request."""
+    """A struct of the AddRaftVoter request."""
 
     name: str = ""
     host: str = ""

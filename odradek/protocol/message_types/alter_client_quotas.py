@@ -5,14 +5,14 @@ from typing import Any, Final, NamedTuple
 
 
 class RequestEntityData(NamedTuple):
-    """Part of the AlterClientQuotas request."""
+    """A struct of the AlterClientQuotas request."""
 
     entity_type: str = ""
     entity_name: str | None = None
 
 
 class OpData(NamedTuple):
-    """Part of the AlterClientQuotas request."""
+    """A struct of the AlterClientQuotas request."""
 
     key: str = ""
     value: float = 0.0
@@ -20,7 +20,7 @@ class OpData(NamedTuple):
 
 
 class RequestEntryData(NamedTuple):
-    """Part of the AlterClientQuotas request."""
+    """A struct of the AlterClientQuotas request."""
 
     entity: Sequence[RequestEntityData] = ()
     ops: Sequence[OpData] = ()
@@ -34,14 +34,14 @@ class AlterClientQuotasRequest(NamedTuple):
 
 
 class EntityData(NamedTuple):
-    """Part of the AlterClientQuotas response."""
+    """A struct of the AlterClientQuotas response."""
 
     entity_type: str = ""
     entity_name: str | None = None
 
 
 class EntryData(NamedTuple):
-    """Part of the AlterClientQuotas response."""
+    """A struct of the AlterClientQuotas response."""
 
     error_code: int = 0
     error_message: str | None = None

@@ -5,14 +5,14 @@ from typing import Any, Final, NamedTuple
 
 
 class AlterableConfig(NamedTuple):
-    """Part of the AlterConfigs request."""
+    """A struct of the AlterConfigs request."""
 
     name: str = ""
     value: str | None = None
 
 
 class AlterConfigsResource(NamedTuple):
-    """Part of the AlterConfigs request."""
+    """A struct of the AlterConfigs request."""
 
     resource_type: int = 0
     resource_name: str = ""
@@ -27,7 +27,7 @@ class AlterConfigsRequest(NamedTuple):
 
 
 class AlterConfigsResourceResponse(NamedTuple):
-    """Part of the AlterConfigs response."""
+    """A struct of the AlterConfigs response."""
 
     error_code: int = 0
     error_message: str | None = None

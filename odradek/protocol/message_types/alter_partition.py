@@ -6,14 +6,14 @@ from uuid import UUID
 
 
 class BrokerState(NamedTuple):
-    """Part of the AlterPartition request."""
+    """A struct of the AlterPartition request."""
 
     broker_id: int = 0
     broker_epoch: int = -1
 
 
 class RequestPartitionData(NamedTuple):
-    """Part of the AlterPartition request."""
+    """A struct of the AlterPartition request."""
 
     partition_index: int = 0
     leader_epoch: int = 0
@@ -23,7 +23,7 @@ class RequestPartitionData(NamedTuple):
 
 
 class RequestTopicData(NamedTuple):
-    """Part of the AlterPartition request."""
+    """A struct of the AlterPartition request."""
 
     topic_id: UUID | None = None
     partitions: Sequence[RequestPartitionData] = ()
@@ -38,7 +38,7 @@ class AlterPartitionRequest(NamedTuple):
 
 
 class PartitionData(NamedTuple):
-    """Part of the AlterPartition response."""
+    """A struct of the AlterPartition response."""
 
     partition_index: int = 0
     error_code: int = 0
@@ -50,7 +50,7 @@ class PartitionData(NamedTuple):
 
 
 class TopicData(NamedTuple):
-    """Part of the AlterPartition response."""
+    """A struct of the AlterPartition response."""
 
     topic_id: UUID | None = None
     partitions: Sequence[PartitionData] = ()

@@ -5,14 +5,14 @@ from typing import Any, Final, NamedTuple
 
 
 class ReassignablePartition(NamedTuple):
-    """Part of the AlterPartitionReassignments request."""
+    """A struct of the AlterPartitionReassignments request."""
 
     partition_index: int = 0
     replicas: Sequence[int] | None = None
 
 
 class ReassignableTopic(NamedTuple):
-    """Part of the AlterPartitionReassignments request."""
+    """A struct of the AlterPartitionReassignments request."""
 
     name: str = ""
     partitions: Sequence[ReassignablePartition] = ()
@@ -27,7 +27,7 @@ class AlterPartitionReassignmentsRequest(NamedTuple):
 
 
 class ReassignablePartitionResponse(NamedTuple):
-    """Part of the AlterPartitionReassignments response."""
+    """A struct of the AlterPartitionReassignments response."""
 
     partition_index: int = 0
     error_code: int = 0
@@ -35,7 +35,7 @@ class ReassignablePartitionResponse(NamedTuple):
 
 
 class ReassignableTopicResponse(NamedTuple):
-    """Part of the AlterPartitionReassignments response."""
+    """A struct of the AlterPartitionReassignments response."""
 
     name: str = ""
     partitions: Sequence[ReassignablePartitionResponse] = ()

@@ -5,14 +5,14 @@ from typing import Any, Final, NamedTuple
 
 
 class AlterReplicaLogDirTopic(NamedTuple):
-    """Part of the AlterReplicaLogDirs request."""
+    """A struct of the AlterReplicaLogDirs request."""
 
     name: str = ""
     partitions: Sequence[int] = ()
 
 
 class AlterReplicaLogDir(NamedTuple):
-    """Part of the AlterReplicaLogDirs request."""
+    """A struct of the AlterReplicaLogDirs request."""
 
     path: str = ""
     topics: Sequence[AlterReplicaLogDirTopic] = ()
@@ -25,14 +25,14 @@ class AlterReplicaLogDirsRequest(NamedTuple):
 
 
 class AlterReplicaLogDirPartitionResult(NamedTuple):
-    """Part of the AlterReplicaLogDirs response."""
+    """A struct of the AlterReplicaLogDirs response."""
 
     partition_index: int = 0
     error_code: int = 0
 
 
 class AlterReplicaLogDirTopicResult(NamedTuple):
-    """Part of the AlterReplicaLogDirs response."""
+    """A struct of the AlterReplicaLogDirs response."""
 
     topic_name: str = ""
     partitions: Sequence[AlterReplicaLogDirPartitionResult] = ()

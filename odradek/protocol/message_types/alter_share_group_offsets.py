@@ -6,14 +6,14 @@ from uuid import UUID
 
 
 class AlterShareGroupOffsetsRequestPartition(NamedTuple):
-    """Part of the AlterShareGroupOffsets request."""
+    """A struct of the AlterShareGroupOffsets request."""
 
     partition_index: int = 0
     start_offset: int = 0
 
 
 class AlterShareGroupOffsetsRequestTopic(NamedTuple):
-    """Part of the AlterShareGroupOffsets request."""
+    """A struct of the AlterShareGroupOffsets request."""
 
     topic_name: str = ""
     partitions: Sequence[AlterShareGroupOffsetsRequestPartition] = ()
@@ -27,7 +27,7 @@ class AlterShareGroupOffsetsRequest(NamedTuple):
 
 
 class AlterShareGroupOffsetsResponsePartition(NamedTuple):
-    """Part of the AlterShareGroupOffsets response."""
+    """A struct of the AlterShareGroupOffsets response."""
 
     partition_index: int = 0
     error_code: int = 0
@@ -35,7 +35,7 @@ class AlterShareGroupOffsetsResponsePartition(NamedTuple):
 
 
 class AlterShareGroupOffsetsResponseTopic(NamedTuple):
-    """Part of the AlterShareGroupOffsets response."""
+    """A struct of the AlterShareGroupOffsets response."""
 
     topic_name: str = ""
     topic_id: UUID | None = None

@@ -7,14 +7,14 @@ from odradek.protocol.hidden_fields import shown
 
 
 class ScramCredentialDeletion(NamedTuple):
-    """Part of the AlterUserScramCredentials request."""
+    """A struct of the AlterUserScramCredentials request."""
 
     name: str = ""
     mechanism: int = 0
 
 
 class ScramCredentialUpsertion(NamedTuple):
-    """Part of the AlterUserScramCredentials request."""
+    """A struct of the AlterUserScramCredentials request."""
 
     name: str = ""
     mechanism: int = 0
@@ -34,7 +34,7 @@ class AlterUserScramCredentialsRequest(NamedTuple):
 
 
 class AlterUserScramCredentialsResult(NamedTuple):
-    """Part of the AlterUserScramCredentials response."""
+    """A struct of the AlterUserScramCredentials response."""
 
     user: str = ""
     error_code: int = 0

@@ -12,7 +12,7 @@ class ApiVersionsRequest(NamedTuple):
 
 
 class ApiVersion(NamedTuple):
-    """Part of the ApiVersions response."""
+    """A struct of the ApiVersions response."""
 
     api_key: int = 0
     min_version: int = 0
@@ -20,7 +20,7 @@ class ApiVersion(NamedTuple):
 
 
 class SupportedFeatureKey(NamedTuple):
-    """Part of the ApiVersions response."""
+    """A struct of the ApiVersions response."""
 
     name: str = ""
     min_version: int = 0
@@ -28,7 +28,7 @@ class SupportedFeatureKey(NamedTuple):
 
 
 class FinalizedFeatureKey(NamedTuple):
-    """Part of the ApiVersions response."""
+    """A struct of the ApiVersions response."""
 
     name: str = ""
     max_version_level: int = 0

@@ -6,20 +6,20 @@ from uuid import UUID
 
 
 class RequestPartitionData(NamedTuple):
-    """Part of the AssignReplicasToDirs request."""
+    """A struct of the AssignReplicasToDirs request."""
 
     partition_index: int = 0
 
 
 class RequestTopicData(NamedTuple):
-    """Part of the AssignReplicasToDirs request."""
+    """A struct of the AssignReplicasToDirs request."""
 
     topic_id: UUID | None = None
     partitions: Sequence[RequestPartitionData] = ()
 
 
 class RequestDirectoryData(NamedTuple):
-    """Part of the AssignReplicasToDirs request."""
+    """A struct of the AssignReplicasToDirs request."""
 
     id: UUID | None = None
     topics: Sequence[RequestTopicData] = ()
@@ -34,21 +34,21 @@ class AssignReplicasToDirsRequest(NamedTuple):
 
 
 class PartitionData(NamedTuple):
-    """Part of the AssignReplicasToDirs response."""
+    """A struct of the AssignReplicasToDirs response."""
 
     partition_index: int = 0
     error_code: int = 0
 
 
 class TopicData(NamedTuple):
-    """Part of the AssignReplicasToDirs response."""
+    """A struct of the AssignReplicasToDirs response."""
 
     topic_id: UUID | None = None
     partitions: Sequence[PartitionData] = ()
 
 
 class DirectoryData(NamedTuple):
-    """Part of the AssignReplicasToDirs response."""
+    """A struct of the AssignReplicasToDirs response."""
 
     id: UUID | None = None
     topics: Sequence[TopicData] = ()

@@ -6,7 +6,7 @@ from uuid import UUID
 
 
 class RequestPartitionData(NamedTuple):
-    """Part of the BeginQuorumEpoch request."""
+    """A struct of the BeginQuorumEpoch request."""
 
     partition_index: int = 0
     voter_directory_id: UUID | None = None
@@ -15,14 +15,14 @@ class RequestPartitionData(NamedTuple):
 
 
 class RequestTopicData(NamedTuple):
-    """Part of the BeginQuorumEpoch request."""
+    """A struct of the BeginQuorumEpoch request."""
 
     topic_name: str = ""
     partitions: Sequence[RequestPartitionData] = ()
 
 
 class LeaderEndpoint(NamedTuple):
-    """Part of the BeginQuorumEpoch request."""
+    """A struct of the BeginQuorumEpoch request."""
 
     name: str = ""
     host: str = ""
@@ -39,7 +39,7 @@ class BeginQuorumEpochRequest(NamedTuple):
 
 
 class PartitionData(NamedTuple):
-    """Part of the BeginQuorumEpoch response."""
+    """A struct of the BeginQuorumEpoch response."""
 
     partition_index: int = 0
     error_code: int = 0
@@ -48,14 +48,14 @@ class PartitionData(NamedTuple):
 
 
 class TopicData(NamedTuple):
-    """Part of the BeginQuorumEpoch response."""
+    """A struct of the BeginQuorumEpoch response."""
 
     topic_name: str = ""
     partitions: Sequence[PartitionData] = ()
 
 
 class NodeEndpoint(NamedTuple):
-    """Part of the BeginQuorumEpoch response."""
+    """A struct of the BeginQuorumEpoch response."""
 
     node_id: int = 0
     host: str = ""

@@ -6,7 +6,7 @@ from uuid import UUID
 
 
 class Listener(NamedTuple):
-    """Part of the BrokerRegistration request."""
+    """A struct of the BrokerRegistration request."""
 
     name: str = ""
     host: str = ""
@@ -15,7 +15,7 @@ class Listener(NamedTuple):
 
 
 class Feature(NamedTuple):
-    """Part of the BrokerRegistration request."""
+    """A struct of the BrokerRegistration request."""
 
     name: str = ""
     min_supported_version: int = 0

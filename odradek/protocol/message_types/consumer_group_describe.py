@@ -13,7 +13,7 @@ class ConsumerGroupDescribeRequest(NamedTuple):
 
 
 class TopicPartitions(NamedTuple):
-    """Part of the ConsumerGroupDescribe response."""
+    """A struct of the ConsumerGroupDescribe response."""
 
     topic_id: UUID | None = None
     topic_name: str = ""
@@ -21,13 +21,13 @@ class TopicPartitions(NamedTuple):
 
 
 class Assignment(NamedTuple):
-    """Part of the ConsumerGroupDescribe response."""
+    """A struct of the ConsumerGroupDescribe response."""
 
     topic_partitions: Sequence[TopicPartitions] = ()
 
 
 class Member(NamedTuple):
-    """Part of the ConsumerGroupDescribe response."""
+    """A struct of the ConsumerGroupDescribe response."""
 
     member_id: str = ""
     instance_id: str | None = None
@@ -43,7 +43,7 @@ class Member(NamedTuple):
 
 
 class DescribedGroup(NamedTuple):
-    """Part of the ConsumerGroupDescribe response."""
+    """A struct of the ConsumerGroupDescribe response."""
 
     error_code: int = 0
     error_message: str | None = None

@@ -6,7 +6,7 @@ from uuid import UUID
 
 
 class RequestTopicPartitions(NamedTuple):
-    """Part of the ConsumerGroupHeartbeat request."""
+    """A struct of the ConsumerGroupHeartbeat request."""
 
     topic_id: UUID | None = None
     partitions: Sequence[int] = ()
@@ -28,14 +28,14 @@ class ConsumerGroupHeartbeatRequest(NamedTuple):
 
 
 class TopicPartitions(NamedTuple):
-    """Part of the ConsumerGroupHeartbeat response."""
+    """A struct of the ConsumerGroupHeartbeat response."""
 
     topic_id: UUID | None = None
     partitions: Sequence[int] = ()
 
 
 class Assignment(NamedTuple):
-    """Part of the ConsumerGroupHeartbeat response."""
+    """A struct of the ConsumerGroupHeartbeat response."""
 
     topic_partitions: Sequence[TopicPartitions] = ()
 

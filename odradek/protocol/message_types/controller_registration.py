@@ -6,7 +6,7 @@ from uuid import UUID
 
 
 class Listener(NamedTuple):
-    """Part of the ControllerRegistration request."""
+    """A struct of the ControllerRegistration request."""
 
     name: str = ""
     host: str = ""
@@ -15,7 +15,7 @@ class Listener(NamedTuple):
 
 
 class Feature(NamedTuple):
-    """Part of the ControllerRegistration request."""
+    """A struct of the ControllerRegistration request."""
 
     name: str = ""
     min_supported_version: int = 0

@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 
 class AclCreation(NamedTuple):
-    """Part of the CreateAcls request."""
+    """A struct of the CreateAcls request."""
 
     resource_type: int = 0
     resource_name: str = ""
@@ -23,7 +23,7 @@ class CreateAclsRequest(NamedTuple):
 
 
 class AclCreationResult(NamedTuple):
-    """Part of the CreateAcls response."""
+    """A struct of the CreateAcls response."""
 
     error_code: int = 0
     error_message: str | None = None

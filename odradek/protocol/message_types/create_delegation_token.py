@@ -7,7 +7,7 @@ from odradek.protocol.hidden_fields import shown
 
 
 class CreatableRenewers(NamedTuple):
-    """Part of the CreateDelegationToken request."""
+    """A struct of the CreateDelegationToken request."""
 
     principal_type: str = ""
     principal_name: str = ""

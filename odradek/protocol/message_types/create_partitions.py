@@ -5,13 +5,13 @@ from typing import Any, Final, NamedTuple
 
 
 class CreatePartitionsAssignment(NamedTuple):
-    """Part of the CreatePartitions request."""
+    """A struct of the CreatePartitions request."""
 
     broker_ids: Sequence[int] = ()
 
 
 class CreatePartitionsTopic(NamedTuple):
-    """Part of the CreatePartitions request."""
+    """A struct of the CreatePartitions request."""
 
     name: str = ""
     count: int = 0  # type: ignore[assignment]
@@ -27,7 +27,7 @@ class CreatePartitionsRequest(NamedTuple):
 
 
 class CreatePartitionsTopicResult(NamedTuple):
-    """Part of the CreatePartitions response."""
+    """A struct of the CreatePartitions response."""
 
     name: str = ""
     error_code: int = 0

@@ -6,21 +6,21 @@ from uuid import UUID
 
 
 class CreatableReplicaAssignment(NamedTuple):
-    """Part of the CreateTopics request."""
+    """A struct of the CreateTopics request."""
 
     partition_index: int = 0
     broker_ids: Sequence[int] = ()
 
 
 class CreatableTopicConfig(NamedTuple):
-    """Part of the CreateTopics request."""
+    """A struct of the CreateTopics request."""
 
     name: str = ""
     value: str | None = None
 
 
 class CreatableTopic(NamedTuple):
-    """Part of the CreateTopics request."""
+    """A struct of the CreateTopics request."""
 
     name: str = ""
     num_partitions: int = 0
@@ -38,7 +38,7 @@ class CreateTopicsRequest(NamedTuple):
 
 
 class CreatableTopicConfigs(NamedTuple):
-    """Part of the CreateTopics response."""
+    """A struct of the CreateTopics response."""
 
     name: str = ""
     value: str | None = None
@@ -48,7 +48,7 @@ class CreatableTopicConfigs(NamedTuple):
 
 
 class CreatableTopicResult(NamedTuple):
-    """Part of the CreateTopics response."""
+    """A struct of the CreateTopics response."""
 
     name: str = ""
     topic_id: UUID | None = None

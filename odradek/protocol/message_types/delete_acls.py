@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 
 class DeleteAclsFilter(NamedTuple):
-    """Part of the DeleteAcls request."""
+    """A struct of the DeleteAcls request."""
 
     resource_type_filter: int = 0
     resource_name_filter: str | None = None
@@ -23,7 +23,7 @@ class DeleteAclsRequest(NamedTuple):
 
 
 class DeleteAclsMatchingAcl(NamedTuple):
-    """Part of the DeleteAcls response."""
+    """A struct of the DeleteAcls response."""
 
     error_code: int = 0
     error_message: str | None = None
@@ -37,7 +37,7 @@ class DeleteAclsMatchingAcl(NamedTuple):
 
 
 class DeleteAclsFilterResult(NamedTuple):
-    """Part of the DeleteAcls response."""
+    """A struct of the DeleteAcls response."""
 
     error_code: int = 0
     error_message: str | None = None

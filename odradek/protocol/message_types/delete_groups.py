@@ -11,7 +11,7 @@ class DeleteGroupsRequest(NamedTuple):
 
 
 class DeletableGroupResult(NamedTuple):
-    """Part of the DeleteGroups response."""
+    """A struct of the DeleteGroups response."""
 
     group_id: str = ""
     error_code: int = 0

@@ -5,14 +5,14 @@ from typing import Any, Final, NamedTuple
 
 
 class DeleteRecordsPartition(NamedTuple):
-    """Part of the DeleteRecords request."""
+    """A struct of the DeleteRecords request."""
 
     partition_index: int = 0
     offset: int = 0
 
 
 class DeleteRecordsTopic(NamedTuple):
-    """Part of the DeleteRecords request."""
+    """A struct of the DeleteRecords request."""
 
     name: str = ""
     partitions: Sequence[DeleteRecordsPartition] = ()
@@ -26,7 +26,7 @@ class DeleteRecordsRequest(NamedTuple):
 
 
 class DeleteRecordsPartitionResult(NamedTuple):
-    """Part of the DeleteRecords response."""
+    """A struct of the DeleteRecords response."""
 
     partition_index: int = 0
     low_watermark: int = 0
@@ -34,7 +34,7 @@ class DeleteRecordsPartitionResult(NamedTuple):
 
 
 class DeleteRecordsTopicResult(NamedTuple):
-    """Part of the DeleteRecords response."""
+    """A struct of the DeleteRecords response."""
 
     name: str = ""
     partitions: Sequence[DeleteRecordsPartitionResult] = ()

@@ -6,7 +6,7 @@ from uuid import UUID
 
 
 class DeleteShareGroupOffsetsRequestTopic(NamedTuple):
-    """Part of the DeleteShareGroupOffsets request."""
+    """A struct of the DeleteShareGroupOffsets request."""
 
     topic_name: str = ""
 
@@ -19,7 +19,7 @@ class DeleteShareGroupOffsetsRequest(NamedTuple):
 
 
 class DeleteShareGroupOffsetsResponseTopic(NamedTuple):
-    """Part of the DeleteShareGroupOffsets response."""
+    """A struct of the DeleteShareGroupOffsets response."""
 
     topic_name: str = ""
     topic_id: UUID | None = None

@@ -6,13 +6,13 @@ from uuid import UUID
 
 
 class PartitionData(NamedTuple):
-    """Part of the DeleteShareGroupState request."""
+    """A struct of the DeleteShareGroupState request."""
 
     partition: int = 0
 
 
 class DeleteStateData(NamedTuple):
-    """Part of the DeleteShareGroupState request."""
+    """A struct of the DeleteShareGroupState request."""
 
     topic_id: UUID | None = None
     partitions: Sequence[PartitionData] = ()
@@ -26,7 +26,7 @@ class DeleteShareGroupStateRequest(NamedTuple):
 
 
 class PartitionResult(NamedTuple):
-    """Part of the DeleteShareGroupState response."""
+    """A struct of the DeleteShareGroupState response."""
 
     partition: int = 0
     error_code: int = 0
@@ -34,7 +34,7 @@ class PartitionResult(NamedTuple):
 
 
 class DeleteStateResult(NamedTuple):
-    """Part of the DeleteShareGroupState response."""
+    """A struct of the DeleteShareGroupState response."""
 
     topic_id: UUID | None = None
     partitions: Sequence[PartitionResult] = ()

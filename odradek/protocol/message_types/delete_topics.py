@@ -6,7 +6,7 @@ from uuid import UUID
 
 
 class DeleteTopicState(NamedTuple):
-    """Part of the DeleteTopics request."""
+    """A struct of the DeleteTopics request."""
 
     name: str | None = None
     topic_id: UUID | None = None
@@ -20,7 +20,7 @@ class DeleteTopicsRequest(NamedTuple):
 
 
 class DeletableTopicResult(NamedTuple):
-    """Part of the DeleteTopics response."""
+    """A struct of the DeleteTopics response."""
 
     name: str | None = None
     topic_id: UUID | None = None

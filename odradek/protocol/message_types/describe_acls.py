@@ -17,7 +17,7 @@ class DescribeAclsRequest(NamedTuple):
 
 
 class AclDescription(NamedTuple):
-    """Part of the DescribeAcls response."""
+    """A struct of the DescribeAcls response."""
 
     principal: str = ""
     host: str = ""
@@ -26,7 +26,7 @@ class AclDescription(NamedTuple):
 
 
 class DescribeAclsResource(NamedTuple):
-    """Part of the DescribeAcls response."""
+    """A struct of the DescribeAcls response."""
 
     resource_type: int = 0
     resource_name: str = ""

@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 
 class ComponentData(NamedTuple):
-    """Part of the DescribeClientQuotas request."""
+    """A struct of the DescribeClientQuotas request."""
 
     entity_type: str = ""
     match_type: int = 0
@@ -20,21 +20,21 @@ class DescribeClientQuotasRequest(NamedTuple):
 
 
 class EntityData(NamedTuple):
-    """Part of the DescribeClientQuotas response."""
+    """A struct of the DescribeClientQuotas response."""
 
     entity_type: str = ""
     entity_name: str | None = None
 
 
 class ValueData(NamedTuple):
-    """Part of the DescribeClientQuotas response."""
+    """A struct of the DescribeClientQuotas response."""
 
     key: str = ""
     value: float = 0.0
 
 
 class EntryData(NamedTuple):
-    """Part of the DescribeClientQuotas response."""
+    """A struct of the DescribeClientQuotas response."""
 
     entity: Sequence[EntityData] = ()
     values: Sequence[ValueData] = ()

@@ -13,7 +13,7 @@ class DescribeClusterRequest(NamedTuple):
 
 
 class DescribeClusterBroker(NamedTuple):
-    """Part of the DescribeCluster response."""
+    """A struct of the DescribeCluster response."""
 
     broker_id: int = 0
     host: str = ""

@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 
 class DescribeConfigsResource(NamedTuple):
-    """Part of the DescribeConfigs request."""
+    """A struct of the DescribeConfigs request."""
 
     resource_type: int = 0
     resource_name: str = ""
@@ -21,7 +21,7 @@ class DescribeConfigsRequest(NamedTuple):
 
 
 class DescribeConfigsSynonym(NamedTuple):
-    """Part of the DescribeConfigs response."""
+    """A struct of the DescribeConfigs response."""
 
     name: str = ""
     value: str | None = None
@@ -29,7 +29,7 @@ class DescribeConfigsSynonym(NamedTuple):
 
 
 class DescribeConfigsResourceResult(NamedTuple):
-    """Part of the DescribeConfigs response."""
+    """A struct of the DescribeConfigs response."""
 
     name: str = ""
     value: str | None = None
@@ -42,7 +42,7 @@ class DescribeConfigsResourceResult(NamedTuple):
 
 
 class DescribeConfigsResult(NamedTuple):
-    """Part of the DescribeConfigs response."""
+    """A struct of the DescribeConfigs response."""
 
     error_code: int = 0
     error_message: str | None = None

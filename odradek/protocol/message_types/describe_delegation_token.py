@@ -7,7 +7,7 @@ from odradek.protocol.hidden_fields import shown
 
 
 class DescribeDelegationTokenOwner(NamedTuple):
-    """Part of the DescribeDelegationToken request."""
+    """A struct of the DescribeDelegationToken request."""
 
     principal_type: str = ""
     principal_name: str = ""
@@ -20,14 +20,14 @@ class DescribeDelegationTokenRequest(NamedTuple):
 
 
 class DescribedDelegationTokenRenewer(NamedTuple):
-    """Part of the DescribeDelegationToken response."""
+    """A struct of the DescribeDelegationToken response."""
 
     principal_type: str = ""
     principal_name: str = ""
 
 
 class DescribedDelegationToken(NamedTuple):
-    """Part of the DescribeDelegationToken response."""
+    """A struct of the DescribeDelegationToken response."""
 
     principal_type: str = ""
     principal_name: str = ""

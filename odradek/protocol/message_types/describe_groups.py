@@ -12,7 +12,7 @@ class DescribeGroupsRequest(NamedTuple):
 
 
 class DescribedGroupMember(NamedTuple):
-    """Part of the DescribeGroups response."""
+    """A struct of the DescribeGroups response."""
 
     member_id: str = ""
     group_instance_id: str | None = None
@@ -23,7 +23,7 @@ class DescribedGroupMember(NamedTuple):
 
 
 class DescribedGroup(NamedTuple):
-    """Part of the DescribeGroups response."""
+    """A struct of the DescribeGroups response."""
 
     error_code: int = 0
     error_message: str | None = None

@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 
 class DescribableLogDirTopic(NamedTuple):
-    """Part of the DescribeLogDirs request."""
+    """A struct of the DescribeLogDirs request."""
 
     topic: str = ""
     partitions: Sequence[int] = ()
@@ -18,7 +18,7 @@ class DescribeLogDirsRequest(NamedTuple):
 
 
 class DescribeLogDirsPartition(NamedTuple):
-    """Part of the DescribeLogDirs response."""
+    """A struct of the DescribeLogDirs response."""
 
     partition_index: int = 0
     partition_size: int = 0
@@ -27,14 +27,14 @@ class DescribeLogDirsPartition(NamedTuple):
 
 
 class DescribeLogDirsTopic(NamedTuple):
-    """Part of the DescribeLogDirs response."""
+    """A struct of the DescribeLogDirs response."""
 
     name: str = ""
     partitions: Sequence[DescribeLogDirsPartition] = ()
 
 
 class DescribeLogDirsResult(NamedTuple):
-    """Part of the DescribeLogDirs response."""
+    """A struct of the DescribeLogDirs response."""
 
     error_code: int = 0
     log_dir: str = ""

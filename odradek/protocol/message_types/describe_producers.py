@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 
 class TopicRequest(NamedTuple):
-    """Part of the DescribeProducers request."""
+    """A struct of the DescribeProducers request."""
 
     name: str = ""
     partition_indexes: Sequence[int] = ()
@@ -18,7 +18,7 @@ class DescribeProducersRequest(NamedTuple):
 
 
 class ProducerState(NamedTuple):
-    """Part of the DescribeProducers response."""
+    """A struct of the DescribeProducers response."""
 
     producer_id: int = 0
     producer_epoch: int = 0
@@ -29,7 +29,7 @@ class ProducerState(NamedTuple):
 
 
 class PartitionResponse(NamedTuple):
-    """Part of the DescribeProducers response."""
+    """A struct of the DescribeProducers response."""
 
     partition_index: int = 0
     error_code: int = 0
@@ -38,7 +38,7 @@ class PartitionResponse(NamedTuple):
 
 
 class TopicResponse(NamedTuple):
-    """Part of the DescribeProducers response."""
+    """A struct of the DescribeProducers response."""
 
     name: str = ""
     partitions: Sequence[PartitionResponse] = ()

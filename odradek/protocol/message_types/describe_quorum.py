@@ -6,13 +6,13 @@ from uuid import UUID
 
 
 class RequestPartitionData(NamedTuple):
-    """Part of the DescribeQuorum request."""
+    """A struct of the DescribeQuorum request."""
 
     partition_index: int = 0
 
 
 class RequestTopicData(NamedTuple):
-    """Part of the DescribeQuorum request."""
+    """A struct of the DescribeQuorum request."""
 
     topic_name: str = ""
     partitions: Sequence[RequestPartitionData] = ()
@@ -25,7 +25,7 @@ class DescribeQuorumRequest(NamedTuple):
 
 
 class ReplicaState(NamedTuple):
-    """Part of the DescribeQuorum response."""
+    """A struct of the DescribeQuorum response."""
 
     replica_id: int = 0
     replica_directory_id: UUID | None = None
@@ -35,7 +35,7 @@ class ReplicaState(NamedTuple):
 
 
 class PartitionData(NamedTuple):
-    """Part of the DescribeQuorum response."""
+    """A struct of the DescribeQuorum response."""
 
     partition_index: int = 0
     error_code: int = 0
@@ -48,14 +48,14 @@ class PartitionData(NamedTuple):
 
 
 class TopicData(NamedTuple):
-    """Part of the DescribeQuorum response."""
+    """A struct of the DescribeQuorum response."""
 
     topic_name: str = ""
     partitions: Sequence[PartitionData] = ()
 
 
 class Listener(NamedTuple):
-    """Part of the DescribeQuorum response."""
+    """A struct of the DescribeQuorum response."""
 
     name: str = ""
     host: str = ""
@@ -63,7 +63,7 @@ class Listener(NamedTuple):
 
 
 class Node(NamedTuple):
-    """Part of the DescribeQuorum response."""
+    """A struct of the DescribeQuorum response."""
 
     node_id: int = 0
     listeners: Sequence[Listener] = ()

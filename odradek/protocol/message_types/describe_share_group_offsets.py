@@ -6,14 +6,14 @@ from uuid import UUID
 
 
 class DescribeShareGroupOffsetsRequestTopic(NamedTuple):
-    """Part of the DescribeShareGroupOffsets request."""
+    """A struct of the DescribeShareGroupOffsets request."""
 
     topic_name: str = ""
     partitions: Sequence[int] = ()
 
 
 class DescribeShareGroupOffsetsRequestGroup(NamedTuple):
-    """Part of the DescribeShareGroupOffsets request."""
+    """A struct of the DescribeShareGroupOffsets request."""
 
     group_id: str = ""
     topics: Sequence[DescribeShareGroupOffsetsRequestTopic] | None = ()
@@ -26,7 +26,7 @@ class DescribeShareGroupOffsetsRequest(NamedTuple):
 
 
 class DescribeShareGroupOffsetsResponsePartition(NamedTuple):
-    """Part of the DescribeShareGroupOffsets response."""
+    """A struct of the DescribeShareGroupOffsets response."""
 
     partition_index: int = 0
     start_offset: int = 0
@@ -37,7 +37,7 @@ class DescribeShareGroupOffsetsResponsePartition(NamedTuple):
 
 
 class DescribeShareGroupOffsetsResponseTopic(NamedTuple):
-    """Part of the DescribeShareGroupOffsets response."""
+    """A struct of the DescribeShareGroupOffsets response."""
 
     topic_name: str = ""
     topic_id: UUID | None = None
@@ -45,7 +45,7 @@ class DescribeShareGroupOffsetsResponseTopic(NamedTuple):
 
 
 class DescribeShareGroupOffsetsResponseGroup(NamedTuple):
-    """Part of the DescribeShareGroupOffsets response."""
+    """A struct of the DescribeShareGroupOffsets response."""
 
     group_id: str = ""
     topics: Sequence[DescribeShareGroupOffsetsResponseTopic] = ()

@@ -6,13 +6,13 @@ from uuid import UUID
 
 
 class TopicRequest(NamedTuple):
-    """Part of the DescribeTopicPartitions request."""
+    """A struct of the DescribeTopicPartitions request."""
 
     name: str = ""
 
 
 class RequestCursor(NamedTuple):
-    """Part of the DescribeTopicPartitions request."""
+    """A struct of the DescribeTopicPartitions request."""
 
     topic_name: str = ""
     partition_index: int = 0
@@ -27,7 +27,7 @@ class DescribeTopicPartitionsRequest(NamedTuple):
 
 
 class DescribeTopicPartitionsResponsePartition(NamedTuple):
-    """Part of the DescribeTopicPartitions response."""
+    """A struct of the DescribeTopicPartitions response."""
 
     error_code: int = 0
     partition_index: int = 0
@@ -41,7 +41,7 @@ class DescribeTopicPartitionsResponsePartition(NamedTuple):
 
 
 class DescribeTopicPartitionsResponseTopic(NamedTuple):
-    """Part of the DescribeTopicPartitions response."""
+    """A struct of the DescribeTopicPartitions response."""
 
     error_code: int = 0
     name: str | None = None
@@ -52,7 +52,7 @@ class DescribeTopicPartitionsResponseTopic(NamedTuple):
 
 
 class Cursor(NamedTuple):
-    """Part of the DescribeTopicPartitions response."""
+    """A struct of the DescribeTopicPartitions response."""
 
     topic_name: str = ""
     partition_index: int = 0

@@ -11,14 +11,14 @@ class DescribeTransactionsRequest(NamedTuple):
 
 
 class TopicData(NamedTuple):
-    """Part of the DescribeTransactions response."""
+    """A struct of the DescribeTransactions response."""
 
     topic: str = ""
     partitions: Sequence[int] = ()
 
 
 class TransactionState(NamedTuple):
-    """Part of the DescribeTransactions response."""
+    """A struct of the DescribeTransactions response."""
 
     error_code: int = 0
     transactional_id: str = ""

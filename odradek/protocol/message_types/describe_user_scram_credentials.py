@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 
 class UserName(NamedTuple):
-    """Part of the DescribeUserScramCredentials request."""
+    """A struct of the DescribeUserScramCredentials request."""
 
     name: str = ""
 
@@ -17,14 +17,14 @@ class DescribeUserScramCredentialsRequest(NamedTuple):
 
 
 class CredentialInfo(NamedTuple):
-    """Part of the DescribeUserScramCredentials response."""
+    """A struct of the DescribeUserScramCredentials response."""
 
     mechanism: int = 0
     iterations: int = 0
 
 
 class DescribeUserScramCredentialsResult(NamedTuple):
-    """Part of the DescribeUserScramCredentials response."""
+    """A struct of the DescribeUserScramCredentials response."""
 
     user: str = ""
     error_code: int = 0

@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 
 class TopicPartitions(NamedTuple):
-    """Part of the ElectLeaders request."""
+    """A struct of the ElectLeaders request."""
 
     topic: str = ""
     partitions: Sequence[int] = ()
@@ -20,7 +20,7 @@ class ElectLeadersRequest(NamedTuple):
 
 
 class PartitionResult(NamedTuple):
-    """Part of the ElectLeaders response."""
+    """A struct of the ElectLeaders response."""
 
     partition_id: int = 0
     error_code: int = 0
@@ -28,7 +28,7 @@ class PartitionResult(NamedTuple):
 
 
 class ReplicaElectionResult(NamedTuple):
-    """Part of the ElectLeaders response."""
+    """A struct of the ElectLeaders response."""
 
     topic: str = ""
     partition_result: Sequence[PartitionResult] = ()

@@ -6,14 +6,14 @@ from uuid import UUID
 
 
 class ReplicaInfo(NamedTuple):
-    """Part of the EndQuorumEpoch request."""
+    """A struct of the EndQuorumEpoch request."""
 
     candidate_id: int = 0
     candidate_directory_id: UUID | None = None
 
 
 class RequestPartitionData(NamedTuple):
-    """Part of the EndQuorumEpoch request."""
+    """A struct of the EndQuorumEpoch request."""
 
     partition_index: int = 0
     leader_id: int = 0
@@ -22,14 +22,14 @@ class RequestPartitionData(NamedTuple):
 
 
 class RequestTopicData(NamedTuple):
-    """Part of the EndQuorumEpoch request."""
+    """A struct of the EndQuorumEpoch request."""
 
     topic_name: str = ""
     partitions: Sequence[RequestPartitionData] = ()
 
 
 class LeaderEndpoint(NamedTuple):
-    """Part of the EndQuorumEpoch request."""
+    """A struct of the EndQuorumEpoch request."""
 
     name: str = ""
     host: str = ""
@@ -45,7 +45,7 @@ class EndQuorumEpochRequest(NamedTuple):
 
 
 class PartitionData(NamedTuple):
-    """Part of the EndQuorumEpoch response."""
+    """A struct of the EndQuorumEpoch response."""
 
     partition_index: int = 0
     error_code: int = 0
@@ -54,14 +54,14 @@ class PartitionData(NamedTuple):
 
 
 class TopicData(NamedTuple):
-    """Part of the EndQuorumEpoch response."""
+    """A struct of the EndQuorumEpoch response."""
 
     topic_name: str = ""
     partitions: Sequence[PartitionData] = ()
 
 
 class NodeEndpoint(NamedTuple):
-    """Part of the EndQuorumEpoch response."""
+    """A struct of the EndQuorumEpoch response."""
 
     node_id: int = 0
     host: str = ""

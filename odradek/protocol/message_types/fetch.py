@@ -6,14 +6,14 @@ from uuid import UUID
 
 
 class ReplicaState(NamedTuple):
-    """Part of the Fetch request."""
+    """A struct of the Fetch request."""
 
     replica_id: int = -1
     replica_epoch: int = -1
 
 
 class FetchPartition(NamedTuple):
-    """Part of the Fetch request."""
+    """A struct of the Fetch request."""
 
     partition: int = 0
     current_leader_epoch: int = -1
@@ -26,7 +26,7 @@ class FetchPartition(NamedTuple):
 
 
 class FetchTopic(NamedTuple):
-    """Part of the Fetch request."""
+    """A struct of the Fetch request."""
 
     topic_id: UUID | None = None
     partitions: Sequence[FetchPartition] = ()
@@ -34,7 +34,7 @@ class FetchTopic(NamedTuple):
 
 
 class ForgottenTopic(NamedTuple):
-    """Part of the Fetch request."""
+    """A struct of the Fetch request."""
 
     topic_id: UUID | None = None
     partitions: Sequence[int] = ()
@@ -59,35 +59,35 @@ class FetchRequest(NamedTuple):
 
 
 class EpochEndOffset(NamedTuple):
-    """Part of the Fetch response."""
+    """A struct of the Fetch response."""
 
     epoch: int = -1
     end_offset: int = -1
 
 
 class LeaderIdAndEpoch(NamedTuple):
-    """Part of the Fetch response."""
+    """A struct of the Fetch response."""
 
     leader_id: int = -1
     leader_epoch: int = -1
 
 
 class SnapshotId(NamedTuple):
-    """Part of the Fetch response."""
+    """A struct of the Fetch response."""
 
     end_offset: int = -1
     epoch: int = -1
 
 
 class AbortedTransaction(NamedTuple):
-    """Part of the Fetch response."""
+    """A struct of the Fetch response."""
 
     producer_id: int = 0
     first_offset: int = 0
 
 
 class PartitionData(NamedTuple):
-    """Part of the Fetch response."""
+    """A struct of the Fetch response."""
 
     partition_index: int = 0
     error_code: int = 0
@@ -103,7 +103,7 @@ class PartitionData(NamedTuple):
 
 
 class FetchableTopicResponse(NamedTuple):
-    """Part of the Fetch response."""
+    """A struct of the Fetch response."""
 
     topic_id: UUID | None = None
     partitions: Sequence[PartitionData] = ()
@@ -111,7 +111,7 @@ class FetchableTopicResponse(NamedTuple):
 
 
 class NodeEndpoint(NamedTuple):
-    """Part of the Fetch response."""
+    """A struct of the Fetch response."""
 
     node_id: int = 0
     host: str = ""

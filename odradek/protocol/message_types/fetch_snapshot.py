@@ -6,14 +6,14 @@ from uuid import UUID
 
 
 class RequestSnapshotId(NamedTuple):
-    """Part of the FetchSnapshot request."""
+    """A struct of the FetchSnapshot request."""
 
     end_offset: int = 0
     epoch: int = 0
 
 
 class RequestPartitionSnapshot(NamedTuple):
-    """Part of the FetchSnapshot request."""
+    """A struct of the FetchSnapshot request."""
 
     partition: int = 0
     current_leader_epoch: int = 0
@@ -23,7 +23,7 @@ class RequestPartitionSnapshot(NamedTuple):
 
 
 class RequestTopicSnapshot(NamedTuple):
-    """Part of the FetchSnapshot request."""
+    """A struct of the FetchSnapshot request."""
 
     name: str = ""
     partitions: Sequence[RequestPartitionSnapshot] = ()
@@ -39,21 +39,21 @@ class FetchSnapshotRequest(NamedTuple):
 
 
 class SnapshotId(NamedTuple):
-    """Part of the FetchSnapshot response."""
+    """A struct of the FetchSnapshot response."""
 
     end_offset: int = 0
     epoch: int = 0
 
 
 class LeaderIdAndEpoch(NamedTuple):
-    """Part of the FetchSnapshot response."""
+    """A struct of the FetchSnapshot response."""
 
     leader_id: int = 0
     leader_epoch: int = 0
 
 
 class PartitionSnapshot(NamedTuple):
-    """Part of the FetchSnapshot response."""
+    """A struct of the FetchSnapshot response."""
 
     index: int = 0  # type: ignore[assignment]
     error_code: int = 0
@@ -65,14 +65,14 @@ class PartitionSnapshot(NamedTuple):
 
 
 class TopicSnapshot(NamedTuple):
-    """Part of the FetchSnapshot response."""
+    """A struct of the FetchSnapshot response."""
 
     name: str = ""
     partitions: Sequence[PartitionSnapshot] = ()
 
 
 class NodeEndpoint(NamedTuple):
-    """Part of the FetchSnapshot response."""
+    """A struct of the FetchSnapshot response."""
 
     node_id: int = 0
     host: str = ""

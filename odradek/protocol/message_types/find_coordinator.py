@@ -12,7 +12,7 @@ class FindCoordinatorRequest(NamedTuple):
 
 
 class Coordinator(NamedTuple):
-    """Part of the FindCoordinator response."""
+    """A struct of the FindCoordinator response."""
 
     key: str = ""
     node_id: int = 0

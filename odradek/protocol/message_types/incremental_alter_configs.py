@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 
 class AlterableConfig(NamedTuple):
-    """Part of the IncrementalAlterConfigs request."""
+    """A struct of the IncrementalAlterConfigs request."""
 
     name: str = ""
     config_operation: int = 0
@@ -13,7 +13,7 @@ class AlterableConfig(NamedTuple):
 
 
 class AlterConfigsResource(NamedTuple):
-    """Part of the IncrementalAlterConfigs request."""
+    """A struct of the IncrementalAlterConfigs request."""
 
     resource_type: int = 0
     resource_name: str = ""
@@ -28,7 +28,7 @@ class IncrementalAlterConfigsRequest(NamedTuple):
 
 
 class AlterConfigsResourceResponse(NamedTuple):
-    """Part of the IncrementalAlterConfigs response."""
+    """A struct of the IncrementalAlterConfigs response."""
 
     error_code: int = 0
     error_message: str | None = None

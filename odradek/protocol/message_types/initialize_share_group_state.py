@@ -6,7 +6,7 @@ from uuid import UUID
 
 
 class PartitionData(NamedTuple):
-    """Part of the InitializeShareGroupState request."""
+    """A struct of the InitializeShareGroupState request."""
 
     partition: int = 0
     state_epoch: int = 0
@@ -14,7 +14,7 @@ class PartitionData(NamedTuple):
 
 
 class InitializeStateData(NamedTuple):
-    """Part of the InitializeShareGroupState request."""
+    """A struct of the InitializeShareGroupState request."""
 
     topic_id: UUID | None = None
     partitions: Sequence[PartitionData] = ()
@@ -28,7 +28,7 @@ class InitializeShareGroupStateRequest(NamedTuple):
 
 
 class PartitionResult(NamedTuple):
-    """Part of the InitializeShareGroupState response."""
+    """A struct of the InitializeShareGroupState response."""
 
     partition: int = 0
     error_code: int = 0
@@ -36,7 +36,7 @@ class PartitionResult(NamedTuple):
 
 
 class InitializeStateResult(NamedTuple):
-    """Part of the InitializeShareGroupState response."""
+    """A struct of the InitializeShareGroupState response."""
 
     topic_id: UUID | None = None
     partitions: Sequence[PartitionResult] = ()

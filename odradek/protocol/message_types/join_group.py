@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 
 class JoinGroupRequestProtocol(NamedTuple):
-    """Part of the JoinGroup request."""
+    """A struct of the JoinGroup request."""
 
     name: str = ""
     metadata: bytes = b""
@@ -25,7 +25,7 @@ class JoinGroupRequest(NamedTuple):
 
 
 class JoinGroupResponseMember(NamedTuple):
-    """Part of the JoinGroup response."""
+    """A struct of the JoinGroup response."""
 
     member_id: str = ""
     group_instance_id: str | None = None

@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 
 class MemberIdentity(NamedTuple):
-    """Part of the LeaveGroup request."""
+    """A struct of the LeaveGroup request."""
 
     member_id: str = ""
     group_instance_id: str | None = None
@@ -20,7 +20,7 @@ class LeaveGroupRequest(NamedTuple):
 
 
 class MemberResponse(NamedTuple):
-    """Part of the LeaveGroup response."""
+    """A struct of the LeaveGroup response."""
 
     member_id: str = ""
     group_instance_id: str | None = None

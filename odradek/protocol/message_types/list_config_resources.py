@@ -11,7 +11,7 @@ class ListConfigResourcesRequest(NamedTuple):
 
 
 class ConfigResource(NamedTuple):
-    """Part of the ListConfigResources response."""
+    """A struct of the ListConfigResources response."""
 
     resource_name: str = ""
     resource_type: int = 16

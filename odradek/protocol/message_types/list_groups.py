@@ -12,7 +12,7 @@ class ListGroupsRequest(NamedTuple):
 
 
 class ListedGroup(NamedTuple):
-    """Part of the ListGroups response."""
+    """A struct of the ListGroups response."""
 
     group_id: str = ""
     protocol_type: str = ""

@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 
 class ListOffsetsPartition(NamedTuple):
-    """Part of the ListOffsets request."""
+    """A struct of the ListOffsets request."""
 
     partition_index: int = 0
     current_leader_epoch: int = -1
@@ -13,7 +13,7 @@ class ListOffsetsPartition(NamedTuple):
 
 
 class ListOffsetsTopic(NamedTuple):
-    """Part of the ListOffsets request."""
+    """A struct of the ListOffsets request."""
 
     name: str = ""
     partitions: Sequence[ListOffsetsPartition] = ()
@@ -29,7 +29,7 @@ class ListOffsetsRequest(NamedTuple):
 
 
 class ListOffsetsPartitionResponse(NamedTuple):
-    """Part of the ListOffsets response."""
+    """A struct of the ListOffsets response."""
 
     partition_index: int = 0
     error_code: int = 0
@@ -39,7 +39,7 @@ class ListOffsetsPartitionResponse(NamedTuple):
 
 
 class ListOffsetsTopicResponse(NamedTuple):
-    """Part of the ListOffsets response."""
+    """A struct of the ListOffsets response."""
 
     name: str = ""
     partitions: Sequence[ListOffsetsPartitionResponse] = ()

@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 
 class ListPartitionReassignmentsTopics(NamedTuple):
-    """Part of the ListPartitionReassignments request."""
+    """A struct of the ListPartitionReassignments request."""
 
     name: str = ""
     partition_indexes: Sequence[int] = ()
@@ -19,7 +19,7 @@ class ListPartitionReassignmentsRequest(NamedTuple):
 
 
 class OngoingPartitionReassignment(NamedTuple):
-    """Part of the ListPartitionReassignments response."""
+    """A struct of the ListPartitionReassignments response."""
 
     partition_index: int = 0
     replicas: Sequence[int] = ()
@@ -28,7 +28,7 @@ class OngoingPartitionReassignment(NamedTuple):
 
 
 class OngoingTopicReassignment(NamedTuple):
-    """Part of the ListPartitionReassignments response."""
+    """A struct of the ListPartitionReassignments response."""
 
     name: str = ""
     partitions: Sequence[OngoingPartitionReassignment] = ()

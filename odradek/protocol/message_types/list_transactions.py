@@ -14,7 +14,7 @@ class ListTransactionsRequest(NamedTuple):
 
 
 class TransactionState(NamedTuple):
-    """Part of the ListTransactions response."""
+    """A struct of the ListTransactions response."""
 
     transactional_id: str = ""
     producer_id: int = 0

@@ -6,7 +6,7 @@ from uuid import UUID
 
 
 class MetadataRequestTopic(NamedTuple):
-    """Part of the Metadata request."""
+    """A struct of the Metadata request."""
 
     topic_id: UUID | None = None
     name: str | None = None
@@ -22,7 +22,7 @@ class MetadataRequest(NamedTuple):
 
 
 class MetadataResponseBroker(NamedTuple):
-    """Part of the Metadata response."""
+    """A struct of the Metadata response."""
 
     node_id: int = 0
     host: str = ""
@@ -31,7 +31,7 @@ class MetadataResponseBroker(NamedTuple):
 
 
 class MetadataResponsePartition(NamedTuple):
-    """Part of the Metadata response."""
+    """A struct of the Metadata response."""
 
     error_code: int = 0
     partition_index: int = 0
@@ -43,7 +43,7 @@ class MetadataResponsePartition(NamedTuple):
 
 
 class MetadataResponseTopic(NamedTuple):
-    """Part of the Metadata response."""
+    """A struct of the Metadata response."""
 
     error_code: int = 0
     name: str | None = None

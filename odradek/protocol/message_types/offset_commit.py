@@ -6,7 +6,7 @@ from uuid import UUID
 
 
 class OffsetCommitRequestPartition(NamedTuple):
-    """Part of the OffsetCommit request."""
+    """A struct of the OffsetCommit request."""
 
     partition_index: int = 0
     committed_offset: int = 0
@@ -15,7 +15,7 @@ class OffsetCommitRequestPartition(NamedTuple):
 
 
 class OffsetCommitRequestTopic(NamedTuple):
-    """Part of the OffsetCommit request."""
+    """A struct of the OffsetCommit request."""
 
     topic_id: UUID | None = None
     partitions: Sequence[OffsetCommitRequestPartition] = ()
@@ -34,14 +34,14 @@ class OffsetCommitRequest(NamedTuple):
 
 
 class OffsetCommitResponsePartition(NamedTuple):
-    """Part of the OffsetCommit response."""
+    """A struct of the OffsetCommit response."""
 
     partition_index: int = 0
     error_code: int = 0
 
 
 class OffsetCommitResponseTopic(NamedTuple):
-    """Part of the OffsetCommit response."""
+    """A struct of the OffsetCommit response."""
 
     topic_id: UUID | None = None
     partitions: Sequence[OffsetCommitResponsePartition] = ()

@@ -5,13 +5,13 @@ from typing import Any, Final, NamedTuple
 
 
 class OffsetDeleteRequestPartition(NamedTuple):
-    """Part of the OffsetDelete request."""
+    """A struct of the OffsetDelete request."""
 
     partition_index: int = 0
 
 
 class OffsetDeleteRequestTopic(NamedTuple):
-    """Part of the OffsetDelete request."""
+    """A struct of the OffsetDelete request."""
 
     name: str = ""
     partitions: Sequence[OffsetDeleteRequestPartition] = ()
@@ -25,14 +25,14 @@ class OffsetDeleteRequest(NamedTuple):
 
 
 class OffsetDeleteResponsePartition(NamedTuple):
-    """Part of the OffsetDelete response."""
+    """A struct of the OffsetDelete response."""
 
     partition_index: int = 0
     error_code: int = 0
 
 
 class OffsetDeleteResponseTopic(NamedTuple):
-    """Part of the OffsetDelete response."""
+    """A struct of the OffsetDelete response."""
 
     name: str = ""
     partitions: Sequence[OffsetDeleteResponsePartition] = ()

@@ -6,7 +6,7 @@ from uuid import UUID
 
 
 class OffsetFetchRequestTopics(NamedTuple):
-    """Part of the OffsetFetch request."""
+    """A struct of the OffsetFetch request."""
 
     topic_id: UUID | None = None
     partition_indexes: Sequence[int] = ()
@@ -14,7 +14,7 @@ class OffsetFetchRequestTopics(NamedTuple):
 
 
 class OffsetFetchRequestGroup(NamedTuple):
-    """Part of the OffsetFetch request."""
+    """A struct of the OffsetFetch request."""
 
     group_id: str = ""
     member_id: str | None = None
@@ -30,7 +30,7 @@ class OffsetFetchRequest(NamedTuple):
 
 
 class OffsetFetchResponsePartitions(NamedTuple):
-    """Part of the OffsetFetch response."""
+    """A struct of the OffsetFetch response."""
 
     partition_index: int = 0
     committed_offset: int = 0
@@ -40,7 +40,7 @@ class OffsetFetchResponsePartitions(NamedTuple):
 
 
 class OffsetFetchResponseTopics(NamedTuple):
-    """Part of the OffsetFetch response."""
+    """A struct of the OffsetFetch response."""
 
     topic_id: UUID | None = None
     partitions: Sequence[OffsetFetchResponsePartitions] = ()
@@ -48,7 +48,7 @@ class OffsetFetchResponseTopics(NamedTuple):
 
 
 class OffsetFetchResponseGroup(NamedTuple):
-    """Part of the OffsetFetch response."""
+    """A struct of the OffsetFetch response."""
 
     group_id: str = ""
     topics: Sequence[OffsetFetchResponseTopics] = ()

@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 
 class OffsetForLeaderPartition(NamedTuple):
-    """Part of the OffsetForLeaderEpoch request."""
+    """A struct of the OffsetForLeaderEpoch request."""
 
     partition: int = 0
     current_leader_epoch: int = -1
@@ -13,7 +13,7 @@ class OffsetForLeaderPartition(NamedTuple):
 
 
 class OffsetForLeaderTopic(NamedTuple):
-    """Part of the OffsetForLeaderEpoch request."""
+    """A struct of the OffsetForLeaderEpoch request."""
 
     topic: str = ""
     partitions: Sequence[OffsetForLeaderPartition] = ()
@@ -27,7 +27,7 @@ class OffsetForLeaderEpochRequest(NamedTuple):
 
 
 class EpochEndOffset(NamedTuple):
-    """Part of the OffsetForLeaderEpoch response."""
+    """A struct of the OffsetForLeaderEpoch response."""
 
     error_code: int = 0
     partition: int = 0
@@ -36,7 +36,7 @@ class EpochEndOffset(NamedTuple):
 
 
 class OffsetForLeaderTopicResult(NamedTuple):
-    """Part of the OffsetForLeaderEpoch response."""
+    """A struct of the OffsetForLeaderEpoch response."""
 
     topic: str = ""
     partitions: Sequence[EpochEndOffset] = ()

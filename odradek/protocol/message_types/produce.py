@@ -8,21 +8,21 @@ from odradek.protocol.produce_request import ProduceRequest
 
 
 class BatchIndexAndErrorMessage(NamedTuple):
-    """Part of the Produce response."""
+    """A struct of the Produce response."""
 
     batch_index: int = 0
     batch_index_error_message: str | None = None
 
 
 class LeaderIdAndEpoch(NamedTuple):
-    """Part of the Produce response."""
+    """A struct of the Produce response."""
 
     leader_id: int = -1
     leader_epoch: int = -1
 
 
 class PartitionProduceResponse(NamedTuple):
-    """Part of the Produce response."""
+    """A struct of the Produce response."""
 
     index: int = 0  # type: ignore[assignment]
     error_code: int = 0
@@ -35,7 +35,7 @@ class PartitionProduceResponse(NamedTuple):
 
 
 class TopicProduceResponse(NamedTuple):
-    """Part of the Produce response."""
+    """A struct of the Produce response."""
 
     topic_id: UUID | None = None
     partition_responses: Sequence[PartitionProduceResponse] = ()
@@ -43,7 +43,7 @@ class TopicProduceResponse(NamedTuple):
 
 
 class NodeEndpoint(NamedTuple):
-    """Part of the Produce response."""
+    """A struct of the Produce response."""
 
     node_id: int = 0
     host: str = ""

@@ -6,14 +6,14 @@ from uuid import UUID
 
 
 class PartitionData(NamedTuple):
-    """Part of the ReadShareGroupState request."""
+    """A struct of the ReadShareGroupState request."""
 
     partition: int = 0
     leader_epoch: int = 0
 
 
 class ReadStateData(NamedTuple):
-    """Part of the ReadShareGroupState request."""
+    """A struct of the ReadShareGroupState request."""
 
     topic_id: UUID | None = None
     partitions: Sequence[PartitionData] = ()
@@ -27,7 +27,7 @@ class ReadShareGroupStateRequest(NamedTuple):
 
 
 class StateBatch(NamedTuple):
-    """Part of the ReadShareGroupState response."""
+    """A struct of the ReadShareGroupState response."""
 
     first_offset: int = 0
     last_offset: int = 0
@@ -36,7 +36,7 @@ class StateBatch(NamedTuple):
 
 
 class PartitionResult(NamedTuple):
-    """Part of the ReadShareGroupState response."""
+    """A struct of the ReadShareGroupState response."""
 
     partition: int = 0
     error_code: int = 0
@@ -47,7 +47,7 @@ class PartitionResult(NamedTuple):
 
 
 class ReadStateResult(NamedTuple):
-    """Part of the ReadShareGroupState response."""
+    """A struct of the ReadShareGroupState response."""
 
     topic_id: UUID | None = None
     partitions: Sequence[PartitionResult] = ()

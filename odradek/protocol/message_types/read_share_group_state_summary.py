@@ -6,14 +6,14 @@ from uuid import UUID
 
 
 class PartitionData(NamedTuple):
-    """Part of the ReadShareGroupStateSummary request."""
+    """A struct of the ReadShareGroupStateSummary request."""
 
     partition: int = 0
     leader_epoch: int = 0
 
 
 class ReadStateSummaryData(NamedTuple):
-    """Part of the ReadShareGroupStateSummary request."""
+    """A struct of the ReadShareGroupStateSummary request."""
 
     topic_id: UUID | None = None
     partitions: Sequence[PartitionData] = ()
@@ -27,7 +27,7 @@ class ReadShareGroupStateSummaryRequest(NamedTuple):
 
 
 class PartitionResult(NamedTuple):
-    """Part of the ReadShareGroupStateSummary response."""
+    """A struct of the ReadShareGroupStateSummary response."""
 
     partition: int = 0
     error_code: int = 0
@@ -39,7 +39,7 @@ class PartitionResult(NamedTuple):
 
 
 class ReadStateSummaryResult(NamedTuple):
-    """Part of the ReadShareGroupStateSummary response."""
+    """A struct of the ReadShareGroupStateSummary response."""
 
     topic_id: UUID | None = None
     partitions: Sequence[PartitionResult] = ()

@@ -6,7 +6,7 @@ from uuid import UUID
 
 
 class AcknowledgementBatch(NamedTuple):
-    """Part of the ShareAcknowledge request."""
+    """A struct of the ShareAcknowledge request."""
 
     first_offset: int = 0
     last_offset: int = 0
@@ -14,14 +14,14 @@ class AcknowledgementBatch(NamedTuple):
 
 
 class AcknowledgePartition(NamedTuple):
-    """Part of the ShareAcknowledge request."""
+    """A struct of the ShareAcknowledge request."""
 
     partition_index: int = 0
     acknowledgement_batches: Sequence[AcknowledgementBatch] = ()
 
 
 class AcknowledgeTopic(NamedTuple):
-    """Part of the ShareAcknowledge request."""
+    """A struct of the ShareAcknowledge request."""
 
     topic_id: UUID | None = None
     partitions: Sequence[AcknowledgePartition] = ()
@@ -38,14 +38,14 @@ class ShareAcknowledgeRequest(NamedTuple):
 
 
 class LeaderIdAndEpoch(NamedTuple):
-    """Part of the ShareAcknowledge response."""
+    """A struct of the ShareAcknowledge response."""
 
     leader_id: int = 0
     leader_epoch: int = 0
 
 
 class PartitionData(NamedTuple):
-    """Part of the ShareAcknowledge response."""
+    """A struct of the ShareAcknowledge response."""
 
     partition_index: int = 0
     error_code: int = 0
@@ -54,14 +54,14 @@ class PartitionData(NamedTuple):
 
 
 class ShareAcknowledgeTopicResponse(NamedTuple):
-    """Part of the ShareAcknowledge response."""
+    """A struct of the ShareAcknowledge response."""
 
     topic_id: UUID | None = None
     partitions: Sequence[PartitionData] = ()
 
 
 class NodeEndpoint(NamedTuple):
-    """Part of the ShareAcknowledge response."""
+    """A struct of the ShareAcknowledge response."""
 
     node_id: int = 0
     host: str = ""

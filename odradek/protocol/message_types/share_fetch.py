@@ -6,7 +6,7 @@ from uuid import UUID
 
 
 class AcknowledgementBatch(NamedTuple):
-    """Part of the ShareFetch request."""
+    """A struct of the ShareFetch request."""
 
     first_offset: int = 0
     last_offset: int = 0
@@ -14,21 +14,21 @@ class AcknowledgementBatch(NamedTuple):
 
 
 class FetchPartition(NamedTuple):
-    """Part of the ShareFetch request."""
+    """A struct of the ShareFetch request."""
 
     partition_index: int = 0
     acknowledgement_batches: Sequence[AcknowledgementBatch] = ()
 
 
 class FetchTopic(NamedTuple):
-    """Part of the ShareFetch request."""
+    """A struct of the ShareFetch request."""
 
     topic_id: UUID | None = None
     partitions: Sequence[FetchPartition] = ()
 
 
 class ForgottenTopic(NamedTuple):
-    """Part of the ShareFetch request."""
+    """A struct of the ShareFetch request."""
 
     topic_id: UUID | None = None
     partitions: Sequence[int] = ()
@@ -52,14 +52,14 @@ class ShareFetchRequest(NamedTuple):
 
 
 class LeaderIdAndEpoch(NamedTuple):
-    """Part of the ShareFetch response."""
+    """A struct of the ShareFetch response."""
 
     leader_id: int = 0
     leader_epoch: int = 0
 
 
 class AcquiredRecords(NamedTuple):
-    """Part of the ShareFetch response."""
+    """A struct of the ShareFetch response."""
 
     first_offset: int = 0
     last_offset: int = 0
@@ -67,7 +67,7 @@ class AcquiredRecords(NamedTuple):
 
 
 class PartitionData(NamedTuple):
-    """Part of the ShareFetch response."""
+    """A struct of the ShareFetch response."""
 
     partition_index: int = 0
     error_code: int = 0
@@ -80,14 +80,14 @@ class PartitionData(NamedTuple):
 
 
 class ShareFetchableTopicResponse(NamedTuple):
-    """Part of the ShareFetch response."""
+    """A struct of the ShareFetch response."""
 
     topic_id: UUID | None = None
     partitions: Sequence[PartitionData] = ()
 
 
 class NodeEndpoint(NamedTuple):
-    """Part of the ShareFetch response."""
+    """A struct of the ShareFetch response."""
 
     node_id: int = 0
     host: str = ""

@@ -13,7 +13,7 @@ class ShareGroupDescribeRequest(NamedTuple):
 
 
 class TopicPartitions(NamedTuple):
-    """Part of the ShareGroupDescribe response."""
+    """A struct of the ShareGroupDescribe response."""
 
     topic_id: UUID | None = None
     topic_name: str = ""
@@ -21,13 +21,13 @@ class TopicPartitions(NamedTuple):
 
 
 class Assignment(NamedTuple):
-    """Part of the ShareGroupDescribe response."""
+    """A struct of the ShareGroupDescribe response."""
 
     topic_partitions: Sequence[TopicPartitions] = ()
 
 
 class Member(NamedTuple):
-    """Part of the ShareGroupDescribe response."""
+    """A struct of the ShareGroupDescribe response."""
 
     member_id: str = ""
     rack_id: str | None = None
@@ -39,7 +39,7 @@ class Member(NamedTuple):
 
 
 class DescribedGroup(NamedTuple):
-    """Part of the ShareGroupDescribe response."""
+    """A struct of the ShareGroupDescribe response."""
 
     error_code: int = 0
     error_message: str | None = None

@@ -16,14 +16,14 @@ class ShareGroupHeartbeatRequest(NamedTuple):
 
 
 class TopicPartitions(NamedTuple):
-    """Part of the ShareGroupHeartbeat response."""
+    """A struct of the ShareGroupHeartbeat response."""
 
     topic_id: UUID | None = None
     partitions: Sequence[int] = ()
 
 
 class Assignment(NamedTuple):
-    """Part of the ShareGroupHeartbeat response."""
+    """A struct of the ShareGroupHeartbeat response."""
 
     topic_partitions: Sequence[TopicPartitions] = ()
 

@@ -12,14 +12,14 @@ class StreamsGroupDescribeRequest(NamedTuple):
 
 
 class KeyValue(NamedTuple):
-    """Part of the StreamsGroupDescribe response."""
+    """A struct of the StreamsGroupDescribe response."""
 
     key: str = ""
     value: str = ""
 
 
 class TopicInfo(NamedTuple):
-    """Part of the StreamsGroupDescribe response."""
+    """A struct of the StreamsGroupDescribe response."""
 
     name: str = ""
     partitions: int = 0
@@ -28,7 +28,7 @@ class TopicInfo(NamedTuple):
 
 
 class Subtopology(NamedTuple):
-    """Part of the StreamsGroupDescribe response."""
+    """A struct of the StreamsGroupDescribe response."""
 
     subtopology_id: str = ""
     source_topics: Sequence[str] = ()
@@ -38,21 +38,21 @@ class Subtopology(NamedTuple):
 
 
 class Topology(NamedTuple):
-    """Part of the StreamsGroupDescribe response."""
+    """A struct of the StreamsGroupDescribe response."""
 
     epoch: int = 0
     subtopologies: Sequence[Subtopology] | None = None
 
 
 class Endpoint(NamedTuple):
-    """Part of the StreamsGroupDescribe response."""
+    """A struct of the StreamsGroupDescribe response."""
 
     host: str = ""
     port: int = 0
 
 
 class TaskOffset(NamedTuple):
-    """Part of the StreamsGroupDescribe response."""
+    """A struct of the StreamsGroupDescribe response."""
 
     subtopology_id: str = ""
     partition: int = 0
@@ -60,14 +60,14 @@ class TaskOffset(NamedTuple):
 
 
 class TaskIds(NamedTuple):
-    """Part of the StreamsGroupDescribe response."""
+    """A struct of the StreamsGroupDescribe response."""
 
     subtopology_id: str = ""
     partitions: Sequence[int] = ()
 
 
 class Assignment(NamedTuple):
-    """Part of the StreamsGroupDescribe response."""
+    """A struct of the StreamsGroupDescribe response."""
 
     active_tasks: Sequence[TaskIds] = ()
     standby_tasks: Sequence[TaskIds] = ()
@@ -75,7 +75,7 @@ class Assignment(NamedTuple):
 
 
 class Member(NamedTuple):
-    """Part of the StreamsGroupDescribe response."""
+    """A struct of the StreamsGroupDescribe response."""
 
     member_id: str = ""
     member_epoch: int = 0
@@ -95,7 +95,7 @@ class Member(NamedTuple):
 
 
 class DescribedGroup(NamedTuple):
-    """Part of the StreamsGroupDescribe response."""
+    """A struct of the StreamsGroupDescribe response."""
 
     error_code: int = 0
     error_message: str | None = None

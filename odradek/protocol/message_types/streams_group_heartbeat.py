@@ -5,14 +5,14 @@ from typing import Any, Final, NamedTuple
 
 
 class KeyValue(NamedTuple):
-    """Part of the StreamsGroupHeartbeat request."""
+    """A struct of the StreamsGroupHeartbeat request."""
 
     key: str = ""
     value: str = ""
 
 
 class TopicInfo(NamedTuple):
-    """Part of the StreamsGroupHeartbeat request."""
+    """A struct of the StreamsGroupHeartbeat request."""
 
     name: str = ""
     partitions: int = 0
@@ -21,7 +21,7 @@ class TopicInfo(NamedTuple):
 
 
 class CopartitionGroup(NamedTuple):
-    """Part of the StreamsGroupHeartbeat request."""
+    """A struct of the StreamsGroupHeartbeat request."""
 
     source_topics: Sequence[int] = ()
     source_topic_regex: Sequence[int] = ()
@@ -29,7 +29,7 @@ class CopartitionGroup(NamedTuple):
 
 
 class Subtopology(NamedTuple):
-    """Part of the StreamsGroupHeartbeat request."""
+    """A struct of the StreamsGroupHeartbeat request."""
 
     subtopology_id: str = ""
     source_topics: Sequence[str] = ()
@@ -41,28 +41,28 @@ class Subtopology(NamedTuple):
 
 
 class Topology(NamedTuple):
-    """Part of the StreamsGroupHeartbeat request."""
+    """A struct of the StreamsGroupHeartbeat request."""
 
     epoch: int = 0
     subtopologies: Sequence[Subtopology] = ()
 
 
 class RequestTaskIds(NamedTuple):
-    """Part of the StreamsGroupHeartbeat request."""
+    """A struct of the StreamsGroupHeartbeat request."""
 
     subtopology_id: str = ""
     partitions: Sequence[int] = ()
 
 
 class RequestEndpoint(NamedTuple):
-    """Part of the StreamsGroupHeartbeat request."""
+    """A struct of the StreamsGroupHeartbeat request."""
 
     host: str = ""
     port: int = 0
 
 
 class TaskOffset(NamedTuple):
-    """Part of the StreamsGroupHeartbeat request."""
+    """A struct of the StreamsGroupHeartbeat request."""
 
     subtopology_id: str = ""
     partition: int = 0
@@ -92,35 +92,35 @@ class StreamsGroupHeartbeatRequest(NamedTuple):
 
 
 class Status(NamedTuple):
-    """Part of the StreamsGroupHeartbeat response."""
+    """A struct of the StreamsGroupHeartbeat response."""
 
     status_code: int = 0
     status_detail: str = ""
 
 
 class TaskIds(NamedTuple):
-    """Part of the StreamsGroupHeartbeat response."""
+    """A struct of the StreamsGroupHeartbeat response."""
 
     subtopology_id: str = ""
     partitions: Sequence[int] = ()
 
 
 class Endpoint(NamedTuple):
-    """Part of the StreamsGroupHeartbeat response."""
+    """A struct of the StreamsGroupHeartbeat response."""
 
     host: str = ""
     port: int = 0
 
 
 class TopicPartition(NamedTuple):
-    """Part of the StreamsGroupHeartbeat response."""
+    """A struct of the StreamsGroupHeartbeat response."""
 
     topic: str = ""
     partitions: Sequence[int] = ()
 
 
 class EndpointToPartitions(NamedTuple):
-    """Part of the StreamsGroupHeartbeat response."""
+    """A struct of the StreamsGroupHeartbeat response."""
 
     user_endpoint: Endpoint = Endpoint()
     active_partitions: Sequence[TopicPartition] = ()

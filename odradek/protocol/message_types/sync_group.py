@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 
 class SyncGroupRequestAssignment(NamedTuple):
-    """Part of the SyncGroup request."""
+    """A struct of the SyncGroup request."""
 
     member_id: str = ""
     assignment: bytes = b""

@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 
 class TxnOffsetCommitRequestPartition(NamedTuple):
-    """Part of the TxnOffsetCommit request."""
+    """A struct of the TxnOffsetCommit request."""
 
     partition_index: int = 0
     committed_offset: int = 0
@@ -14,7 +14,7 @@ class TxnOffsetCommitRequestPartition(NamedTuple):
 
 
 class TxnOffsetCommitRequestTopic(NamedTuple):
-    """Part of the TxnOffsetCommit request."""
+    """A struct of the TxnOffsetCommit request."""
 
     name: str = ""
     partitions: Sequence[TxnOffsetCommitRequestPartition] = ()
@@ -34,14 +34,14 @@ class TxnOffsetCommitRequest(NamedTuple):
 
 
 class TxnOffsetCommitResponsePartition(NamedTuple):
-    """Part of the TxnOffsetCommit response."""
+    """A struct of the TxnOffsetCommit response."""
 
     partition_index: int = 0
     error_code: int = 0
 
 
 class TxnOffsetCommitResponseTopic(NamedTuple):
-    """Part of the TxnOffsetCommit response."""
+    """A struct of the TxnOffsetCommit response."""
 
     name: str = ""
     partitions: Sequence[TxnOffsetCommitResponsePartition] = ()

@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 
 class FeatureUpdateKey(NamedTuple):
-    """Part of the UpdateFeatures request."""
+    """A struct of the UpdateFeatures request."""
 
     feature: str = ""
     max_version_level: int = 0
@@ -21,7 +21,7 @@ class UpdateFeaturesRequest(NamedTuple):
 
 
 class UpdatableFeatureResult(NamedTuple):
-    """Part of the UpdateFeatures response."""
+    """A struct of the UpdateFeatures response."""
 
     feature: str = ""
     error_code: int = 0

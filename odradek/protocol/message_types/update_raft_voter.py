@@ -6,7 +6,7 @@ from uuid import UUID
 
 
 class Listener(NamedTuple):
-    """Part of the UpdateRaftVoter request."""
+    """A struct of the UpdateRaftVoter request."""
 
     name: str = ""
     host: str = ""
@@ -14,7 +14,7 @@ class Listener(NamedTuple):
 
 
 class KRaftVersionFeature(NamedTuple):
-    """Part of the UpdateRaftVoter request."""
+    """A struct of the UpdateRaftVoter request."""
 
     min_supported_version: int = 0
     max_supported_version: int = 0
@@ -32,7 +32,7 @@ class UpdateRaftVoterRequest(NamedTuple):
 
 
 class CurrentLeader(NamedTuple):
-    """Part of the UpdateRaftVoter response."""
+    """A struct of the UpdateRaftVoter response."""
 
     leader_id: int = -1
     leader_epoch: int = -1

@@ -6,7 +6,7 @@ from uuid import UUID
 
 
 class RequestPartitionData(NamedTuple):
-    """Part of the Vote request."""
+    """A struct of the Vote request."""
 
     partition_index: int = 0
     replica_epoch: int = 0
@@ -19,7 +19,7 @@ class RequestPartitionData(NamedTuple):
 
 
 class RequestTopicData(NamedTuple):
-    """Part of the Vote request."""
+    """A struct of the Vote request."""
 
     topic_name: str = ""
     partitions: Sequence[RequestPartitionData] = ()
@@ -34,7 +34,7 @@ class VoteRequest(NamedTuple):
 
 
 class PartitionData(NamedTuple):
-    """Part of the Vote response."""
+    """A struct of the Vote response."""
 
     partition_index: int = 0
     error_code: int = 0
@@ -44,14 +44,14 @@ class PartitionData(NamedTuple):
 
 
 class TopicData(NamedTuple):
-    """Part of the Vote response."""
+    """A struct of the Vote response."""
 
     topic_name: str = ""
     partitions: Sequence[PartitionData] = ()
 
 
 class NodeEndpoint(NamedTuple):
-    """Part of the Vote response."""
+    """A struct of the Vote response."""
 
     node_id: int = 0
     host: str = ""

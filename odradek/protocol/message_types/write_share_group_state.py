@@ -6,7 +6,7 @@ from uuid import UUID
 
 
 class StateBatch(NamedTuple):
-    """Part of the WriteShareGroupState request."""
+    """A struct of the WriteShareGroupState request."""
 
     first_offset: int = 0
     last_offset: int = 0
@@ -15,7 +15,7 @@ class StateBatch(NamedTuple):
 
 
 class PartitionData(NamedTuple):
-    """Part of the WriteShareGroupState request."""
+    """A struct of the WriteShareGroupState request."""
 
     partition: int = 0
     state_epoch: int = 0
@@ -26,7 +26,7 @@ class PartitionData(NamedTuple):
 
 
 class WriteStateData(NamedTuple):
-    """Part of the WriteShareGroupState request."""
+    """A struct of the WriteShareGroupState request."""
 
     topic_id: UUID | None = None
     partitions: Sequence[PartitionData] = ()
@@ -40,7 +40,7 @@ class WriteShareGroupStateRequest(NamedTuple):
 
 
 class PartitionResult(NamedTuple):
-    """Part of the WriteShareGroupState response."""
+    """A struct of the WriteShareGroupState response."""
 
     partition: int = 0
     error_code: int = 0
@@ -48,7 +48,7 @@ class PartitionResult(NamedTuple):
 
 
 class WriteStateResult(NamedTuple):
-    """Part of the WriteShareGroupState response."""
+    """A struct of the WriteShareGroupState response."""
 
     topic_id: UUID | None = None
     partitions: Sequence[PartitionResult] = ()

@@ -5,14 +5,14 @@ from typing import Any, Final, NamedTuple
 
 
 class WritableTxnMarkerTopic(NamedTuple):
-    """Part of the WriteTxnMarkers request."""
+    """A struct of the WriteTxnMarkers request."""
 
     name: str = ""
     partition_indexes: Sequence[int] = ()
 
 
 class WritableTxnMarker(NamedTuple):
-    """Part of the WriteTxnMarkers request."""
+    """A struct of the WriteTxnMarkers request."""
 
     producer_id: int = 0
     producer_epoch: int = 0
@@ -29,21 +29,21 @@ class WriteTxnMarkersRequest(NamedTuple):
 
 
 class WritableTxnMarkerPartitionResult(NamedTuple):
-    """Part of the WriteTxnMarkers response."""
+    """A struct of the WriteTxnMarkers response."""
 
     partition_index: int = 0
     error_code: int = 0
 
 
 class WritableTxnMarkerTopicResult(NamedTuple):
-    """Part of the WriteTxnMarkers response."""
+    """A struct of the WriteTxnMarkers response."""
 
     name: str = ""
     partitions: Sequence[WritableTxnMarkerPartitionResult] = ()
 
 
 class WritableTxnMarkerResult(NamedTuple):
-    """Part of the WriteTxnMarkers response."""
+    """A struct of the WriteTxnMarkers response."""
 
     producer_id: int = 0
     topics: Sequence[WritableTxnMarkerTopicResult] = ()

@@ -10,6 +10,8 @@ from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from typing_extensions import override
+
 from odradek.broker.api import load_handler
 from odradek.common.context import CLOSE_CONNECTION, NO_RESPONSE, Reply, RequestContext
 from odradek.protocol.api_keys import ApiKey
@@ -53,8 +55,8 @@ class SplittingTransport(asyncio.Transport):
         self._is_ending = False
         self.cuts: int | tuple[int, ...] | None = None
 
+    @override
     def write(self, data: Any) -> None:
-        """Part of Transport."""
         cuts, self.cuts = self.cuts, None
         if cuts is None and not self._pieces:
             self._transport.write(data)
@@ -62,30 +64,32 @@ class SplittingTransport(asyncio.Transport):
         self._pieces += [bytes(data)] if cuts is None else _cut(bytes(data), cuts)
         self._send_piece()
 
+    @override
     def get_write_buffer_size(self) -> int:
-        """Part of Transport."""
         return self._transport.get_write_buffer_size() + sum(map(len, self._pieces))
 
+    @override
     def get_extra_info(self, name: str, default: Any = None) -> Any:
-        """Part of Transport. Nobody is to write to the socket itself."""
+        """Return the transport's information, but never the socket, which nobody may write to."""
         return None if name == "socket" else self._transport.get_extra_info(name, default)
 
+    @override
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        """Part of Transport."""
         self._transport.set_write_buffer_limits(high, low)
 
+    @override
     def is_closing(self) -> bool:
-        """Part of Transport."""
         return self._is_ending or self._transport.is_closing()
 
+    @override
     def close(self) -> None:
-        """Part of Transport: after the pieces."""
+        """Close once all pieces are sent."""
         self._is_ending = True
         if not self._pieces:
             self._transport.close()
 
+    @override
     def abort(self) -> None:
-        """Part of Transport."""
         self._pieces.clear()
         self._transport.abort()
 
@@ -148,7 +152,7 @@ class FaultGate:
         self._pausing: list[Fault] = []
 
     def admit(self, context: RequestContext, message: Any) -> Any:
-        """Part of Gate."""
+        """Apply the fault that matches the request, if one does."""
         if context.session.peer == PEER:
             return None
         if self._pausing:
@@ -158,7 +162,7 @@ class FaultGate:
         return None if fault is None else self._begin(fault, request)
 
     def release(self, context: RequestContext, response: Any) -> Any:
-        """Part of Gate."""
+        """Apply the fault that is due at the response, if there is one."""
         _, fault = self._due.pop(id(context), (None, None))
         if fault is not None:
             response = self._end(fault, context, response)

@@ -197,7 +197,7 @@ class LiveTimeline(Timeline):
         self._noted.clear()
 
     def admit(self, context: RequestContext, request: Any) -> None:
-        """Part of ``Gate``."""
+        """Record the request, and admit it."""
         session = context.session
         if session.peer == PEER and context.api_key in _LOOKS:
             return
@@ -216,7 +216,7 @@ class LiveTimeline(Timeline):
         self._noted.append(noted)
 
     def release(self, context: RequestContext, response: Any) -> Any:
-        """Part of ``Gate``."""
+        """Record the response."""
         noted = self._open.pop(id(context), None)
         if noted is not None:
             self.look()

@@ -30,14 +30,14 @@ class Omitted(NamedTuple):
 
 
 class ProducePartition(NamedTuple):
-    """Part of ``Produce``."""
+    """One partition of a ``Produce``."""
 
     index: int = 0  # type: ignore[assignment]
     records: bytes | Omitted | None = None
 
 
 class ProduceTopic(NamedTuple):
-    """Part of ``Produce``: the topic by its name, or from version 13 on by its id."""
+    """One topic of a ``Produce``: by name, or from version 13 on by id."""
 
     name: str = ""
     topic_id: UUID | None = None

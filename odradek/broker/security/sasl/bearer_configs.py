@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class SignedTokens:
-    """Part of ``oauthbearer.Validate``."""
+    """An ``oauthbearer.Validate`` that checks signatures."""
 
     def __init__(self, keys: SigningKeys, rules: Rules, clock: Clock) -> None:
         self.keys = keys

@@ -37,7 +37,7 @@ _MODULES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class EnabledMechanism:
-    """Part of ``mechanism.Mechanism``."""
+    """A ``mechanism.Mechanism`` that a listener offers."""
 
     begin: Callable[[], SaslServer]
     max_reauth_ms: int

@@ -79,7 +79,7 @@ def plain_users(options: Mapping[str, str]) -> dict[str, bytes]:
 
 
 class PlainServer:
-    """Part of ``mechanism.SaslServer``: ``users`` are their passwords by name."""
+    """The server's side of PLAIN. ``users`` maps names to passwords."""
 
     __slots__ = ("_users", "is_complete", "user")
 
@@ -93,7 +93,7 @@ class PlainServer:
         self.user = ""
 
     def evaluate(self, token: bytes) -> bytes:
-        """Part of SaslServer."""
+        """Check the user and the password in the client's message."""
         # As with Java's String: what is no UTF-8 is another character, and so another password.
         tokens = token.decode(errors="replace").split("\0", _TOKENS)
         if len(tokens) != _TOKENS:

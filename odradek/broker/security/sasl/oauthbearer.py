@@ -35,7 +35,7 @@ class BearerRefused(InvalidToken):
 
 
 class OAuthBearerServer:
-    """Part of ``mechanism.SaslServer``."""
+    """The server's side of OAUTHBEARER (RFC 7628)."""
 
     __slots__ = ("_validate", "expires_ms", "is_complete", "refusal", "user")
 
@@ -49,7 +49,7 @@ class OAuthBearerServer:
         self.expires_ms: int | None = None
 
     def evaluate(self, token: bytes) -> bytes:
-        """Part of SaslServer."""
+        """Validate the bearer token in the client's message."""
         if token == _GO_ON and self.refusal is not None:
             raise self.refusal
         self.refusal = None

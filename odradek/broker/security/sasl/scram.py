@@ -105,7 +105,7 @@ class _FirstMessages(NamedTuple):
 
 
 class ScramServer:
-    """Part of ``mechanism.SaslServer``.
+    """The server's side of SCRAM (RFC 5802).
 
     ``find`` gives the credential of a user, ``find_token`` that of a token id, ``new_nonce`` the broker's nonce.
     """
@@ -138,7 +138,7 @@ class ScramServer:
         self.expires_ms: int | None = None
 
     def evaluate(self, token: bytes) -> bytes:
-        """Part of SaslServer."""
+        """Answer the client's first message, then its final one."""
         message = token.decode(errors="replace")
         if self._first is None:
             return self._answer_first(message).encode()
@@ -194,7 +194,7 @@ _SALT_BYTES: Final = 24
 
 
 class _Credential(NamedTuple):
-    """Part of ``scram.ScramCredential``."""
+    """A ``scram.ScramCredential``."""
 
     salt: bytes
     stored_key: bytes

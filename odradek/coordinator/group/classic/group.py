@@ -109,21 +109,21 @@ class ClassicGroup:
 
     @property
     def group_type(self) -> str:
-        """Part of ``interface.Group``."""
+        """Return the type that ListGroups shows."""
         return GROUP_TYPE
 
     @property
     def is_empty(self) -> bool:
-        """Part of ``interface.Group``."""
+        """Return whether the group has no members."""
         return self.state is GroupState.EMPTY
 
     @property
     def member_count(self) -> int:
-        """Part of ``interface.Group``."""
+        """Return the number of members."""
         return len(self.members)
 
     def describe(self) -> DescribedGroup:
-        """Part of ``interface.Group``. Protocol and metadata are shown in Stable only, for only then they are settled."""
+        """Describe the group. Protocol and metadata are shown in Stable only: before, they are not settled."""
         protocol = self.protocol if self.state is GroupState.STABLE else None
         return DescribedGroup(
             group_id=self.group_id,
@@ -134,26 +134,26 @@ class ClassicGroup:
         )
 
     def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> ErrorCode:  # noqa: ARG002  anybody may fetch
-        """Part of ``interface.Group``: a classic group refuses nobody."""
+        """Return NONE: anybody may fetch."""
         return ErrorCode.NONE
 
     def offsets_expire_since_ms(self) -> int | None:
-        """Part of ``interface.Group``: since the group is empty; since each commit where it is simple, or for unread topics."""
+        """Return when the group became empty; SINCE_COMMIT for a simple group and for unread topics."""
         if self.state is GroupState.EMPTY:
             return SINCE_COMMIT if self.protocol_type is None else self.state_since_ms
         knows_topics = self.is_of_consumers and self.subscribed_topics is not None
         return SINCE_COMMIT if self.state is GroupState.STABLE and knows_topics else None
 
     def tombstones(self) -> list[CoordinatorRecord]:
-        """Part of ``interface.Group``: the record that deletes the group."""
+        """Return the record that deletes the group."""
         return [CoordinatorRecord(GroupMetadataKey(self.group_id), None)]
 
     def validate_delete(self) -> ErrorCode:
-        """Part of ``interface.Group``."""
+        """Return NON_EMPTY_GROUP unless the group is empty."""
         return ErrorCode.NONE if self.state is GroupState.EMPTY else ErrorCode.NON_EMPTY_GROUP
 
     def validate_offset_delete(self) -> ErrorCode:
-        """Part of ``interface.Group``: of consumers it is known which topics they read."""
+        """Return NONE for a group of consumers, whose topics are known; otherwise as for a deletion."""
         return ErrorCode.NONE if self.is_of_consumers else self.validate_delete()
 
     def validate_offset_commit(
@@ -165,7 +165,7 @@ class ClassicGroup:
         is_transactional: bool,
         version: int,  # noqa: ARG002  any will do
     ) -> ErrorCode:
-        """Part of ``interface.Group``; the rules stand in ``offset_commit`` and ``txn_offsets``. HOT."""
+        """Return why the member may not commit. ``offset_commit`` and ``txn_offsets`` explain the rules. HOT."""
         if generation < 0:
             if self.state is GroupState.EMPTY:
                 return ErrorCode.NONE
@@ -185,7 +185,7 @@ class ClassicGroup:
         generation: int,  # noqa: ARG002
         partitions: Iterable[tuple[UUID | None, int]],  # noqa: ARG002
     ) -> bool:
-        """Part of ``interface.Group``: a classic group has generations for all of its partitions."""
+        """Return False: one generation counts for all partitions of a classic group."""
         return False
 
     def __str__(self) -> str:

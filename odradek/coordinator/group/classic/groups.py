@@ -114,7 +114,7 @@ class ClassicGroups:
                 yield group
 
     def note_alive(self, group: Group, member_id: str) -> None:
-        """Part of ``interface.GroupKind``: a member that commits begins its session anew. HOT."""
+        """Restart the session of a member that commits. HOT."""
         if isinstance(group, ClassicGroup):
             member = group.members.get(member_id)
             if member is not None:
@@ -157,7 +157,7 @@ class ClassicGroups:
     # ----------------------------------------------------------------------------------------------- load and unload
 
     def restore(self, group_id: str, value: object) -> ClassicGroup:
-        """Part of ``interface.GroupKind``: the group of a GroupMetadataValue."""
+        """Restore the group of a GroupMetadataValue."""
         group = restored_group(group_id, cast("GroupMetadataValue", value))
         for member in group.members.values():
             self.sessions.begin(group, member)

@@ -128,37 +128,37 @@ class ConsumerGroup:
 
     @property
     def group_type(self) -> str:
-        """Part of ``interface.Group``."""
+        """Return the type that ListGroups shows."""
         return GROUP_TYPE
 
     @property
     def protocol_type(self) -> str | None:
-        """Part of ``interface.Group``: Kafka names it for a group without members, too."""
+        """Return "consumer". Kafka shows it for a group without members, too."""
         return GROUP_TYPE
 
     @property
     def state(self) -> str:
-        """Part of ``interface.Group``."""
+        """Return the name of the group's state."""
         return _state(self.epoch.get(), self.assignment_epoch, self.members.values()).value
 
     @property
     def is_empty(self) -> bool:
-        """Part of ``interface.Group``."""
+        """Return whether the group has no members."""
         return not self.members
 
     @property
     def member_count(self) -> int:
-        """Part of ``interface.Group``."""
+        """Return the number of members."""
         return len(self.members)
 
     def describe(self) -> None:
-        """Part of ``interface.Group``: ConsumerGroupDescribe shows these groups."""
+        """Return None: ConsumerGroupDescribe shows these groups."""
         return
 
     def validate_offset_commit(
         self, member_id: str, group_instance_id: str | None, generation: int, *, is_transactional: bool, version: int
     ) -> ErrorCode:
-        """Part of ``interface.Group``; ``permits_late_commit`` has the rest of it."""
+        """Return why the member may not commit; ``permits_late_commit`` may still allow it."""
         if generation < 0 and not self.members:
             return ErrorCode.NONE
         if is_transactional and generation == _NOBODY and not member_id and group_instance_id is None:
@@ -173,7 +173,7 @@ class ConsumerGroup:
         return ErrorCode.STALE_MEMBER_EPOCH if member.classic is None else ErrorCode.ILLEGAL_GENERATION
 
     def permits_late_commit(self, member_id: str, generation: int, partitions: Iterable[tuple[UUID | None, int]]) -> bool:
-        """Part of ``interface.Group``: an older epoch will do for partitions that the member has since then (KIP-1251)."""
+        """Return whether the member has had all partitions since ``generation`` (KIP-1251)."""
         member = self.members.get(member_id)
         if member is None or generation > member.member_epoch:
             return False
@@ -184,7 +184,7 @@ class ConsumerGroup:
         return True
 
     def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> ErrorCode:
-        """Part of ``interface.Group``."""
+        """Return why the member may not fetch offsets."""
         if member_id is None and member_epoch < 0:
             return ErrorCode.NONE
         member = None if member_id is None else self.members.get(member_id)
@@ -195,23 +195,23 @@ class ConsumerGroup:
         return ErrorCode.STALE_MEMBER_EPOCH if member.classic is None else ErrorCode.ILLEGAL_GENERATION
 
     def validate_offset_delete(self) -> ErrorCode:
-        """Part of ``interface.Group``: of every member it is known which topics it reads."""
+        """Return NONE: the topics of every member are known."""
         return ErrorCode.NONE
 
     def validate_delete(self) -> ErrorCode:
-        """Part of ``interface.Group``."""
+        """Return NON_EMPTY_GROUP while the group has members."""
         return ErrorCode.NON_EMPTY_GROUP if self.members else ErrorCode.NONE
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Part of ``interface.Group``."""
+        """Return whether a member subscribes to the topic."""
         return topic in self.name_counts or any(topic in self.names_matching(regex) for regex in self.regex_counts)
 
     def offsets_expire_since_ms(self) -> int | None:
-        """Part of ``interface.Group``."""
+        """Return SINCE_COMMIT: topics that nobody reads expire by their commits."""
         return SINCE_COMMIT
 
     def tombstones(self) -> list[CoordinatorRecord]:
-        """Part of ``interface.Group``."""
+        """Return the records that delete the group."""
         return group_tombstones(self.group_id, list(self.members), list(self.regexes))
 
     def __str__(self) -> str:

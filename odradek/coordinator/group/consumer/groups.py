@@ -168,11 +168,11 @@ class ConsumerGroups:
         return group
 
     def restore(self, group_id: str, value: object) -> ConsumerGroup:  # noqa: ARG002  it knows its id
-        """Part of ``interface.GroupKind``: the group is its own stored form."""
+        """Return the group as it is: it is its own stored form."""
         return cast("ConsumerGroup", value)
 
     def note_alive(self, group: Group, member_id: str) -> None:
-        """Part of ``interface.GroupKind``: heartbeats alone are a sign of life here."""
+        """No-op: only heartbeats keep a member's session alive."""
 
     def assignor(self, name: str | None) -> tuple[str, Assign]:
         """An assignor and its name; for None, or one that is not there any more, the default."""

@@ -53,15 +53,15 @@ class NoTopics:
     version: int = 0
 
     def find(self, name: str) -> SubscribedTopic | None:  # noqa: ARG002
-        """Part of ``Topics``."""
+        """Find no topic."""
         return None
 
     def name_of(self, topic_id: UUID) -> str | None:  # noqa: ARG002
-        """Part of ``Topics``."""
+        """Find no name."""
         return None
 
     def names(self) -> Sequence[str]:
-        """Part of ``Topics``."""
+        """Return no names."""
         return ()
 
 
