@@ -11,7 +11,6 @@ from enum import Enum
 from math import inf
 
 from odradek.controller.metadata.image import MetadataImage
-from odradek.controller.metadata.placement import UsableBroker
 from odradek.protocol.message_types.broker_heartbeat import BrokerHeartbeatRequest
 from odradek.protocol.metadata_records import MetadataRecord
 from odradek.protocol.metadata_records.nodes import (
@@ -91,11 +90,9 @@ class BrokerSessions:
         for key in [key for key in self._contacts_ms if key[0] == broker_id]:
             del self._contacts_ms[key]
 
-    def usable(self) -> list[UsableBroker]:
-        """The brokers that are not about to shut down."""
-        return [
-            UsableBroker(broker_id, known.is_fenced) for broker_id, known in self._brokers.items() if not known.is_shutting_down
-        ]
+    def usable(self) -> dict[int, bool]:
+        """Return the brokers that are not about to shut down, and whether each of them is fenced."""
+        return {broker_id: known.is_fenced for broker_id, known in self._brokers.items() if not known.is_shutting_down}
 
     def touch(self, broker_id: int, *, is_fenced: bool, metadata_offset: int) -> None:
         """Note what a heartbeat tells."""

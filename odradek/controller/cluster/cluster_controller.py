@@ -23,7 +23,6 @@ from odradek.controller.cluster.leader_elections import MAX_ELECTIONS, balance, 
 from odradek.controller.cluster.registration import heartbeat, register
 from odradek.controller.metadata.cluster_view import ClusterView, first_records
 from odradek.controller.metadata.metadata_log import MetadataLog
-from odradek.controller.metadata.placement import UsableBroker
 from odradek.controller.metadata.writer import Decided
 from odradek.protocol.message_types.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from odradek.protocol.message_types.alter_partition import AlterPartitionRequest, AlterPartitionResponse
@@ -207,7 +206,7 @@ class ClusterController(Controller):
         """What alterations of configs are decided upon: of any broker that is registered, and of this node."""
         return super().config_view(config)._replace(broker_exists=lambda each: each == self.node_id or each in self.view.brokers)
 
-    def _usable_brokers(self) -> list[UsableBroker]:
+    def _usable_brokers(self) -> dict[int, bool]:
         return self._sessions.usable()
 
     def _first_records(self) -> Sequence[MetadataRecord]:

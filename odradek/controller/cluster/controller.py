@@ -5,7 +5,7 @@ request's message is answered by the response's message, when its records are co
 ``LoneController`` adds its own needs, ``ClusterController`` the requests of several brokers.
 """
 
-from collections.abc import Callable, Collection, Generator, Iterable, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from random import Random
 from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
@@ -24,7 +24,7 @@ from odradek.controller.metadata.features import (
 )
 from odradek.controller.metadata.image import TOPIC_RESOURCE
 from odradek.controller.metadata.metadata_log import MetadataLog
-from odradek.controller.metadata.placement import Placement, UsableBroker
+from odradek.controller.metadata.placement import Placement
 from odradek.controller.metadata.writer import AT_ONCE, Decided, MetadataWriter
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.metadata_records import (
@@ -95,8 +95,8 @@ class Controller(MetadataWriter):
         self._placement = Placement(self.view, self._usable_brokers, random, directory_counts)
         self._load()
 
-    def _usable_brokers(self) -> Iterable[UsableBroker]:
-        """The brokers that new replicas may go to."""
+    def _usable_brokers(self) -> Mapping[int, bool]:
+        """Return the brokers that new replicas may go to, and whether each of them is fenced."""
         raise NotImplementedError
 
     def config_view(self, config: BrokerConfig) -> ConfigView:

@@ -18,7 +18,6 @@ from odradek.controller.metadata.features import BOOTSTRAP_RECORDS
 from odradek.controller.metadata.image import TOPIC_RESOURCE
 from odradek.controller.metadata.internal_topics import internal_topic
 from odradek.controller.metadata.metadata_log import MetadataLog
-from odradek.controller.metadata.placement import UsableBroker
 from odradek.controller.metadata.producer_ids import ProducerIdManager
 from odradek.controller.metadata.topic import INTERNAL_TOPICS, Topic
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -83,8 +82,8 @@ class LoneController(Controller):
 
         self._operate(lambda: (None, directories_offline(self.view, self.view.brokers[self.node_id], [directory_id])))
 
-    def _usable_brokers(self) -> list[UsableBroker]:
-        return [UsableBroker(self.node_id, is_fenced=False)]
+    def _usable_brokers(self) -> dict[int, bool]:
+        return {self.node_id: False}
 
     def log_config_for(self, topic_name: str) -> LogConfig:
         """The configs of a topic's logs; for a topic that is not there, the broker's defaults."""

@@ -7,7 +7,7 @@ replica, the leader, is on a broker that is not fenced. In a rack, fenced broker
 placed as there are unfenced brokers, the order is shuffled, so that the same brokers do not always have the same partitions.
 """
 
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from random import Random
 from typing import NamedTuple
 from uuid import UUID
@@ -26,13 +26,6 @@ class PlacedPartition(NamedTuple):
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
     directories: tuple[UUID, ...]
-
-
-class UsableBroker(NamedTuple):
-    """A broker that replicas can be placed on; on one that is fenced if there are no others."""
-
-    broker_id: int
-    is_fenced: bool
 
 
 class PlacedBroker(NamedTuple):
@@ -141,54 +134,55 @@ class StripedPlacer:
 
 
 class Placement:
-    """Places partitions on the brokers of ``view``, and says what is created where nothing is asked."""
+    """Places partitions on the brokers of ``view``, and knows the defaults of a topic."""
 
     def __init__(
         self,
         view: ClusterView,
-        usable: Callable[[], Iterable[UsableBroker]],
+        usable: Callable[[], Mapping[int, bool]],
         random: Random,
         directory_counts: Callable[[], dict[UUID, int]] | None = None,
     ) -> None:
-        """``usable`` gives the brokers that new replicas may go to.
+        """``usable`` returns the brokers that new replicas may go to, and whether each of them is fenced.
 
-        ``directory_counts`` tells how many partitions this node, a broker, has in each of its directories, by the directory's id.
-        Other brokers choose a directory themselves.
+        ``directory_counts`` returns the number of partitions in each data directory of this node, by directory id; None for a
+        node that is no broker. Other brokers choose a directory themselves.
         """
-        self._view = view
+        self.view = view
+        self.random = random
+        self.directory_counts = directory_counts
         self._usable = usable
-        self._random = random
-        self._directory_counts = directory_counts
 
     @property
     def default_partitions(self) -> int:
         """Partitions of a topic."""
-        return int(self._view.config["num.partitions"])
+        return int(self.view.config["num.partitions"])
 
     @property
     def default_replication_factor(self) -> int:
         """Replicas of a partition."""
-        return int(self._view.config["default.replication.factor"])
+        return int(self.view.config["default.replication.factor"])
+
+    def brokers(self) -> list[PlacedBroker]:
+        """Return the brokers that new replicas may go to."""
+        known = self.view.brokers
+        return [
+            PlacedBroker(broker_id, known[broker_id].rack, is_fenced)
+            for broker_id, is_fenced in self._usable().items()
+            if _takes_replicas(known[broker_id])
+        ]
 
     def begin(self) -> "Placing":
-        """Place what one decision creates."""
-        return Placing(self._view, self._usable, self._random, self._directory_counts)
+        """Begin to place what one decision creates."""
+        return Placing(self)
 
 
 class Placing:
-    """The placement of what one decision creates. What it adds to a directory counts for the next choice."""
+    """The placement of what one decision creates. A partition added to a directory counts for the next choice."""
 
-    def __init__(
-        self,
-        view: ClusterView,
-        usable: Callable[[], Iterable[UsableBroker]],
-        random: Random,
-        directory_counts: Callable[[], dict[UUID, int]] | None,
-    ) -> None:
-        self._view = view
-        self._usable = usable
-        self._random = random
-        self._directory_counts = directory_counts
+    def __init__(self, placement: Placement) -> None:
+        self._placement = placement
+        self._view = placement.view
         self._counts: dict[UUID, int] | None = None
 
     def assigned(self, replicas: Sequence[int], replication_factor: int | None) -> PlacedPartition:
@@ -202,20 +196,12 @@ class Placing:
 
     def placed(self, partition_count: int, replication_factor: int) -> Sequence[PlacedPartition]:
         """The partitions of one topic. KafkaError: INVALID_REPLICATION_FACTOR."""
-        striped = StripedPlacer(self._brokers(), self._random).place(partition_count, replication_factor)
+        striped = StripedPlacer(self._placement.brokers(), self._placement.random).place(partition_count, replication_factor)
         placed = [self._placed_on(replicas) for replicas in striped]
         if not all(each.isr for each in placed):
             reason = f"No partition can be replicated {replication_factor} time(s): no broker of one is active."
             raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, reason)
         return placed
-
-    def _brokers(self) -> list[PlacedBroker]:
-        brokers = self._view.brokers
-        return [
-            PlacedBroker(each.broker_id, brokers[each.broker_id].rack, each.is_fenced)
-            for each in self._usable()
-            if _takes_replicas(brokers[each.broker_id])
-        ]
 
     def _placed_on(self, replicas: Sequence[int]) -> PlacedPartition:
         isr = tuple(replica for replica in replicas if self._view.is_active(replica))
@@ -223,10 +209,11 @@ class Placing:
 
     def _directory(self, broker_id: int) -> UUID:
         """The directory of a new replica: on this node the one with the fewest partitions."""
-        if self._directory_counts is None or broker_id != self._view.node_id:
+        directory_counts = self._placement.directory_counts
+        if directory_counts is None or broker_id != self._view.node_id:
             return self._view.default_directory(broker_id)
         if self._counts is None:
-            self._counts = self._directory_counts()
+            self._counts = directory_counts()
         if len(self._counts) < _CHOICE:
             return self._view.default_directory(broker_id)
         chosen = min(self._counts, key=self._counts.__getitem__)

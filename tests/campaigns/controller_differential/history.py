@@ -278,7 +278,7 @@ class History:
         self._topic_count += 1
         name, count, factor = f"t{self._topic_count}", self.random.randrange(1, 4), self.random.randrange(1, 5)
         self.asking = f"place {name}, {count} partitions of {factor} replicas"
-        usable = self.ours.cluster.controller._placement.begin()._brokers()
+        usable = self.ours.cluster.controller._placement.brokers()
         if any(not each.is_fenced and not self.ours.cluster.controller.view.is_active(each.broker_id) for each in usable):
             # Whether a partition has a replica in sync is a matter of chance then.
             return
@@ -314,7 +314,7 @@ class History:
     def _ensure_spread(self, replicas: tuple[int, ...], factor: int) -> None:
         """On different brokers, of as many racks as there are, and one that is not fenced is the first."""
         brokers = self.ours.image.kept.brokers
-        usable = {each.broker_id: each for each in self.ours.cluster.controller._placement.begin()._brokers()}
+        usable = {each.broker_id: each for each in self.ours.cluster.controller._placement.brokers()}
         racks = min(factor, len({each.rack for each in usable.values()}))
         spread = len(set(replicas)) == factor and len({brokers[each].rack for each in replicas}) == racks
         if not spread or not set(replicas) <= usable.keys() or usable[replicas[0]].is_fenced:
