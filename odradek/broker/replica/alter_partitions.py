@@ -7,16 +7,14 @@ proposal for a partition takes the place of one that has not been sent, or would
 Kafka's class is DefaultAlterPartitionManager.
 """
 
-import asyncio
 from collections.abc import Callable
 from typing import Final
 from uuid import UUID
 
+from odradek.broker.replica.controller_requests import ControllerRequests
 from odradek.broker.replica.in_sync_replicas import CommittedIsr, Proposal
-from odradek.client.api import Api, ClientError
-from odradek.common.logging import log as broker_log
+from odradek.client.api import Api
 from odradek.controller.quorum.broker_lifecycle import Controller
-from odradek.controller.quorum.controller_channel import ControllerUnavailable
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.alter_partition import (
@@ -27,13 +25,11 @@ from odradek.protocol.message_types.alter_partition import (
     RequestPartitionData,
     RequestTopicData,
 )
-from odradek.timing.driver import Wakeup
 from odradek.timing.reply import Reply
 from odradek.timing.timer import Timer
 
 # Topics are named by id, replicas with their brokers' epochs (KIP-903).
 _ALTER_PARTITION: Final[Api[AlterPartitionRequest, AlterPartitionResponse]] = Api(ApiKey.ALTER_PARTITION, 3)
-_TIMEOUT_MS: Final = 60_000
 _BACKOFF_MS: Final = 50
 
 Key = tuple[UUID, int]
@@ -53,13 +49,17 @@ class AlterPartitions:
     """The proposals of one broker. Loop thread only."""
 
     def __init__(self, controller: Controller, timer: Timer, node_id: int, broker_epoch: Callable[[], int]) -> None:
-        self._controller = controller
         self._node_id = node_id
         self._broker_epoch = broker_epoch
-        self._wakeup = Wakeup(timer)
         self._unsent: dict[Key, _Pending] = {}
-        self._task: asyncio.Task[None] | None = None
-        self._complaint = ""
+        self._requests = ControllerRequests(
+            controller,
+            timer,
+            has_unsent=lambda: bool(self._unsent),
+            send=self._send_unsent,
+            backoff_ms=_BACKOFF_MS,
+            complaint="the controller does not take changes of in-sync replicas",
+        )
 
     def propose(self, proposal: Proposal) -> Reply[CommittedIsr | KafkaError]:
         """Ask the controller; the answer comes later."""
@@ -69,40 +69,32 @@ class AlterPartitions:
         self._unsent[key] = pending
         if replaced is not None:
             replaced.reply.complete(KafkaError(ErrorCode.OPERATION_NOT_ATTEMPTED, "there is a newer proposal"))
-        if self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._send_all())
+        self._requests.wake()
         return pending.reply
 
     def close(self) -> None:
         """Ask no more: nobody is answered."""
-        if self._task is not None:
-            self._task.cancel()
+        self._requests.close()
 
-    async def _send_all(self) -> None:
-        try:
-            while self._unsent:
-                sent, self._unsent = self._unsent, {}
-                reason = await self._send(sent)
-                if reason:
-                    # What was proposed meanwhile is newer.
-                    for key, pending in sent.items():
-                        if not pending.reply.done and self._unsent.setdefault(key, pending) is not pending:
-                            # Whether it was carried out is unknown.
-                            pending.reply.complete(KafkaError(ErrorCode.INVALID_UPDATE_VERSION, "there is a newer proposal"))
-                    self._tell(reason)
-                    await self._wakeup.wait(_BACKOFF_MS)
-        finally:
-            self._task = None
+    async def _send_unsent(self) -> str:
+        """Send all proposals; those without an answer are to be sent again, for the reason returned."""
+        sent, self._unsent = self._unsent, {}
+        reason = await self._send(sent)
+        if reason:
+            # A proposal made meanwhile is newer.
+            for key, pending in sent.items():
+                if not pending.reply.done and self._unsent.setdefault(key, pending) is not pending:
+                    # Whether it was carried out is unknown.
+                    pending.reply.complete(KafkaError(ErrorCode.INVALID_UPDATE_VERSION, "there is a newer proposal"))
+        return reason
 
     async def _send(self, sent: dict[Key, _Pending]) -> str:
-        """Send these; returns why those without an answer are to be sent again."""
-        try:
-            response = await self._controller.request(_ALTER_PARTITION, self._request(sent), _TIMEOUT_MS)
-        except (ControllerUnavailable, ClientError) as error:
-            return str(error)
+        """Send ``sent``, and return why those without an answer are to be sent again."""
+        response = await self._requests.ask(_ALTER_PARTITION, self._request(sent))
+        if isinstance(response, str):
+            return response
         if response.error_code:
             return f"the controller answered error {response.error_code}"
-        self._complaint = ""
         for topic in response.topics:
             for answer in topic.partitions:
                 pending = None if topic.topic_id is None else sent.get((topic.topic_id, answer.partition_index))
@@ -126,12 +118,6 @@ class AlterPartitions:
             broker_epoch=self._broker_epoch(),
             topics=[RequestTopicData(topic_id=topic_id, partitions=asked) for topic_id, asked in by_topic.items()],
         )
-
-    def _tell(self, reason: str) -> None:
-        """Log a failure, but not each time that it comes again."""
-        if reason != self._complaint:
-            self._complaint = reason
-            broker_log.warn("the controller does not take changes of in-sync replicas", reason=reason)
 
 
 def _outcome(answer: PartitionData) -> CommittedIsr | KafkaError:

@@ -6,15 +6,13 @@ accepted is sent again after a moment, until it is.
 Kafka's class is AssignmentsManager.
 """
 
-import asyncio
 from collections.abc import Callable, Iterable
 from typing import Final
 from uuid import UUID
 
-from odradek.client.api import Api, ClientError
-from odradek.common.logging import log as broker_log
+from odradek.broker.replica.controller_requests import ControllerRequests
+from odradek.client.api import Api
 from odradek.controller.quorum.broker_lifecycle import Controller
-from odradek.controller.quorum.controller_channel import ControllerUnavailable
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.message_types.assign_replicas_to_dirs import (
     AssignReplicasToDirsRequest,
@@ -23,11 +21,9 @@ from odradek.protocol.message_types.assign_replicas_to_dirs import (
     RequestPartitionData,
     RequestTopicData,
 )
-from odradek.timing.driver import Wakeup
 from odradek.timing.timer import Timer
 
 _ASSIGN: Final[Api[AssignReplicasToDirsRequest, AssignReplicasToDirsResponse]] = Api(ApiKey.ASSIGN_REPLICAS_TO_DIRS)
-_TIMEOUT_MS: Final = 60_000
 _BACKOFF_MS: Final = 500
 # As many as Kafka's.
 _MOST: Final = 2_250
@@ -39,44 +35,33 @@ class DirectoryAssignments:
     """Those of one broker. Loop thread only."""
 
     def __init__(self, controller: Controller, timer: Timer, node_id: int, broker_epoch: Callable[[], int]) -> None:
-        self._controller = controller
         self._node_id = node_id
         self._broker_epoch = broker_epoch
-        self._wakeup = Wakeup(timer)
         self._unsent: dict[Key, UUID] = {}
-        self._task: asyncio.Task[None] | None = None
-        self._complaint = ""
+        self._requests = ControllerRequests(
+            controller,
+            timer,
+            has_unsent=lambda: bool(self._unsent),
+            send=self._send,
+            backoff_ms=_BACKOFF_MS,
+            complaint="the controller does not take replicas' directories",
+        )
 
     def assign(self, places: Iterable[tuple[UUID, int, UUID]]) -> None:
         """Tell of these: (topic id, partition, directory id)."""
         self._unsent.update({(topic_id, partition): directory_id for topic_id, partition, directory_id in places})
-        if self._unsent and self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._send_all())
+        self._requests.wake()
 
     def close(self) -> None:
         """Tell nothing any more."""
-        if self._task is not None:
-            self._task.cancel()
+        self._requests.close()
 
-    async def _send_all(self) -> None:
-        try:
-            while self._unsent:
-                sent = dict(list(self._unsent.items())[:_MOST])
-                reason = await self._send(sent)
-                if reason:
-                    if reason != self._complaint:
-                        self._complaint = reason
-                        broker_log.warn("the controller does not take replicas' directories", reason=reason)
-                    await self._wakeup.wait(_BACKOFF_MS)
-        finally:
-            self._task = None
-
-    async def _send(self, sent: dict[Key, UUID]) -> str:
-        """Send these; returns why some are to be sent again."""
-        try:
-            response = await self._controller.request(_ASSIGN, self._request(sent), _TIMEOUT_MS)
-        except (ControllerUnavailable, ClientError) as error:
-            return str(error)
+    async def _send(self) -> str:
+        """Send as many as one request may have, and return why some are to be sent again."""
+        sent = dict(list(self._unsent.items())[:_MOST])
+        response = await self._requests.ask(_ASSIGN, self._request(sent))
+        if isinstance(response, str):
+            return response
         if response.error_code:
             return f"the controller answered error {response.error_code}"
         refused = 0
