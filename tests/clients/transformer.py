@@ -10,6 +10,7 @@ how it ended: "committed", or the name of the error.
 from __future__ import annotations
 
 import asyncio
+import faulthandler
 import logging
 import sys
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ HEARTBEAT_INTERVAL_MS = 100
 # A transaction that has sent offsets keeps others from the partition until it is over; before that it may take its time.
 TRANSACTION_TIMEOUT_MS = {"none": 60_000, "again": 60_000, "offsets": 60_000, "commit": 20_000}
 TIMEOUT_S = 20.0
+# A test gives up on a process after half a minute: before that it says on stderr what each of its threads waits for.
+STUCK_AFTER_S = 25.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +186,7 @@ MAKES = {"librdkafka": with_librdkafka, "kafka-python": with_kafka_python, "aiok
 def main() -> None:
     """Do it, and say how it ended."""
     logging.disable()
+    faulthandler.dump_traceback_later(STUCK_AFTER_S)
     told = Told(*sys.argv[1:])
     print(MAKES[told.make](told), flush=True)
 
