@@ -9,7 +9,6 @@ Deliberate gap: none.
 
 from typing import TYPE_CHECKING, Final
 
-from odradek.broker.large.pieces import TOPICS, Pieces
 from odradek.broker.security.acl.rules import Asked, on_each
 from odradek.common.acls import AclOperation, AclResourceType
 from odradek.coordinator.group.offset_commit import commit_offsets
@@ -33,8 +32,6 @@ if TYPE_CHECKING:
     from odradek.timing.reply import Reply
 
 _FIRST_VERSION_BY_ID: Final = 10
-
-pieces = Pieces(TOPICS, TOPICS)
 
 
 def handle(

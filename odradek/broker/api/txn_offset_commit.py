@@ -13,7 +13,6 @@ Deliberate gap: none.
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from odradek.broker.large.pieces import TOPICS, Pieces
 from odradek.broker.security.acl.rules import Asked, on_each
 from odradek.common.acls import AclOperation, AclResourceType
 from odradek.controller.metadata.topic import CONSUMER_OFFSETS_TOPIC
@@ -46,8 +45,6 @@ _NONE: Final = ErrorCode.NONE
 _FIRST_WITH_LOADING: Final = 2
 _FIRST_WITH_ABORTABLE: Final = 4
 _FIRST_THAT_ADDS: Final = 5
-
-pieces = Pieces(TOPICS, TOPICS)
 
 
 def handle(

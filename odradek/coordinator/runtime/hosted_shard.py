@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from odradek.coordinator.runtime.answers import Answers, DeferredEvent, DeferredEventQueue, OwnReply
 from odradek.coordinator.runtime.environment import ShardT
-from odradek.coordinator.runtime.open_batch import LogWriter, OpenBatch, ensure_fits, size_of, split
+from odradek.coordinator.runtime.open_batch import LogWriter, OpenBatch, fitting_size, size_of, split
 from odradek.coordinator.runtime.ports import TransactionalShard, WriteOrder
 from odradek.coordinator.runtime.record import encode_record
 from odradek.coordinator.runtime.result import CoordinatorResult
@@ -280,7 +280,7 @@ class HostedShard(Generic[ShardT]):
         self._batch.set_limit(limit_bytes)
         if self._batch.take_room(size_bytes):
             return
-        ensure_fits(size_bytes, limit_bytes)
+        size_bytes = fitting_size(records, limit_bytes)
         error = self.flush()
         if error is not None:
             raise error
@@ -316,11 +316,11 @@ class HostedShard(Generic[ShardT]):
             self._abort_left_open(result.producer, result.marker)
         limit_bytes = self.log.max_batch_bytes
         if result.atomic:
-            ensure_fits(size_of(encoded), limit_bytes)
+            fitting_size(encoded, limit_bytes)
             self._append_and_replay(result, result.records, encoded)
         else:
             for records, part in split(result.records, encoded, limit_bytes):
-                ensure_fits(size_of(part), limit_bytes)
+                fitting_size(part, limit_bytes)
                 self._append_and_replay(result, records, part)
 
     def _abort_left_open(self, producer: tuple[int, int] | None, marker: EndTxnMarker | None) -> None:

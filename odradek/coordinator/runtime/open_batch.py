@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 # A batch's header; and what a record may need beside its key and value: five lengths or deltas of up to five bytes, attributes.
 BATCH_OVERHEAD_BYTES: Final = 61
 _RECORD_OVERHEAD_BYTES: Final = 26
+_FIRST_OF_TWO_BYTES: Final = 64
 
 
 class OpenBatch:
@@ -56,12 +57,35 @@ def size_of(records: Sequence[tuple[bytes, bytes | None]]) -> int:
     return size_bytes
 
 
-def ensure_fits(size_bytes: int, limit_bytes: int) -> None:
-    """Raise KafkaError(MESSAGE_TOO_LARGE) where records of this size fit no batch."""
+def _varint_bytes(number: int) -> int:
+    """Return the size of a length or delta as a zigzag varint, bytes."""
+    return 1 if number < _FIRST_OF_TWO_BYTES else ((number << 1).bit_length() + 6) // 7
+
+
+def _exact_size_of(records: Sequence[tuple[bytes, bytes | None]]) -> int:
+    """Return the size of encoded records in a batch of their own, bytes."""
+    size_bytes = 0
+    for offset_delta, (key, value) in enumerate(records):
+        # Attributes, timestamp delta and the number of headers take a byte each.
+        body = 3 + _varint_bytes(offset_delta) + _varint_bytes(len(key)) + len(key)
+        body += 1 if value is None else _varint_bytes(len(value)) + len(value)
+        size_bytes += _varint_bytes(body) + body
+    return size_bytes
+
+
+def fitting_size(records: Sequence[tuple[bytes, bytes | None]], limit_bytes: int) -> int:
+    """Return an upper bound of the size of encoded records, which fit a batch of ``limit_bytes``.
+
+    Raises KafkaError(MESSAGE_TOO_LARGE) where they do not.
+    """
+    size_bytes = size_of(records)
+    if size_bytes + BATCH_OVERHEAD_BYTES > limit_bytes:
+        size_bytes = _exact_size_of(records)
     if size_bytes + BATCH_OVERHEAD_BYTES > limit_bytes:
         raise KafkaError(
             ErrorCode.MESSAGE_TOO_LARGE, f"{size_bytes} bytes of records, and a batch has {limit_bytes} bytes at most"
         )
+    return size_bytes
 
 
 def split(

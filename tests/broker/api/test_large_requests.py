@@ -73,24 +73,42 @@ async def test_list_offsets_answers_all_of_them(cluster):
     assert len(answer.topics) == len(TOPICS)
 
 
-async def test_offsets_of_all_of_them_are_committed_and_fetched(cluster):
-    await ask(cluster, ApiKey.FIND_COORDINATOR, 3, key="g", key_type=0)
+async def commit_all(cluster, group_id, metadata):
+    """Commit offset 3 of every partition; the answer, and the number of batches that it took."""
+    await ask(cluster, ApiKey.FIND_COORDINATOR, 3, key=group_id, key_type=0)
     await cluster.broker.settle()
     committed = [
-        {"partition_index": index, "committed_offset": 3, "committed_leader_epoch": -1, "committed_metadata": ""}
+        {"partition_index": index, "committed_offset": 3, "committed_leader_epoch": -1, "committed_metadata": metadata}
         for index in PARTITIONS
     ]
     topics = [{"name": name, "partitions": committed} for name in TOPICS]
-    answer = await ask(
-        cluster, ApiKey.OFFSET_COMMIT, 8, group_id="g", generation_id_or_member_epoch=-1, member_id="", topics=topics
-    )
-    assert codes(answer.topics) == EVERY
+    counters = cluster.broker.core.groups.runtime.counters
+    appended = counters.appends
+    fields = {"generation_id_or_member_epoch": -1, "member_id": "", "topics": topics}
+    answer = await ask(cluster, ApiKey.OFFSET_COMMIT, 8, group_id=group_id, **fields)
+    return answer, counters.appends - appended
 
+
+async def offsets_of_all(cluster, group_id):
     topics = [{"name": name, "partition_indexes": list(PARTITIONS)} for name in TOPICS]
-    answer = await ask(cluster, ApiKey.OFFSET_FETCH, 8, groups=[{"group_id": "g", "topics": topics}], require_stable=True)
+    answer = await ask(cluster, ApiKey.OFFSET_FETCH, 8, groups=[{"group_id": group_id, "topics": topics}], require_stable=True)
     (group,) = answer.groups
     assert codes(group.topics) == EVERY
-    assert {partition.committed_offset for topic in group.topics for partition in topic.partitions} == {3}
+    return {partition.committed_offset for topic in group.topics for partition in topic.partitions}
+
+
+async def test_offsets_of_all_of_them_are_committed_in_one_batch_and_fetched(cluster):
+    answer, batches = await commit_all(cluster, "g", "")
+    assert codes(answer.topics) == EVERY
+    assert batches == 1
+    assert await offsets_of_all(cluster, "g") == {3}
+
+
+async def test_offsets_that_fit_no_batch_are_all_refused(cluster):
+    answer, batches = await commit_all(cluster, "too-large", "m" * 100)
+    assert codes(answer.topics) == [(*place, ErrorCode.UNKNOWN_SERVER_ERROR) for *place, _ in EVERY]
+    assert batches == 0
+    assert await offsets_of_all(cluster, "too-large") == {-1}
 
 
 async def test_all_of_them_are_deleted():
