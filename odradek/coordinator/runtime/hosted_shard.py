@@ -43,10 +43,10 @@ _ACTIVE: Final = ShardState.ACTIVE
 
 
 class HostedShard(Generic[ShardT]):
-    """A partition's shard, from INITIAL to FAILED or CLOSED. Loop thread only.
+    """A partition's shard, from LOADING to FAILED or CLOSED. Loop thread only.
 
-    ``log``, ``context`` and ``shard`` are there from LOADING on, the offsets from ACTIVE on. ``reload`` is told of a shard whose
-    state and log differ, and begins again from the log with another object.
+    The offsets count from ACTIVE on. ``reload`` is called with a shard whose state and log differ, and begins again from the log
+    with another object.
     """
 
     def __init__(
@@ -56,20 +56,21 @@ class HostedShard(Generic[ShardT]):
         leader_epoch: int,
         reload: Callable[[HostedShard[ShardT]], None],
     ) -> None:
+        """Open the log and make an empty shard. Raises KafkaError where there is no such log, or it cannot be read."""
         self.partition = partition
         self.leader_epoch = leader_epoch
-        self.state = ShardState.INITIAL
+        self.state = ShardState.LOADING
+        self.log: CoordinatorLog = environment.logs.open(partition)
         self.committed_offset = 0
-        self.written_offset = 0
-        self.next_offset = 0
-        self.log: CoordinatorLog
-        self.context: ShardContext
-        self.shard: ShardT
-        self._transactional: TransactionalShard | None = None
-        self._appends_first = False
+        self.written_offset = self.next_offset = self.log.log_end_offset
+        self.context = ShardContext(partition, leader_epoch, environment.timer, self._write_from_shard, self._after_answer)
+        self.shard: ShardT = environment.make_shard(partition, self.context)
+        # Looked up once: for a protocol that takes longer than all the rest of an operation.
+        self._transactional: TransactionalShard | None = self.shard if isinstance(self.shard, TransactionalShard) else None
+        self._appends_first = self.shard.write_order is WriteOrder.APPEND_THEN_REPLAY
         self._environment = environment
         self._reload = reload
-        self._writer: LogWriter
+        self._writer = LogWriter(partition, self.log, environment)
         self._batch = OpenBatch()
         self._deferred = DeferredEventQueue()
         self._answers = Answers(partition, environment.on_fault)
@@ -88,20 +89,6 @@ class HostedShard(Generic[ShardT]):
 
     # ------------------------------------------------------------------------------------------------------ life cycle
 
-    def start_loading(self) -> None:
-        """Open the log and make an empty shard. Raises KafkaError where there is no such log."""
-        self._become(ShardState.LOADING)
-        environment = self._environment
-        self.context = ShardContext(
-            self.partition, self.leader_epoch, environment.timer, self._write_from_shard, self._after_answer
-        )
-        self.shard = environment.make_shard(self.partition, self.context)
-        # Looked up once: for a protocol that takes longer than all the rest of an operation.
-        self._transactional = self.shard if isinstance(self.shard, TransactionalShard) else None
-        self._appends_first = self.shard.write_order is WriteOrder.APPEND_THEN_REPLAY
-        self.log = environment.logs.open(self.partition)
-        self._writer = LogWriter(self.partition, self.log, environment)
-
     def activate(self, now_ms: int) -> None:
         """The log has been replayed: take operations."""
         self._become(ShardState.ACTIVE)
@@ -119,12 +106,11 @@ class HostedShard(Generic[ShardT]):
 
     def close(self, state: ShardState) -> None:
         """Become FAILED or CLOSED: who waits is answered NOT_COORDINATOR, what is not appended is dropped."""
-        was_loaded = self.state is _ACTIVE
-        was_made = was_loaded or self.state is ShardState.LOADING
-        self._become(state)
-        if was_loaded:
+        was_open = self.state is not ShardState.FAILED
+        if self.state is _ACTIVE:
             self._environment.logs.on_high_watermark(self.partition, None)
-        if not was_made:
+        self._become(state)
+        if not was_open:
             return
         self.context.close()
         if self._commit_deadline is not None:

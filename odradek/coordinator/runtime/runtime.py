@@ -68,6 +68,8 @@ class CoordinatorRuntime(Generic[ShardT]):
         )
         self.counters = self._environment.counters
         self._hosted: dict[int, HostedShard[ShardT]] = {}
+        # Leader epochs of the partitions that are led here and whose log cannot be opened.
+        self._unopened: dict[int, int] = {}
         self._loads = LoadQueue(self._environment)
         # Partitions by id, until partitions come or go: each request has an id, and most the id of one before.
         self._partition_of: dict[str, int] = {}
@@ -79,11 +81,12 @@ class CoordinatorRuntime(Generic[ShardT]):
 
     def partitions(self) -> list[int]:
         """The partitions whose coordinator is, or will be, here: loading, active or failed."""
-        return list(self._hosted)
+        return [*self._hosted, *self._unopened]
 
     def states(self) -> dict[int, ShardState]:
         """How each of them is."""
-        return {partition: hosted.state for partition, hosted in self._hosted.items()}
+        states = dict.fromkeys(self._unopened, ShardState.FAILED)
+        return states | {partition: hosted.state for partition, hosted in self._hosted.items()}
 
     def partition_for(self, coordinated_id: str) -> int:
         """The partition that a group or transactional id belongs to.
@@ -159,7 +162,10 @@ class CoordinatorRuntime(Generic[ShardT]):
             if leader_epoch < known.leader_epoch or (leader_epoch == known.leader_epoch and known.state is not ShardState.FAILED):
                 return
             self._close(known)
-        self._load(HostedShard(self._environment, partition, leader_epoch, self._reload))
+            del self._hosted[partition]
+        elif leader_epoch < self._unopened.get(partition, leader_epoch):
+            return
+        self._load(partition, leader_epoch)
 
     def unload(self, partition: int, leader_epoch: int | None = None) -> None:
         """This broker does not lead ``partition`` any more, since ``leader_epoch`` if given. A shard that is newer is kept.
@@ -171,6 +177,8 @@ class CoordinatorRuntime(Generic[ShardT]):
             del self._hosted[partition]
             self._partition_of.clear()
             self._close(hosted)
+        elif leader_epoch is None or self._unopened.get(partition, leader_epoch) < leader_epoch:
+            self._unopened.pop(partition, None)
 
     def close(self) -> None:
         """End the turn, appending what is decided, then let go of all shards."""
@@ -178,15 +186,17 @@ class CoordinatorRuntime(Generic[ShardT]):
         for partition in self.partitions():
             self.unload(partition)
 
-    def _load(self, hosted: HostedShard[ShardT]) -> None:
-        self._hosted[hosted.partition] = hosted
+    def _load(self, partition: int, leader_epoch: int) -> None:
+        self._unopened.pop(partition, None)
         try:
-            hosted.start_loading()
-            self._loads.add(hosted)
+            hosted = HostedShard(self._environment, partition, leader_epoch, self._reload)
         except KafkaError as error:
             self.counters.failed_loads += 1
-            self._on_fault(f"partition {hosted.partition} cannot be opened", error)
-            hosted.close(ShardState.FAILED)
+            self._on_fault(f"partition {partition} cannot be opened", error)
+            self._unopened[partition] = leader_epoch
+            return
+        self._hosted[partition] = hosted
+        self._loads.add(hosted)
 
     def _close(self, hosted: HostedShard[ShardT]) -> None:
         self.counters.unloads += 1
@@ -195,4 +205,5 @@ class CoordinatorRuntime(Generic[ShardT]):
     def _reload(self, hosted: HostedShard[ShardT]) -> None:
         self._close(hosted)
         if self._hosted.get(hosted.partition) is hosted:
-            self._load(HostedShard(self._environment, hosted.partition, hosted.leader_epoch, self._reload))
+            del self._hosted[hosted.partition]
+            self._load(hosted.partition, hosted.leader_epoch)

@@ -7,18 +7,16 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 
 
 class ShardState(Enum):
-    """INITIAL: known, and nothing more. FAILED: its log could not be read. CLOSED: it is not ours any more."""
+    """FAILED: its log cannot be opened or read. CLOSED: another broker leads the partition, or another object has the shard."""
 
-    INITIAL = "initial"
     LOADING = "loading"
     ACTIVE = "active"
     FAILED = "failed"
     CLOSED = "closed"
 
 
-# What may follow on what. A shard is loaded anew by a new object in INITIAL: nothing leads back from FAILED or CLOSED.
+# The states that may follow each. A shard is loaded anew by a new object: nothing leads back from FAILED or CLOSED.
 TRANSITIONS: Final = {
-    ShardState.INITIAL: {ShardState.LOADING, ShardState.CLOSED},
     ShardState.LOADING: {ShardState.ACTIVE, ShardState.FAILED, ShardState.CLOSED},
     ShardState.ACTIVE: {ShardState.FAILED, ShardState.CLOSED},
     ShardState.FAILED: {ShardState.CLOSED},
@@ -34,7 +32,7 @@ def ensure_transition(old: ShardState, new: ShardState) -> None:
 
 def unavailable(state: ShardState) -> KafkaError:
     """What an operation on a shard in ``state``, not ACTIVE, is answered with."""
-    if state in {ShardState.INITIAL, ShardState.LOADING}:
+    if state is ShardState.LOADING:
         return KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "the coordinator is loading")
     return not_coordinator()
 
