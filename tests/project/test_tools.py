@@ -71,6 +71,25 @@ def test_time_that_is_told_is_no_reading_of_the_clock(tmp_path):
     assert tool("check_wall_clock").main(str(tmp_path)) == 0
 
 
+@pytest.mark.parametrize(
+    ("docstring", "document", "status"),
+    [
+        ("Return the offset.", "A sentence. " + "Another one, with `a name that counts as one word`. " * 40, 0),
+        ("Whether it is so.", "", 1),
+        ("Part of FileSystem.", "", 1),
+        ("", "word " * 36, 1),
+        ("", "```\n" + "word " * 36 + "\n```\n\n| " + "word " * 36 + "|\n", 0),
+        ("", "- " + "word " * 20 + "\n- " + "word " * 20, 0),
+        ("", "- " + "word " * 20 + "\n  " + "word " * 20, 1),
+    ],
+)
+def test_prose_that_has_to_be_decoded_is_found(tmp_path, docstring, document, status):
+    (tmp_path / "module.py").write_text(f'def f():\n    """{docstring}"""\n' if docstring else "")
+    page = tmp_path / "page.md"
+    page.write_text(document)
+    assert tool("check_prose").main(str(tmp_path), [str(page)]) == status
+
+
 @pytest.fixture
 def machine(tmp_path):
     """A machine with a made-up path: put commands on it, then bootstrap there; (exit status, stderr)."""
