@@ -1,7 +1,8 @@
-"""Delegation tokens (KIP-48): clients are let in by them, at a broker and at a controller's own listener, by what its image has.
+"""Delegation tokens (KIP-48): logins with them at a broker or a controller's own listener, and the right to request them.
 
-A client may ask for one that has authenticated, and not by a delegation token. Over PLAINTEXT nobody may, nor over TLS without a
-certificate. At a controller the broker that forwards a request has looked already. Kafka: ``allowTokenRequests``.
+The tokens come from the metadata image of the node. Only an authenticated client may request a token, and only if it did not log
+in with a delegation token itself. Clients over PLAINTEXT, or over TLS without a certificate, may not. A controller trusts the
+check of the broker that forwarded the request. Kafka: ``allowTokenRequests``.
 """
 
 from __future__ import annotations
@@ -44,14 +45,14 @@ class TokenHolder(Protocol):
 
 
 class TokenLogins:
-    """Logins with delegation tokens. The credentials are imported with the first client that shows one. Loop thread only."""
+    """Logins with delegation tokens. The credentials are imported at the first such login. Loop thread only."""
 
     def __init__(self, holder: Callable[[], TokenHolder]) -> None:
         self._holder = holder
         self._credentials: TokenCredentials | None = None
 
     def find(self, token_id: str, mechanism: ScramMechanism) -> TokenCredential | None:
-        """Return the credential of a token; None without a secret key."""
+        """Return the credential of a token; None for an unknown token, or if the node has no secret key."""
         holder = self._holder()
         tokens = holder.delegation_tokens
         if not tokens.is_enabled:
@@ -67,7 +68,7 @@ _CHANGES: Final = frozenset({ApiKey.CREATE_DELEGATION_TOKEN, ApiKey.RENEW_DELEGA
 
 
 def allows_token_requests(config: BrokerConfig, context: RequestContext) -> bool:
-    """Return whether the client may ask at all."""
+    """Return whether the client may send delegation token requests."""
     session = context.session
     if session.token_authenticated:
         return False
@@ -78,5 +79,5 @@ def allows_token_requests(config: BrokerConfig, context: RequestContext) -> bool
 
 
 def is_refused_here(config: BrokerConfig, context: RequestContext) -> bool:
-    """Return whether a broker is to refuse a request that it would forward."""
+    """Return whether the broker refuses this token request instead of forwarding it to the controller."""
     return context.api_key in _CHANGES and not allows_token_requests(config, context)

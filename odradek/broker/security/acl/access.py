@@ -1,9 +1,9 @@
-"""What the client of one request may do, and the line of the log for each thing that it may not (Kafka: AuthHelper).
+"""The rights of one request's client, and a log line for each refusal (Kafka: AuthHelper).
 
-A refusal is told where the client has asked for the resource by its name. What is only looked at, to leave resources out of a
-list or to tell a client what it may do, is not.
+A refusal is logged if the client named the resource. Checks that only filter a list, or that only report the client's authorized
+operations, are not logged.
 
-A configuration names the authorizer (``configured``). Access control lists have addresses as Java prints them.
+``authorizer.class.name`` names the authorizer. Addresses in access control lists are written as Java prints them.
 """
 
 from collections import Counter
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @lru_cache(maxsize=1024)
 def acl_host(peer: str) -> str:
-    """``::1`` is ``0:0:0:0:0:0:0:1``, and an IPv4 address within an IPv6 one is the IPv4 address. What is none is as it is."""
+    """Return an address as Java prints it: ``::1`` as ``0:0:0:0:0:0:0:1``, a mapped IPv4 address as IPv4; else unchanged."""
     bare, percent, scope = peer.partition("%")
     try:
         address = ip_address(bare)
@@ -45,7 +45,7 @@ def acl_host(peer: str) -> str:
 
 _R: Final = AclResourceType
 _O: Final = AclOperation
-# The operations that there are for a type of resource: what clients are told of authorized operations (KIP-430).
+# The operations of each resource type, for the authorized operations in responses (KIP-430).
 _SUPPORTED: Final = {
     _R.TOPIC: (_O.READ, _O.WRITE, _O.CREATE, _O.DESCRIBE, _O.DELETE, _O.ALTER, _O.DESCRIBE_CONFIGS, _O.ALTER_CONFIGS),
     _R.GROUP: (_O.READ, _O.DESCRIBE, _O.DELETE, _O.DESCRIBE_CONFIGS, _O.ALTER_CONFIGS),
@@ -62,14 +62,14 @@ _SUPPORTED: Final = {
 
 
 class Authorization:
-    """The authorizer of a node, and the lines that it may write. Loop thread only."""
+    """The authorizer of a node, and the limit on its log lines. Loop thread only."""
 
     def __init__(self, authorizer: StandardAuthorizer, line_limit: LineLimit) -> None:
         self.authorizer = authorizer
         self._line_limit = line_limit
 
     def access(self, context: RequestContext) -> "Access":
-        """What the client of a request may do."""
+        """Return the rights of the request's client."""
         return Access(self, context)
 
     def note_refusal(
@@ -81,7 +81,7 @@ class Authorization:
         rule: AclBinding | str,
         references: int,
     ) -> None:
-        """One line, unless there were too many of its kind."""
+        """Log a refusal, unless there were too many of the same kind."""
         left_out = self._line_limit.left_out((access.principal, operation, resource_type, name))
         if left_out is None:
             return
@@ -99,7 +99,7 @@ class Authorization:
 
 
 class Access:
-    """What the client of one request may do. A process may do everything to itself."""
+    """The rights of one request's client. A node's requests to itself are always allowed."""
 
     __slots__ = ("_authorization", "_context", "host", "is_own", "principal")
 
@@ -113,7 +113,7 @@ class Access:
 
     @property
     def request_name(self) -> str:
-        """The API that was asked."""
+        """The name of the request's API."""
         return self._context.api_key.name
 
     def allows(
@@ -125,7 +125,7 @@ class Access:
         references: int = 1,
         tells: bool = True,
     ) -> bool:
-        """Return whether the client may do this; ``references``: how often the request names the resource."""
+        """Return whether the client may do this. ``references``: how often the request names the resource; ``tells``: log it."""
         if self.is_own:
             return True
         verdict = self._authorization.authorizer.authorize(self.principal, self.host, operation, resource_type, name)
@@ -134,13 +134,13 @@ class Access:
         return verdict.is_allowed
 
     def allows_cluster(self, operation: AclOperation, *, tells: bool = True) -> bool:
-        """The same for the cluster."""
+        """Return whether the client may do this to the cluster."""
         return self.allows(operation, _R.CLUSTER, CLUSTER_NAME, tells=tells)
 
     def allowed(
         self, operation: AclOperation, resource_type: AclResourceType, names: Iterable[str], *, tells: bool = True
     ) -> set[str]:
-        """Those of ``names`` to which the client may do this. Each is looked at once."""
+        """Return the ``names`` to which the client may do this. Each distinct name is checked once."""
         return {
             name
             for name, count in Counter(names).items()
@@ -154,7 +154,7 @@ class Access:
         )
 
     def operations(self, resource_type: AclResourceType, name: str) -> int:
-        """What the client may do to a resource: a bit for each operation's code."""
+        """Return the client's authorized operations on a resource: bit n is the operation with code n."""
         return sum(
             1 << operation for operation in _SUPPORTED[resource_type] if self.allows(operation, resource_type, name, tells=False)
         )

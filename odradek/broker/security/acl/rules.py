@@ -1,8 +1,8 @@
-"""Rules of authorization: what each API asks the authorizer, in front of its handler, where there is an authorizer.
+"""The building blocks of authorization rules. An API's rule runs before its handler if there is an authorizer.
 
-The module of an API has its ``rule``, and this one what rules are made of. They ask what Kafka asks, in its order, and answer
-what it answers. Where some items of a request are refused, the handler is asked for the others, and the refusals are put
-behind its answer. A client that may not know of a resource is refused before anybody looks whether it is there.
+Each API's module has its ``rule``. Rules check what Kafka checks, in the same order, with the same error codes. If some items of
+a request are refused, the handler gets the others, and the refusals are appended to its response. A client without the right to
+know of a resource is refused before the broker looks whether the resource exists.
 
 Source: ``KafkaApis``, ``ControllerApis`` and ``AclApis`` of Apache Kafka 4.
 """
@@ -28,7 +28,7 @@ _REASONS: Final = {ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "The client may not d
 
 
 class Asked(NamedTuple):
-    """A request, its client's rights, and the handler behind the rule with the services that it gets."""
+    """A request, its client's rights, and the handler behind the rule with its services."""
 
     access: Access
     services: Any
@@ -37,15 +37,15 @@ class Asked(NamedTuple):
     handler: Handler
 
     def handle(self, request: Any = None) -> Any:
-        """The handler's answer to the request, or to another in its place."""
+        """Return the handler's answer to the request, or to ``request`` in its place."""
         return self.handler(self.services, self.context, self.request if request is None else request)
 
     def allows(self, operation: AclOperation, resource_type: AclResourceType, name: str) -> bool:
-        """Return whether the client may do this; a refusal is a line of the log."""
+        """Return whether the client may do this. A refusal is logged."""
         return self.access.allows(operation, resource_type, name)
 
     def refused(self, code: ErrorCode, **fields: object) -> Any:
-        """The response to all of the request with ``code``, and with ``fields`` in place of what they are by default."""
+        """Return the response that refuses the whole request with ``code``. ``fields`` override the response's fields."""
         answer = error_answer(self.context.api_key, self.request, code, _REASONS.get(code))
         return answer._replace(**fields) if fields else answer
 
@@ -56,7 +56,7 @@ class Asked(NamedTuple):
         items: Iterable[ItemT],
         name_of: Callable[[ItemT], str | None],
     ) -> tuple[list[ItemT], list[ItemT]]:
-        """The items that the client may do this to, and the others. One without a name is for the handler to refuse."""
+        """Split items into permitted and refused. Items without a name count as permitted: the handler refuses them."""
         named = [(item, name_of(item)) for item in items]
         allowed = self.access.allowed(operation, resource_type, [name for _, name in named if name is not None])
         permitted: list[ItemT] = []
@@ -66,28 +66,28 @@ class Asked(NamedTuple):
         return permitted, refused
 
     def topic_name(self, topic: Any, *, by_id: bool) -> str | None:
-        """The name of a topic that is asked for by its name or its id; None for an id that is not known."""
+        """Return the name of a topic requested by name or id; None for an unknown id."""
         if not by_id:
             return topic.name or ""
         found = None if topic.topic_id is None else self.services.controller.image.topics_by_id.get(topic.topic_id)
         return None if found is None else found.name
 
     def may_describe_topic(self, name: str) -> bool:
-        """Return whether the client may know of a topic that it has not named."""
+        """Return whether the client may describe a topic that it did not name. Refusals are not logged."""
         return self.access.allows(AclOperation.DESCRIBE, AclResourceType.TOPIC, name, tells=False)
 
 
-# Answers a request as a handler does.
+# Answers a request like a handler.
 Rule: TypeAlias = Callable[[Asked], Any]
 
 
 def anybody(asked: Asked) -> Any:
-    """No right is needed."""
+    """Let every client through: the API needs no right."""
     return asked.handle()
 
 
 def on_cluster(operation: AclOperation) -> Rule:
-    """The client needs ``operation`` on the cluster."""
+    """Make the rule that requires ``operation`` on the cluster."""
 
     def rule(asked: Asked) -> Any:
         if asked.access.allows_cluster(operation):
@@ -98,7 +98,7 @@ def on_cluster(operation: AclOperation) -> Rule:
 
 
 def reads_group(asked: Asked) -> Any:
-    """READ on the group."""
+    """Require READ on the group."""
     if asked.allows(AclOperation.READ, AclResourceType.GROUP, asked.request.group_id):
         return asked.handle()
     return asked.refused(ErrorCode.GROUP_AUTHORIZATION_FAILED)
@@ -114,7 +114,7 @@ def on_each(
     answered: str = "topics",
     convert: Callable[[Any], Any] | None = None,
 ) -> Any:
-    """``operation`` on each item of the request's array ``field``. The response's array ``answered`` tells what is refused.
+    """Require ``operation`` on each item of the array ``field``. Refused items go into the response's array ``answered``.
 
     ``convert`` changes the response of the handler.
     """
@@ -122,7 +122,7 @@ def on_each(
     code = ErrorCode[f"{resource_type.name}_AUTHORIZATION_FAILED"]
     told = error_items(asked.context.api_key, asked.request._replace(**{field: refused}), answered, code) if refused else []
     response = messages(asked.context.api_key).response
-    # The response may have an error of its own, which only the handler knows.
+    # A top-level error code is set by the handler only, so it is called even without items.
     if told and not permitted and not hasattr(response, "error_code"):
         return response(**{answered: told})
     answer = asked.handle(asked.request._replace(**{field: permitted}) if told else None)
@@ -132,7 +132,7 @@ def on_each(
 def then(outcome: Any, convert: Callable[[Any], Any], *, converts_signals: bool = False) -> Any:
     """Return ``convert(response)``, now or as a Reply; ``convert`` may return a Reply itself.
 
-    An exception stays as it is, and so does a signal unless ``converts_signals``.
+    Exceptions are passed on unchanged, and so are signals unless ``converts_signals``.
     """
     if not isinstance(outcome, Reply):
         is_kept = isinstance(outcome, Exception) or (isinstance(outcome, Signal) and not converts_signals)
@@ -145,7 +145,7 @@ def then(outcome: Any, convert: Callable[[Any], Any], *, converts_signals: bool 
     def finish(response: Any) -> None:
         try:
             response = then(response, convert, converts_signals=converts_signals)
-        except Exception as error:  # noqa: BLE001  a fault of ours, which dispatch tells
+        except Exception as error:  # noqa: BLE001  a bug of ours; dispatch logs it
             response = error
         if isinstance(response, Reply):
             response.when_done(reply.complete)
@@ -157,7 +157,7 @@ def then(outcome: Any, convert: Callable[[Any], Any], *, converts_signals: bool 
 
 
 def only(asked: Asked, outcome: Any, field: str, may_see: Callable[[Any], bool]) -> Any:
-    """The response with those items of its array ``field`` that ``may_see``. There may be many: they are looked at in slices."""
+    """Return the response with the items of array ``field`` that pass ``may_see``, checked in slices since there may be many."""
 
     def work(response: Any) -> Generator[None, None, Any]:
         items = getattr(response, field)
@@ -168,7 +168,7 @@ def only(asked: Asked, outcome: Any, field: str, may_see: Callable[[Any], bool])
 
 
 def with_refused(outcome: Any, field: str, refused: list[Any]) -> Any:
-    """The response with ``refused`` behind what its array ``field`` has; one with an error of its own says that only."""
+    """Return the response with ``refused`` appended to its array ``field``; unchanged if it has a top-level error code."""
 
     def joined(response: Any) -> Any:
         if getattr(response, "error_code", 0):
@@ -179,7 +179,7 @@ def with_refused(outcome: Any, field: str, refused: list[Any]) -> Any:
 
 
 def behind_rules(load_module: Callable[[ApiKey], Any], authorization: Authorization) -> Callable[[ApiKey], Handler]:
-    """Return a loader of handlers whose rules are asked first."""
+    """Return a handler loader that puts each API's rule before its handler."""
 
     def load(api_key: ApiKey) -> Handler:
         module = load_module(api_key)

@@ -1,14 +1,14 @@
-"""Decides by access control lists, as Kafka's StandardAuthorizer does.
+"""The authorizer by access control lists, like Kafka's StandardAuthorizer.
 
-    a super user                          may do everything
-    an entry denies                       may not, whatever allows it
-    an entry allows                       may; READ, WRITE, DELETE and ALTER include DESCRIBE, ALTER_CONFIGS includes
-                                          DESCRIBE_CONFIGS, and what is denied includes nothing
-    no entry for this resource at all     ``allow.everyone.if.no.acl.found``
-    none of the principal's               may not
+    a super user                          allowed everything
+    a matching DENY entry                 denied; it wins over any ALLOW, and implies no other operation
+    a matching ALLOW entry                allowed; READ, WRITE, DELETE and ALTER imply DESCRIBE, and ALTER_CONFIGS implies
+                                          DESCRIBE_CONFIGS
+    no entry for the resource at all      ``allow.everyone.if.no.acl.found``
+    no entry that matches the client      denied
 
-Kafka fails where a literal pattern that sorts before ``*`` (one that begins with a space or ``!``) shares two characters with the
-name that is asked for; here it is decided as any other.
+Kafka fails if a literal pattern that sorts before ``*`` (one that begins with a space or ``!``) shares two characters with the
+requested name. Here such a pattern works like any other.
 """
 
 from collections.abc import Collection
@@ -20,12 +20,12 @@ from odradek.common.acls import WILDCARD, AclBinding, AclOperation, AclPermissio
 SUPER_USER: Final = "SuperUser"
 DEFAULT_ALLOW: Final = "DefaultAllow"
 DEFAULT_DENY: Final = "DefaultDeny"
-# Kafka asks about a resource of this name to see whether a principal may do something to any.
+# Kafka checks a resource of this name first when it asks for the right to any resource of a type.
 _SOME_NAME: Final = "hardcode"
 
 
 class Verdict(NamedTuple):
-    """The verdict on an action, with the deciding rule: a binding, or one of those above."""
+    """The verdict on an action, with the deciding rule: a binding, or one of the constants above."""
 
     is_allowed: bool
     rule: AclBinding | str
@@ -37,7 +37,7 @@ _ALLOWED: Final = Verdict(True, DEFAULT_ALLOW)
 
 
 class StandardAuthorizer:
-    """Decides on actions. ``acls`` is to be changed by whoever keeps it in step with the metadata."""
+    """The authorizer of a node. Its owner keeps ``acls`` in step with the metadata."""
 
     def __init__(self, super_users: Collection[str] = (), *, allows_without_acls: bool = False) -> None:
         self.acls = AclIndex()
@@ -45,7 +45,7 @@ class StandardAuthorizer:
         self._without_acls = _ALLOWED if allows_without_acls else _DENIED
 
     def authorize(self, principal: str, host: str, operation: AclOperation, resource_type: AclResourceType, name: str) -> Verdict:
-        """Return whether ``principal`` may do this from ``host``, which is an address as Java prints it."""
+        """Decide whether ``principal`` may do this from ``host``, an address as Java prints it."""
         if principal in self._super_users:
             return _SUPER_USER
         binding, has_acls = self.acls.find(principal, host, operation, resource_type, name)
@@ -74,7 +74,7 @@ class StandardAuthorizer:
 
 
 def _is_dominated(pattern_type: PatternType, name: str, denied: Collection[tuple[PatternType, str]]) -> bool:
-    """Return whether all that is allowed by a pattern is denied by others."""
+    """Return whether the denied patterns cover everything that an allowed pattern matches."""
     if pattern_type is PatternType.LITERAL and (pattern_type, name) in denied:
         return True
     return any((PatternType.PREFIXED, name[:length]) in denied for length in range(1, len(name) + 1))

@@ -1,1 +1,1 @@
-"""Authentication by SASL: the state of a connection that has to authenticate, and the mechanisms. No sockets, no event loop."""
+"""SASL authentication: the state machine of a connection and the mechanisms. No sockets, no event loop."""

@@ -1,16 +1,16 @@
-"""Takes one connection from its first frame to a session with a principal, and again when that session is to go on.
+"""The SASL state machine of one connection: from its first frame to a session with a principal, and reauthentication (KIP-368).
 
-    authenticator.receive(frame, wall_ms, monotonic_ms) -> what is to be done about it
+    authenticator.receive(frame, wall_ms, monotonic_ms) -> the Outcome: respond, refuse, or close
 
-No sockets and no clock: a test joins it to frames and compares what comes out. Refusals are those of Kafka's
-SaslServerAuthenticator: what is an authentication that failed is answered, after a delay; what is no request of the protocol has
-the connection closed at once.
+No sockets and no clock: a test feeds frames and compares the outcomes. The refusals are those of Kafka's
+SaslServerAuthenticator: a failed authentication gets an answer after a delay; a frame that is no valid request closes the
+connection at once.
 
-A connection may ask for the versions first, then names a mechanism (SaslHandshake), then exchanges the mechanism's tokens: in
-SaslAuthenticate requests after a handshake of version 1, as frames of their own after one of version 0. A session that has a
-lifetime authenticates again with the same mechanism before it is over (KIP-368).
+A connection may send ApiVersions first, then names a mechanism (SaslHandshake), then exchanges the mechanism's tokens. After a
+handshake of version 1 the tokens come in SaslAuthenticate requests; after version 0 they are frames of their own. A session with
+a lifetime must reauthenticate with the same mechanism before it expires (KIP-368).
 
-The states are those of Kafka's SaslServerAuthenticator. Left out: its GSSAPI token without a handshake, from clients of 0.9.
+The states are those of Kafka's SaslServerAuthenticator. Left out: the GSSAPI token without a handshake, from 0.9 clients.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ if TYPE_CHECKING:
 class SaslState(Enum):
     """The next message that a connection may send."""
 
-    # The first frame: SaslHandshake or ApiVersions. What is no request is taken for a token of Kerberos, which is not there.
+    # The first frame: SaslHandshake or ApiVersions. Any other frame is taken for a Kerberos token, which is not supported.
     INITIAL_REQUEST = auto()
-    # ApiVersions was refused for its version; it may be asked once more.
+    # ApiVersions was refused for its version; the client may send it once more.
     HANDSHAKE_OR_VERSIONS_REQUEST = auto()
-    # The versions are told.
+    # The client has got the versions, and sends SaslHandshake.
     HANDSHAKE_REQUEST = auto()
-    # The mechanism is agreed upon, and its tokens follow.
+    # The mechanism is chosen; its tokens follow.
     AUTHENTICATE = auto()
     # All other requests.
     COMPLETE = auto()
-    # The session has a lifetime, and the client begins anew.
+    # The session has a lifetime, and the client reauthenticates.
     REAUTH_PROCESS_HANDSHAKE = auto()
-    # It asked for another mechanism than that of the session. It was told that this is fine, and the next frame fails.
+    # The client chose another mechanism than the session's. The handshake succeeds, and the next frame fails.
     REAUTH_BAD_MECHANISM = auto()
     # Nothing: the connection is closed.
     FAILED = auto()
@@ -81,28 +81,28 @@ EXPECTED: Final[dict[SaslState, frozenset[ApiKey]]] = {
 
 
 class IllegalTransition(Exception):
-    """A fault of the broker's: no client can cause it."""
+    """A bug in the broker: no client can cause it."""
 
 
 def step(state: SaslState, wanted: SaslState) -> SaslState:
-    """``wanted``, if it may follow ``state``. Raises IllegalTransition."""
+    """Return ``wanted`` if it may follow ``state``. Raises IllegalTransition."""
     if wanted not in TRANSITIONS[state]:
         raise IllegalTransition(f"{state.name} is not followed by {wanted.name}")
     return wanted
 
 
-# A client that authenticates more often than this is refused: each time costs the broker something.
+# A client that reauthenticates more often than this is refused: each time costs the broker CPU.
 _MIN_REAUTH_INTERVAL_MS: Final = 1_000
 # From this version of SaslHandshake on, tokens come in SaslAuthenticate requests.
 _WITH_AUTHENTICATE: Final = 1
 _LENGTH_BYTES: Final = 4
-# In place of a token these are answered with ILLEGAL_SASL_STATE. Kafka answers all that can say so.
+# Sent in place of a token, these get ILLEGAL_SASL_STATE. Kafka answers every API whose response has an error code.
 _ANSWERED: Final = frozenset({ApiKey.SASL_HANDSHAKE, ApiKey.API_VERSIONS, ApiKey.METADATA})
 
 
 @dataclass(frozen=True, slots=True)
 class Respond:
-    """Send ``chunks``, and go on; ``refusal`` is for the log, where they tell the client that its token is refused."""
+    """Send ``chunks``, and go on. ``refusal`` is for the log: set if ``chunks`` tell the client that its token is refused."""
 
     chunks: list[Any] = field(repr=False)
     refusal: AuthenticationFailed | None = None
@@ -110,12 +110,12 @@ class Respond:
 
 @dataclass(frozen=True, slots=True)
 class TellVersions:
-    """Answer ApiVersions as to any client, and say by ``versions_told`` whether it was accepted."""
+    """Answer ApiVersions as to any client, then call ``versions_told`` with the result."""
 
 
 @dataclass(frozen=True, slots=True)
 class Authenticated:
-    """Send ``chunks``; the connection is that of ``user`` from now on, let in by a delegation token or not."""
+    """Send ``chunks``; from now on the connection acts as ``user``. ``by_token``: the client used a delegation token."""
 
     chunks: list[Any] = field(repr=False)
     user: str
@@ -124,9 +124,10 @@ class Authenticated:
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """Authentication has failed: after the delay send ``chunks``, and close. ``cause`` and ``user`` are for the log.
+    """Authentication failed: after the delay send ``chunks``, and close. ``cause`` and ``user`` are for the log.
 
-    ``is_told``: the log has it already. ``at_once``: there is no delay, as with what is no failure to Kafka's bare tokens.
+    ``is_told``: the failure is already in the log. ``at_once``: close without the delay. It is set for bare tokens (frames of
+    their own) that Kafka does not count as failed authentications.
     """
 
     chunks: list[Any] = field(repr=False)
@@ -139,7 +140,7 @@ class Refuse:
 
 @dataclass(frozen=True, slots=True)
 class Break:
-    """Close at once: this is not the protocol."""
+    """Close at once: the client broke the protocol."""
 
     cause: str
 
@@ -148,7 +149,7 @@ Outcome: TypeAlias = Respond | TellVersions | Authenticated | Refuse | Break
 
 
 def _state_refusal(api_key: ApiKey, version: int, correlation_id: int, frame: bytes, position: int) -> list[Any]:
-    """The answer to a request that comes in place of a token: none, but to those that clients send so."""
+    """Return the ILLEGAL_SASL_STATE response to a request sent in place of a token; empty for APIs outside ``_ANSWERED``."""
     if api_key not in _ANSWERED or not 0 <= version <= NEWEST_VERSION[api_key]:
         return []
     response = messages(api_key).response(error_code=ErrorCode.ILLEGAL_SASL_STATE)
@@ -162,7 +163,7 @@ def _state_refusal(api_key: ApiKey, version: int, correlation_id: int, frame: by
 
 
 class Authenticator:
-    """One connection's. ``mechanisms`` are those enabled, by name, in the order in which clients are told them."""
+    """The SASL state of one connection. ``mechanisms`` are the enabled ones by name, in the order clients see them."""
 
     __slots__ = (
         "_began_again_ms",
@@ -180,44 +181,47 @@ class Authenticator:
     def __init__(self, mechanisms: Mapping[str, Mechanism]) -> None:
         self._mechanisms = mechanisms
         self._state = SaslState.INITIAL_REQUEST
-        # The exchange that is under way, and whether its tokens come in requests.
+        # The running exchange, and whether its tokens come in SaslAuthenticate requests.
         self._server: SaslServer | None = None
         self._wants_requests = False
-        # Whether the log has been told that the exchange has failed.
+        # Whether the failure of the exchange is in the log already.
         self._is_told = False
-        # Of the session, once there is one.
+        # The session's, once it exists.
         self.mechanism: str | None = None
         self.user: str | None = None
         self._is_by_token = False
-        # When the session is over (monotonic); None: never.
+        # The session's expiry (monotonic); None: never.
         self.expires_at_ms: float | None = None
-        # When the client last began to authenticate again.
+        # The start of the last reauthentication (monotonic).
         self._began_again_ms: float | None = None
 
     @property
     def state(self) -> SaslState:
-        """What the client may send next."""
+        """The next message that the client may send."""
         return self._state
 
     @property
     def is_again(self) -> bool:
-        """Return whether there is a session already."""
+        """Return whether this is a reauthentication: the session exists already."""
         return self.user is not None
 
     def receive(self, frame: bytes, wall_ms: int, monotonic_ms: float) -> Outcome:
-        """What is to be done about a frame that has come, in any state but COMPLETE."""
+        """Return the outcome of a received frame, in any state but COMPLETE."""
         outcome = self._received(frame, wall_ms, monotonic_ms)
         if isinstance(outcome, Refuse | Break):
             self._go(SaslState.FAILED)
         return outcome
 
     def versions_told(self, *, accepted: bool) -> None:
-        """ApiVersions has been answered; or refused, and may be asked in another version."""
+        """Move on after ApiVersions was answered. If its version was refused, the client may send it in another version."""
         if accepted:
             self._go(SaslState.HANDSHAKE_REQUEST)
 
     def begin_again(self, monotonic_ms: float) -> bool:
-        """Return whether the session has a lifetime, and may be renewed now: then ``receive`` the SaslHandshake (KIP-368)."""
+        """Start a reauthentication (KIP-368); False if the session has no lifetime, or the last one was less than a second ago.
+
+        After True, pass the SaslHandshake to ``receive``.
+        """
         last_ms = self._began_again_ms
         if self.expires_at_ms is None or (last_ms is not None and monotonic_ms - last_ms < _MIN_REAUTH_INTERVAL_MS):
             return False
@@ -256,7 +260,7 @@ class Authenticator:
     def _answer(
         self, api_key: ApiKey, version: int, correlation_id: int, frame: bytes, position: int, wall_ms: int, monotonic_ms: float
     ) -> Outcome:
-        """What comes of a SaslHandshake or SaslAuthenticate whose time it is."""
+        """Decode and answer a SaslHandshake or SaslAuthenticate that is allowed in this state."""
         if not 0 <= version <= NEWEST_VERSION[api_key]:
             return Break(f"{api_key.name} version {version} is not served")
         try:
@@ -321,9 +325,9 @@ class Authenticator:
         return Respond(chunks, refusal)
 
     def _evaluate(self, token: bytes) -> tuple[bytes, str | None]:
-        """The answer to a token, and the user if the exchange is complete. Raises AuthenticationFailed."""
+        """Return the answer to a token, and the user if the exchange is complete. Raises AuthenticationFailed."""
         server = self._server
-        assert server is not None  # noqa: S101  begun with the state
+        assert server is not None  # noqa: S101  set with the AUTHENTICATE state
         answer = server.evaluate(token)
         if not server.is_complete:
             return answer, None
@@ -333,9 +337,9 @@ class Authenticator:
         return answer, server.user
 
     def _complete(self, user: str, wall_ms: int, monotonic_ms: float) -> int:
-        """The session begins, or goes on: its lifetime in milliseconds, 0 if it has none."""
+        """Begin or renew the session. Return its lifetime in milliseconds, 0 if it has none."""
         server, self._server = self._server, None
-        assert server is not None and self.mechanism is not None  # noqa: S101, PT018  begun with the state
+        assert server is not None and self.mechanism is not None  # noqa: S101, PT018  set with the AUTHENTICATE state
         self.user = user
         self._is_by_token = server.by_token
         limits = [max_ms] if (max_ms := self._mechanisms[self.mechanism].max_reauth_ms) > 0 else []

@@ -1,9 +1,9 @@
-"""From the configs of OAUTHBEARER to what checks its tokens: by keys, or not at all where that is asked for.
+"""Make the token validator of OAUTHBEARER from its configs: by signing keys, or for unsigned tokens if configured.
 
-Kafka's default is the handler that accepts tokens which nobody has signed. Here it has to be named, or to have an option in the
-JAAS line (``unsecured...``), as Kafka's documentation has it.
+Kafka's default is the handler that accepts unsigned tokens. Here that handler must be named, or the JAAS line must have an
+``unsecured...`` option, as in Kafka's documentation.
 
-A token lets its subject in if it is signed with a key of the JWKS document, or is unsecured where that is asked for.
+A valid token is signed with a key of the JWKS document, or is unsigned where that is configured. It authenticates its subject.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class SignedTokens:
         self._clock = clock
 
     def __call__(self, token: str) -> Token:
-        """Raises BearerRefused, InvalidToken."""
+        """Validate a token. Raises BearerRefused, InvalidToken."""
         parts = take_apart(token)
         try:
             self._ensure_signed(token, parts)
@@ -68,21 +68,21 @@ class SignedTokens:
             try:
                 PyJWS().decode(token, key, algorithms=[algorithm])
             except (PyJWTError, ValueError, TypeError):
-                # Whatever stands in a token, it is the token's fault.
+                # Any failure here comes from the token's content.
                 continue
             return
         raise InvalidToken("its signature is wrong")
 
 
 class UnsecuredTokens:
-    """The same for tokens that anybody can make: for tests."""
+    """An ``oauthbearer.Validate`` for unsigned tokens, which anybody can make: for tests."""
 
     def __init__(self, rules: Rules, clock: Clock) -> None:
         self._rules = rules
         self._clock = clock
 
     def __call__(self, token: str) -> Token:
-        """Raises BearerRefused, InvalidToken."""
+        """Validate a token. Raises BearerRefused, InvalidToken."""
         parts = take_apart(token)
         try:
             return check_unsecured(parts, self._rules, self._clock.now_ms())
@@ -93,7 +93,7 @@ class UnsecuredTokens:
 _HANDLER: Final = "sasl.server.callback.handler.class"
 _URL: Final = "sasl.oauthbearer.jwks.endpoint.url"
 _PACKAGE: Final = "org.apache.kafka.common.security.oauthbearer"
-# Kafka has moved it.
+# Kafka moved the class; both names are valid.
 _SIGNED: Final = (f"{_PACKAGE}.OAuthBearerValidatorCallbackHandler", f"{_PACKAGE}.secured.OAuthBearerValidatorCallbackHandler")
 _UNSECURED: Final = f"{_PACKAGE}.internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler"
 _OPTION: Final = "unsecured"
@@ -103,7 +103,7 @@ _SECOND_MS: Final = 1_000
 def bearer_tokens(
     config: SaslConfig, options: Mapping[str, str], clock: Clock, background: Background
 ) -> tuple[Validate, SigningKeys | None]:
-    """What checks tokens, and the keys that it does so by, which are not loaded yet. Raises InvalidConfig."""
+    """Return the token validator, and its signing keys, not loaded yet; None for unsigned tokens. Raises InvalidConfig."""
     handler = config.value("sasl.server.callback.handler.class", OAUTHBEARER)
     url = config.value("sasl.oauthbearer.jwks.endpoint.url", OAUTHBEARER)
     if handler not in (None, _UNSECURED, *_SIGNED):
@@ -135,7 +135,7 @@ def bearer_tokens(
 
 
 def load_keys(config: SaslConfig, keys: SigningKeys) -> None:
-    """Fetch the keys before the broker serves. Raises InvalidConfig where they cannot be had."""
+    """Fetch the keys before the broker serves. Raises InvalidConfig if the fetch fails."""
     try:
         keys.load()
     except (OSError, ValueError) as error:
@@ -143,7 +143,7 @@ def load_keys(config: SaslConfig, keys: SigningKeys) -> None:
 
 
 def _unsecured_rules(config: SaslConfig, options: Mapping[str, str]) -> Rules:
-    """What the JAAS line's options ``unsecuredValidator...`` say."""
+    """Return the rules from the JAAS line's ``unsecuredValidator...`` options. Raises InvalidConfig."""
 
     def option(name: str, default: str) -> str:
         return options.get(f"unsecuredValidator{name}", "").strip() or default

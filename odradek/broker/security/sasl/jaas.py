@@ -1,9 +1,9 @@
-"""JAAS lines, as Kafka's ``sasl.jaas.config`` has them.
+"""Parser of JAAS lines, the values of Kafka's ``sasl.jaas.config``.
 
     LOGIN_MODULE FLAG option=value option="value with spaces" ... ;
 
-One login module a line. Words are letters, digits, ``-_$.`` and what lies beyond ASCII; all else stands in quotes, where a
-backslash is Java's. Comments are those of Java. Kafka's class is JaasConfig.
+One login module per line. A bare word has letters, digits, ``-_$.`` and non-ASCII characters; anything else needs quotes, with
+Java's backslash escapes inside. Comments are Java's. Kafka's class is JaasConfig.
 """
 
 import re
@@ -25,11 +25,11 @@ _ESCAPED: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "
 
 
 class JaasError(ValueError):
-    """A line that is none. The text says what is wrong with it, and nothing that stands in it."""
+    """A line that is no JAAS line. The text says why, and quotes nothing of the line, which may hold secrets."""
 
 
 class LoginModule(NamedTuple):
-    """The ``name`` of the module's class, and its ``options``, some of them secrets."""
+    """The class ``name`` of a login module, and its ``options``, some of them secrets."""
 
     name: str
     options: dict[str, str]
@@ -39,7 +39,7 @@ class LoginModule(NamedTuple):
 
 
 def parse_jaas(text: str) -> LoginModule:
-    """The one login module of a line. Raises JaasError."""
+    """Return the login module of a line. Raises JaasError."""
     tokens = _tokens(text)
     if not tokens:
         raise JaasError("it is empty")
@@ -63,7 +63,7 @@ def parse_jaas(text: str) -> LoginModule:
 
 
 def _tokens(text: str) -> list[str]:
-    """Words, each behind a mark that tells it from the signs = and ; which stand alone."""
+    """Split a line into tokens: ``=``, ``;``, and words, each prefixed with ``w`` to tell it from these signs."""
     tokens = []
     at = 0
     while at < len(text):

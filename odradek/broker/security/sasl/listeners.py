@@ -1,6 +1,6 @@
-"""The SASL listeners of a broker: their mechanisms, made of their configs before anything is bound.
+"""The SASL listeners of a broker: their mechanisms, built from the configs before any listener is bound.
 
-A mechanism that cannot be had, or a JAAS line that cannot be read, ends the start: the key, the value, what is allowed.
+An unsupported mechanism or an unreadable JAAS line ends the start, with the config's key, its value and the allowed values.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class EnabledMechanism:
 
 
 class SaslServices(NamedTuple):
-    """What mechanisms need of the broker: users' and tokens' SCRAM credentials, nonces, time, threads for fetches."""
+    """The broker's services for mechanisms: SCRAM credentials of users and tokens, nonces, time, threads for fetches."""
 
     find_scram_credential: Callable[[str, ScramMechanism], ScramCredential | None]
     new_nonce: Callable[[], str]
@@ -54,15 +54,15 @@ class SaslServices(NamedTuple):
 
 
 class SaslListener:
-    """What is in force for one listener. ``mechanisms`` are by name; times in milliseconds, sizes in bytes."""
+    """The SASL setup of one listener. ``mechanisms`` are by name; times in milliseconds, sizes in bytes."""
 
     __slots__ = ("failed_delay_ms", "max_receive_bytes", "mechanisms", "signing_keys")
 
     def __init__(self, config: SaslConfig, services: SaslServices) -> None:
-        """Raises InvalidConfig."""
+        """Build the mechanisms. Raises InvalidConfig."""
         names = config.value("sasl.enabled.mechanisms")
         _ensure_known(config, names)
-        # Of OAUTHBEARER with signed tokens; whoever makes the listener has them loaded.
+        # For OAUTHBEARER with signed tokens. The caller loads them.
         self.signing_keys: SigningKeys | None = None
         self.mechanisms: Mapping[str, Mechanism] = {name: self._enable(config, name, services) for name in names}
         self.failed_delay_ms: int = config.value("connection.failed.authentication.delay.ms")
@@ -100,14 +100,14 @@ def _ensure_known(config: SaslConfig, names: tuple[str, ...]) -> None:
 
 
 def _ensure_no_handler(config: SaslConfig, mechanism: str) -> None:
-    """Who checks credentials by a class of their own is not to find that anybody of the JAAS line gets in."""
+    """Raise InvalidConfig for a custom callback handler: without it, the JAAS line's users would get in unchecked."""
     name = "sasl.server.callback.handler.class"
     if config.is_set_for(name, mechanism):
         raise config.invalid(name, f"left out: there are no handlers of one's own for {mechanism}", mechanism)
 
 
 def login_module(config: SaslConfig, mechanism: str) -> LoginModule:
-    """That of a mechanism's JAAS line. Raises InvalidConfig."""
+    """Return the login module of a mechanism's JAAS line. Raises InvalidConfig."""
     expected = _MODULES[mechanism]
     key = config.jaas_key(mechanism)
     allowed = f"a JAAS line: {expected} required ...;"

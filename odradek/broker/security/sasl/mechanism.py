@@ -1,10 +1,10 @@
-"""A SASL mechanism, as the authenticator sees it: one exchange of tokens with one client.
+"""The interface of a SASL mechanism, one exchange of tokens with one client; and the simplest mechanism, PLAIN.
 
-And the simplest of them, PLAIN (RFC 4616): a user name and a password, as they are.
+PLAIN (RFC 4616) is a user name and a password in clear text.
 
     message   [authorization id] NUL user name NUL password        UTF-8
 
-The users are in the listener's JAAS line, ``user_NAME="PASSWORD"``, as Kafka's PlainLoginModule has them. Kafka's class is
+The users are in the listener's JAAS line, ``user_NAME="PASSWORD"``, as for Kafka's PlainLoginModule. Kafka's class is
 PlainSaslServer.
 """
 
@@ -14,10 +14,11 @@ from typing import Protocol
 
 
 class AuthenticationFailed(Exception):
-    """The client has not shown who it is.
+    """The client's credentials are refused.
 
-    ``told`` is what the client learns; None: no more than that its credentials are invalid, since the reason might tell who is
-    there. ``cause`` is for the broker's log. Neither has a secret in it. ``user`` is who the client says that it is.
+    ``told`` is the client's error message. If None, the client learns only that its credentials are invalid, since the reason
+    might reveal which users exist. ``cause`` is for the broker's log. Neither contains a secret. ``user`` is the name the client
+    claims.
     """
 
     def __init__(self, cause: str, *, told: str | None = None, user: str | None = None) -> None:
@@ -28,15 +29,15 @@ class AuthenticationFailed(Exception):
 
 
 class SaslServer(Protocol):
-    """One exchange. What is known of the client is valid when the exchange ``is_complete``."""
+    """One exchange with one client. The client's properties are valid once the exchange ``is_complete``."""
 
     @property
     def is_complete(self) -> bool:
-        """Return whether the client has shown who it is."""
+        """Return whether the client is authenticated."""
 
     @property
     def user(self) -> str:
-        """The name of its principal."""
+        """The client's principal name."""
 
     @property
     def expires_ms(self) -> int | None:
@@ -44,18 +45,18 @@ class SaslServer(Protocol):
 
     @property
     def by_token(self) -> bool:
-        """Return whether the client has shown a delegation token."""
+        """Return whether the client used a delegation token."""
 
     @property
     def refusal(self) -> AuthenticationFailed | None:
-        """The failure that the client has been told in a token, and has to acknowledge; None without one."""
+        """The failure that the last token told the client, which must acknowledge it; None without one."""
 
     def evaluate(self, token: bytes) -> bytes:
-        """The answer to the client's token. Raises AuthenticationFailed."""
+        """Return the answer to the client's token. Raises AuthenticationFailed."""
 
 
 class Mechanism(Protocol):
-    """A mechanism as a listener has it: ``begin`` an exchange. ``max_reauth_ms`` is ``connections.max.reauth.ms``, 0 for none."""
+    """A listener's mechanism: ``begin`` starts an exchange. ``max_reauth_ms`` is ``connections.max.reauth.ms``, 0 for none."""
 
     @property
     def max_reauth_ms(self) -> int:
@@ -63,7 +64,7 @@ class Mechanism(Protocol):
 
     @property
     def begin(self) -> Callable[[], SaslServer]:
-        """Makes the server's end of one exchange."""
+        """Make the server's side of one exchange."""
 
 
 _USER_OPTION = "user_"
@@ -72,7 +73,7 @@ _INVALID = "Authentication failed: Invalid username or password"
 
 
 def plain_users(options: Mapping[str, str]) -> dict[str, bytes]:
-    """The passwords of a JAAS line's users."""
+    """Return the passwords of a JAAS line's users, by name."""
     return {
         name.removeprefix(_USER_OPTION): password.encode() for name, password in options.items() if name.startswith(_USER_OPTION)
     }
@@ -94,7 +95,7 @@ class PlainServer:
 
     def evaluate(self, token: bytes) -> bytes:
         """Check the user and the password in the client's message."""
-        # As with Java's String: what is no UTF-8 is another character, and so another password.
+        # Like Java's String: invalid UTF-8 becomes a replacement character, and so another password.
         tokens = token.decode(errors="replace").split("\0", _TOKENS)
         if len(tokens) != _TOKENS:
             raise _told(f"Invalid SASL/PLAIN response: expected {_TOKENS} tokens, got {len(tokens)}")

@@ -1,10 +1,10 @@
-"""OAUTHBEARER (RFC 7628): the client shows a token that somebody else has given it.
+"""OAUTHBEARER (RFC 7628): the client presents a token from a third party.
 
     client    n,[a=authorization id],^Aauth=Bearer TOKEN^A[name=value^A...]^A        ^A is the byte 1
     broker    nothing: the client is let in; or {"status":"invalid_token"}
     client    ^A, and then the failure follows
 
-Extensions, the names and values, are accepted and not used, as by Kafka's own handlers. Kafka's class is OAuthBearerSaslServer.
+Extensions (the names and values) are accepted and ignored, as by Kafka's own handlers. Kafka's class is OAuthBearerSaslServer.
 """
 
 import json
@@ -22,12 +22,12 @@ _MESSAGE: Final = re.compile(
 _AUTH: Final = re.compile(r"(?P<scheme>\w+) +(?P<token>[-_~+/.a-zA-Z0-9]+=*)")
 _GO_ON: Final = b"\x01"
 
-# Who a token lets in. Raises InvalidToken, whose ``user`` is in the second place: who it says its bearer is.
+# Validates a token. Raises InvalidToken, or BearerRefused with the ``user`` that the token claims.
 Validate = Callable[[str], Token]
 
 
 class BearerRefused(InvalidToken):
-    """A token that is refused, of one that says it is ``user``."""
+    """A refused token. ``user`` is the subject that the token claims; None if it has none."""
 
     def __init__(self, reason: InvalidToken, user: str | None) -> None:
         super().__init__(reason.cause, status=reason.status, scope=reason.scope)
@@ -49,7 +49,7 @@ class OAuthBearerServer:
         self.expires_ms: int | None = None
 
     def evaluate(self, token: bytes) -> bytes:
-        """Validate the bearer token in the client's message."""
+        """Validate the bearer token in the client's message. Raises AuthenticationFailed."""
         if token == _GO_ON and self.refusal is not None:
             raise self.refusal
         self.refusal = None
@@ -60,7 +60,7 @@ class OAuthBearerServer:
             told: dict[str, str] = {"status": error.status}
             if error.scope is not None:
                 told["scope"] = error.scope
-            # As Kafka writes it.
+            # In Kafka's format.
             text = json.dumps(told, separators=(", ", ":"))
             user = error.user if isinstance(error, BearerRefused) else None
             self.refusal = AuthenticationFailed(f"the token is refused: {error.cause}", told=text, user=user)
@@ -78,7 +78,7 @@ class OAuthBearerServer:
 
 
 def _read(token: bytes) -> tuple[str | None, str]:
-    """The authorization id and the bearer token of a first message. Raises AuthenticationFailed."""
+    """Return the authorization id and the bearer token of a first message. Raises AuthenticationFailed."""
     match = _MESSAGE.fullmatch(token.decode(errors="replace"))
     if match is None:
         raise AuthenticationFailed("the client's first message is not one of OAUTHBEARER")

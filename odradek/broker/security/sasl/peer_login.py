@@ -1,20 +1,20 @@
-"""The login of a node at others of its cluster, by a listener of theirs that wants SASL.
+"""The login of a node at other nodes of its cluster, through a SASL listener of theirs.
 
-As in Kafka, who that is stands in the JAAS line of this node for that listener and mechanism, whether it listens there itself or
-not: ``username`` and ``password``, beside the users that a PLAIN listener lets in, and for OAUTHBEARER a token, one in a file or
-one that the node makes and nobody has signed. Kafka's class is SaslChannelBuilder.
+As in Kafka, the credentials are in this node's JAAS line for that listener and mechanism, even if the node itself has no such
+listener. They are ``username`` and ``password``, beside the users of a PLAIN listener. For OAUTHBEARER the credential is a token:
+from a file, or an unsigned one that the node makes. Kafka's class is SaslChannelBuilder.
 
     sasl.login.callback.handler.class
 
-    OAuthBearerLoginCallbackHandler             a file, sasl.oauthbearer.token.endpoint.url, which something else renews (KIP-768)
-    OAuthBearerUnsecuredLoginCallbackHandler    claims of the JAAS line, as in Kafka. So it is where there is no handler
+    OAuthBearerLoginCallbackHandler             the file of sasl.oauthbearer.token.endpoint.url, renewed by others (KIP-768)
+    OAuthBearerUnsecuredLoginCallbackHandler    claims of the JAAS line, as in Kafka; the default
 
         unsecuredLoginStringClaim_NAME, unsecuredLoginNumberClaim_NAME
-        unsecuredLoginListClaim_NAME            its first character stands between the values
-        unsecuredLoginPrincipalClaimName        the claim that has the name of the principal: sub
-        unsecuredLoginLifetimeSeconds           3600
+        unsecuredLoginListClaim_NAME            the value's first character separates the items
+        unsecuredLoginPrincipalClaimName        the claim with the principal's name; default sub
+        unsecuredLoginLifetimeSeconds           default 3600
 
-Left out: tokens that are fetched over HTTP with a client's id and secret, and SASL extensions.
+Left out: tokens fetched over HTTP with a client id and secret, and SASL extensions.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 _HANDLER: Final = "sasl.login.callback.handler.class"
 _URL: Final = "sasl.oauthbearer.token.endpoint.url"
 _PACKAGE: Final = "org.apache.kafka.common.security.oauthbearer"
-# Kafka has moved it.
+# Kafka moved the class; both names are valid.
 _FROM_URL: Final = (f"{_PACKAGE}.OAuthBearerLoginCallbackHandler", f"{_PACKAGE}.secured.OAuthBearerLoginCallbackHandler")
 _UNSECURED: Final = f"{_PACKAGE}.internals.unsecured.OAuthBearerUnsecuredLoginCallbackHandler"
 _OPTION: Final = "unsecuredLogin"
@@ -53,7 +53,7 @@ _SECOND_MS: Final = 1_000
 
 
 class PeerToken(NamedTuple):
-    """A token, and the name of who it lets in."""
+    """A token, and the user that it authenticates."""
 
     user: str
     token: str
@@ -63,7 +63,7 @@ class PeerToken(NamedTuple):
 
 
 def peer_token(config: SaslConfig, options: Mapping[str, str], now_ms: int) -> PeerToken:
-    """The token of a listener; ``options`` are those of its JAAS line. Raises InvalidConfig."""
+    """Return the token for logins at a listener; ``options`` are those of its JAAS line. Raises InvalidConfig."""
     handler = config.value("sasl.login.callback.handler.class", OAUTHBEARER)
     if handler in _FROM_URL:
         return _from_file(config)
@@ -93,7 +93,7 @@ def _from_file(config: SaslConfig) -> PeerToken:
 
 
 def _unsecured(options: Mapping[str, str], now_ms: int) -> PeerToken:
-    """Raises ValueError."""
+    """Make an unsigned token of the JAAS line's claims. Raises ValueError."""
     lifetime_s = int(options.get(f"{_OPTION}LifetimeSeconds", "3600"))
     subject_claim = options.get(f"{_OPTION}PrincipalClaimName", "").strip() or "sub"
     now_s = now_ms / _SECOND_MS
@@ -125,10 +125,10 @@ _WHY_NOT: Final = {"GSSAPI": "there is no GSSAPI (Kerberos)"}
 
 
 class PeerLogin:
-    """For the connections by one listener. ``config_name`` is the config that has the mechanism. Loop thread only."""
+    """The login for connections to one listener. ``config_name`` is the config with the mechanism. Loop thread only."""
 
     def __init__(self, config: BrokerConfig, listener: str, config_name: str, clock: Clock) -> None:
-        """Raises InvalidConfig."""
+        """Read the login from the configs. Raises InvalidConfig."""
         self._config = config
         self._clock = clock
         self._listener = listener
@@ -136,7 +136,7 @@ class PeerLogin:
         self._login = self._read()
 
     def __call__(self) -> Login:
-        """For one connection, or one session by a token. The configs are read again; what they said last stays if that fails."""
+        """Return the login for one connection or token session, from the current configs; if they are invalid, the last login."""
         try:
             self._login = self._read()
         except InvalidConfig as error:

@@ -1,16 +1,16 @@
-"""SCRAM-SHA-256 and SCRAM-SHA-512: the client proves that it knows a password, and so does the broker (RFC 5802).
+"""SCRAM-SHA-256 and SCRAM-SHA-512: the client and the broker prove to each other that they know a password (RFC 5802).
 
     client    n,[a=authorization id],[m=...,]n=user,r=nonce[,extensions]
     broker    r=nonce and the broker's own,s=salt,i=iterations
     client    c=channel binding,r=nonces[,extensions],p=proof
     broker    v=signature
 
-Channel binding and extensions are not looked at, as in Kafka's ScramSaslServer, but for ``tokenauth=true``: the name is the id of
-a delegation token then, the password its HMAC in base64, and the client is the token's owner. A user or a token that is not known
-is refused at the first message, which is what Kafka does: who asks learns that.
+Channel binding and extensions are ignored, as in Kafka's ScramSaslServer, except ``tokenauth=true``. With it, the name is a
+delegation token's id, the password is its HMAC in base64, and the client acts as the token's owner. As in Kafka, an unknown user
+or token is refused at the first message, so a client can find out which ones exist.
 
-The credentials of delegation tokens are in no record. One is made when its token is first shown, in a few milliseconds, and kept
-while there is the token. Kafka makes them when it reads the token's record (DelegationTokenManager).
+The credentials of delegation tokens are in no record. A token's credential is derived at its first use, which takes a few
+milliseconds, and is kept as long as the token exists. Kafka derives it when it reads the token's record (DelegationTokenManager).
 """
 
 from __future__ import annotations
@@ -56,32 +56,32 @@ _BY_TOKEN: Final = re.compile(r",tokenauth=([^,]*)")
 
 
 class ScramCredential(Protocol):
-    """What is known of a user: in the metadata log, a UserScramCredentialRecord."""
+    """The stored credential of a user; in the metadata log, a UserScramCredentialRecord."""
 
     @property
     def salt(self) -> bytes:
-        """What the password was salted with."""
+        """The salt of the password."""
 
     @property
     def stored_key(self) -> bytes:
-        """What the client's proof is checked by."""
+        """The key that verifies the client's proof."""
 
     @property
     def server_key(self) -> bytes:
-        """What the broker's proof is made of."""
+        """The key that makes the broker's signature."""
 
     @property
     def iterations(self) -> int:
-        """How often the password was hashed."""
+        """The number of times the password was hashed."""
 
 
 def new_nonce() -> str:
-    """The broker's part of a nonce, of 192 bits: no seed decides it."""
+    """Return the broker's part of a nonce: 192 bits from the system's random source, independent of any seed."""
     return secrets.token_urlsafe(24)
 
 
 class TokenCredential(NamedTuple):
-    """What is known of a delegation token: whom it lets in, until when in wall time, and what it is checked by."""
+    """A delegation token's owner, its expiry in wall time, and the credential that verifies it."""
 
     owner: str
     expires_ms: int
@@ -93,11 +93,11 @@ FindToken = Callable[[str], TokenCredential | None]
 
 
 def no_token(*_token: object) -> None:
-    """Where there are no delegation tokens."""
+    """Find no token: the ``FindToken`` of a node without delegation tokens."""
 
 
 class _FirstMessages(NamedTuple):
-    """What has been said when the client is to prove its password."""
+    """The state after the first messages, when the client must prove its password."""
 
     credential: ScramCredential
     nonce: str
@@ -161,7 +161,7 @@ class ScramServer:
         return answer
 
     def _credential(self, name: str, extensions: str) -> ScramCredential:
-        """That of a user, or of a token and its owner. Raises AuthenticationFailed."""
+        """Return the credential of a user or a delegation token, and set ``user``. Raises AuthenticationFailed."""
         values = _BY_TOKEN.findall(extensions)
         self.by_token = bool(values) and values[-1].lower() == "true"
         if self.by_token:
@@ -214,7 +214,7 @@ class TokenCredentials:
         self._made: dict[str, dict[ScramMechanism, _Credential]] = {}
 
     def find(self, token_id: str, mechanism: ScramMechanism) -> TokenCredential | None:
-        """Return the credential of a token. As in Kafka, an expired token counts until it is removed."""
+        """Return the credential of a token; None if it is unknown. As in Kafka, an expired token counts until it is removed."""
         token = self._tokens().get(token_id)
         if token is None:
             return None

@@ -1,7 +1,7 @@
-"""The keys that tokens are signed with: a JWKS document (RFC 7517) in a file or at a URL, fetched again now and then.
+"""The public keys that verify tokens: a JWKS document (RFC 7517) in a file or at a URL, refreshed periodically.
 
-Nothing waits for a fetch: a token is checked by the keys that are here. One with a key id that is not among them has the document
-fetched, as Kafka does, and is refused; its client finds the keys at its next attempt.
+No login waits for a fetch: a token is checked against the loaded keys. As in Kafka, a token with an unknown key id triggers a
+fetch. The token is refused, and the client's next attempt finds the new keys.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from odradek.timing.clock import Clock
 
 SCHEMES: Final = ("http", "https", "file")
-# The key types of algorithms, by how these begin: RS256, PS256, ES256, EdDSA and their kin.
+# The key type of an algorithm by its first two letters: RS256, PS256, ES256, EdDSA and so on.
 _FAMILIES: Final = {"RS": "RSA", "PS": "RSA", "ES": "EC", "Ed": "OKP"}
 _ALGORITHMS: Final = frozenset({*(f"{kind}{bits}" for kind in ("RS", "PS", "ES") for bits in (256, 384, 512)), "EdDSA"})
 Row: TypeAlias = dict[str, Any]
@@ -32,7 +32,7 @@ _MOST_BYTES: Final = 1024 * 1024
 
 
 class SigningKeys:
-    """The keys at ``url``. Loop thread only, but for the fetch."""
+    """The keys at ``url``. Loop thread only, except for the fetch."""
 
     def __init__(
         self,
@@ -59,19 +59,19 @@ class SigningKeys:
         self._next_fetch_ms = 0.0
 
     def load(self) -> None:
-        """Fetch the keys now. Raises OSError, and ValueError where that is no JWKS document."""
+        """Fetch the keys now. Raises OSError, and ValueError if the document is no JWKS document."""
         self._rows = _parsed(self._fetch(self._url))
         self._note(failed=False)
 
     def refresh(self) -> None:
-        """Have the keys fetched, in another thread."""
+        """Fetch the keys in another thread."""
         if self._is_fetching:
             return
         self._is_fetching = True
         self._background.run(lambda: _parsed(self._fetch(self._url)), self._fetched, name="jwks")
 
     def candidates(self, key_id: str | None, algorithm: str) -> list[PyJWK]:
-        """The keys by which a token of this header may be signed."""
+        """Return the keys that may have signed a token with this header. Starts a fetch if one is due."""
         rows = self._rows if key_id is None else [row for row in self._rows if row.get("kid") == key_id]
         family = _FAMILIES[algorithm[:2]] if algorithm in _ALGORITHMS else None
         suitable = [row for row in rows if row["kty"] == family and row.get("alg", algorithm) == algorithm]
@@ -100,10 +100,10 @@ class SigningKeys:
 
 
 def fetch_document(url: str) -> bytes:
-    """What is in the file, or at the URL. Raises OSError, ValueError."""
+    """Return the content of a file or http(s) URL. Raises OSError, and ValueError above one megabyte."""
     parts = urlsplit(url)
     if parts.scheme == "file":
-        with open(url2pathname(parts.path), "rb") as file:  # noqa: PTH123  what a file URL names
+        with open(url2pathname(parts.path), "rb") as file:  # noqa: PTH123  the path of a file URL
             data: bytes = file.read(_MOST_BYTES + 1)
     else:
         with urlopen(url, timeout=_TIMEOUT_S) as response:  # noqa: S310  its scheme is one of SCHEMES
@@ -114,7 +114,7 @@ def fetch_document(url: str) -> bytes:
 
 
 def _key(row: Row, algorithm: str) -> PyJWK | None:
-    """The key for an algorithm; None where it is not one of it, as a curve may be another one."""
+    """Return the key for an algorithm; None if it does not fit, such as a key of another curve."""
     from jwt import PyJWK
     from jwt.exceptions import PyJWTError
 
@@ -125,7 +125,7 @@ def _key(row: Row, algorithm: str) -> PyJWK | None:
 
 
 def _parsed(document: bytes) -> list[Row]:
-    """The keys in a JWKS document that can be used. Raises ValueError where there are none."""
+    """Return the usable keys of a JWKS document. Raises ValueError if it has none."""
     from jwt import PyJWK
     from jwt.exceptions import PyJWTError
 
@@ -133,7 +133,7 @@ def _parsed(document: bytes) -> list[Row]:
     rows: list[Row] = []
     listed = found.get("keys") if isinstance(found, dict) else None
     for row in listed if isinstance(listed, list) else ():
-        # A secret that both sides have would let every broker sign tokens.
+        # No symmetric keys: a shared secret would let every broker sign tokens.
         if not isinstance(row, dict) or row.get("kty") not in _FAMILIES.values() or row.get("use", "sig") != "sig":
             continue
         try:

@@ -1,8 +1,8 @@
-"""What a token of OAUTHBEARER says, and whether that will do: its claims, by Kafka's rules.
+"""The claims of OAUTHBEARER tokens, checked by Kafka's rules.
 
-A token is a JWT: header, claims and signature, each in base64url, with dots between. Signatures are not looked at here
-(``bearer_configs``). Two kinds of rules, as in Kafka: those of its OAuthBearerValidatorCallbackHandler for tokens that are
-signed, those of its OAuthBearerUnsecuredValidatorCallbackHandler for those that are not.
+A token is a JWT: header, claims and signature in base64url, separated by dots. ``bearer_configs`` verifies the signature. As in
+Kafka there are two sets of rules: OAuthBearerValidatorCallbackHandler's for signed tokens, and
+OAuthBearerUnsecuredValidatorCallbackHandler's for unsigned ones.
 """
 
 import base64
@@ -16,7 +16,7 @@ _MS = 1_000
 
 
 class InvalidToken(Exception):
-    """``cause`` is for the log. The client is told ``status``, and the ``scope`` that it lacks."""
+    """An invalid token. ``cause`` is for the log. The client gets ``status``, and the required ``scope``."""
 
     def __init__(self, cause: str, *, status: str = "invalid_token", scope: str | None = None) -> None:
         super().__init__(cause)
@@ -26,14 +26,14 @@ class InvalidToken(Exception):
 
 
 class Token(NamedTuple):
-    """Who may come in with a token, and until when, in wall time."""
+    """The user of a valid token, and the token's expiry in wall time."""
 
     user: str
     expires_ms: int
 
 
 class Rules(NamedTuple):
-    """What a token has to be like. ``skew_ms`` is how far clocks may be apart."""
+    """The requirements for a token. ``skew_ms`` is the tolerated clock difference."""
 
     subject_claim: str = "sub"
     scope_claim: str = "scope"
@@ -44,7 +44,7 @@ class Rules(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """A token's header and claims, which nobody vouches for yet, and whether it has a signature."""
+    """A token's header and claims, not verified yet, and whether the token has a signature."""
 
     header: Mapping[str, Any]
     claims: Mapping[str, Any]
@@ -52,7 +52,7 @@ class Parts(NamedTuple):
 
 
 def take_apart(token: str) -> Parts:
-    """Raises InvalidToken for what is no JWT."""
+    """Split a JWT into its parts. Raises InvalidToken for any other text."""
     parts = token.split(".")
     if len(parts) != _PARTS:
         raise InvalidToken("it is no JWT")
@@ -60,7 +60,7 @@ def take_apart(token: str) -> Parts:
 
 
 def check_signed(claims: Mapping[str, Any], rules: Rules, now_ms: int) -> Token:
-    """The token of claims whose signature is right. Raises InvalidToken."""
+    """Check the claims of a token with a valid signature. Raises InvalidToken."""
     expires_ms = _required_ms(claims, "exp")
     _required_ms(claims, "iat")
     if expires_ms <= now_ms - rules.skew_ms:
@@ -79,7 +79,7 @@ def check_signed(claims: Mapping[str, Any], rules: Rules, now_ms: int) -> Token:
 
 
 def check_unsecured(parts: Parts, rules: Rules, now_ms: int) -> Token:
-    """The token of claims that nobody has signed. Raises InvalidToken."""
+    """Check an unsigned token. Raises InvalidToken."""
     if parts.header.get("alg") != "none" or parts.is_signed:
         raise InvalidToken("it is signed, and unsecured tokens are wanted")
     claims = parts.claims
@@ -100,7 +100,7 @@ def check_unsecured(parts: Parts, rules: Rules, now_ms: int) -> Token:
 
 
 def subject_of(claims: Mapping[str, Any], name: str) -> str | None:
-    """Who a token says that its bearer is."""
+    """Return the subject that a token claims; None if the claim is no string."""
     found = claims.get(name)
     return found if isinstance(found, str) else None
 

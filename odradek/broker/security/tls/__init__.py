@@ -1,1 +1,1 @@
-"""TLS, its stores, and the principals of certificates. Imported only if a listener uses TLS."""
+"""TLS contexts, key and trust stores, and certificate principals. Imported only if a listener uses TLS."""

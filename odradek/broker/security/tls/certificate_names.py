@@ -1,14 +1,14 @@
-"""The names in a certificate: its subject as Java writes it (RFC 2253), by which Kafka's ACLs name a principal, and its hosts.
+"""The names in a certificate: its subject as Java writes it (RFC 2253), the principal in Kafka's ACLs, and its hosts.
 
-A certificate is DER. Its subject is a sequence of relative names, the least specific first; each of these is a set of pairs of an
-attribute's type and value. They are written from the last to the first.
+A certificate is DER. Its subject is a sequence of relative names, the least specific first. Each relative name is a set of pairs:
+an attribute type and a value. Java writes them from the last to the first.
 
-The hosts that it is for are its subject alternative names (RFC 5280, 4.2.1.6).
+The hosts are the subject alternative names (RFC 5280, 4.2.1.6).
 
     extensions ::= [3] SEQUENCE of SEQUENCE { extnID, critical BOOLEAN OPTIONAL, OCTET STRING }
     SubjectAltName ::= SEQUENCE of GeneralName
 
-Each form of a GeneralName has a tag of its own.
+Each kind of GeneralName has its own tag.
 """
 
 import unicodedata
@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from odradek.broker.security.tls.pem_and_der import OBJECT_ID, SEQUENCE, certificate_fields, der_values
 
-# The types with a name of their own in RFC 2253. All others are written as numbers, with the value in hexadecimal DER.
+# The attribute types with a keyword in RFC 2253. Other types are written as numbers, with the value in hexadecimal DER.
 _KEYWORDS: Final = {
     "2.5.4.3": "CN",
     "2.5.4.6": "C",
@@ -31,14 +31,14 @@ _KEYWORDS: Final = {
 }
 # The tags of strings: UTF8String, PrintableString, T61String, IA5String, GeneralString, BMPString. Java reads them all as UTF-8.
 _STRINGS: Final = frozenset({0x0C, 0x13, 0x14, 0x16, 0x1B, 0x1E})
-# UTF8String and PrintableString, in which case and spaces make no other subject.
+# UTF8String and PrintableString: case and spaces are ignored when subjects are compared.
 _FOLDED: Final = frozenset({0x0C, 0x13})
 _SPECIALS: Final = frozenset(',=+<>#;"\\')
 _BLANKS: Final = " \r"
 
 
 def subject_of(certificate: bytes) -> str:
-    """The subject of a DER certificate: ``CN=orders,OU=Shop,O=Example``; empty if it has none. ValueError for other bytes."""
+    """Return a DER certificate's subject: ``CN=orders,OU=Shop,O=Example``; empty if it has none. ValueError for other bytes."""
     try:
         relative_names = [
             "+".join(_attribute(pair) for _, pair, _ in der_values(relative_name))
@@ -50,7 +50,7 @@ def subject_of(certificate: bytes) -> str:
 
 
 def canonical_subject(certificate: bytes) -> tuple[frozenset[tuple[str, str]], ...]:
-    """The subject to compare: as in Java, without regard to case and spaces. ValueError for other bytes."""
+    """Return the subject in a form to compare: as in Java, case and spaces are ignored. ValueError for other bytes."""
     try:
         return tuple(
             frozenset(_canonical(pair) for _, pair, _ in der_values(relative_name))
@@ -61,7 +61,7 @@ def canonical_subject(certificate: bytes) -> tuple[frozenset[tuple[str, str]], .
 
 
 def _subject(certificate: bytes) -> bytes:
-    """The encoded relative names. IndexError or ValueError for other bytes."""
+    """Return the encoded relative names. IndexError or ValueError for other bytes."""
     tag, subject = certificate_fields(certificate)[4]
     if tag != SEQUENCE:
         raise ValueError("this is no certificate")
@@ -83,7 +83,7 @@ def _canonical(pair: bytes) -> tuple[str, str]:
 
 
 def _parts(pair: bytes) -> tuple[str, int, bytes, bytes]:
-    """The number of an attribute's type; its value's tag, content, and whole encoding."""
+    """Return the number of an attribute's type, and its value's tag, content and whole encoding."""
     (kind, object_id, _), (tag, content, encoded) = der_values(pair)
     if kind != OBJECT_ID:
         raise ValueError("an attribute has no type")
@@ -98,7 +98,7 @@ def _dotted(object_id: bytes) -> str:
         if not octet & 0x80:
             arcs.append(arc)
             arc = 0
-    # The first two share a number.
+    # The first two arcs share a number.
     first = min(arcs[0] // 40, 2)
     return ".".join(map(str, (first, arcs[0] - 40 * first, *arcs[1:])))
 
@@ -120,7 +120,7 @@ _IP_ADDRESS: Final = 0x87
 
 
 class AlternativeName(NamedTuple):
-    """One name, as it is encoded."""
+    """One subject alternative name, as encoded."""
 
     tag: int
     content: bytes
@@ -134,7 +134,7 @@ class AlternativeName(NamedTuple):
 
 
 def alternative_names(certificate: bytes) -> frozenset[AlternativeName]:
-    """The names in a DER certificate. ValueError for other bytes."""
+    """Return the subject alternative names of a DER certificate. ValueError for other bytes."""
     try:
         for tag, content in certificate_fields(certificate):
             if tag == _EXTENSIONS:

@@ -1,4 +1,4 @@
-"""Java's own key stores, JKS: private keys with their certificate chains, and trusted certificates.
+"""Reader of JKS, Java's own key store format: private keys with their certificate chains, and trusted certificates.
 
     store       magic (FEEDFEED), version (1 or 2), number of entries: int32 each; entries; digest (20 bytes)
     entry       kind (int32: 1 a private key, 2 a trusted certificate), alias (string), date (int64), then
@@ -7,12 +7,12 @@
     certificate version 2: type (string); int32 length, DER
     string      uint16 length, Java's UTF-8
 
-The digest is SHA-1 over the password, a fixed phrase and all before it. The store is read without a check of it if there is no
-password. A protected key is PKCS#8's EncryptedPrivateKeyInfo of an algorithm of Sun's: a salt, the key with a stream of SHA-1
-digests over it, and SHA-1 over password and key. A password counts as UTF-16.
+The digest is SHA-1 over the password, a fixed phrase and all bytes before the digest. Without a password it is not checked. A
+protected key is PKCS#8's EncryptedPrivateKeyInfo with an algorithm of Sun's: a salt, the key XORed with a stream of SHA-1
+digests, and SHA-1 over password and key. Passwords are encoded in UTF-16.
 
-Left out: JCEKS, which can hold secret keys, and aliases and dates, which nobody asks for. What comes after the digest is not
-looked at, as in Java.
+Left out: JCEKS, which can hold secret keys, and aliases and dates, which are unused. As in Java, bytes after the digest are
+ignored.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ _SUNS_PROTECTION: Final = bytes.fromhex("2b060104012a02110101")
 
 
 class JavaKeyStoreError(ValueError):
-    """These bytes are no store that can be read."""
+    """The bytes are no readable key store."""
 
 
 class WrongPassword(Exception):
-    """The password is not that of the store, or of the key; or its bytes have been altered."""
+    """The password of the store or the key is wrong, or its bytes have been altered."""
 
 
 @dataclass(frozen=True, slots=True)
 class PrivateKeyEntry:
-    """A certificate chain, the key's own certificate first, in DER, and the key as it is protected. The key is not told."""
+    """A certificate chain in DER, the key's own certificate first, and the protected key. ``repr`` hides the key."""
 
     chain: tuple[bytes, ...]
     protected_key: bytes = field(repr=False)
 
     def key(self, password: str) -> bytes:
-        """The private key: PKCS#8 in DER. Raises WrongPassword, and JavaKeyStoreError for a key protected in another way."""
+        """Return the private key: PKCS#8 in DER. Raises WrongPassword, and JavaKeyStoreError for another kind of protection."""
         protected = _protected(self.protected_key)
         secret = _password_bytes(password)
         salt, mixed = protected[:_DIGEST_BYTES], protected[_DIGEST_BYTES:-_DIGEST_BYTES]
@@ -62,14 +62,14 @@ class PrivateKeyEntry:
 
 @dataclass(frozen=True, slots=True)
 class JavaKeyStore:
-    """What is in a store, in the order of the file."""
+    """The content of a store, in the order of the file."""
 
     private_keys: tuple[PrivateKeyEntry, ...]
     trusted_certificates: tuple[bytes, ...]
 
 
 def read_java_key_store(data: bytes, password: str | None) -> JavaKeyStore:
-    """What is in a store; without a password nothing shows that it is whole. Raises JavaKeyStoreError and WrongPassword."""
+    """Read a store; without a password its integrity is not checked. Raises JavaKeyStoreError and WrongPassword."""
     reader = _Reader(data)
     if reader.take(len(MAGIC)) != MAGIC:
         raise JavaKeyStoreError("it does not begin as one")
@@ -97,7 +97,7 @@ def read_java_key_store(data: bytes, password: str | None) -> JavaKeyStore:
 
 
 class _Reader:
-    """Takes values from the front of ``data``. Raises JavaKeyStoreError at its end."""
+    """A reader that takes values from the front of ``data``. Raises JavaKeyStoreError at its end."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -126,7 +126,7 @@ class _Reader:
 
 
 def _protected(info: bytes) -> bytes:
-    """The octets of an EncryptedPrivateKeyInfo ::= SEQUENCE { SEQUENCE { algorithm, ... }, OCTET STRING }."""
+    """Return the octets of an EncryptedPrivateKeyInfo ::= SEQUENCE { SEQUENCE { algorithm, ... }, OCTET STRING }."""
     try:
         [(outer, content, _)] = der_values(info)
         [(inner, algorithm, _), (kind, octets, _)] = der_values(content)

@@ -1,12 +1,12 @@
 """Check a listener's new key store: clients must find the same subject and hosts as before.
 
-As in Kafka, the new certificate has the subject of the former one unless ``ssl.allow.dn.changes`` is set, and all its alternative
-names unless ``ssl.allow.san.changes`` is. Kafka compares all entries of both stores, in their order; here it is the certificates
-that are served.
+As in Kafka, the new certificate must have the former one's subject unless ``ssl.allow.dn.changes`` is set, and all its
+alternative names unless ``ssl.allow.san.changes`` is set. Kafka compares all entries of both stores, in their order; here only
+the served certificates are compared.
 
-And brokers must be able to connect to each other with its stores, which a handshake in memory tells. As in Kafka (SslFactory's
-SslEngineValidator), this is for the listener between brokers: at the start with its stores, and when they are altered with the
-new ones on one side and those in force on the other, both ways. Hosts are not compared.
+Brokers must also be able to connect to each other with the listener's stores, which a handshake in memory checks. As in Kafka
+(SslFactory's SslEngineValidator), only the inter-broker listener is checked. At the start, both sides use its stores. After a
+change, one side uses the new stores and the other the current ones, both ways. Hosts are not compared.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def check_key_store_change(config: ListenerConfig, former: KeyStore, new: KeyStore) -> None:
-    """Raise InvalidConfig where ``new`` may not take the place of ``former``."""
+    """Raise InvalidConfig if ``new`` may not replace ``former``."""
     name = "ssl.keystore.location" if config["ssl.keystore.key"] is None else "ssl.keystore.certificate.chain"
     try:
         allowed = _allowed(config, former.certificate, new.certificate)
@@ -49,7 +49,7 @@ def _allowed(config: ListenerConfig, before: bytes, after: bytes) -> str | None:
 def _is_same_subject(before: bytes, after: bytes) -> bool:
     if canonical_subject(before) == canonical_subject(after):
         return True
-    # One subject may have as text what the other has as DER; Kafka compares them so, too.
+    # An attribute may be text in one subject and DER in the other. Kafka compares this form, too.
     return subject_of(before).lower() == subject_of(after).lower()
 
 
@@ -65,12 +65,12 @@ def connecting_context(config: ListenerConfig, key_store: KeyStore) -> ssl.SSLCo
 
 
 def check_connects(config: ListenerConfig, server: ssl.SSLContext, client: ssl.SSLContext) -> None:
-    """Raise InvalidConfig, of ``config``, where the two do not shake hands."""
+    """Raise InvalidConfig if a handshake between the two contexts fails."""
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     ends = [client.wrap_bio(to_client, to_server), server.wrap_bio(to_server, to_client, server_side=True)]
     try:
         for _ in range(_TURNS):
-            # Both have their turn: an end that is done may have left the other a message.
+            # Give both ends a turn: an end that is done may have left a message for the other.
             over = [_is_over(end) for end in ends]
             if all(over):
                 return

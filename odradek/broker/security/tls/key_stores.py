@@ -1,13 +1,13 @@
-"""The stores of a listener: its certificate chain and private key, and the certificates that it trusts peers by.
+"""The key store and trust store of a listener: its certificate chain and private key, and its trusted certificates.
 
     PEM       a file, or the text itself as a config
-    PKCS12    a file, read by the package cryptography, which plain odradek does without
-    JKS       a file in Java's own format, which ``java_key_store`` reads
+    PKCS12    a file, read with the optional package cryptography
+    JKS       a file in Java's own format, read by ``java_key_store``
 
-As in Java, a file of PKCS12 may be called JKS and the other way round. Of several private keys in a file the first is served.
+As in Java, a PKCS12 file may be declared JKS and the other way round. If a file has several private keys, the first is served.
 
-Whatever is wrong with a store is InvalidConfig, with the key of the config to mend; secrets are not told. The rules on which
-configs go together are those of Kafka's DefaultSslEngineFactory.
+Any problem with a store is an InvalidConfig with the key of the config to mend; secrets are never shown. The rules about
+combinations of configs are those of Kafka's DefaultSslEngineFactory.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _DER_SEQUENCE: Final = b"\x30"
 
 @dataclass(frozen=True, slots=True)
 class KeyStore:
-    """A certificate chain, the broker's own certificate first, and its private key: both PEM. The key is not told."""
+    """A certificate chain, the broker's own certificate first, and its private key: both PEM. ``repr`` hides the key."""
 
     chain: str
     key: str = field(repr=False)
@@ -54,7 +54,7 @@ class KeyStore:
 
 
 def load_key_store(config: ListenerConfig) -> KeyStore | None:
-    """The key store of a listener; None where it has none. Raises InvalidConfig."""
+    """Load the key store of a listener; None if it has none. Raises InvalidConfig."""
     key, chain = config["ssl.keystore.key"], config["ssl.keystore.certificate.chain"]
     if key is None and chain is None:
         return _key_store_file(config)
@@ -66,7 +66,7 @@ def load_key_store(config: ListenerConfig) -> KeyStore | None:
 
 
 def load_server_key_store(config: ListenerConfig) -> KeyStore:
-    """The key store of a listener, which has one. Raises InvalidConfig."""
+    """Load the key store of a listener. Raises InvalidConfig, also if the listener has none."""
     key_store = load_key_store(config)
     if key_store is None:
         raise config.invalid("ssl.keystore.location", "set: an SSL listener needs a certificate and its private key")
@@ -74,7 +74,7 @@ def load_server_key_store(config: ListenerConfig) -> KeyStore:
 
 
 def load_trust_store(config: ListenerConfig) -> str | None:
-    """The trusted certificates as PEM; None where there is no trust store. Raises InvalidConfig."""
+    """Load the trusted certificates as PEM; None if there is no trust store. Raises InvalidConfig."""
     text = config["ssl.truststore.certificates"]
     name = "ssl.truststore.certificates"
     if text is None:
@@ -91,7 +91,7 @@ def load_trust_store(config: ListenerConfig) -> str | None:
 
 
 def store_files(config: ListenerConfig) -> tuple[tuple[int, int] | None, ...]:
-    """What shows that a store's file is another one than before: when it was modified, and its size."""
+    """Return the modification time (ns) and size of each store's file, to detect changes; None without a readable file."""
     found: list[tuple[int, int] | None] = []
     for location in (config["ssl.keystore.location"], config["ssl.truststore.location"]):
         try:
@@ -175,7 +175,7 @@ def _key_store_of(
 
 
 def _read(config: ListenerConfig, store: str) -> bytes | None:
-    """The bytes of a store's file; None if none is named."""
+    """Return the bytes of a store's file; None if no file is configured. Raises InvalidConfig."""
     location, password = config[f"{store}.location"], config[f"{store}.password"]
     if location is None:
         if password is not None:
@@ -198,7 +198,7 @@ def _text(config: ListenerConfig, name: str, data: bytes) -> str:
 
 
 def _certificates(config: ListenerConfig, data: bytes, password: str | None) -> list[str]:
-    """The certificates that a trust store of JKS or PKCS12 trusts. As in Java, one that has its key there is trusted, too."""
+    """Return a JKS or PKCS12 trust store's certificates. As in Java, those with a private key are trusted, too."""
     if data.startswith(MAGIC):
         store = _java(config, _TRUST_STORE, data, password)
         own = [entry.chain[0] for entry in store.private_keys if entry.chain]
@@ -209,7 +209,7 @@ def _certificates(config: ListenerConfig, data: bytes, password: str | None) -> 
 
 
 def _java(config: ListenerConfig, store: str, data: bytes, password: str | None) -> JavaKeyStore:
-    """What is in a file of JKS."""
+    """Read a JKS file. Raises InvalidConfig."""
     try:
         return read_java_key_store(data, password)
     except JavaKeyStoreError as error:
@@ -220,7 +220,7 @@ def _java(config: ListenerConfig, store: str, data: bytes, password: str | None)
 
 
 def _pkcs12(config: ListenerConfig, store: str, data: bytes, password: str | None) -> PKCS12KeyAndCertificates:
-    """What is in a file of PKCS12."""
+    """Read a PKCS12 file. Raises InvalidConfig."""
     location = config[f"{store}.location"]
     if data.startswith(JCEKS_MAGIC):
         command = f"keytool -importkeystore -srcstoretype JCEKS -srckeystore {location} -deststoretype PKCS12"
@@ -244,7 +244,7 @@ def _pkcs12(config: ListenerConfig, store: str, data: bytes, password: str | Non
 
 
 def _chain(own: Certificate, others: list[Certificate]) -> list[Certificate]:
-    """The certificate, then its issuer's, and so on; others are left out."""
+    """Return the certificate, then its issuer's, and so on. Unrelated certificates are left out."""
     chain = [own]
     while True:
         issuer = next((each for each in others if each.subject == chain[-1].issuer and each not in chain), None)

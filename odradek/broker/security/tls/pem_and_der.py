@@ -1,11 +1,12 @@
-"""Forms of certificates and keys. PEM: blocks of base64 between BEGIN and END, in files or one line of a server.properties.
+"""The encodings of certificates and keys: PEM and DER.
 
-DER (X.690), which is in these: each value is a tag, a length, and content. Certificates and private keys are written so.
+PEM is blocks of base64 between BEGIN and END, in files or in one line of a server.properties. The blocks contain DER (X.690):
+each value is a tag, a length, and content. Certificates and private keys are DER values.
 
     Certificate ::= SEQUENCE { tbsCertificate, signatureAlgorithm, signature }
     tbsCertificate ::= SEQUENCE { [0] version OPTIONAL, serialNumber, signature, issuer, validity, subject, key, ... }
 
-Left out: tags of more than one octet, and lengths that only BER has.
+Left out: tags of more than one octet, and BER's other length forms.
 """
 
 import base64
@@ -20,39 +21,39 @@ _LINE: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class PemBlock:
-    """One block, in lines. ``label`` is what follows BEGIN. The text, which may be a key, is not told."""
+    """One PEM block, split into lines. ``label`` is the text after BEGIN. ``repr`` hides the text, which may be a key."""
 
     label: str
     text: str = field(repr=False)
 
     @property
     def is_certificate(self) -> bool:
-        """Return whether it is a certificate."""
+        """Return whether the block is a certificate."""
         return self.label in ("CERTIFICATE", "X509 CERTIFICATE", "TRUSTED CERTIFICATE")
 
     @property
     def der(self) -> bytes:
-        """The bytes between its first line and its last, without headers."""
+        """The decoded bytes of the block, without headers."""
         return base64.b64decode("".join(line for line in self.text.split("\n")[1:-2] if ":" not in line))
 
     @property
     def is_private_key(self) -> bool:
-        """Return whether it is a private key, in any of the forms that there are."""
+        """Return whether the block is a private key, in any format."""
         return self.label.endswith("PRIVATE KEY")
 
     @property
     def is_encrypted(self) -> bool:
-        """Return whether it is a private key that has a password."""
+        """Return whether the block is a private key with a password."""
         return self.label.startswith("ENCRYPTED") or "Proc-Type: 4,ENCRYPTED" in self.text
 
 
 def pem_blocks(text: str) -> list[PemBlock]:
-    """All blocks in ``text``, whatever is between them. Spaces may stand for ends of lines."""
+    """Return all blocks in ``text``, ignoring anything between them. Spaces may stand for line ends."""
     return [PemBlock(label, _in_lines(label, body)) for label, body in _BLOCK.findall(text)]
 
 
 def pem_block(label: str, der: bytes) -> str:
-    """One block of these bytes, in lines."""
+    """Encode bytes as one PEM block, split into lines."""
     return _in_lines(label, base64.b64encode(der).decode())
 
 
@@ -70,7 +71,7 @@ _VERSION: Final = 0xA0
 
 
 def der_values(data: bytes) -> Iterator[tuple[int, bytes, bytes]]:
-    """The (tag, content, whole encoding) of each value in ``data``. IndexError or ValueError where it is cut."""
+    """Yield the (tag, content, whole encoding) of each value in ``data``. IndexError or ValueError if it is truncated."""
     position = 0
     while position < len(data):
         tag = data[position]
@@ -87,7 +88,7 @@ def der_values(data: bytes) -> Iterator[tuple[int, bytes, bytes]]:
 
 
 def certificate_fields(certificate: bytes) -> list[tuple[int, bytes]]:
-    """The (tag, content) of the fields of a certificate's tbsCertificate, from the serial number on. IndexError or ValueError."""
+    """Return the (tag, content) of tbsCertificate's fields, from the serial number on. IndexError or ValueError."""
     [(_, whole, _), *_] = der_values(certificate)
     [(_, signed, _), *_] = der_values(whole)
     fields = [(tag, content) for tag, content, _ in der_values(signed)]

@@ -1,11 +1,11 @@
-r"""``ssl.principal.mapping.rules``: from the distinguished name of a certificate to the name of a principal (KIP-371).
+r"""``ssl.principal.mapping.rules``: map a certificate's distinguished name to a principal's name (KIP-371).
 
-    RULE:pattern/replacement/[LU]    the first rule whose pattern matches all of the name. ``$1`` stands for its first group;
+    RULE:pattern/replacement/[LU]    the first rule whose pattern matches the whole name applies. ``$1`` is its first group;
                                      L and U make the result lower or upper case. ``\/`` is a slash.
-    DEFAULT                          the name as it is
+    DEFAULT                          the name unchanged
 
-Patterns are Python's regular expressions. They have all of Java's that rules are known to use, named groups included, and no
-``\p{...}``.
+Patterns are Python's regular expressions. They support all of Java's syntax that rules are known to use, including named groups,
+but not ``\p{...}``.
 """
 
 import re
@@ -21,17 +21,17 @@ _Rule = Callable[[str], str | None]
 
 
 class NoMatchingRule(Exception):
-    """No rule applies to a name."""
+    """No rule matches the name."""
 
 
 class PrincipalMapper:
-    """The rules of one listener. ValueError for rules that cannot be read."""
+    """The rules of one listener. ValueError for unreadable rules."""
 
     def __init__(self, rules: str) -> None:
         self._rules: list[_Rule] = [_as_it_is if parts is None else _compiled(*parts) for parts in _parsed(rules)]
 
     def name(self, distinguished_name: str) -> str:
-        """The name by the first rule that applies. Raises NoMatchingRule."""
+        """Return the name by the first rule that matches. Raises NoMatchingRule."""
         for rule in self._rules:
             name = rule(distinguished_name)
             if name is not None:
@@ -40,7 +40,7 @@ class PrincipalMapper:
 
 
 def _parsed(text: str) -> Iterator[tuple[str, str, str] | None]:
-    """(pattern, replacement, case) of each rule, None for DEFAULT. Empty rules are passed over."""
+    """Yield the (pattern, replacement, case) of each rule, None for DEFAULT. Empty rules are skipped."""
     position = 0
     while position < len(text):
         if text[position].isspace() or text[position] == ",":
@@ -83,7 +83,10 @@ def _applied(pattern: re.Pattern[str], replacement: str, case: str, name: str) -
 
 
 def _referred(match: re.Match[str], reference: re.Match[str]) -> str:
-    """What ``reference`` stands for. Of a number, only as many digits count as make a group's; without any it is no reference."""
+    """Return the text for a reference in a replacement.
+
+    A number refers to the group given by its longest prefix that is a group's number. Without such a prefix, it stays as text.
+    """
     escaped, digits, group = reference.groups()
     if escaped is not None:
         return str(escaped)

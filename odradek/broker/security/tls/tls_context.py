@@ -1,11 +1,12 @@
-"""The contexts of TLS: what a listener's ``ssl.`` configs come to for Python's ``ssl``, which is OpenSSL.
+"""TLS contexts made from a listener's ``ssl.`` configs, for Python's ``ssl`` (OpenSSL).
 
-As with Java, every certificate in a trust store is trusted by itself, an intermediate authority's or a peer's own among them.
+As in Java, every certificate in a trust store is trusted on its own, including intermediate authorities' and peers' certificates.
 
-``ssl.cipher.suites`` has the names of the standard, as Java and so Kafka do, and OpenSSL has its own:
+``ssl.cipher.suites`` uses the standard's names, as Java and Kafka do. OpenSSL has its own names:
 
-TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256    ECDHE-RSA-AES128-GCM-SHA256 TLS_RSA_WITH_AES_256_CBC_SHA             AES256-SHA
-TLS_AES_128_GCM_SHA256                   the same: TLS 1.3
+    TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256    ECDHE-RSA-AES128-GCM-SHA256
+    TLS_RSA_WITH_AES_256_CBC_SHA             AES256-SHA
+    TLS_AES_128_GCM_SHA256                   the same: TLS 1.3
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _SIZED: Final = re.compile(r"(AES|CAMELLIA|ARIA)_(128|256)")
 
 
 def openssl_name(suite: str) -> str:
-    """OpenSSL's name of a suite before TLS 1.3; a name that is OpenSSL's already stays."""
+    """Return OpenSSL's name of a suite before TLS 1.3. Names that are OpenSSL's already stay unchanged."""
     parts = _SUITE.fullmatch(suite)
     if parts is None:
         return suite
@@ -53,17 +54,17 @@ _CLIENT_AUTH: Final = {"required": ssl.CERT_REQUIRED, "requested": ssl.CERT_OPTI
 
 
 def server_context(config: ListenerConfig, key_store: KeyStore) -> ssl.SSLContext:
-    """What the listener's clients meet. ``key_store`` is the one that ``config`` names. Raises InvalidConfig."""
+    """Make the context for a listener's clients. ``key_store`` is the one from ``config``. Raises InvalidConfig."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     _set_up(context, config, key_store)
     context.verify_mode = _CLIENT_AUTH[config["ssl.client.auth"]]
-    # As with Java's: no client has a use for it, and it costs the broker more than the client.
+    # As in Java: clients do not need renegotiation, and it costs the broker more than the client.
     context.options |= ssl.OP_NO_RENEGOTIATION
     return context
 
 
 def client_context(config: ListenerConfig, key_store: KeyStore | None) -> ssl.SSLContext:
-    """What a broker meets others with that have this listener. ``key_store`` is as above. Raises InvalidConfig."""
+    """Make the context for connecting to this listener of other brokers. ``key_store`` is as above. Raises InvalidConfig."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = config["ssl.endpoint.identification.algorithm"] == "https"
     _set_up(context, config, key_store)
@@ -71,7 +72,7 @@ def client_context(config: ListenerConfig, key_store: KeyStore | None) -> ssl.SS
 
 
 def _set_up(context: ssl.SSLContext, config: ListenerConfig, key_store: KeyStore | None) -> None:
-    """Versions, suites, stores. Raises InvalidConfig."""
+    """Set the versions, suites and stores of a context. Raises InvalidConfig."""
     _choose_versions(context, config)
     if key_store is not None:
         _present(context, config, key_store)
@@ -96,7 +97,7 @@ def _choose_versions(context: ssl.SSLContext, config: ListenerConfig) -> None:
             raise config.invalid("ssl.cipher.suites", "suites for a version among ssl.enabled.protocols")
     named = [version for version in _VERSIONS if version in enabled]
     with warnings.catch_warnings():
-        # Of old versions, which were asked for.
+        # The warnings about old versions: the config asks for them.
         warnings.simplefilter("ignore", DeprecationWarning)
         context.minimum_version = _VERSIONS[named[0]][0]
         context.maximum_version = _VERSIONS[named[-1]][0]
@@ -106,7 +107,7 @@ def _choose_versions(context: ssl.SSLContext, config: ListenerConfig) -> None:
 
 
 def _choose_suites(context: ssl.SSLContext, config: ListenerConfig, suites: tuple[str, ...]) -> set[str]:
-    """Allow ``suites`` alone; the versions that have any of them."""
+    """Allow only ``suites``. Return the TLS versions that have any of them."""
     newer = TLS_1_3_SUITES.intersection(suites)
     if newer and newer != TLS_1_3_SUITES:
         allowed = f"without suites of TLS 1.3, or with all of {', '.join(sorted(TLS_1_3_SUITES))}"
@@ -128,7 +129,7 @@ def _present(context: ssl.SSLContext, config: ListenerConfig, key_store: KeyStor
     password = config["ssl.key.password"]
     with _as_file(key_store.chain) as chain, _as_file(key_store.key) as key:
         try:
-            # With a function, OpenSSL does not ask at the terminal.
+            # With a password function, OpenSSL does not prompt at the terminal.
             context.load_cert_chain(chain, key, lambda: password or "")
         except ssl.SSLError as error:
             if error.reason == "KEY_VALUES_MISMATCH":
@@ -142,8 +143,8 @@ def _present(context: ssl.SSLContext, config: ListenerConfig, key_store: KeyStor
 
 @contextlib.contextmanager
 def _as_file(text: str) -> Iterator[str]:
-    """A path under which OpenSSL reads ``text``, a secret: it is in memory if the system can do that, and else nobody else's."""
-    if hasattr(os, "memfd_create") and os.path.isdir("/proc/self/fd"):  # noqa: PTH112  no path of a user's
+    """Give OpenSSL a path to ``text``, a secret: a file in memory if the system has them, else a private temporary file."""
+    if hasattr(os, "memfd_create") and os.path.isdir("/proc/self/fd"):  # noqa: PTH112  not a user's path
         descriptor = os.memfd_create("odradek")
         try:
             os.write(descriptor, text.encode())
@@ -158,5 +159,5 @@ def _as_file(text: str) -> Iterator[str]:
 
 
 def reason_of(error: ssl.SSLError) -> str:
-    """OpenSSL's words for it."""
+    """Return OpenSSL's reason for an error, in lower case."""
     return (error.reason or str(error)).replace("_", " ").lower()

@@ -1,9 +1,9 @@
-"""Ends of TLS: the context that the clients of SSL listeners meet and who a client is, and a broker's that connects to others.
+"""The TLS setup of SSL listeners and their clients' principals, and of a broker's own connections to other brokers.
 
-Stores are loaded before anything is bound, and again when a broker's dynamic configs have been altered, if a config or a file is
-another one than before (KIP-226). A key store for other names takes their place only where that is allowed, and one that brokers
-could not connect with never does. At a start both may: what was altered before then has been allowed. Connections that are open
-stay as they are.
+Stores are loaded before any listener is bound. When a broker's dynamic configs change, they are loaded again if a config or a
+file differs (KIP-226). A key store with other names is accepted only where the configs allow that. A store that brokers could not
+connect with is never accepted. At the start there is no comparison: earlier changes have been checked already. Open connections
+are not affected.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ _RECEIVED_BYTES: Final = 256 * 1024
 
 
 class TlsListener:
-    """What is in force for one listener. Raises InvalidConfig.
+    """The TLS setup of one listener. Raises InvalidConfig.
 
-    ``former`` is what it takes the place of, and ``is_between`` whether brokers connect to each other by this listener.
-    ``received`` is where the ciphertext of all its connections goes: the loop reads for one at a time, and OpenSSL has it then.
-    Another server may have a loop in another thread, and so has a buffer of its own.
+    ``former`` is the setup that this one replaces. ``is_between``: this is the inter-broker listener. ``received`` is the buffer
+    for the ciphertext of all connections: the loop reads for one at a time and passes the bytes on to OpenSSL at once. The buffer
+    is not shared with other servers, whose loops may be in other threads.
     """
 
     def __init__(self, config: ListenerConfig, *, is_between: bool, former: TlsListener | None = None) -> None:
         self.received: Final = memoryview(bytearray(_RECEIVED_BYTES))
-        # First: a file that changes meanwhile is loaded once more.
+        # Before loading: a file that changes meanwhile is then loaded once more.
         self.files = store_files(config)
         self.values = config.ssl_values()
         self._key_store = load_server_key_store(config)
@@ -55,7 +55,7 @@ class TlsListener:
             raise config.invalid("ssl.principal.mapping.rules", allowed) from error
 
     def _check_beside(self, former: TlsListener, config: ListenerConfig) -> None:
-        """Raise InvalidConfig where the stores do not go with those of ``former``."""
+        """Raise InvalidConfig if the stores do not fit those of ``former``."""
         if former is not self:
             check_key_store_change(config, former._key_store, self._key_store)
         for server, connecting in ((former.context, self._connecting), (self.context, former._connecting)):
@@ -63,11 +63,11 @@ class TlsListener:
                 check_connects(config, server, connecting)
 
     def is_as_it_was(self, config: ListenerConfig) -> bool:
-        """Return whether configs and files are those that were loaded."""
+        """Return whether configs and files are unchanged since they were loaded."""
         return self.values == config.ssl_values() and self.files == store_files(config)
 
     def principal_of(self, peer: ssl.SSLObject) -> str:
-        """``User:CN=...``, or as rules have it; ANONYMOUS without a certificate. Raises NoMatchingRule and ValueError."""
+        """Return ``User:CN=...``, or the name by the rules; ANONYMOUS without a certificate. NoMatchingRule or ValueError."""
         certificate = peer.getpeercert(binary_form=True)
         return ANONYMOUS if certificate is None else f"User:{self._mapper.name(subject_of(certificate))}"
 
@@ -80,7 +80,7 @@ class TlsListeners:
         protocols = security_protocols(config)
         names = [endpoint.name for endpoint in endpoints if protocols.get(endpoint.name) in TLS_PROTOCOLS]
         self._between = inter_broker_listener(config)
-        # Before, those in force are of the static configuration, and nobody has met them.
+        # Until the start, the stores are those of the static configuration, and no client has seen them.
         self._is_started = False
         self._listeners = {name: self._loaded(config.listener_config(name)) for name in names}
 
@@ -91,16 +91,16 @@ class TlsListeners:
         return self._listeners[name]
 
     def check(self, values: Mapping[str, Any], texts: Mapping[str, str]) -> None:
-        """Raise InvalidConfig where a listener could not be served with these configs, if they are others than those in force."""
+        """Raise InvalidConfig if a listener could not be served with these configs. Unchanged configs are not checked."""
         for name, listener in self._listeners.items():
             config = ListenerConfig(name, values, texts)
             if listener.values != config.ssl_values():
                 self._loaded(config, listener)
 
     def reload(self) -> None:
-        """Load what is not as it was; a listener whose stores cannot be loaded goes on with those that it has.
+        """Load changed stores again. A listener whose new stores cannot be loaded keeps the current ones.
 
-        The first time is at the start, when the overrides that are kept are laid over the static configuration.
+        The first call is at the start, when the stored dynamic configs are applied over the static configuration.
         """
         for name, listener in self._listeners.items():
             config = self._config.listener_config(name)
@@ -108,7 +108,7 @@ class TlsListeners:
                 continue
             try:
                 self._listeners[name] = self._loaded(config, listener if self._is_started else None)
-            except Exception as error:  # noqa: BLE001  whatever is in a file, the broker goes on
+            except Exception as error:  # noqa: BLE001  no file content may stop the broker
                 _tell_kept(name, error)
             else:
                 log.info("stores loaded again", listener=name)
@@ -123,7 +123,7 @@ def _tell_kept(name: str, error: Exception | InvalidConfig) -> None:
 
 
 class TlsClient:
-    """Raises InvalidConfig. Loop thread only."""
+    """The TLS setup of a broker's connections to other brokers. Raises InvalidConfig. Loop thread only."""
 
     def __init__(self, config: BrokerConfig, listener: str) -> None:
         self._config = config
@@ -133,7 +133,7 @@ class TlsClient:
         self._load()
 
     def context(self) -> ssl.SSLContext:
-        """For one connection. Configs and files that are not as they were are loaded again; those in force stay if that fails."""
+        """Return the context for one connection. Changed configs and files are loaded again; on failure the current ones stay."""
         config = self._config.listener_config(self._listener)
         if (config.ssl_values(), store_files(config)) != self._loaded:
             try:
@@ -144,11 +144,11 @@ class TlsClient:
 
     def _load(self) -> None:
         config = self._config.listener_config(self._listener)
-        # First: a file that changes meanwhile is loaded once more.
+        # Before loading: a file that changes meanwhile is then loaded once more.
         loaded = config.ssl_values(), store_files(config)
         key_store = load_key_store(config)
         context = client_context(config, key_store)
-        # With other configs, the listener has had the change checked when they were altered.
+        # The listener checked a change of configs when they were altered.
         is_altered = self._loaded is None or self._loaded[0] != loaded[0]
         if not is_altered and self._key_store is not None and key_store is not None:
             check_key_store_change(config, self._key_store, key_store)
