@@ -1,1 +1,1 @@
-"""Connections: from a socket's bytes to a request, and from a response to the socket. Knows dispatch and no API."""
+"""Connections: from a socket's bytes to a request, and from a response to the socket. Independent of the APIs."""

@@ -1,9 +1,8 @@
-"""Looking for the next request before the event loop sleeps.
+"""Busy polling: look for the next request before the event loop sleeps.
 
-Between requests the loop would sleep. Waking costs more than many a request: the wake-up itself, and a processor that has gone
-cold. While clients come back within ``socket.busy.poll.us`` of their last answer, the loop polls its sockets again instead of
-sleeping; other work is done between two looks. Polling stops when clients take longer, so that an idle broker uses no processor
-time for it.
+Between requests the loop would sleep, and waking it costs more than many requests: the wake-up itself, and a cold processor.
+While clients come back within ``socket.busy.poll.us`` of their last answer, the loop polls its sockets again instead of sleeping.
+Other work is done between two polls. Polling stops when clients take longer, so an idle broker spends no processor time on it.
 """
 
 from __future__ import annotations
@@ -16,18 +15,18 @@ if TYPE_CHECKING:
     from odradek.broker.network.outbox import Outbox
     from odradek.timing.clock import Clock
 
-# The score of recent gaps between requests: a short one adds 1, a long one takes _LOST, since polling in vain costs several times
-# what a spared wake-up gains. Polling goes on from _ENOUGH up; _MOST bounds how much the past counts.
+# The score of recent gaps between requests: a short gap adds 1, a long one subtracts _LOST, since polling in vain costs several
+# times the gain of an avoided wake-up. The loop polls at a score of _ENOUGH or more; _MOST bounds the influence of the past.
 _LOST = 4
 _ENOUGH = 4
 _MOST = 16
 
 
 class BusyPoll:
-    """Keeps an event loop from sleeping for up to ``window_ms`` after its last request. Loop thread only.
+    """Busy polling of one event loop, for up to ``window_ms`` after its last request. Loop thread only.
 
-    ``call_soon`` is the loop's: its callbacks run after all bytes that have come in are handled, and before the loop polls its
-    sockets again. With a window of 0 nothing is polled, and only ``outbox`` is told of turns.
+    ``call_soon`` is the loop's: its callbacks run after all received bytes are handled, and before the loop polls its sockets
+    again. With a window of 0 there is no busy polling; ``outbox`` is still told of turns.
     """
 
     __slots__ = (
@@ -47,17 +46,17 @@ class BusyPoll:
         self._clock = clock
         self._window_ms = window_ms
         self._outbox = outbox
-        # When the last bytes had been handled.
+        # The time at which the last bytes had been handled.
         self._idle_since_ms = -window_ms
         self._has_arrived = False
         self._is_polling = False
-        # Of recent gaps, as said above.
+        # The score of recent gaps, see above.
         self._score = 0
-        # How often the loop looked again instead of sleeping, in all.
+        # Total polls in place of sleeping.
         self.polls = 0
 
     def arrived(self, now_ms: float) -> None:
-        """Bytes of a client have come, at ``now_ms`` (monotonic)."""
+        """Note that a client's bytes arrived, at ``now_ms`` (monotonic)."""
         self._outbox.arrived()
         if self._has_arrived:
             return
@@ -71,7 +70,7 @@ class BusyPoll:
             self._call_soon(self._look)
 
     def _look(self) -> None:
-        """All bytes that had come are handled: have the loop look again, or sleep."""
+        """End a turn, with all received bytes handled: let the loop poll again, or sleep."""
         has_arrived, self._has_arrived = self._has_arrived, False
         if has_arrived:
             self._outbox.turn_ended()

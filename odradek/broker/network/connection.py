@@ -1,20 +1,20 @@
 """One client's connection: frames in, responses out, in order.
 
-A connection reads frames, begins their requests in order, and writes the responses in order. It keeps three things apart: the
-frames that have arrived and whose requests have not begun (here), the responses that it owes (``response_queue``), and the two
-directions of its socket (``flow_control``).
+A connection reads frames, begins their requests in order, and writes the responses in order. Its state has three parts: received
+frames whose requests have not begun (here), the responses that it owes (``response_queue``), and the two directions of its socket
+(``flow_control``).
 
-As in Kafka, a connection works on one request at a time: while a response is awaited (a Fetch that waits for data), while the
-client does not read what was sent, or while the broker stops, the frames that have arrived wait here and, once there are any,
-the socket is not read. The exceptions are APIs with a ``pipeline_depth`` in the table of handlers: so many of a connection's
-requests may be unanswered when one of these begins, if those before it have been decided and wait for their responses only.
+As in Kafka, a connection works on one request at a time. Received frames wait here while a response is pending (a Fetch that
+waits for data), while the client does not read its responses, or while the broker stops. While frames wait, the socket is not
+read. The exceptions are APIs with a ``pipeline_depth`` in the table of handlers: their requests may begin with up to that many
+unanswered requests, if the earlier ones are decided and only wait for their responses.
 
-Requests begin in the connection's turns (``request_turns``). Those of one turn are answered in one write, and the answers to all
+Requests begin in the connection's turns (``request_turns``). The responses of one turn are one write, and the responses of all
 connections in one turn of the loop are sent together (``outbox``). A slice of a log file goes from the file to the socket by
 ``sendfile`` (``socket_writer``).
 
-A large frame is a view of the buffer that is read into. While frames wait here, nothing is read over them. A request that has
-begun has its own bytes of whatever it keeps (``Dispatcher.dispatch``).
+A large frame is a view of the read buffer. While frames wait here, nothing is read over them. A request that has begun owns a
+copy of the bytes that it keeps (``Dispatcher.dispatch``).
 """
 
 import asyncio
@@ -40,12 +40,12 @@ from odradek.timing.reply import Reply
 if TYPE_CHECKING:
     from odradek.timing.timer import TimerTask
 
-# What a connection will read that has waited for its turn: a guess.
+# A guess at the next read of a connection that waited for its turn.
 _NEXT_READ_BYTES: Final = 64 * 1024
 
 
 class Connection(asyncio.BufferedProtocol):
-    """The asyncio end of one client. Everything here happens on the loop thread."""
+    """The asyncio protocol of one client's connection. Loop thread only."""
 
     __slots__ = (
         "_awaits_memory",
@@ -74,18 +74,18 @@ class Connection(asyncio.BufferedProtocol):
     )
 
     def __init__(self, dispatcher: RequestTaker, registry: ConnectionRegistry, listener_name: str, max_frame_bytes: int) -> None:
-        # For the life of the connection.
+        # Set for the life of the connection.
         self._dispatcher = dispatcher
         self._registry = registry
         self.session = Session(listener_name, ("", 0))
         self._reader = FrameReader(max_frame_bytes)
-        # While there is a transport.
+        # Set while there is a transport.
         self._transport: asyncio.Transport | None = None
         self._writer: SocketWriter | None = None
         self._flow: FlowControl | None = None
-        # What ends the time for which the connection is muted.
+        # The timer that ends the muting of the connection.
         self._unmuting: TimerTask | None = None
-        # The first frames whose requests have not begun, the rest being with the reader; and the responses to those that have.
+        # The first frames whose requests have not begun (the reader has the rest), and the responses to begun requests.
         self._frames: list[bytes | memoryview] = []
         self._responses = ResponseQueue()
         self._is_processing = False
@@ -93,16 +93,16 @@ class Connection(asyncio.BufferedProtocol):
         self.served_ms = 0.0
         self.asks_little = False
         self.waits_for_turn = False
-        # Why nothing will be begun behind what has arrived; the connection closes when all of that has been answered.
+        # The reason to take no further bytes. The connection closes once all received requests are answered.
         self._ending: Exception | None = None
         self._is_closing = False
-        # Whether the next bytes of a large frame wait for others' (``request_memory``).
+        # Whether the rest of a large frame waits for memory (``request_memory``).
         self._awaits_memory = False
-        # Whether a part of a frame has come whose buffer is counted there.
+        # Whether the buffer of a partial frame counts for the memory limit.
         self._is_large_under_way = False
-        # The size of buffer that it may have.
+        # The permitted size of the read buffer.
         self._granted_bytes = 0
-        # What the client had not taken when ``idle_ms`` last looked, and when it had last taken some of it.
+        # The unsent bytes at the last call of ``idle_ms``, and the time of their last change.
         self._pending_bytes = 0
         self._drained_ms = 0.0
         self.last_active_ms = 0.0
@@ -110,13 +110,13 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def is_busy(self) -> bool:
-        """Return whether a request is unanswered, or an answer is still in our buffers. A muted connection begins no others."""
+        """Return whether a request is unanswered or an answer is buffered. A muted connection's unbegun requests do not count."""
         is_unanswered = bool(self._responses.places) if self._unmuting is not None else self._is_unanswered
         return is_unanswered or (self._writer is not None and self._writer.pending_bytes > 0)
 
     @property
     def sent_bytes(self) -> int:
-        """What was handed on to the client: written, or queued in the transport."""
+        """The bytes handed to the client: written, or queued in the transport."""
         return 0 if self._writer is None else self._writer.sent_bytes
 
     @override
@@ -146,7 +146,7 @@ class Connection(asyncio.BufferedProtocol):
             self._unmuting = None
         if self._writer is not None:
             self._writer.close()
-            # Each knows the other: left so, the two would be the garbage collector's.
+            # Break the reference cycle, so the two need no garbage collector.
             self._writer = None
 
     @override
@@ -188,7 +188,7 @@ class Connection(asyncio.BufferedProtocol):
 
     @override
     def eof_received(self) -> bool:
-        """Send the responses that are due before the connection closes."""
+        """Keep the connection open until the pending responses are sent."""
         if self._ending is None:
             self._ending = EOFError()
         if self._flow is not None:
@@ -197,7 +197,7 @@ class Connection(asyncio.BufferedProtocol):
 
     @override
     def pause_writing(self) -> None:
-        """Stop reading from a client that does not take its responses."""
+        """Stop reading from a client that does not read its responses."""
         if self._flow is not None:
             self._flow.pause_writing(True)
         if self._writer is not None:
@@ -206,7 +206,7 @@ class Connection(asyncio.BufferedProtocol):
 
     @override
     def resume_writing(self) -> None:
-        """Go on after the queued responses have drained."""
+        """Continue after the queued responses have drained."""
         if self._flow is not None:
             self._flow.pause_writing(False)
         if self._writer is not None:
@@ -214,7 +214,7 @@ class Connection(asyncio.BufferedProtocol):
         self._go_on()
 
     def close(self) -> None:
-        """Close once what is queued has been sent."""
+        """Close once the queued responses have been sent."""
         self._is_closing = True
         self._drop_frames()
         if self._transport is None or self._writer is None:
@@ -224,13 +224,13 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.close()
 
     def end(self) -> None:
-        """Close now: what the client has not taken by this time it does not get."""
+        """Close now. Responses that the client has not taken are dropped."""
         self.close()
         if self._writer is not None and self._writer.pending_bytes:
             self._abort()
 
     def idle_ms(self, now_ms: float) -> float:
-        """How long nothing has come and nothing of an answer has been taken; 0 while the answer is the broker's to give."""
+        """Return the time without bytes from the client or answers taken by it; 0 while the broker owes an answer."""
         pending_bytes = 0 if self._writer is None else self._writer.pending_bytes
         if pending_bytes != self._pending_bytes:
             self._pending_bytes = pending_bytes
@@ -238,17 +238,17 @@ class Connection(asyncio.BufferedProtocol):
         return 0 if self._responses.places else now_ms - max(self.last_active_ms, self._drained_ms)
 
     def dispatch_by(self, dispatcher: RequestTaker, min_frame_bytes: int, max_frame_bytes: int, config: str) -> None:
-        """Take requests to ``dispatcher`` from the next read on, in frames of so many bytes, which ``config`` says."""
+        """Pass requests to ``dispatcher`` from the next read on. ``config`` names the config with the frame size limit."""
         self._dispatcher = dispatcher
         self._reader.limit(min_frame_bytes, max_frame_bytes, config)
 
     def hold(self) -> None:
-        """Begin no request until ``resume_writing``: as if the client were behind with its answers."""
+        """Begin no request until ``resume_writing``, as if the client did not read its answers."""
         if self._flow is not None:
             self._flow.pause_writing(True)
 
     def mute(self, for_ms: float) -> None:
-        """Begin no request for so long: what has begun is answered, and the connection may be closed. The longest time counts."""
+        """Begin no request for a while. Begun requests are answered, and the connection may close. The longest time counts."""
         if self._flow is None:
             return
         deadline_ms = self._registry.clock.monotonic_ms() + for_ms
@@ -266,7 +266,7 @@ class Connection(asyncio.BufferedProtocol):
             self._go_on()
 
     def write_through(self, wrap: Callable[[asyncio.Transport], asyncio.Transport]) -> bool:
-        """Write by what ``wrap`` makes of the transport from now on; False if that cannot be done at this moment."""
+        """Replace the transport for writing by ``wrap(transport)``; False if that is not possible at the moment."""
         if self._transport is None or self._writer is None:
             return False
         transport = wrap(self._transport)
@@ -276,35 +276,35 @@ class Connection(asyncio.BufferedProtocol):
         return True
 
     def trim(self) -> None:
-        """Give back memory that only a busy connection needs."""
+        """Free the memory that only a busy connection needs."""
         self._reader.trim()
         self._granted_bytes = self._reader.allocated_bytes
         self._registry.memory.release(self, self._granted_bytes, is_whole=False)
 
     def resume_receiving(self) -> None:
-        """Read again: there is memory for the next request."""
+        """Read again after a wait for request memory."""
         if self._transport is not None and not self._is_closing:
             self._awaits_memory = False
             self._ask_for_memory(_NEXT_READ_BYTES)
             self._update_reading()
 
     def stop_reading(self) -> None:
-        """Take no further request; those already here are still answered."""
+        """Take no further requests. Received ones are still answered."""
         if self._flow is not None:
             self._flow.read(False)
 
     def leave_unread(self) -> None:
-        """Take nothing of what comes, until ``end``."""
+        """Leave the client's bytes unread until ``end``."""
         self._is_closing = True
         self.stop_reading()
 
     @property
     def is_left_unread(self) -> bool:
-        """Return whether nothing is to be taken that the client sends."""
+        """Return whether the client's bytes are left unread."""
         return self._is_closing
 
     def _ask_for_memory(self, received: int) -> None:
-        """A frame is under way, of which so many bytes have just come: read on if it may be so large, and there is memory."""
+        """Read on in a partial frame if its size is allowed and there is memory. ``received`` bytes of it have just arrived."""
         reader = self._reader
         announced_bytes, key = reader.coming
         try:
@@ -323,30 +323,30 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def _is_unanswered(self) -> bool:
-        """Return whether a request that has arrived waits for its response, or to be begun."""
+        """Return whether a received request waits to begin, or for its response."""
         return bool(self._responses.places) or self._is_unbegun
 
     @property
     def _is_unbegun(self) -> bool:
-        """True while a request that has arrived has not begun."""
+        """Return whether a received request has not begun."""
         return bool(self._frames) or self._reader.has_more
 
     def _drop_frames(self) -> None:
-        """Begin none of the requests that have arrived."""
+        """Drop the received requests that have not begun."""
         self._frames = []
         self._reader.has_more = False
 
     def _go_on(self) -> None:
-        """Go on: the obstacle is gone."""
+        """Begin waiting requests, or read again, after an obstacle is gone."""
         if not self._is_unbegun:
             self.take_turn(inf)
         elif not self._registry.turns.ask(self, self._registry.clock.monotonic_ms()):
             self._update_reading()
 
     def take_turn(self, until_ms: float) -> bool:
-        """Begin the requests that may begin and send responses; then read on, wait or close."""
+        """Begin the requests that may begin and send responses; then read on, wait or close. True if the time ran out."""
         if self._is_processing or self._transport is None:
-            # A response that completes while another request is begun: the loop there goes on with the rest.
+            # A response completed while another request begins: the loop there continues with the rest.
             return False
         self._is_processing = True
         is_time_over = False
@@ -355,7 +355,7 @@ class Connection(asyncio.BufferedProtocol):
             self._send()
             if self._ending is not None:
                 self._end_when_answered(self._ending)
-        except Exception as error:  # noqa: BLE001  whatever it is, it is this connection's end and nobody else's trouble
+        except Exception as error:  # noqa: BLE001  any failure ends this connection only
             log.error("a connection failed", error, peer=self._peer())
             self._abort()
         finally:
@@ -364,14 +364,14 @@ class Connection(asyncio.BufferedProtocol):
         return is_time_over
 
     def _begin_requests(self, until_ms: float) -> bool:
-        """Begin requests that have come until one has to wait, the client falls behind, or time is over, which is True."""
+        """Begin received requests until one has to wait, the client falls behind, or the time is over (True)."""
         frames = self._frames
         responses = self._responses
         dispatcher = self._dispatcher
         monotonic_ms = self._registry.clock.monotonic_ms
         is_first = True
         is_time_over = False
-        # Only what is sent here can bring the client behind; to mute it, any answer can.
+        # The client can fall behind only by what is sent here. Any answer can mute it.
         may_begin = self._flow is not None and self._flow.may_begin()
         begun = 0
         try:
@@ -410,11 +410,10 @@ class Connection(asyncio.BufferedProtocol):
             del frames[:begun]
         return is_time_over
 
-    def _on_answered(self, chunks: object) -> None:  # noqa: ARG002  the queue has them, in their place
-        """A response is there that had to be waited for.
+    def _on_answered(self, chunks: object) -> None:  # noqa: ARG002  they are in the queue already
+        """Handle the completion of a response that was waited for, often by another client's append.
 
-        Often another client's append completes it. The requests behind it begin in the loop's next turn, and several responses
-        are written then, together.
+        The requests behind it begin in the loop's next turn. The turn's responses are then written together.
         """
         if self._transport is None or self._is_processing:
             return
@@ -427,7 +426,7 @@ class Connection(asyncio.BufferedProtocol):
             self._registry.turns.wait(self)
 
     def _on_drained(self) -> None:
-        """What waited for the socket has been sent."""
+        """Continue after the queued chunks have been sent."""
         self._release_response()
         if self._is_closing:
             self.close()
@@ -435,7 +434,7 @@ class Connection(asyncio.BufferedProtocol):
             self._go_on()
 
     def _release_response(self) -> None:
-        """The client, or the kernel, has the large response that was written, if one was."""
+        """Release the memory of a written large response, which the client or the kernel has now."""
         if self.session.held_response is not None:
             self.session.held_response.release()
 
@@ -456,7 +455,7 @@ class Connection(asyncio.BufferedProtocol):
             self._abort()
 
     def _end_when_answered(self, reason: Exception) -> None:
-        """Close for ``reason`` if nothing that came before it is left to be answered."""
+        """Close for ``reason`` once all earlier requests are answered."""
         if self._is_unanswered or self._is_closing:
             return
         if isinstance(reason, MalformedMessage):
@@ -470,10 +469,10 @@ class Connection(asyncio.BufferedProtocol):
             log.warn("closing a connection", peer=self._peer(), cause=reason.reason, **left_out)
 
     def _update_reading(self) -> None:
-        """Read while nothing holds the connection up; leave the bytes with the kernel, and so with the client, otherwise.
+        """Read unless something holds up the connection. Unread bytes stay with the kernel, and so with the client.
 
-        A request that waits holds it up once there is another one. Most clients send none before they have their answer, and to
-        stop reading and begin again would cost as much as half the request.
+        A pending request stops reading only once another one has arrived. Most clients send none before they have their answer,
+        and to stop and resume reading would cost half as much as the request.
         """
         flow = self._flow
         if flow is None or self._is_closing:

@@ -1,11 +1,11 @@
-"""How many connections a second there may be: ``max.connection.creation.rate``, and the rate of one address (KIP-612).
+"""The limits on new connections per second: ``max.connection.creation.rate``, and the rate of one IP address (KIP-612).
 
-Kafka measures the rate over ten seconds, so that many connections may come at once after a silence. Its acceptor waits with each
-connection above ``max.connection.creation.rate``, a second at most, and those behind wait to be accepted. Here a connection above
-that rate is accepted, and its first request waits instead.
+Kafka measures the rate over ten seconds, so many connections may come at once after a silence. Above
+``max.connection.creation.rate`` its acceptor delays each connection, by a second at most, and later connections wait to be
+accepted. Here such a connection is accepted at once, and its first request waits instead.
 
-``connection_creation_rate`` of ip entities is for one IP address: as in Kafka, a connection above the rate is accepted, left
-unread until the rate would have permitted it, a second at most, and closed. It does not count.
+``connection_creation_rate`` of ip entities limits one IP address. As in Kafka, a connection above the rate is accepted, left
+unread until the rate would have permitted it, a second at most, and closed. It does not count towards the rate.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ _MAX_INTERVAL_MS = 1_000.0
 
 
 class ConnectionRate:
-    """The turns given to connections so far. Loop thread only."""
+    """The rate of new connections so far. Loop thread only."""
 
     __slots__ = ("_turn_ms",)
 
     def __init__(self) -> None:
-        # When the last connection's turn was or is, had they all kept the rate.
+        # The time at which the last connection would have come if all had kept to the rate.
         self._turn_ms = float("-inf")
 
     def delay_ms(self, now_ms: float, per_second: int) -> float:
-        """How long a connection made at ``now_ms`` (monotonic) waits; 0 as long as the rate is kept. Counts the connection."""
+        """Count a connection made at ``now_ms`` (monotonic), and return its delay; 0 while the rate is kept."""
         interval_ms = min(1000 / per_second, _MAX_INTERVAL_MS) if per_second else _MAX_INTERVAL_MS
         burst_ms = _BURST_MS if per_second else 0.0
         self._turn_ms = max(self._turn_ms, now_ms - burst_ms) + interval_ms
         return max(0.0, self._turn_ms - now_ms)
 
     def excess_ms(self, now_ms: float, per_second: int) -> float:
-        """The same, a second at most; one that would have to wait is not counted."""
+        """Return the delay of a connection, a second at most. A connection is counted only if its delay is 0."""
         before_ms = self._turn_ms
         delay_ms = self.delay_ms(now_ms, per_second)
         if delay_ms > 0:
@@ -46,13 +46,13 @@ class ConnectionRate:
         return min(delay_ms, _MAX_INTERVAL_MS)
 
     def is_silent(self, now_ms: float) -> bool:
-        """Return whether the rate is what it would be without any connection so far."""
+        """Return whether earlier connections no longer affect the rate."""
         return self._turn_ms <= now_ms - _BURST_MS
 
 
-# Kafka's INT.MAX, which is no limit.
+# Kafka's Int.MaxValue: no limit.
 _NO_LIMIT: Final = (1 << 31) - 1
-# So many addresses are kept before those are looked for that have been silent.
+# Up to this number of addresses, silent ones are kept.
 _FEW: Final = 1_000
 
 
@@ -61,15 +61,15 @@ class IpQuotas(Protocol):
 
     @property
     def version(self) -> int:
-        """Another one after each change."""
+        """The version of the quotas. It differs after each change."""
 
     @property
     def connection_rates(self) -> Mapping[str | None, float]:
-        """Connections a second by IP address or host name; None is the default."""
+        """Connections per second by IP address or host name; None is the default."""
 
 
 class IpConnectionRates:
-    """The rates of the addresses that have a quota. Host names are looked up when quotas change. Loop thread only."""
+    """The connection rates of the addresses with a quota. Host names are resolved when quotas change. Loop thread only."""
 
     def __init__(self, quotas: IpQuotas) -> None:
         self._quotas = quotas
@@ -77,7 +77,7 @@ class IpConnectionRates:
         self._limits: dict[str | None, int] = {}
         self._rates: dict[str, ConnectionRate] = {}
         self._most = _FEW
-        # Connections that were above their rate, and how long they were kept.
+        # Connections above their rate, and the total time for which they were kept.
         self.throttled = 0
         self.throttle_ms = 0.0
 
@@ -123,5 +123,5 @@ class IpConnectionRates:
 
 
 def _plain(ip: str) -> str:
-    """An IPv4 address that a socket of IPv6 tells, as IPv4; without the scope that an address of a link has."""
+    """Return an IP address without its scope, and an IPv4 address mapped into IPv6 as IPv4."""
     return ip.partition("%")[0].removeprefix("::ffff:")

@@ -1,8 +1,8 @@
-"""Which connections there are: counted, limited, swept.
+"""The open connections: counted, limited, swept.
 
-Limits: ``max.connections`` and ``max.connections.per.ip`` refuse by closing at once, ``max.connection.creation.rate`` has a new
-connection's first request wait, ``connection_creation_rate`` of ip entities closes one after a while, unread, and
-``connections.max.idle.ms`` closes what has been silent.
+The limits: ``max.connections`` and ``max.connections.per.ip`` close a new connection at once. ``max.connection.creation.rate``
+delays its first request. ``connection_creation_rate`` of ip entities leaves it unread and closes it after a while.
+``connections.max.idle.ms`` closes idle connections.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class SaslCounts:
-    """Since the broker started. ``expired`` sessions were not renewed; ``..._again`` are renewals of sessions (KIP-368)."""
+    """Authentications since the start. ``..._again`` are reauthentications (KIP-368); ``expired`` sessions were not renewed."""
 
     __slots__ = ("expired", "failed", "failed_again", "succeeded", "succeeded_again")
 
@@ -46,7 +46,7 @@ _TRIM_AFTER_MS = 10_000
 
 
 class OpenConnection(Protocol):
-    """What the registry knows of a connection (``network.connection``)."""
+    """A connection, as the registry sees it (``network.connection``)."""
 
     session: Session
     last_active_ms: float
@@ -54,35 +54,35 @@ class OpenConnection(Protocol):
 
     @property
     def sent_bytes(self) -> int:
-        """What was handed on to the client."""
+        """The bytes handed to the client."""
 
     @property
     def is_busy(self) -> bool:
-        """Return whether an answer is owed, or not with the kernel yet."""
+        """Return whether an answer is owed, or not passed to the kernel yet."""
 
     def idle_ms(self, now_ms: float) -> float:
-        """How long nothing has come or gone."""
+        """Return the time without traffic in either direction."""
 
     def hold(self) -> None:
         """Begin no request until ``resume_writing``."""
 
     def resume_writing(self) -> None:
-        """Go on."""
+        """Begin requests again."""
 
     def stop_reading(self) -> None:
-        """Take no further request."""
+        """Take no further requests."""
 
     def leave_unread(self) -> None:
-        """Take nothing of what comes; ``end`` follows."""
+        """Leave the client's bytes unread; ``end`` follows."""
 
     def write_through(self, wrap: Callable[[Transport], Transport]) -> bool:
-        """Write by what ``wrap`` makes of the transport."""
+        """Replace the transport for writing by ``wrap(transport)``."""
 
     def trim(self) -> None:
-        """Give back memory that only a busy connection needs."""
+        """Free the memory that only a busy connection needs."""
 
     def resume_receiving(self) -> None:
-        """There is memory for the rest of its request."""
+        """Read again: there is memory for the rest of the request."""
 
     def end(self) -> None:
         """Close now."""
@@ -91,7 +91,7 @@ class OpenConnection(Protocol):
 class ConnectionLimits(NamedTuple):
     """``max.connections``, ``max.connections.per.ip`` with its overrides, ``connections.max.idle.ms`` (negative: never).
 
-    ``max_creation_rate`` is ``max.connection.creation.rate``, a second.
+    ``max_creation_rate`` is ``max.connection.creation.rate``, per second.
     """
 
     max_connections: int
@@ -102,7 +102,7 @@ class ConnectionLimits(NamedTuple):
 
 
 class ConnectionRegistry:
-    """The open connections of a broker, counted and limited by what ``limits`` says at that moment. Loop thread only."""
+    """The open connections of a broker. ``limits`` returns the limits in force. Loop thread only."""
 
     def __init__(
         self,
@@ -112,40 +112,40 @@ class ConnectionRegistry:
         call_soon: Callable[[Callable[[], None]], object],
         memory: RequestMemory | None = None,
     ) -> None:
-        """Without a ``memory``, requests under way have no limit. ``call_soon`` calls back in the loop's next turn."""
+        """Without ``memory``, partial requests have no memory limit. ``call_soon`` calls back in the loop's next turn."""
         self.clock = clock
         self.turns = RequestTurns(clock.monotonic_ms, call_soon)
         self.is_stopping = False
-        # Told of all that comes.
+        # Notified of all received bytes.
         self.busy_poll: BusyPoll | None = None
-        # Who is asked about each new connection, beside the limits: True refuses it.
+        # A check of each new connection, beside the limits: True refuses it.
         self.refuses: Callable[[OpenConnection], bool] | None = None
-        # Who is told of each connection that is lost.
+        # Called for each lost connection.
         self.on_lost: Callable[[Session], None] | None = None
         self.outbox = Outbox()
         self.line_limit = LineLimit(clock)
         self.sasl = SaslCounts()
         self.memory = memory or RequestMemory(-1, clock, None)
-        # Of responses; None where those have no limit.
+        # The memory of large responses; None without a limit.
         self.response_memory: ResponseMemory | None = None
         self._limits = limits
         self._timer = timer
         self._connections: set[OpenConnection] = set()
         self._by_ip: dict[str, int] = {}
         self._rate = ConnectionRate()
-        # Where addresses may have quotas, and what is above them: there with the first one.
+        # The quotas of addresses, and their rates, created with the first quota.
         self.ip_quotas: IpQuotas | None = None
         self.ip_rates: IpConnectionRates | None = None
-        # Those that are kept until they are closed; they count as connections of nobody.
+        # Connections left unread until they are closed. They count for no address.
         self._unread: set[OpenConnection] = set()
         self._next_sweep: TimerTask | None = None
-        # During a lull: who waited for an answer when it began.
+        # During a lull: the connections that waited for an answer when it began.
         self._excused: frozenset[OpenConnection] | None = None
         self.accepted = 0
         self.refused = 0
         self.closed_idle = 0
         self.closed_malformed = 0
-        # Of the connections that are gone; the others' are with them.
+        # The bytes of closed connections; open ones have their own counts.
         self._received_bytes = 0
         self._sent_bytes = 0
 
@@ -157,16 +157,16 @@ class ConnectionRegistry:
 
     @property
     def received_bytes(self) -> int:
-        """What all connections have received since the broker started."""
+        """The bytes that all connections have received since the broker started."""
         return self._received_bytes + sum(connection.received_bytes for connection in self._connections)
 
     @property
     def sent_bytes(self) -> int:
-        """What all connections have sent since the broker started."""
+        """The bytes that all connections have sent since the broker started."""
         return self._sent_bytes + sum(connection.sent_bytes for connection in self._connections)
 
     def add(self, connection: OpenConnection) -> bool:
-        """Take in a new connection; False where a limit forbids it, and it is to be closed at once."""
+        """Add a new connection; False if a limit refuses it: the caller closes it at once."""
         ip = connection.session.peer[0]
         here = self._by_ip.get(ip, 0)
         limits = self._limits()
@@ -195,11 +195,11 @@ class ConnectionRegistry:
         return True
 
     def call_at(self, deadline_ms: float, callback: Callable[[], object]) -> TimerTask:
-        """Call back at a time of the monotonic clock."""
+        """Call back at a monotonic time."""
         return self._timer.call_at(deadline_ms, callback)
 
     def remove(self, connection: OpenConnection) -> None:
-        """Forget a connection that was lost; one that was refused is not known."""
+        """Forget a lost connection. A refused one is ignored."""
         self._unread.discard(connection)
         if connection not in self._connections:
             return
@@ -214,22 +214,22 @@ class ConnectionRegistry:
             self.on_lost(connection.session)
 
     def stop_reading(self) -> None:
-        """No further request is taken from any connection."""
+        """Take no further requests from any connection."""
         self.is_stopping = True
         for connection in self._connections:
             connection.stop_reading()
 
     def busy(self) -> int:
-        """How many connections still owe an answer."""
+        """Return the number of connections that still owe an answer."""
         return sum(connection.is_busy for connection in self._connections)
 
     def close_all(self) -> None:
-        """Close every connection, whatever its client has not taken by now."""
+        """Close every connection now. Answers that clients have not taken are dropped."""
         for connection in (*self._connections, *self._unread):
             connection.end()
 
     def _excess_ms(self, ip: str, now_ms: float) -> float:
-        """How long a new connection is kept that is above the rate of its address; 0 where it is not."""
+        """Return the time to keep a new connection above its address's rate before it is closed; 0 if it is within the rate."""
         if self.ip_rates is None:
             if self.ip_quotas is None or not self.ip_quotas.connection_rates:
                 return 0.0
@@ -260,11 +260,11 @@ class ConnectionRegistry:
         self._timer.call_after(after_ms, connection.end)
 
     def begin_lull(self) -> None:
-        """Time passes in which no client is heard, until ``end_lull``: one that waits for an answer now is not idle meanwhile."""
+        """Begin a lull in which no client is heard, until ``end_lull``. Clients that now wait for an answer count as active."""
         self._excused = frozenset(connection for connection in self._connections if connection.is_busy)
 
     def end_lull(self) -> None:
-        """Clients are heard again."""
+        """End the lull: clients are heard again."""
         excused, self._excused = self._excused or frozenset(), None
         for connection in excused:
             connection.last_active_ms = self.clock.monotonic_ms()
@@ -280,7 +280,7 @@ class ConnectionRegistry:
             self._next_sweep = self._timer.call_after(delay_ms, self._sweep)
 
     def _until_next_sweep_ms(self) -> float | None:
-        """None if there is nothing to be swept before the lull is over. Memory is given back after it."""
+        """Return the time to the next sweep; None if nothing can be swept before the lull ends. Memory is freed after it."""
         max_idle_ms = self._limits().max_idle_ms
         if self._excused is None:
             interval_ms = max(max_idle_ms / 4, _MIN_SWEEP_MS) if max_idle_ms >= 0 else _TRIM_AFTER_MS
@@ -292,14 +292,14 @@ class ConnectionRegistry:
         return max(max_idle_ms - longest_ms, _MIN_SWEEP_MS)
 
     def _sweep(self) -> None:
-        """Close what has neither sent nor taken anything for too long; goes on as long as anybody is connected."""
+        """Close idle and stalled connections, and trim quiet ones. Repeats while there are connections."""
         self._next_sweep = None
         max_idle_ms = self._limits().max_idle_ms
         now_ms = self.clock.monotonic_ms()
         stalled = frozenset(self.memory.stalled())
         unread = frozenset() if self.response_memory is None else self.response_memory.stalled()
         excused = self._excused or frozenset()
-        # To free many megabytes takes many milliseconds: in a turn of the loop each.
+        # Freeing many megabytes takes many milliseconds, so each connection ends in its own turn of the loop.
         after_ms = 0.0
         for connection in tuple(self._connections - excused):
             if connection in stalled:

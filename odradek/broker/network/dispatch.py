@@ -1,12 +1,12 @@
-"""From a frame to the chunks that answer it: header, route, decoding, gate, handler, encoding.
+"""Dispatch: from a frame to the chunks of its response. Header, route, decoding, gate, handler, encoding.
 
-Synchronous, on the loop thread, and independent of connections: whoever has a frame may ask. What dispatch knows of a pair of API
-and version is looked up once and kept in a ``Route``, so a request costs one dictionary look-up here. The table of APIs, what
-loads a handler, and the services that handlers get are given at construction. Dispatch itself knows no API but ApiVersions.
+Synchronous, on the loop thread, and independent of connections. A ``Route`` caches everything about a pair of API and version, so
+a request costs one dictionary look-up here. The table of APIs, the loader of handlers, and the handlers' services are given at
+construction. Dispatch itself knows no API except ApiVersions.
 
-Requests that cannot be answered raise ``MalformedMessage``: the connection closes, as Kafka's does, for an API that is not
-served, a version that is not, and bytes that are not a request. The exception is ApiVersions in a version too new, answered in
-version 0 with UNSUPPORTED_VERSION and the versions of ApiVersions itself (KIP-511).
+Requests that cannot be answered raise ``MalformedMessage``. As in Kafka, the connection closes for an unserved API or version,
+and for bytes that are no request. The exception is ApiVersions in a version too new: the answer is in version 0, with
+UNSUPPORTED_VERSION and the versions of ApiVersions itself (KIP-511).
 """
 
 from bisect import bisect_left
@@ -33,14 +33,14 @@ _API_KEY: Final = Struct(">h").unpack_from
 
 
 class CloseConnection(Exception):
-    """The connection is to be closed without a response."""
+    """The connection must close without a response."""
 
 
 class Dispatcher:
-    """Answers frames for one broker.
+    """The dispatcher of one broker.
 
     ``services`` is every handler's first argument, and opaque to dispatch. ``gate`` is asked about every request; without one all
-    pass (``add_gate``). ``large`` answers large requests; without it they are answered as others are.
+    pass (``add_gate``). ``large`` answers large requests in slices; without it they are handled like others.
     """
 
     def __init__(
@@ -59,40 +59,40 @@ class Dispatcher:
         self._gate: GateKeeper | None = None if gate is None else GateKeeper((gate,), _server_error)
         self._large = large
         self._routes: dict[int, Route] = {}
-        # When the last request was done with: one that had come before that had to queue. This saves a reading of the clock.
+        # The end of the last request. A request that arrived before it had to queue. This saves a reading of the clock.
         self._free_ms = 0.0
 
     def routes(self) -> list[Route]:
-        """Every API and version that was asked for, with what was counted of it."""
+        """Return the route of every requested API and version, with its metrics."""
         return list(self._routes.values())
 
     def add_gate(self, gate: Gate, *, first: bool = False, before: Gate | None = None) -> None:
-        """Ask ``gate`` about the requests that come from now on: as the last gate, as the ``first``, or ``before`` another."""
+        """Ask ``gate`` about new requests: as the last gate, as the ``first``, or ``before`` another."""
         gates = () if self._gate is None else self._gate.gates
         place = 0 if first else gates.index(before) if before in gates else len(gates)
         self._gate = GateKeeper((*gates[:place], gate, *gates[place:]), _server_error)
 
     def remove_gate(self, gate: Gate) -> None:
-        """Ask it no more. Answers to the requests that it has admitted are still released by it."""
+        """Stop asking ``gate``. It still releases the answers to requests that it has admitted."""
         gates = [] if self._gate is None else [each for each in self._gate.gates if each is not gate]
         self._gate = GateKeeper(gates, _server_error) if gates else None
 
     def pipeline_depth(self, frame: bytes | memoryview) -> int:
-        """How many requests of its connection may be unanswered once this one has begun (``Served.pipeline_depth``)."""
+        """Return how many of the connection's requests may be unanswered, including this one (``Served.pipeline_depth``)."""
         served = self._apis.get(_API_KEY(frame)[0])
         return 1 if served is None else served.pipeline_depth
 
     def ensure_allowed(self, key: int, size_bytes: int) -> None:
-        """MalformedMessage for a frame under way that would be refused for its size."""
+        """Raise MalformedMessage for a partial frame whose announced size is too large."""
         if self._large is not None:
             self._large.ensure_allowed(key, size_bytes)
 
     def dispatch(self, frame: bytes | memoryview, session: Session, arrived_ms: float) -> list[Any] | Reply[Outcome]:
-        """The response's chunks, none of them where no response is due; or a Reply of them, where they come later.
+        """Answer a frame. Return the response's chunks, empty if none is due, or a Reply of them if they come later.
 
-        A Reply that cannot be told is completed with the reason, or with None: the connection is to be closed. ``arrived_ms`` is
-        when the frame had come (monotonic). A frame that is a view may be overwritten after the call. Raises ``MalformedMessage``
-        for what cannot be answered and ``CloseConnection`` for what is not to be.
+        A Reply without a response completes with the reason or with None: the connection must close. ``arrived_ms`` is the
+        arrival of the frame (monotonic). A frame that is a view may be overwritten after the call. Raises ``MalformedMessage`` if
+        the request cannot be answered, and ``CloseConnection`` if it must not be.
         """
         key, version, correlation_id, client_id, position = read_request_header(frame)
         route = self._routes.get(key << 16 | version)
@@ -112,7 +112,7 @@ class Dispatcher:
                 response = route.handle(self._services, context, request)
             else:
                 response = self._answer_through_gate(self._gate, route, context, request, frame, position)
-        except Exception as error:  # noqa: BLE001  a fault of ours: told to the client as such, and to the log in full
+        except Exception as error:  # noqa: BLE001  a bug of ours: answered as a server error, logged in full
             response = _server_error(context, error)
         if type(response) is Reply:
             if not response.done:
@@ -124,14 +124,14 @@ class Dispatcher:
         self._free_ms = now_ms = self._monotonic_ms()
         total_ms = now_ms - arrived_ms
         route.total_ms += total_ms
-        # Nearly all requests are in the first bucket, and need not search for theirs.
+        # Nearly all requests are in the first bucket, which saves the search.
         route.buckets[0 if total_ms <= _FIRST_BOUND_MS else bisect_left(TOTAL_TIME_BOUNDS_MS, total_ms)] += 1
         return chunks
 
     def call(self, context: RequestContext, request: Any) -> Any:
-        """The outcome for a request that needs no decoding: a response, NO_RESPONSE, CLOSE_CONNECTION, or a Reply of these.
+        """Answer a request that needs no decoding: return a response, NO_RESPONSE, CLOSE_CONNECTION, or a Reply of these.
 
-        It goes through the gate to the handler, whose faults are raised where there is no gate. Nothing of it is counted.
+        The request goes through the gate to the handler. Without a gate, the handler's exceptions are raised. Nothing is counted.
         """
         handle = self._load_handler(context.api_key)
         if self._gate is None:
@@ -150,13 +150,13 @@ class Dispatcher:
         position: int,
         arrived_ms: float,
     ) -> list[Any] | Reply[Outcome]:
-        """The same for a large request, which is answered in slices."""
+        """Answer a large request, in slices."""
         context.size_bytes = len(frame)
         outcome = large.answer(route, context, frame, position, self._services, self._gate, _server_error)
         return self._counted(outcome, route, arrived_ms)
 
     def _counted(self, outcome: Reply[Outcome], route: Route, arrived_ms: float) -> list[Any] | Reply[Outcome]:
-        """The outcome, with its time counted."""
+        """Count the time of an outcome, and return it."""
 
         def count(answer: Outcome) -> Outcome:
             self._free_ms = now_ms = self._monotonic_ms()
@@ -174,7 +174,7 @@ class Dispatcher:
         return answer
 
     def _wait(self, reply: Reply[Any], context: RequestContext, route: Route, arrived_ms: float) -> Reply[Outcome]:
-        """A Reply of the chunks; completed with None where they cannot be told: who completes ``reply`` has no part in that."""
+        """Return a Reply of the encoded chunks, or of None if encoding fails: the code that completes ``reply`` sees no error."""
         waits_from_ms = self._monotonic_ms()
         encoded: Reply[Outcome] = Reply()
         encoded.is_decided = reply.is_decided
@@ -248,12 +248,12 @@ def _encode(context: RequestContext, route: Route, response: Any) -> list[Any]:
 
 
 def _encode_late(context: RequestContext, route: Route, response: Any) -> list[Any] | None:
-    """The same for a response that had to be waited for; None where it cannot be told, which is logged."""
+    """Encode a response that was waited for; None if that fails, which is logged."""
     try:
         return _encode(context, route, response)
     except CloseConnection:
         return None
-    except Exception as error:  # noqa: BLE001  a fault of ours
+    except Exception as error:  # noqa: BLE001  a bug of ours
         if not isinstance(response, Exception):
             _log_failure(context, error)
             return None
@@ -261,7 +261,7 @@ def _encode_late(context: RequestContext, route: Route, response: Any) -> list[A
 
 
 def _server_error(context: RequestContext, error: Exception) -> Any:
-    """What Kafka answers when a handler fails: UNKNOWN_SERVER_ERROR where the response can say so; else the connection goes."""
+    """Return Kafka's answer to a failed handler: UNKNOWN_SERVER_ERROR, or CLOSE_CONNECTION if the response has no error code."""
     _log_failure(context, error)
     if isinstance(error, NoRoom):
         return CLOSE_CONNECTION

@@ -1,7 +1,7 @@
 """The flow control of a connection: reading, its client's pace, and muting by quotas.
 
-Bytes that are not read stay with the kernel, and so in the end with the client. That bounds the memory of a connection: one
-request's answer, the frames of one read, and a frame under way.
+Unread bytes stay with the kernel, and so in the end with the client. This bounds the memory of a connection: one request's
+answer, the frames of one read, and a partial frame.
 """
 
 import asyncio
@@ -11,29 +11,29 @@ from odradek.broker.network.socket_writer import SocketWriter
 
 
 class FlowControl:
-    """Both directions of one transport. Repeated calls cost nothing: the transport is told of changes only."""
+    """The state of both directions of one transport. Repeated calls are cheap: only changes reach the transport."""
 
     __slots__ = ("_is_writing_paused", "_transport", "_writer", "is_held", "is_muted", "is_reading")
 
     def __init__(self, transport: asyncio.Transport, writer: SocketWriter) -> None:
         self._transport: Final = transport
         self._writer: Final = writer
-        # Whether the transport reads, as far as it was told here.
+        # Whether the transport reads, as last set here.
         self.is_reading = True
-        # Whether the transport has more to send than it wants to hold.
+        # Whether the transport's write buffer is full.
         self._is_writing_paused = False
-        # Whether the client has taken more than its quotas.
+        # Whether the client is above its quotas.
         self.is_muted = False
-        # Either of them.
+        # Paused or muted.
         self.is_held = False
 
     def pause_writing(self, paused: bool) -> None:
-        """The transport has more to send than it wants to hold, or has not any more."""
+        """Note that the transport's write buffer is full, or has drained."""
         self._is_writing_paused = paused
         self.is_held = paused or self.is_muted
 
     def mute(self, muted: bool) -> None:
-        """Begin requests no more, or again."""
+        """Mute or unmute the connection. A muted connection begins no request."""
         self.is_muted = muted
         self.is_held = muted or self._is_writing_paused
 
@@ -42,7 +42,7 @@ class FlowControl:
         return not (self.is_held or self._writer.queue)
 
     def read(self, wanted: bool) -> None:
-        """Read from now on, or do not."""
+        """Start or stop reading."""
         if wanted is self.is_reading or self._transport.is_closing():
             return
         self.is_reading = wanted
@@ -52,10 +52,10 @@ class FlowControl:
             self._transport.pause_reading()
 
     def insist(self) -> None:
-        """Something came though nothing is to be read: uvloop begins to read when it has told of a connection."""
+        """Stop the transport again after bytes arrived unwanted: uvloop starts to read after ``connection_made``."""
         if not self.is_reading and not self._transport.is_closing():
             self._transport.pause_reading()
 
     def ended(self) -> None:
-        """The client sends no more: the transport has stopped reading by itself."""
+        """Note the end of the client's bytes: the transport has stopped reading by itself."""
         self.is_reading = False

@@ -1,8 +1,8 @@
-"""Handshakes in turns: so many steps of them in one turn of the event loop, so that all other clients are served in between.
+"""TLS handshakes in turns: a few steps per turn of the event loop, so that other clients are served in between.
 
-A step is a signature and a key exchange, which take OpenSSL a third of a millisecond: a thousand clients that come at once would
-hold up the others for that third of a second. A handshake that has begun goes before one that has not. One under way takes some
-50 KiB, so there is a limit to them: beyond it the oldest gives way, which most likely waits for a client that will not answer.
+A step is a signature and a key exchange, a third of a millisecond in OpenSSL. A thousand clients at once would hold up the others
+for a third of a second. Begun handshakes go before new ones. A handshake under way takes some 50 KiB, so their number is limited.
+Beyond the limit the oldest one ends, since it most likely waits for a client that will not answer.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ MOST_UNDER_WAY: Final = 1_000
 
 
 class Handshaker(Protocol):
-    """One end of a handshake."""
+    """The server's side of one handshake."""
 
     def take_step(self) -> None:
-        """Go on with what has come."""
+        """Continue the handshake with the received bytes."""
 
     def give_way(self) -> None:
-        """End the handshake, for others' sake."""
+        """End the handshake to make room for others."""
 
 
 class HandshakeTurns:
@@ -32,21 +32,21 @@ class HandshakeTurns:
 
     def __init__(self, call_soon: Callable[[Callable[[], None]], object]) -> None:
         self._call_soon = call_soon
-        # Those whose first step was taken, the oldest first.
+        # The handshakes that have begun, the oldest first.
         self._under_way: dict[Handshaker, None] = {}
         self._going_on: deque[Handshaker] = deque()
         self._new: deque[Handshaker] = deque()
-        # Whether this turn's steps were taken: the next ones are due in the loop's next turn.
+        # Whether this turn's steps were taken. The next ones come in the loop's next turn.
         self._is_due = False
 
     def ask(self, handshaker: Handshaker) -> None:
-        """Have ``handshaker`` take its next step: now, or in its turn."""
+        """Let ``handshaker`` take its next step: now, or in its turn."""
         (self._going_on if handshaker in self._under_way else self._new).append(handshaker)
         if not self._is_due:
             self._take_steps()
 
     def over(self, handshaker: Handshaker) -> None:
-        """The handshake is done, or has failed. It may still be called to a step that it has asked for."""
+        """Note that the handshake is done or has failed. A step that it asked for may still be called."""
         self._under_way.pop(handshaker, None)
 
     def _take_turn(self) -> None:

@@ -1,10 +1,10 @@
-"""Requests that are large: decoded, handled and encoded in slices of the loop's time, and refused beyond what the broker takes.
+"""Large requests: decoded, handled and encoded in slices of the loop's time, and refused above the limits.
 
-One request, valid or not, is to delay other clients by milliseconds, and to take some twenty times its own size, or some tens of
-MiB. So a request of more than ``LARGE_BYTES`` comes here, unless its API is never sliced, and so does a large response to a small
-one (``response_size``). Large responses share the ``memory`` for them. A request's arrays may have so many items, at
-all depths together, and no more; they are counted before they are made. What is over a limit closes the connection, as bytes do
-that are no request: Kafka has no error for it, and no limit but its heap.
+One request, valid or not, may delay other clients by milliseconds only, and may take memory of some twenty times its size, or
+some tens of MiB. So requests above ``LARGE_BYTES`` come here, unless their API is never sliced. Large responses to small requests
+come here, too (``response_size``). Large responses share a ``memory``. The items of a request's arrays, at all depths together,
+are limited; they are counted before they are created. A request above a limit closes the connection, like malformed bytes: Kafka
+has no error code for it, and no limit except its heap.
 """
 
 import sys
@@ -23,9 +23,9 @@ from odradek.protocol.errors import ErrorCode, MalformedMessage
 from odradek.timing.reply import Reply
 from odradek.timing.slices import LIGHTEST, Slices
 
-# A smaller one has a few thousand items at most.
+# A smaller request has a few thousand items at most.
 LARGE_BYTES: Final = 8 * 1024
-# A Fetch with this much has some two thousand partitions.
+# A Fetch of this size has some two thousand partitions.
 _LARGE_FETCH_BYTES: Final = 64 * 1024
 # 10,000 topics in a CreateTopics, with names of 249 bytes and 30 configs each, take 20 MB.
 MOST_BYTES: Final = 32 * 1024 * 1024
@@ -34,28 +34,28 @@ MOST_BYTES: Final = 32 * 1024 * 1024
 _ITEMS: Final = 50_000
 _BYTES_AN_ITEM: Final = 50
 _MOST_ITEMS: Final = 250_000
-# Of a request that is handled at once, at a microsecond or two an item.
+# For a request that is handled at once, at a microsecond or two per item.
 _MOST_AT_ONCE: Final = 25_000
-# Answers may say more than was asked, such as a group's members.
+# Responses may be larger than their requests, for example with a group's members.
 _RESPONSE_BYTES: Final = 64 * 1024 * 1024
 _TIMES_ITS_REQUEST: Final = 20
-# An item takes no less on the wire, most of the time.
+# The usual minimum size of an item on the wire.
 _LEAST_ITEM_BYTES: Final = 4
 
 Outcome = list[Any] | MalformedMessage | None
 
 
 def most_items(frame_bytes: int, *, in_pieces: bool) -> int:
-    """How many items the arrays of a request of this size may have."""
+    """Return how many items the arrays of a request of this size may have."""
     return min(_ITEMS + frame_bytes // _BYTES_AN_ITEM, _MOST_ITEMS if in_pieces else _MOST_AT_ONCE)
 
 
 class LargeRequests:
-    """Answers large requests of one broker. Loop thread only.
+    """The large requests of one broker. Loop thread only.
 
-    ``pieces_of`` says of some APIs how their items are handled apart; the others' requests are handled at once. Those of
-    ``never_sliced`` do not come here. The responses of those ``with_records`` are mostly slices of logs, and encoded at once.
-    Small requests of those that ``may_answer_much`` may be answered by large responses.
+    ``pieces_of`` describes how to split an API's requests into pieces; other APIs' requests are handled at once. Requests of
+    ``never_sliced`` APIs do not come here. Responses of APIs ``with_records`` are mostly slices of logs, and encoded at once.
+    ``may_answer_much`` is true for APIs that may answer small requests with large responses.
     """
 
     def __init__(
@@ -75,24 +75,24 @@ class LargeRequests:
         self._with_records = with_records
 
     def largest_small_bytes(self, route: Route) -> int:
-        """Requests of this API that are larger come here."""
+        """Return the size above which this API's requests come here."""
         if route.api_key in self._never_sliced:
             return sys.maxsize
         return _LARGE_FETCH_BYTES if route.api_key in self._with_records else LARGE_BYTES
 
     def ensure_allowed(self, key: int, size_bytes: int) -> None:
-        """MalformedMessage for a request of more than this API may have."""
+        """Raise MalformedMessage for a request above the API's size limit."""
         if size_bytes > MOST_BYTES and key not in self._never_sliced:
             raise MalformedMessage(f"{_name(key)}: {size_bytes} bytes: allowed are {MOST_BYTES}")
 
     def has_large_answers(self, route: Route) -> bool:
-        """True for an API whose small requests may have large responses."""
+        """Return whether small requests of this API may have large responses."""
         return self._may_answer_much(route.api_key)
 
     def encode(
         self, route: Route, context: RequestContext, response: Any, failed: Callable[[RequestContext, Exception], Any]
     ) -> Reply[Outcome]:
-        """``answer`` for a response that is there, to a small request."""
+        """Encode a large response to a small request, in slices. The result is that of ``answer``."""
         return self._slices.run(self._encoding(route, context, response, self._most_bytes(0), failed), LIGHTEST)
 
     def answer(
@@ -105,9 +105,9 @@ class LargeRequests:
         gate: GateKeeper | None,
         failed: Callable[[RequestContext, Exception], Any],
     ) -> Reply[Outcome]:
-        """A Reply of the response's chunks; of the reason why there is none; or of None where the connection is to be closed.
+        """Return a Reply of the response's chunks, of the reason why there are none, or of None: the connection must close.
 
-        ``frame``'s header v1 ends at ``position``. ``failed`` makes the response for a fault of the broker. Raises
+        ``frame``'s header v1 ends at ``position``. ``failed`` makes the response for a bug in the broker. Raises
         MalformedMessage.
         """
         self.ensure_allowed(route.api_key, len(frame))
@@ -127,7 +127,7 @@ class LargeRequests:
         handling: "_Handling",
         failed: Callable[[RequestContext, Exception], Any],
     ) -> Generator[Reply[Any] | None, Any, Outcome]:
-        # Most brokers never need it. The first time that takes some milliseconds, and to compile the decoder as many again.
+        # Most brokers never need it. The first import takes some milliseconds, and compiling the decoder takes as long again.
         from odradek.protocol.large_messages import sliced_decoder
 
         yield None
@@ -142,7 +142,7 @@ class LargeRequests:
         del frame
         try:
             response = yield from handling.answer(self._slices, context, request, weight)
-        except Exception as error:  # noqa: BLE001  a fault of ours: told to the client as such, and to the log in full
+        except Exception as error:  # noqa: BLE001  a bug of ours: answered as a server error, logged in full
             response = failed(context, error)
             handling.has_counted = False
         del request
@@ -161,7 +161,7 @@ class LargeRequests:
         *,
         counts: bool = True,
     ) -> Generator[Reply[Any] | None, Any, Outcome]:
-        """The outcome for ``response``; ``counts``: its error codes are to be counted."""
+        """Encode ``response``. ``counts``: count its error codes."""
         from odradek.protocol.large_messages import ResponseTooLarge
 
         if response is NO_RESPONSE:
@@ -180,19 +180,19 @@ class LargeRequests:
             return (yield from self._large_encoding(route, context, response, most_bytes))
         except (ResponseTooLarge, NoRoom) as error:
             return MalformedMessage(f"{route.api_key.name} v{route.version}: {error}")
-        except Exception as error:  # noqa: BLE001  a fault of ours
+        except Exception as error:  # noqa: BLE001  a bug of ours
             failed(context, error)
             return None
 
     def _most_bytes(self, request_bytes: int) -> int:
-        """Of the response to a request of this size."""
+        """Return the size limit of the response to a request of this size."""
         most_bytes = max(_TIMES_ITS_REQUEST * request_bytes, _RESPONSE_BYTES)
         return min(most_bytes, self.memory.limit_bytes) if self.memory.limit_bytes > 0 else most_bytes
 
     def _large_encoding(
         self, route: Route, context: RequestContext, response: Any, most_bytes: int
     ) -> Generator[Reply[Any] | None, Any, Outcome]:
-        """The same for a large response. Raises ResponseTooLarge and NoRoom."""
+        """Encode a large response in slices. Raises ResponseTooLarge and NoRoom."""
         from odradek.protocol.large_messages import ResponseTooLarge, Room, sliced_encoder
 
         size = ResponseSize()
@@ -230,7 +230,7 @@ class LargeRequests:
 
 
 class _Handling:
-    """The way of one request through the gate, if there is one, and piece by piece to its handler."""
+    """One request on its way through the gate, if there is one, and piece by piece to its handler."""
 
     def __init__(
         self,
@@ -243,9 +243,9 @@ class _Handling:
     ) -> None:
         self._route = route
         self._handle = route.handle
-        # Whether the error codes of the pieces' answers are counted.
+        # Whether the error codes of the pieces' answers have been counted.
         self.has_counted = False
-        # The most bytes that a response may have, and the reason given for one that would have more.
+        # The size limit of the response, and the reason for refusing a larger one.
         self.most_bytes = most_bytes
         self.refusal: MalformedMessage | None = None
         self._services = services
@@ -255,7 +255,7 @@ class _Handling:
 
     @property
     def is_in_pieces(self) -> bool:
-        """Return whether the items are handled apart."""
+        """Return whether the request is handled in pieces."""
         return self._pieces is not None
 
     def answer(

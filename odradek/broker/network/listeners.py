@@ -1,9 +1,9 @@
-"""The listeners: where the broker binds, and what it tells clients.
+"""The listeners: the addresses that the broker binds and those that it advertises.
 
-``listeners`` names where to bind, ``advertised.listeners`` what Metadata answers to a client that came in by the listener of
-that name; a port of 0 takes a free one, and the advertised port follows.
+``listeners`` has the addresses to bind. ``advertised.listeners`` has the address that Metadata returns to clients of the listener
+of that name. A port of 0 takes a free port, and the advertised port follows it.
 
-What stands in front of a connection, TLS and SASL, is its server's affair (``tls_front``, ``sasl_listeners``).
+TLS and SASL are set up by the server (``tls_front``, ``sasl_listeners``).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SYSTEM_BUFFER = -1
 
 
 class SocketSettings(NamedTuple):
-    """``socket.listen.backlog.size``, and a connection's buffers in bytes; SYSTEM_BUFFER leaves a size to the system."""
+    """``socket.listen.backlog.size``, and a connection's buffer sizes in bytes; SYSTEM_BUFFER is the system's default."""
 
     backlog: int
     send_buffer_bytes: int = SYSTEM_BUFFER
@@ -30,7 +30,7 @@ class SocketSettings(NamedTuple):
 
 
 class Listeners:
-    """The sockets a broker listens on."""
+    """The listening sockets of a broker."""
 
     def __init__(self, make_connection: Callable[[str], asyncio.BaseProtocol]) -> None:
         self._make_connection = make_connection
@@ -38,7 +38,7 @@ class Listeners:
         self.bound: dict[str, Endpoint] = {}
 
     async def bind(self, endpoints: list[Endpoint], loop: asyncio.AbstractEventLoop, settings: SocketSettings) -> None:
-        """Take every address, without accepting connections; OSError where one cannot be had, and then none stays bound."""
+        """Bind every address, without accepting connections. If one fails, none stays bound, and OSError is raised."""
         try:
             for endpoint in endpoints:
                 self.bound[endpoint.name] = await self._bind(endpoint, loop, settings)
@@ -52,7 +52,7 @@ class Listeners:
             await server.start_serving()
 
     def close(self) -> None:
-        """Accept no more connections; those that are open stay."""
+        """Accept no more connections. Open ones stay."""
         for server in self._servers:
             server.close()
         self._servers = []
@@ -75,7 +75,7 @@ class Listeners:
 
 
 def _set_buffers(listening: socket.socket, settings: SocketSettings) -> None:
-    """Every connection that is accepted inherits the sizes; a receive buffer must have its size before the connection is made."""
+    """Set the sizes, which accepted connections inherit. A receive buffer's size must be set before the connection is made."""
     if settings.send_buffer_bytes != SYSTEM_BUFFER:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, settings.send_buffer_bytes)
     if settings.receive_buffer_bytes != SYSTEM_BUFFER:
@@ -83,9 +83,9 @@ def _set_buffers(listening: socket.socket, settings: SocketSettings) -> None:
 
 
 def advertised_endpoints(bound: dict[str, Endpoint], advertised: list[Endpoint]) -> dict[str, Endpoint]:
-    """What each listener's clients are told: ``advertised.listeners`` where it names the listener, else where it is bound.
+    """Return the address advertised to each listener's clients: from ``advertised.listeners``, else the bound address.
 
-    An advertised port of 0 stands for the port that was bound; a listener bound to every address is advertised as localhost.
+    An advertised port of 0 stands for the bound port. A listener bound to every address is advertised as localhost.
     """
     told = {endpoint.name: endpoint for endpoint in advertised}
     result = {}

@@ -1,4 +1,4 @@
-"""What the event loop has to report, as lines of the broker's log: nobody gets asyncio's own tracebacks on stderr."""
+"""Errors of the event loop, as lines of the broker's log in place of asyncio's tracebacks on stderr."""
 
 import asyncio
 from typing import Any
@@ -8,15 +8,15 @@ from odradek.timing.clock import Clock
 
 
 class LoopErrors:
-    """Reports a loop's errors; of the same cause no more than a ``LineLimit`` lets pass."""
+    """Reporter of a loop's errors. A ``LineLimit`` limits the lines for the same cause."""
 
     def __init__(self, clock: Clock) -> None:
         self._line_limit = LineLimit(clock)
 
     def report(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:  # noqa: ARG002  asyncio's signature
-        """Log one line with the cause, and the peer if a connection is meant. For ``loop.set_exception_handler``.
+        """Log one line with the cause, and the peer if a connection is concerned. For ``loop.set_exception_handler``.
 
-        An OSError is the machine's or the network's, and needs no traceback: no descriptor is left for another connection, say.
+        An OSError comes from the machine or the network, and needs no traceback: for example, no file descriptor is left.
         """
         error = context.get("exception")
         left_out = self._line_limit.left_out((context["message"], type(error)))

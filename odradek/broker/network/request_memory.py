@@ -1,12 +1,12 @@
-"""The memory of requests that have come in part: ``queued.max.request.bytes``, and how much of it one turn of the loop takes.
+"""The memory of partial requests: the limit ``queued.max.request.bytes``, and a limit per turn of the loop.
 
-A connection whose frame is under way asks here before its buffer grows. Where there is no room it is not read until there is:
-its bytes stay with the kernel, and so with the client. As in Kafka, one frame may pass the limit: the first that finds no room is
-let through, so that frames never wait for each other. Unlike Kafka, a frame takes the room of what has come, not of what it
-announces, and small frames pass whatever others hold.
+A connection with a partial frame asks here before its buffer grows. If there is no room, the connection is not read until there
+is: its bytes stay with the kernel, and so with the client. As in Kafka, one frame may exceed the limit. The first frame without
+room is let through, so that frames never wait for each other. Unlike Kafka, a frame counts with its received bytes, not with its
+announced size, and small frames always pass.
 
-New memory takes a millisecond for each megabyte, so a turn of the loop takes so much and no more; connections beyond that are
-read in later turns. Whoever does not send what it announced while others wait is named by ``stalled``, to be closed.
+New memory takes a millisecond per megabyte, so its amount per turn of the loop is limited. Further connections are read in later
+turns. If a client does not send its announced bytes while others wait, ``stalled`` returns its connection, to be closed.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ if TYPE_CHECKING:
 
     from odradek.timing.clock import Clock
 
-# A buffer up to this size is nobody's concern but the turn's.
+# A buffer up to this size counts for the turn's limit only.
 SMALL_BYTES: Final = 64 * 1024
 _TURN_BYTES: Final = 8 * 1024 * 1024
-# Kafka's clients give a request up after this time (``request.timeout.ms``).
+# Kafka's clients give up a request after this time (``request.timeout.ms``).
 _STALLED_MS: Final = 30_000
 
 
 class Holder(Protocol):
-    """A connection, as far as its buffer goes."""
+    """A connection with a read buffer."""
 
     last_active_ms: float
 
     def resume_receiving(self) -> None:
-        """There is room: ask again."""
+        """Ask again: there may be room now."""
 
     def trim(self) -> None:
-        """Give back memory that is not in use, by ``release``."""
+        """Free unused memory, and report it with ``release``."""
 
 
 class RequestMemory:
-    """Who holds how much, and who waits. Loop thread only.
+    """The memory held by each connection, and the connections that wait for memory. Loop thread only.
 
     ``limit_bytes`` is the config; there is no limit unless it is positive. ``call_soon`` calls back in the loop's next turn;
     without it, turns have no limit.
@@ -49,11 +49,11 @@ class RequestMemory:
         self._limit_bytes = limit_bytes
         self._clock = clock
         self._call_soon = call_soon
-        # The sizes of large buffers, and when the frame in each began.
+        # The sizes of large buffers, and the start of the frame in each.
         self._held: dict[Holder, int] = {}
         self._since_ms: dict[Holder, float] = {}
         self.held_bytes = 0
-        # The one that may pass the limit.
+        # The connection that may exceed the limit.
         self._privileged: Holder | None = None
         self._wait_for_memory: deque[Holder] = deque()
         self._wait_for_turn: deque[Holder] = deque()
@@ -62,13 +62,14 @@ class RequestMemory:
 
     @property
     def is_short(self) -> bool:
-        """Return whether anybody waits for memory, and not just for the next turn."""
+        """Return whether a connection waits for memory, and not just for the next turn."""
         return bool(self._wait_for_memory)
 
     def may_receive(self, holder: Holder, size: int, added: int) -> bool:
-        """Return whether ``holder`` may read on, into a buffer of ``size`` bytes. ``added`` is its share of the loop's turn.
+        """Return whether ``holder`` may read on, into a buffer of ``size`` bytes. ``added`` counts for the turn's limit.
 
-        That is bytes that have just come, and what the buffer grows by. False: ``resume_receiving`` tells when to ask again.
+        ``added`` is the bytes just received, and the growth of the buffer. After False, ``resume_receiving`` tells when to ask
+        again.
         """
         if self._turn_bytes >= _TURN_BYTES:
             self._wait_for_turn.append(holder)
@@ -88,7 +89,7 @@ class RequestMemory:
         return True
 
     def release(self, holder: Holder, size: int, *, is_whole: bool) -> None:
-        """The buffer has ``size`` bytes from now on, perhaps fewer than before; ``is_whole`` if the frame in it has come."""
+        """Note the buffer's new size, perhaps a smaller one. ``is_whole``: the frame in it is complete."""
         held = self._held.get(holder, 0)
         if size <= SMALL_BYTES:
             self._held.pop(holder, None)
@@ -106,12 +107,12 @@ class RequestMemory:
             self._arm_turn()
 
     def forget(self, holder: Holder) -> None:
-        """The connection is lost."""
+        """Release the memory of a lost connection."""
         if holder in self._held or self._privileged is holder:
             self.release(holder, 0, is_whole=True)
 
     def stalled(self) -> list[Holder]:
-        """Those whose frames have been under way for half a minute, or silent in a kept buffer, if others wait for memory."""
+        """Return the holders with a partial frame, or a silent buffer, for half a minute; empty if nobody waits for memory."""
         if not self.is_short:
             return []
         before_ms = self._clock.monotonic_ms() - _STALLED_MS
@@ -136,7 +137,7 @@ class RequestMemory:
             self._call_soon(self._turn)
 
     def _turn(self) -> None:
-        """Another turn of the loop has begun."""
+        """Begin a turn of the loop: let waiting connections ask again."""
         self._is_turn_due = False
         self._turn_bytes = 0
         _resume(self._wait_for_turn, self._has_turn)
@@ -150,7 +151,7 @@ class RequestMemory:
 
 
 def _resume(waiting: deque[Holder], goes_on: Callable[[], bool]) -> None:
-    """Have the first of ``waiting`` ask again, as long as it ``goes_on`` and none of them has to wait again."""
+    """Let the first of ``waiting`` ask again, while ``goes_on`` is true and none of them has to wait again."""
     left = len(waiting)
     while left and goes_on():
         left -= 1

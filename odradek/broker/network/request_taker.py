@@ -1,4 +1,4 @@
-"""The taker of a connection's requests: ``dispatch.Dispatcher``, or until the login a guard (``sasl_listeners``)."""
+"""The receiver of a connection's requests: ``dispatch.Dispatcher``, or before the login a guard (``sasl_listeners``)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 
 
 class RequestTaker(Protocol):
-    """What a connection asks of it. Loop thread only."""
+    """The receiver of a connection's requests. Loop thread only."""
 
     def pipeline_depth(self, frame: bytes | memoryview) -> int:
-        """How many requests may be unanswered once this one has begun."""
+        """Return how many requests may be unanswered, including this one."""
 
     def ensure_allowed(self, key: int, size_bytes: int) -> None:
-        """Raise MalformedMessage for a frame under way that would be refused for its size."""
+        """Raise MalformedMessage for a partial frame whose announced size is too large."""
 
     def dispatch(self, frame: bytes | memoryview, session: Session, arrived_ms: float) -> list[Any] | Reply[Outcome]:
-        """The response's chunks, or a Reply of them. Raises MalformedMessage, CloseConnection."""
+        """Return the response's chunks, or a Reply of them. Raises MalformedMessage, CloseConnection."""

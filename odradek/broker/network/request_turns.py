@@ -1,10 +1,10 @@
-"""Turns of the event loop, shared among connections with requests to begin: a few milliseconds a turn for all of them together.
+"""Fair turns for connections with requests to begin: a few milliseconds per turn of the loop, shared by all connections.
 
-A connection that sends faster than it is answered has thousands of requests in one read. It begins them in its turns, some
-milliseconds each while others wait. The connection that has been served least goes first (start-time fair queuing): one that was
-idle is behind no other's backlog, however many others there are. Without a backlog, requests begin when they come.
+A connection that sends faster than it is answered may have thousands of requests in one read. It begins them in its turns, a few
+milliseconds each while others wait. The least served connection goes first (start-time fair queuing). So a connection that was
+idle never waits behind another's backlog, however many others there are. Without a backlog, requests begin when they arrive.
 
-Left out: requests that take long by themselves (``timing.slices``). Under a clock that stands still, turns have no end.
+Left out: single requests that take long (``timing.slices``). Under a clock that stands still, turns never end.
 """
 
 from __future__ import annotations
@@ -15,46 +15,46 @@ from typing import TYPE_CHECKING, Final, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# The most that all connections take of one turn of the loop.
+# The time limit for all connections together in one turn of the loop.
 TURN_MS: Final = 10.0
-# The most that one of them takes while others wait, and the length of one round through all that wait.
+# The time limit for one connection while others wait, and the length of one round through all waiting connections.
 SLICE_MS: Final = 2.5
 ROUND_MS: Final = 20.0
-# A connection that took at most this share of a slice, and left nothing, goes before all others; a new one does not yet.
+# A connection that used at most this share of a slice, with nothing left to begin, goes before all others. A new one does not.
 _LIGHT: Final = 0.25
 
 
 class TurnTaker(Protocol):
-    """A connection, as far as its requests' turns go. The attributes are for ``RequestTurns`` alone."""
+    """A connection that takes turns. The attributes belong to ``RequestTurns``."""
 
     served_ms: float
     asks_little: bool
     waits_for_turn: bool
 
     def take_turn(self, until_ms: float) -> bool:
-        """Begin requests until then (monotonic), at least one; True if that left some which could have begun."""
+        """Begin requests until ``until_ms`` (monotonic), at least one; True if some that could have begun are left."""
 
 
 class RequestTurns:
-    """The queue of connections that wait for their turn. Loop thread only. ``call_soon`` calls back in the loop's next turn."""
+    """The connections that wait for their turn. Loop thread only. ``call_soon`` calls back in the loop's next turn."""
 
     __slots__ = ("_call_soon", "_count", "_is_due", "_is_serving", "_monotonic_ms", "_until_ms", "_virtual_ms", "_waiting")
 
     def __init__(self, monotonic_ms: Callable[[], float], call_soon: Callable[[Callable[[], None]], object]) -> None:
         self._monotonic_ms = monotonic_ms
         self._call_soon = call_soon
-        # (how much it has been served, whether it may ask for much, a number in the order of coming, the connection)
+        # (time served, whether it may ask for much, sequence number, connection)
         self._waiting: list[tuple[float, bool, int, TurnTaker]] = []
         self._count = 0
-        # How much those that wait have been served: with that a connection begins that was idle.
+        # The virtual time: the served time of the waiting connections, and the starting value of one that was idle.
         self._virtual_ms = 0.0
         self._is_serving = False
-        # True while a call of ``_turn`` is scheduled; and the end of this turn's time.
+        # Whether a call of ``_turn`` is scheduled, and the end of this turn's time.
         self._is_due = False
         self._until_ms = 0.0
 
     def ask(self, taker: TurnTaker, now_ms: float) -> bool:
-        """Have ``taker`` begin requests: now, or as soon as its turn has come. True if that was now."""
+        """Let ``taker`` begin requests: now (True), or as soon as its turn comes (False)."""
         if taker.waits_for_turn:
             return False
         if not self._is_due:
@@ -63,18 +63,18 @@ class RequestTurns:
             self.wait(taker)
             return False
         self._virtual_ms = max(self._virtual_ms, taker.served_ms)
-        # Short requests are as many as come, and cost no look at the turn's end.
+        # For short requests no call at the turn's end is scheduled.
         if self._serve(taker, now_ms) - now_ms > _LIGHT * SLICE_MS and not self._is_due:
             self._arm(self._until_ms)
         return True
 
     def wait(self, taker: TurnTaker) -> None:
-        """Have ``taker`` begin requests in its turn, which is not this one."""
+        """Let ``taker`` begin requests in a later turn."""
         if taker.waits_for_turn:
             return
         taker.waits_for_turn = True
         slice_ms = self._slice_ms()
-        # More than one slice would be a wait of several rounds, for one large request or a moment without a processor.
+        # A larger debt would mean a wait of several rounds, for one large request or a moment without a processor.
         debt_ms = max(0.0, min(taker.served_ms - self._virtual_ms, slice_ms))
         taker.served_ms = self._virtual_ms + debt_ms
         due_ms = self._virtual_ms if taker.asks_little else taker.served_ms
@@ -89,7 +89,7 @@ class RequestTurns:
         self._call_soon(self._turn)
 
     def _turn(self) -> None:
-        """Another turn of the loop has begun."""
+        """Serve waiting connections in a new turn of the loop."""
         self._is_due = False
         waiting = self._waiting
         if not waiting:
@@ -106,7 +106,7 @@ class RequestTurns:
         return min(SLICE_MS, ROUND_MS / (len(self._waiting) + 1))
 
     def _serve(self, taker: TurnTaker, now_ms: float) -> float:
-        """Have ``taker`` take its turn; the time after it."""
+        """Let ``taker`` take its turn. Return the time after it."""
         self._is_serving = True
         try:
             has_more = taker.take_turn(min(now_ms + self._slice_ms(), self._until_ms) if self._waiting else self._until_ms)

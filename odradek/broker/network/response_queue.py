@@ -1,10 +1,9 @@
 """The responses that a connection owes, in the order of its requests.
 
-A request that has begun has its place here until its response is written. Most are answered when they begin, with nothing before
-them: their chunks are ready at once. Behind a response that is not there yet (a ``Reply`` of its chunks) all others keep their
-places.
+A begun request has a place here until its response is written. Most requests are answered when they begin, with none before them:
+their chunks are ready at once. Behind a pending response (a ``Reply`` of its chunks), all others keep their places.
 
-Left out: how many may wait. The table of handlers says that for each API (``Served.pipeline_depth``).
+Left out: the number of pending responses. The table of handlers limits it for each API (``Served.pipeline_depth``).
 """
 
 from collections import deque
@@ -13,28 +12,28 @@ from typing import Any, Final
 from odradek.protocol.errors import MalformedMessage
 from odradek.timing.reply import Reply
 
-# A burst of pipelined requests is answered in writes of about this many chunks, or bytes.
+# A burst of pipelined requests is answered in writes of about this many chunks or bytes.
 _WRITE_FROM_CHUNKS: Final = 512
 _WRITE_FROM_BYTES: Final = 1024 * 1024
 
 
 class ResponseQueue:
-    """One connection's responses; what is ``ready`` may be written."""
+    """The responses of one connection."""
 
     __slots__ = ("_ready", "_ready_bytes", "is_broken", "places", "refusal")
 
     def __init__(self) -> None:
-        # Chunks, or the reply that will have them: of each request whose response is not there yet, or stands behind one.
+        # For each request with a pending response, or behind one: its chunks, or the Reply that will have them.
         self.places: deque[list[Any] | Reply[Any]] = deque()
         self._ready: list[Any] = []
         self._ready_bytes = 0
-        # Whether the next response is one that cannot be told: the connection has to end.
+        # Whether the next response failed: the connection must close.
         self.is_broken = False
-        # Why it cannot, where that is the client's doing.
+        # The reason, if the client caused it.
         self.refusal: MalformedMessage | None = None
 
     def answer(self, chunks: list[Any]) -> bool:
-        """Put in the response to the request that has begun last; True where enough is ready to be written."""
+        """Add the response to the request that began last. True if enough is ready for a write."""
         if not chunks:
             # No response is due.
             return False
@@ -47,11 +46,11 @@ class ResponseQueue:
         return len(self._ready) > _WRITE_FROM_CHUNKS or self._ready_bytes > _WRITE_FROM_BYTES
 
     def wait_for(self, reply: Reply[Any]) -> None:
-        """Keep the place of a response that comes later."""
+        """Keep a place for a pending response."""
         self.places.append(reply)
 
     def may_begin(self, pipeline_depth: int) -> bool:
-        """Return whether a request of this depth may begin behind those that have."""
+        """Return whether a request with this pipeline depth may begin behind the unanswered ones."""
         places = self.places
         if not places:
             return True
@@ -66,7 +65,7 @@ class ResponseQueue:
         return len(places) < pipeline_depth and (not isinstance(last, Reply) or last.done or last.is_decided)
 
     def settle(self) -> None:
-        """Make ready what has been answered, up to the first response that is not there."""
+        """Move answered responses to the ready ones, up to the first pending response."""
         places = self.places
         if self.is_broken:
             return
@@ -86,7 +85,7 @@ class ResponseQueue:
             self._ready += chunks
 
     def take(self) -> list[Any]:
-        """The chunks that are to be written now, in order."""
+        """Take the chunks to write now, in order."""
         if self.places:
             self.settle()
         ready, self._ready = self._ready, []
@@ -94,6 +93,6 @@ class ResponseQueue:
         return ready
 
     def clear(self) -> None:
-        """Forget all of it: the connection is lost."""
+        """Drop all responses: the connection is lost."""
         self.places.clear()
         self._ready = []

@@ -1,4 +1,4 @@
-"""The size of a response before it is encoded: how many items its arrays have, and about how many bytes its objects take."""
+"""The size of a response before it is encoded: the number of items in its arrays, and the approximate size of its objects."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
-# Of an item with fields, with the numbers that it has for itself; and of another one's place, which is mostly known elsewhere.
+# The memory of an item with fields, including its own numbers; and of a reference to an item, which is mostly shared.
 _STRUCT_BYTES: Final = 160
 _PLACE_BYTES: Final = 8
-# What is encoded in about a millisecond. So many bytes that a field may have, without a limit, count as an item.
+# The number of items encoded in about a millisecond. Of a field without a size limit, this many bytes count as an item.
 _SMALL_ITEMS: Final = 1_000
 _BYTES_AN_ITEM: Final = 256
 
 
 class ResponseSize:
-    """What was counted of one response. An object that is in it twice takes memory once."""
+    """The counted size of one response. The memory of an object that occurs twice counts once."""
 
     __slots__ = ("_by_struct", "_uninterrupted", "items", "object_bytes")
 
     def __init__(self) -> None:
         self.items = 0
         self.object_bytes = 0
-        # Of structs with arrays: how many items they have.
+        # The number of items of each struct with arrays.
         self._by_struct: dict[int, int] = {}
-        # Items that were counted since it was possible to leave.
+        # Items counted since the last yield.
         self._uninterrupted = 0
 
     def count(self, struct: tuple[Any, ...]) -> Generator[None, None, None]:
-        """Count ``struct``, one of the canonical messages. Yields None where a millisecond's encoding has been counted."""
+        """Count ``struct``, one of the canonical messages. Yields None after each millisecond's worth of encoding."""
         for value in struct:
             if type(value) is list or type(value) is tuple:
                 if not value:
@@ -71,12 +71,12 @@ class ResponseSize:
 
 
 def is_small(response: tuple[Any, ...]) -> bool:
-    """Return True for a response that is encoded in about a millisecond."""
+    """Return whether a response is encoded in about a millisecond."""
     return next(ResponseSize().count(response), response) is response
 
 
 def _field_bytes(items: Sequence[tuple[Any, ...]]) -> int:
-    """About how many bytes the strings and blobs of ``items`` have, all of which have the same fields."""
+    """Return the approximate bytes in the strings and blobs of ``items``, which all have the same fields."""
     places = [place for place, field in enumerate(items[0]) if type(field) is bytes or type(field) is str]
     return sum(len(item[place] or "") for place in places for item in items)
 

@@ -1,8 +1,8 @@
-"""What dispatch knows of one API in one version: its codec, its handler, and what has been counted of its requests.
+"""The dispatch entry of one API in one version: its codec, its handler, and its request metrics.
 
-Times are those of Kafka's RequestMetrics. Total: from when a request had come to when its response was handed to the socket's
-queue. Queue: the part of it before the request's turn came, behind those that came in the same read or while the one before it
-waited. Remote: the part in which the response waited for something to happen, in a purgatory or for an append.
+The times are those of Kafka's RequestMetrics. Total: from the arrival of a request until its response is in the socket's queue.
+Queue: the part before the request began, while earlier requests were handled or waited. Remote: the part in which the response
+waited for an event, in a purgatory or for an append.
 """
 
 import sys
@@ -17,17 +17,16 @@ if TYPE_CHECKING:
     from odradek.common.context import Handler
     from odradek.protocol.api_keys import ApiKey
 
-# Upper bounds of the buckets of total times; one more bucket counts what lies beyond them.
+# Upper bounds of the buckets of total times. One more bucket counts longer times.
 TOTAL_TIME_BOUNDS_MS: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000)
-# To compare a float with an integer takes longer.
+# Comparing a float with an integer is slower.
 _BOUNDS_MS: Final = tuple(map(float, TOTAL_TIME_BOUNDS_MS))
 
 
 class Route:
-    """One API in one version. Plain numbers, read when somebody looks: a request that was answered is in one of ``buckets``.
+    """One API in one version. The metrics are plain numbers, read on demand. Each answered request is in one of ``buckets``.
 
-    ``errors`` counts the error codes in responses, other than NONE, as Kafka does: each partition's is one. Times in
-    milliseconds.
+    ``errors`` counts the error codes in responses, except NONE. As in Kafka, each partition's code counts. Times in milliseconds.
     """
 
     __slots__ = (
@@ -54,7 +53,7 @@ class Route:
         self.handle = handle
         # Larger requests are answered in slices (``large_requests``).
         self.largest_small_bytes = sys.maxsize
-        # The same with answers that had to be waited for.
+        # Whether small requests may have large responses, which are encoded in slices.
         self.has_large_answers = False
         self.encode: Encoder = response_encoder(api_key, version)
         self.encode_good: GoodEncoder | None = good_response_encoder(api_key, version)
@@ -67,15 +66,15 @@ class Route:
 
     @property
     def requests(self) -> int:
-        """How many were answered, or needed no answer."""
+        """The number of requests that were answered, or needed no answer."""
         return sum(self.buckets)
 
     def note_error(self, code: int) -> None:
-        """A response holds this error code."""
+        """Count an error code in a response."""
         self.errors[code] = self.errors.get(code, 0) + 1
 
     def note_waited(self, total_ms: float, remote_ms: float) -> None:
-        """A response that had to wait has been handed on. What did not wait is counted by dispatch, in place."""
+        """Count a response that had to wait. Dispatch counts the others itself."""
         self.buckets[bisect_left(_BOUNDS_MS, total_ms)] += 1
         self.total_ms += total_ms
         self.remote_ms += remote_ms

@@ -1,9 +1,9 @@
-"""The SASL listeners of a server: what guards a new connection to one of them, and what came of authentications.
+"""The SASL listeners of a server: the guards of new connections, and the counts of authentications.
 
-A guard stands between a connection and dispatch until the client has authenticated, and while its session has an end. A
-connection takes its requests to whoever is its dispatcher. On a SASL listener that is a guard at first. When the client has
-authenticated for good, it is dispatch itself: an authenticated connection costs what one without SASL does. What a guard decides
-is decided by the ``Authenticator``; here are the delay of a refusal, the end of a session, and the lines of the log.
+A connection passes its requests to its dispatcher. On a SASL listener that is at first a guard, which stays as long as the
+session can expire. Once a client has authenticated without an expiry, its dispatcher is dispatch itself, at no extra cost. The
+guard's decisions are made by the ``Authenticator``. This module has the delay of a refusal, the expiry of a session, and the log
+lines.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from odradek.timing.timer import Timer
 
 _HANDSHAKE: Final = int(ApiKey.SASL_HANDSHAKE).to_bytes(2, "big")
-# A log line shows this much of a client's description of itself.
+# A log line shows at most this much of a client's name.
 _MOST_CHARACTERS: Final = 100
 
 
@@ -45,14 +45,14 @@ class GuardedConnection(Protocol):
     """A connection, as its guard sees it."""
 
     def dispatch_by(self, dispatcher: RequestTaker, min_frame_bytes: int, max_frame_bytes: int, config: str) -> None:
-        """Take requests to ``dispatcher`` from now on, in frames of so many bytes, which ``config`` says."""
+        """Pass requests to ``dispatcher`` from now on. ``config`` is the name of the config with the frame size limit."""
 
     def close(self) -> None:
-        """Close once what is queued has been sent."""
+        """Close once the queued responses have been sent."""
 
 
 class SaslGuard:
-    """One connection's. Loop thread only."""
+    """The guard of one connection. Loop thread only."""
 
     __slots__ = (
         "_authenticator",
@@ -90,16 +90,16 @@ class SaslGuard:
         self._shut()
 
     def pipeline_depth(self, frame: bytes | memoryview) -> int:
-        """Return how many requests may be under way beside ``frame``."""
+        """Return how many requests may be unanswered, including ``frame``; 1 during authentication."""
         return self._dispatcher.pipeline_depth(frame) if self._is_open else 1
 
     def ensure_allowed(self, key: int, size_bytes: int) -> None:
-        """Raise MalformedMessage if a frame so large may not come before authentication."""
+        """Raise MalformedMessage if an authenticated client's frame is too large. Before that, the frame size limit applies."""
         if self._is_open:
             self._dispatcher.ensure_allowed(key, size_bytes)
 
     def dispatch(self, frame: bytes | memoryview, session: Session, arrived_ms: float) -> list[Any] | Reply[Outcome]:
-        """Answer a request of the authentication, or pass it on once the client is authenticated."""
+        """Handle an authentication request, or pass on a request once the client is authenticated."""
         authenticator = self._authenticator
         if self._is_open:
             now_ms = self._clock.monotonic_ms()
@@ -131,11 +131,11 @@ class SaslGuard:
         return self._authenticator.state is SaslState.COMPLETE
 
     def _shut(self) -> None:
-        """Take no more than the client needs to authenticate; a token may be a frame of its own, of any size."""
+        """Accept authentication frames only. A token may be a frame of its own, so there is no minimum size."""
         self._connection.dispatch_by(self, 0, self._listener.max_receive_bytes, "sasl.server.max.receive.size")
 
     def _let_in(self, session: Session, user: str, *, by_token: bool, is_again: bool) -> None:
-        """Requests go to dispatch itself, unless the session has an end that is to be watched."""
+        """Start or renew the session. Requests then go to dispatch itself, unless the session can expire."""
         session.principal = f"User:{user}"
         session.token_authenticated = by_token
         if is_again:
@@ -146,7 +146,7 @@ class SaslGuard:
         self._connection.dispatch_by(taker, MIN_FRAME_BYTES, self._max_frame_bytes, "socket.request.max.bytes")
 
     def _refuse(self, refusal: Refuse, session: Session) -> Reply[Outcome]:
-        """The answer, when it is due; the connection closes behind it."""
+        """Return a Reply of the refusal, completed after the delay. The connection closes after it."""
         if not refusal.is_told:
             self._tell(refusal, session)
         if refusal.at_once:
@@ -182,12 +182,12 @@ class SaslGuard:
 
 
 def _is_accepted(answer: list[Any] | Reply[Outcome]) -> bool:
-    """True for an answer to ApiVersions without an error, whose code follows the size and the correlation id."""
+    """Return whether an ApiVersions answer has no error. Its code follows the size and the correlation id."""
     return not isinstance(answer, Reply) and b"".join(answer)[8:10] == bytes(2)
 
 
 def _shown(name: str | None) -> str | None:
-    """A name that a client gives, on one line of limited length."""
+    """Return a client's name for the log: one line of limited length."""
     if name is None:
         return None
     shown = name[:_MOST_CHARACTERS]
@@ -195,7 +195,7 @@ def _shown(name: str | None) -> str | None:
 
 
 class SaslHost(Protocol):
-    """The broker that clients authenticate at."""
+    """The broker or controller with the SASL listeners."""
 
     config: BrokerConfig
     clock: Clock
@@ -203,11 +203,11 @@ class SaslHost(Protocol):
 
     @property
     def dispatcher(self) -> Dispatcher:
-        """Where the requests of those go who have authenticated."""
+        """The dispatcher for authenticated clients' requests."""
 
 
 class SaslListeners:
-    """The listeners ``names``, which are in upper case. Loop thread only."""
+    """The SASL listeners ``names``, in upper case. Loop thread only."""
 
     def __init__(
         self,
@@ -217,13 +217,13 @@ class SaslListeners:
         services: SaslServices,
         max_frame_bytes: int,
     ) -> None:
-        """Raises InvalidConfig."""
+        """Build the listeners and load their keys. Raises InvalidConfig."""
         self._host = host
         self._connections = connections
         self._max_frame_bytes = max_frame_bytes
         self._services = services
         self._listeners: dict[str, SaslListener] = {}
-        # What is set for each: made anew only if that is another than before.
+        # The settings of each listener. It is built again only if they change.
         self._settings: dict[str, dict[str, str]] = {}
         for name in names:
             config = host.config.sasl_config(name)
@@ -237,14 +237,14 @@ class SaslListeners:
                 log.warn("config", reason=f"{key} has no effect: the mechanism is not among sasl.enabled.mechanisms")
 
     def check(self, _values: Mapping[str, Any], texts: Mapping[str, str]) -> None:
-        """Raise InvalidConfig where a listener could not be served with these configs."""
+        """Raise InvalidConfig if a listener could not be served with these configs."""
         for name, settings in self._settings.items():
             config = SaslConfig(name, texts)
             if config.settings() != settings:
                 SaslListener(config, self._services)
 
     def reload(self) -> None:
-        """Have new connections authenticate by the configs in force. Sessions that are open go on."""
+        """Apply the current configs to new connections. Open sessions continue."""
         for name, settings in self._settings.items():
             config = self._host.config.sasl_config(name)
             if config.settings() == settings:
@@ -260,7 +260,7 @@ class SaslListeners:
                 log.info("mechanisms altered", listener=name)
 
     def guard(self, connection: Connection, listener_name: str) -> None:
-        """Have the client of a new connection authenticate, if its listener wants that."""
+        """Put a guard in front of a new connection if its listener uses SASL."""
         listener = self._listeners.get(listener_name)
         if listener is not None:
             host = self._host

@@ -1,4 +1,4 @@
-"""A server's listeners, a broker's or a controller's: their sockets, connections, TLS and SASL in front of these, a tidy end."""
+"""The listeners of a server (broker or controller): sockets, connections, TLS, SASL, and an orderly end."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from odradek.timing.clock import Clock
     from odradek.timing.timer import Timer
 
-# How long a stop lets requests in flight finish: so many steps, whatever the broker's clock does meanwhile.
+# The time in which requests may finish at a stop: a number of real-time steps, independent of the broker's clock.
 _DRAIN_STEPS = 300
 _DRAIN_STEP_S = 0.01
 
 
 def socket_settings(config: BrokerConfig) -> SocketSettings:
-    """``socket.*``: the backlog and the buffers."""
+    """Return the backlog and the buffer sizes of the ``socket.*`` configs."""
     return SocketSettings(
         backlog=config["socket.listen.backlog.size"],
         send_buffer_bytes=config["socket.send.buffer.bytes"],
@@ -41,7 +41,7 @@ def socket_settings(config: BrokerConfig) -> SocketSettings:
 
 
 def connection_limits(config: BrokerConfig) -> ConnectionLimits:
-    """The limits as they are now: they can be altered while the server runs."""
+    """Return the current limits. They can be altered while the server runs."""
     return ConnectionLimits(
         max_connections=config["max.connections"],
         max_creation_rate=config["max.connection.creation.rate"],
@@ -54,7 +54,7 @@ def connection_limits(config: BrokerConfig) -> ConnectionLimits:
 def tls_front(
     config: BrokerConfig, endpoints: Sequence[Endpoint], timer: Timer, call_soon: Callable[[Callable[[], None]], object]
 ) -> TlsFront | None:
-    """TLS for the listeners among ``endpoints`` that have it, their stores loaded; None if none has. Raises InvalidConfig."""
+    """Return TLS for the listeners that use it, with their stores loaded; None if none does. Raises InvalidConfig."""
     if not any(protocol in TLS_PROTOCOLS for protocol in security_protocols_of(config, endpoints)):
         return None
     from odradek.broker.network.tls_front import TlsFront
@@ -70,7 +70,7 @@ def sasl_front(
     find_scram_credential: Callable[[str, ScramMechanism], ScramCredential | None],
     find_token_credential: Callable[[str, ScramMechanism], TokenCredential | None],
 ) -> SaslListeners | None:
-    """SASL for the listeners among ``endpoints`` that want it; None if none does. Raises InvalidConfig."""
+    """Return SASL for the listeners among ``endpoints`` that use it; None if none does. Raises InvalidConfig."""
     config = host.config
     protocols = security_protocols_of(config, endpoints)
     names = [endpoint.name for endpoint, protocol in zip(endpoints, protocols, strict=True) if protocol in SASL_PROTOCOLS]
@@ -87,7 +87,7 @@ def sasl_front(
 
 
 class ServedListeners:
-    """Listeners, the connections to them, and what stands in front of these. Loop thread only."""
+    """The listeners of a server, with their connections, TLS and SASL. Loop thread only."""
 
     def __init__(
         self,
@@ -97,10 +97,10 @@ class ServedListeners:
         call_soon: Callable[[Callable[[], None]], object],
         dispatcher: Callable[[], Dispatcher],
     ) -> None:
-        """``dispatcher`` is asked for with each connection."""
+        """Make the listeners, unbound. ``dispatcher`` is called for each connection."""
         memory = RequestMemory(config["queued.max.request.bytes"], clock, call_soon)
         self.connections = ConnectionRegistry(partial(connection_limits, config), clock, timer, call_soon, memory)
-        # Set before ``bind``, where any of the listeners is SSL.
+        # Set before ``bind`` if a listener uses TLS.
         self.tls: TlsFront | None = None
         self.config = config
         self._dispatcher = dispatcher
@@ -109,12 +109,12 @@ class ServedListeners:
 
     @property
     def bound(self) -> dict[str, Endpoint]:
-        """The addresses that are bound, by the listener's name."""
+        """The bound addresses by listener name."""
         return self._listeners.bound
 
     @property
     def bound_address(self) -> tuple[str, int]:
-        """(host, port) of the first listener."""
+        """The (host, port) of the first listener."""
         endpoint = next(iter(self._listeners.bound.values()))
         return endpoint.host, endpoint.port
 
@@ -126,11 +126,11 @@ class ServedListeners:
         find_scram_credential: Callable[[str, ScramMechanism], ScramCredential | None],
         find_token_credential: Callable[[str, ScramMechanism], TokenCredential | None],
     ) -> None:
-        """Make what SASL listeners among ``endpoints`` need. Raises InvalidConfig."""
+        """Set up SASL for the listeners among ``endpoints`` that use it. Raises InvalidConfig."""
         self._sasl = sasl_front(host, endpoints, self.connections, background, find_scram_credential, find_token_credential)
 
     async def bind(self, endpoints: list[Endpoint]) -> None:
-        """Take the addresses. Raises OSError; then none stays bound."""
+        """Bind the addresses. If one fails, none stays bound, and OSError is raised."""
         await self._listeners.bind(endpoints, asyncio.get_running_loop(), socket_settings(self.config))
 
     async def serve(self) -> None:
@@ -138,12 +138,12 @@ class ServedListeners:
         await self._listeners.serve()
 
     def stop_accepting(self) -> None:
-        """Accept no more connections, and take no more requests of those there are."""
+        """Accept no more connections, and no more requests on open ones."""
         self._listeners.close()
         self.connections.stop_reading()
 
     def close(self) -> None:
-        """End at once."""
+        """Close the listeners and all connections at once."""
         self.stop_accepting()
         self.connections.close_all()
 
@@ -155,7 +155,7 @@ class ServedListeners:
 
 
 async def drain(connections: ConnectionRegistry) -> None:
-    """Let the answers in flight go out, and close the connections."""
+    """Let pending answers go out, then close the connections."""
     for _ in range(_DRAIN_STEPS):
         if not connections.busy():
             break

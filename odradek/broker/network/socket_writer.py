@@ -1,14 +1,13 @@
-"""Chunks to a socket: small ones through the transport, file slices by ``sendfile``.
+"""Writer of a response's chunks to a socket: small ones through the transport, file slices by ``sendfile``.
 
-A response is a list of chunks: ``bytes``, and slices of log files that nobody has read yet (``LogSlice``: a file, a position, a
-length). A response with a large slice does not go through the transport, which would want it as bytes: its chunks are sent
-straight to the socket, the slices by the kernel from the page cache. So is a response in chunks of a megabyte, since to copy it
-would take long. Chunks that the socket does not take wait here, in order, until the socket is writable again and the transport
-has sent what it was given before. While chunks wait, all later ones queue behind them. Small answers may be held until the loop's
-turn is over (``outbox``).
+A response is a list of chunks: ``bytes``, and unread slices of log files (``LogSlice``: a file, a position, a length). A response
+with a large slice bypasses the transport, which would need it as bytes. Its chunks are sent straight to the socket, the slices by
+the kernel from the page cache. A response with large ``bytes`` chunks does the same, since copying them would take long. Chunks
+that the socket does not take wait here, in order, until the socket is writable again and the transport has sent its earlier
+bytes. While chunks wait, all later ones queue behind them. Small answers may be held until the loop's turn is over (``outbox``).
 
-What is to be encrypted (``tls_connection``) goes through the transport, whatever its size: the socket is not ours to write to. A
-large slice is read, and encrypted, a piece at a time, and waits here while the transport is full.
+Encrypted responses (``tls_connection``) always go through the transport, which owns the socket. A large slice is read and
+encrypted piece by piece, and waits here while the transport is full.
 """
 
 import asyncio
@@ -22,22 +21,22 @@ from odradek.broker.network.outbox import Outbox
 from odradek.common.logging import log
 from odradek.storage.log.log_segments import LogSlice
 
-# Below this a read and a copy cost less than one more system call.
+# Below this size a read and a copy cost less than one more system call.
 _SENDFILE_FROM_BYTES: Final = 16 * 1024
-# Bytes beside others that are not put together with them.
+# Chunks of bytes from this size on are not joined with others.
 _LARGE_BYTES: Final = 512 * 1024
-# What one turn of the loop sends at most, so that one fast reader does not hold up the others.
+# The most that one turn of the loop sends, so that one fast reader does not hold up the others.
 _TURN_BYTES: Final = 4 * 1024 * 1024
 _HIGH_WATER_BYTES: Final = 1024 * 1024
-# What one turn of the loop encrypts at most, and how much of it at once.
+# The most that one turn of the loop encrypts, and the size of a piece.
 _ENCRYPTED_TURN_BYTES: Final = 1024 * 1024
 _PIECE_BYTES: Final = 256 * 1024
-# What one connection has held at most, and not beyond the turn of the loop.
+# The most that one connection holds until the end of the turn.
 _HELD_BYTES: Final = 64 * 1024
 
 
 class SocketWriter:
-    """Writes the responses of one connection; ``on_drained`` is called when what had to wait has been sent."""
+    """The writer of one connection's responses. ``on_drained`` is called when the queue has been sent."""
 
     __slots__ = (
         "_fd",
@@ -59,31 +58,31 @@ class SocketWriter:
         self._transport = transport
         self._on_drained = on_drained
         self._outbox = outbox
-        # Answers for the turn's end. They go out before anything else that waits.
+        # Answers held until the turn's end. They go out before the queue.
         self._held: list[bytes] = []
         self._held_bytes = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         # Chunks that wait for the socket to take more.
         self.queue: deque[Any] = deque()
-        # The loop watches a descriptor of our own: the transport's is its own affair.
+        # The loop watches a duplicate of the descriptor, since the transport manages its own.
         self._watched_fd = -1
         self.sent_bytes = 0
         transport.set_write_buffer_limits(high=_HIGH_WATER_BYTES)
         sock = transport.get_extra_info("socket")
         self._fd: int = sock.fileno() if sock is not None and hasattr(os, "sendfile") else -1
         self._is_encrypted: bool = transport.get_extra_info("sslcontext") is not None
-        # Of an encrypted connection: whether the transport holds as much as it should, and whether ``_go_on`` is scheduled.
+        # For encrypted connections: whether the transport's buffer is full, and whether ``_go_on`` is scheduled.
         self._is_full = False
         self._is_turn_due = False
 
     @property
     def is_waiting(self) -> bool:
-        """Return whether something waits here for the socket to take more."""
+        """Return whether chunks wait for the socket."""
         return bool(self.queue)
 
     @property
     def pending_bytes(self) -> int:
-        """What has not been given to the kernel yet."""
+        """The bytes not passed to the kernel yet."""
         return self._transport.get_write_buffer_size() + self._held_bytes + sum(map(len, self.queue))
 
     def write(self, chunks: list[Any]) -> None:
@@ -108,9 +107,9 @@ class SocketWriter:
             self._write_small(b"".join([chunk if type(chunk) is bytes else chunk.read() for chunk in chunks]))
 
     def write_through(self, transport: asyncio.Transport) -> bool:
-        """Give all that is written from now on to ``transport``, and nothing to the socket itself.
+        """Pass all later writes to ``transport``, and none to the socket itself.
 
-        False, and nothing has changed, while chunks wait for the socket.
+        While chunks wait for the socket, return False and change nothing.
         """
         if self.queue:
             return False
@@ -121,17 +120,17 @@ class SocketWriter:
         return True
 
     def pause(self) -> None:
-        """The transport holds as much as it should."""
+        """Note that the transport's buffer is full."""
         self._is_full = True
 
     def resume(self) -> None:
-        """It takes more again."""
+        """Continue: the transport's buffer has drained."""
         self._is_full = False
         if self._is_encrypted and not self._is_turn_due:
             self._go_on()
 
     def send_held(self) -> None:
-        """Send the answers that were held, if any."""
+        """Send the held answers, if any."""
         if self._held:
             held, self._held = self._held, []
             self._held_bytes = 0
@@ -139,14 +138,14 @@ class SocketWriter:
                 self._write_now(held[0] if len(held) == 1 else b"".join(held))
 
     def close(self) -> None:
-        """Forget what waits: the connection is lost."""
+        """Drop everything that waits: the connection is lost."""
         self._held = []
         self._held_bytes = 0
         self.queue.clear()
         self._unwatch()
 
     def _write_small(self, data: bytes) -> None:
-        """Send it, or have it sent when the turn is over."""
+        """Send the data, or hold it until the turn is over."""
         size = len(data)
         self.sent_bytes += size
         if self._outbox.is_holding and self._held_bytes + size <= _HELD_BYTES:
@@ -160,13 +159,13 @@ class SocketWriter:
         self._write_now(data)
 
     def _write_now(self, data: bytes) -> None:
-        """Write to the socket directly, and give the transport the rest: by itself it would write when the turn is over."""
+        """Write to the socket directly, and pass the rest to the transport, which would write only when the turn is over."""
         transport = self._transport
         if self._fd >= 0 and not transport.get_write_buffer_size():
             try:
                 sent = os.write(self._fd, data)
             except OSError:
-                # The transport meets the same, and knows what to do about it.
+                # The transport will see the same error, and handle it.
                 sent = 0
             if sent == len(data):
                 return
@@ -174,9 +173,9 @@ class SocketWriter:
         transport.write(data)
 
     def _send_turn(self) -> None:
-        """Send until the socket is full, this turn's share is used up, or nothing waits."""
+        """Send chunks until the socket is full, this turn's share is used up, or the queue is empty."""
         if self._transport.get_write_buffer_size():
-            # The transport's bytes come first. The same event of the loop lets it go on.
+            # The transport's bytes come first. It continues at the same event of the loop.
             return
         queue = self.queue
         left = _TURN_BYTES
@@ -192,7 +191,7 @@ class SocketWriter:
                 else:
                     sent = os.sendfile(self._fd, chunk.file.fileno(), chunk.position, size)
                     if sent == 0:
-                        raise EOFError("a log file ended before its slice did")  # noqa: TRY301  handled with its kin
+                        raise EOFError("a log file ended before its slice did")  # noqa: TRY301  handled like others
                     if sent < size:
                         queue[0] = chunk.without(sent)
                 if sent == size:
@@ -205,13 +204,13 @@ class SocketWriter:
             self._abort()
         except (OSError, EOFError) as error:
             log.error("a response could not be sent", error)
-            # Of what sendfile may meet, this is the file's side; the rest may be the socket's.
+            # With sendfile, EIO comes from the file. Other errors may come from the socket.
             if isinstance(error, OSError) and error.errno == errno.EIO and isinstance(chunk, LogSlice) and chunk.on_error:
                 chunk.on_error(error)
             self._abort()
 
     def _send_encrypted(self) -> None:
-        """The same by an encrypted transport; goes on in the loop's next turn, or when the transport is not full any more."""
+        """Send chunks through an encrypted transport. Continues in the loop's next turn, or when the transport has drained."""
         queue = self.queue
         left = _ENCRYPTED_TURN_BYTES
         try:
@@ -220,7 +219,7 @@ class SocketWriter:
                 size = min(len(chunk), _PIECE_BYTES)
                 data = chunk[:size] if type(chunk) is bytes else chunk.first(size).read()
                 if len(data) < size:
-                    raise EOFError("a log file ended before its slice did")  # noqa: TRY301  handled with its kin
+                    raise EOFError("a log file ended before its slice did")  # noqa: TRY301  handled like others
                 if size == len(chunk):
                     queue.popleft()
                 else:
@@ -236,7 +235,7 @@ class SocketWriter:
             asyncio.get_running_loop().call_soon(self._go_on)
 
     def _go_on(self) -> None:
-        """Send more of what waits to be encrypted, if anything does."""
+        """Send more chunks through the encrypted transport, if any wait."""
         self._is_turn_due = False
         if self.queue:
             self._send_encrypted()
@@ -260,7 +259,7 @@ class SocketWriter:
 
     def _unwatch(self) -> None:
         if self._watched_fd >= 0 and self._loop is not None:
-            # Not what it is declared to return: uvloop's returns None, which a compiled call would not take for a bool.
+            # Typed to return object, not bool: uvloop's returns None, which compiled code would not accept as a bool.
             remove_writer: Callable[[int], object] = self._loop.remove_writer
             remove_writer(self._watched_fd)
             os.close(self._watched_fd)
@@ -274,7 +273,7 @@ def _is_large(chunk: Any) -> bool:
 
 
 def _joined(chunks: list[Any]) -> list[Any]:
-    """The same bytes in fewer chunks: everything between two large ones is one."""
+    """Return the same bytes in fewer chunks: all small chunks between two large ones become one."""
     result: list[Any] = []
     small: list[bytes] = []
     for chunk in chunks:

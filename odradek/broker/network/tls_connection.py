@@ -3,13 +3,13 @@
     socket -> ciphertext -> incoming -> OpenSSL -> the connection's own buffer
     connection's answers -> OpenSSL -> outgoing -> ciphertext -> socket
 
-OpenSSL works on two buffers in memory, so that the event loop keeps the socket: the descriptor is not the connection's to write
-to, and no file goes to it by ``sendfile``. Nothing is decrypted while the connection does not read. What OpenSSL has to say is
-written at once, its alerts included: a client whose handshake fails is told why, as Kafka tells it. Handshakes take turns
-(``handshake_turns``); a connection whose turn has not come is not read.
+OpenSSL works on two buffers in memory, and the event loop keeps the socket. So the connection never writes to the descriptor
+itself, and no file is sent by ``sendfile``. Nothing is decrypted while the connection does not read. OpenSSL's output is written
+at once, including alerts: as in Kafka, a client learns why its handshake failed. Handshakes take turns (``handshake_turns``);
+until its turn comes, a connection is not read.
 
-The connection is counted, limited and swept from the moment that its socket is accepted. It is a connection's peer, and has a
-principal, when the handshake is done. A handshake that fails, or takes too long, is one line in the log.
+The connection is counted, limited and swept from the moment that its socket is accepted. It gets its principal when the handshake
+is done. A handshake that fails or takes too long is one line in the log.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from odradek.timing.timer import Timer, TimerTask
 
 HANDSHAKE_TIMEOUT_MS: Final = 30_000
-# What OpenSSL says, in the words of one who has to mend it.
+# OpenSSL's reasons, in words that help to fix the cause.
 _WORDS: Final = {
     "HTTP_REQUEST": "the client speaks HTTP",
     "WRONG_VERSION_NUMBER": "the client speaks no TLS: is its security.protocol PLAINTEXT?",
@@ -47,38 +47,38 @@ _WORDS: Final = {
 
 
 class PlainConnection(Protocol):
-    """The connection itself, ``connection.Connection``: a protocol of asyncio's, and who its peer is."""
+    """The connection above TLS, ``connection.Connection``: an asyncio protocol with a session."""
 
     session: Session
 
     @property
     def is_left_unread(self) -> bool:
-        """Return whether nothing is to be taken that the client sends: no handshake is due."""
+        """Return whether the client's bytes are left unread, so that there is no handshake."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Its socket is accepted."""
+        """Begin: the socket is accepted."""
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It is over."""
+        """End: the socket is closed."""
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Where the next bytes go."""
+        """Return the buffer for the next bytes."""
 
     def buffer_updated(self, nbytes: int) -> None:
-        """They have come."""
+        """Handle the bytes written into the buffer."""
 
     def eof_received(self) -> bool:
-        """The client sends no more; whether it is to be answered all the same."""
+        """Note the end of the client's bytes. Return whether answers are still to be sent."""
 
     def pause_writing(self) -> None:
-        """The client does not keep up."""
+        """Pause: the client does not read its answers fast enough."""
 
     def resume_writing(self) -> None:
-        """It has caught up."""
+        """Resume: the client has caught up."""
 
 
 class TlsConnection(asyncio.Transport, asyncio.BufferedProtocol):
-    """Joins ``connection`` to its socket. Everything here happens on the loop thread."""
+    """The TLS layer between ``connection`` and its socket. Loop thread only."""
 
     __slots__ = (
         "_connection",
@@ -110,7 +110,7 @@ class TlsConnection(asyncio.Transport, asyncio.BufferedProtocol):
         self._line_limit = line_limit
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
-        # From the first bytes on: until then, a connection costs no more than one of another listener.
+        # Created with the first bytes. Until then, a connection costs no more than a plain one.
         self._tls: ssl.SSLObject | None = None
         self._is_established = False
         self._is_reading = True
@@ -123,7 +123,7 @@ class TlsConnection(asyncio.Transport, asyncio.BufferedProtocol):
         self._socket: asyncio.Transport
         self._fd = -1
 
-    # What the socket calls.
+    # Called by the socket.
 
     @override
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -153,7 +153,7 @@ class TlsConnection(asyncio.Transport, asyncio.BufferedProtocol):
         if self._is_closing:
             return
         if not self._is_established and self._connection.is_left_unread:
-            # uvloop begins to read when it has told of a connection.
+            # uvloop starts to read after ``connection_made``.
             self._socket.pause_reading()
             return
         self._incoming.write(self._listener.received[:nbytes])
@@ -188,10 +188,10 @@ class TlsConnection(asyncio.Transport, asyncio.BufferedProtocol):
         """Resume the connection above: the client has caught up."""
         self._connection.resume_writing()
 
-    # What the connection calls.
+    # Called by the connection.
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
-        """Of the socket, all but the socket itself, which nobody else may write to."""
+        """Return the socket's extra info, except the socket itself, which only this class may write to."""
         if name == "ssl_object":
             return self._tls
         if name == "sslcontext":
@@ -230,7 +230,7 @@ class TlsConnection(asyncio.Transport, asyncio.BufferedProtocol):
         return self._socket.get_write_buffer_size()
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Encrypt, and send."""
+        """Encrypt and send."""
         tls = self._tls
         if tls is None or not len(data) or self._is_closing:
             return
@@ -242,12 +242,12 @@ class TlsConnection(asyncio.Transport, asyncio.BufferedProtocol):
         self._flush()
 
     def close(self) -> None:
-        """Tell the client that nothing more comes, and close when it has all: its own goodbye is not waited for."""
+        """Send ``close_notify``, and close once all bytes are sent, without waiting for the client's ``close_notify``."""
         if self._is_closing:
             return
         self._is_closing = True
         if self._is_established and self._tls is not None:
-            # It says goodbye, and would wait for the answer.
+            # ``unwrap`` writes the alert, then raises since it would wait for the client's.
             with contextlib.suppress(ssl.SSLError, ValueError):
                 self._tls.unwrap()
             self._flush()
@@ -285,7 +285,7 @@ class TlsConnection(asyncio.Transport, asyncio.BufferedProtocol):
             self._flush()
             return
         except ssl.SSLError as error:
-            # The alert.
+            # Send the alert.
             self._flush()
             self._fail(handshake_cause(error))
             return
@@ -314,7 +314,7 @@ class TlsConnection(asyncio.Transport, asyncio.BufferedProtocol):
             self._deadline = None
 
     def _fail(self, cause: str) -> None:
-        """Close, and say why; of one address, no more than a line limit lets pass."""
+        """Close, and log the cause, up to the line limit of the client's address."""
         self._is_closing = True
         self._handshake_is_over()
         host, port = self._connection.session.peer
@@ -324,22 +324,22 @@ class TlsConnection(asyncio.Transport, asyncio.BufferedProtocol):
             log.warn("TLS handshake failed", peer=f"{host}:{port}", listener=listener, cause=cause, **left_out)
         self._socket.close()
 
-    # What the client sends.
+    # The client's bytes.
 
     def _go_on_reading(self) -> None:
         self._is_pump_due = False
         if self._may_read():
             self._pump()
-            # The connection may have had enough.
+            # The connection may have paused.
             if self._may_read():
                 self._socket.resume_reading()
 
     def _may_read(self) -> bool:
-        """Return whether more of what comes is to be handed on."""
+        """Return whether to pass on more bytes to the connection."""
         return self._is_reading and not self._has_ended and not self.is_closing()
 
     def _pump(self) -> None:
-        """Hand on what can be decrypted, as much at a time as the connection has room for, while it reads."""
+        """Decrypt and pass on bytes while the connection reads, as much at a time as fits its buffer."""
         while self._may_read():
             room = self._connection.get_buffer(-1)
             try:
@@ -356,11 +356,11 @@ class TlsConnection(asyncio.Transport, asyncio.BufferedProtocol):
             if filled < len(room):
                 break
         if self._outgoing.pending:
-            # What OpenSSL answers by itself: a new key.
+            # OpenSSL's own answers, such as a key update.
             self._flush()
 
     def _decrypt(self, room: memoryview) -> int:
-        """Fill ``room`` with what has come; how much that is. Raises SSLError."""
+        """Decrypt received bytes into ``room``. Return their number. Raises SSLError."""
         tls = self._tls
         filled = 0
         try:
@@ -376,12 +376,12 @@ class TlsConnection(asyncio.Transport, asyncio.BufferedProtocol):
         return filled
 
     def _end_reached(self) -> bool:
-        """The client has said goodbye, or closed its end: whether there are answers to be sent all the same."""
+        """Note the client's ``close_notify`` or EOF. Return whether answers are still to be sent."""
         self._has_ended = True
         return self._connection.eof_received()
 
     def _broken(self, error: ssl.SSLError) -> None:
-        """What came is not what a client of TLS sends, or was changed on its way."""
+        """Abort: the bytes are not valid TLS, or were altered on the way."""
         self._flush()
         host, port = self._connection.session.peer
         left_out = self._line_limit.left_out((error.reason, host))
@@ -389,10 +389,10 @@ class TlsConnection(asyncio.Transport, asyncio.BufferedProtocol):
             log.warn("closing a connection", peer=f"{host}:{port}", cause=f"TLS: {handshake_cause(error)}", **left_out)
         self.abort()
 
-    # What it is sent.
+    # The bytes to the client.
 
     def _flush(self) -> None:
-        """Send what OpenSSL has written: to the socket directly, as far as it takes it, and by the loop what is left."""
+        """Send OpenSSL's output: directly to the socket as far as possible, and the rest through the loop."""
         if not self._outgoing.pending:
             return
         data = self._outgoing.read()
@@ -402,7 +402,7 @@ class TlsConnection(asyncio.Transport, asyncio.BufferedProtocol):
             try:
                 sent = os.write(self._fd, data)
             except OSError:
-                # The loop meets the same, and knows what to do about it.
+                # The loop will see the same error, and handle it.
                 sent = 0
             if sent == len(data):
                 return
@@ -411,7 +411,7 @@ class TlsConnection(asyncio.Transport, asyncio.BufferedProtocol):
 
 
 def handshake_cause(error: ssl.SSLError) -> str:
-    """Why TLS cannot go on, in words for the log."""
+    """Return the reason for a TLS failure, in words for the log."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"the client's certificate is not trusted: {error.verify_message}"
     reason = error.reason or str(error)

@@ -1,4 +1,4 @@
-"""TLS in front of the connections of a server: of those of its listeners that are SSL or SASL_SSL."""
+"""TLS in front of a server's connections, for its SSL and SASL_SSL listeners."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 class TlsFront:
-    """Loads the stores of the listeners. Raises InvalidConfig.
+    """The TLS setup of a server's listeners. Loads their stores. Raises InvalidConfig.
 
-    When dynamic configs are altered, ``config`` has the stores checked, and loaded again.
+    When dynamic configs are altered, ``config`` calls back to check the stores and load them again.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class TlsFront:
         config.watch(self._listeners.check, self._listeners.reload)
 
     def secured(self, connection: Connection, line_limit: LineLimit) -> asyncio.BaseProtocol:
-        """The protocol for the socket of a new connection: the connection itself, or TLS in front of it."""
+        """Return the protocol for the socket of a new connection: the connection itself, or TLS in front of it."""
         name = connection.session.listener_name
         if name not in self._listeners:
             return connection
