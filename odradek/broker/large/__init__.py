@@ -1,1 +1,1 @@
-"""Large requests and responses: cut into pieces, made in slices, and held to a limit of memory."""
+"""Large requests and responses: cut into pieces, made in slices, and limited in memory."""

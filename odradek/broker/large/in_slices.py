@@ -1,7 +1,7 @@
-"""Handlers whose work may be long: it is done in slices (``timing.slices``), and mostly done within the first.
+"""Handlers with long work: it is done in slices (``timing.slices``), and mostly ends within the first slice.
 
-Work that needs more waits while responses have the memory that they may have (``large.response_memory``), and ends when its
-client is gone.
+Longer work waits while responses have reached their memory limit (``large.response_memory``), and ends when its client
+disconnects.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 R = TypeVar("R")
 H = TypeVar("H", bound="Hashable")
-# Items that are made without an interruption, at some microseconds each.
+# Items made without a pause, at some microseconds each.
 TOGETHER: Final = 250
 # A response, or CLOSE_CONNECTION; or a Reply of these.
 Answer: TypeAlias = "T | Signal | Reply[T | Signal]"
 
 
 class SlicedServices(Protocol):
-    """Long work on the loop, for large responses."""
+    """The services for long work on the loop, for large responses."""
 
     @property
     def slices(self) -> Slices:
@@ -42,12 +42,12 @@ class SlicedServices(Protocol):
 
 
 def answer_in_slices(services: SlicedServices, context: RequestContext, work: Generator[Reply[Any] | None, Any, T]) -> Answer[T]:
-    """The response that ``work`` returns, or a Reply of it. Raises what ``work`` does, if it does so at once."""
+    """Return the response that ``work`` returns, or a Reply of it. Exceptions within the first slice are raised."""
     return now_or_later(services.slices.run(_while_wanted(services, context.session, work)))
 
 
 def now_or_later(reply: Reply[T]) -> T | Reply[T]:
-    """The response, or the Reply if it is not done. Raises the exception that is in place of a response."""
+    """Return the response, or the Reply if it is not done. If the response is an exception, raise it."""
     if not reply.done:
         return reply
     if isinstance(reply.response, Exception):
@@ -59,7 +59,7 @@ def now_or_later(reply: Reply[T]) -> T | Reply[T]:
 def _while_wanted(
     services: SlicedServices, session: Session, work: Generator[Reply[Any] | None, Any, T]
 ) -> Generator[Reply[Any] | None, Any, T | Signal]:
-    """``work`` while its client is there, and there is room for its response. Raises NoRoom, and what ``work`` does."""
+    """Run ``work`` while its client is connected and there is room for its response. Raises NoRoom, and ``work``'s exceptions."""
     slices, memory = services.slices, services.response_memory
     has_connection = session.connection is not None
     first = slices.slices
@@ -93,7 +93,7 @@ def with_pauses(items: Iterable[T], make: Callable[[T], R], together: int = TOGE
 def each_once(
     items: Iterable[H], answer: Callable[[H], Generator[Reply[Any] | None, Any, T]]
 ) -> Generator[Reply[Any] | None, Any, list[T]]:
-    """The answers to ``items``, in their order; an item that is named again has the same one, which is made once."""
+    """Return the answers to ``items``, in their order. The answer to a repeated item is made once."""
     asked = list(items)
     answers: dict[H, T] = {}
     for item in asked:

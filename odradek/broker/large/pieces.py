@@ -1,6 +1,6 @@
-"""How a large request is handled in pieces: requests with a part of its items each, one after the other.
+"""Pieces of a large request: requests with a part of its items each, handled one after the other.
 
-The ``pieces`` of an API's module say where the items are. Their answers are put together as if there had been one request.
+The ``pieces`` of an API's module name the arrays of the items. The pieces' answers are joined as if there had been one request.
 """
 
 from collections.abc import Iterator, Sequence
@@ -9,25 +9,25 @@ from typing import Any, Final, NamedTuple
 
 Path = tuple[str, ...]
 TOPICS: Final = ("topics", "partitions")
-# An item that is written to a log, or for which hundreds of answers are made, takes up to a tenth of a millisecond.
+# For items written to a log, or with hundreds of answers each: they take up to a tenth of a millisecond.
 FEW: Final = 50
 
 
 class Repeated(Enum):
-    """How an item that is named twice is answered."""
+    """The treatment of an item that a request names twice."""
 
-    # Twice, and handled twice.
+    # Handled twice, and answered twice.
     AS_OTHERS = 0
     ONCE = 1
-    # Twice, and handled once.
+    # Handled once, and answered twice.
     ALIKE = 2
 
 
 class Pieces(NamedTuple):
-    """Where an API's items are: the fields of the arrays in the request (``asked``) and in the response (``answered``).
+    """The fields of an API's item arrays, in the request (``asked``) and in the response (``answered``).
 
     The first of ``asked`` is a field of the request, the next one a field of that array's items. A piece has up to
-    ``most_items`` of the innermost. ``repeated`` says what becomes of items of the outermost array that are named twice.
+    ``most_items`` innermost items. ``repeated`` is the treatment of repeated items of the outermost array.
     """
 
     asked: Path
@@ -37,7 +37,7 @@ class Pieces(NamedTuple):
 
 
 def cut(request: Any, pieces: Pieces) -> Iterator[Any]:
-    """Requests like ``request`` that have all of its items together: at least one."""
+    """Yield the pieces of ``request``, which together have all its items: at least one piece."""
     field = pieces.asked[0]
     items = getattr(request, field)
     if not items:
@@ -75,7 +75,7 @@ def _size(items: Sequence[Any], inside: Path) -> int:
 
 
 class Joined:
-    """The response to ``request``, from those to its pieces in their order."""
+    """The response to ``request``, joined from the responses to its pieces in their order."""
 
     def __init__(self, request: Any, pieces: Pieces) -> None:
         self._asked: Sequence[Any] = getattr(request, pieces.asked[0]) if pieces.repeated is Repeated.ALIKE else ()
@@ -85,13 +85,13 @@ class Joined:
         self._items: list[Any] = []
 
     def add(self, response: Any) -> None:
-        """Take the next response."""
+        """Add the next piece's response."""
         if self._first is None:
             self._first = response
         _absorb(self._items, getattr(response, self._field), self._inside)
 
     def response(self) -> Any:
-        """All of them in one."""
+        """Return the joined response."""
         distinct = dict.fromkeys(self._asked)
         if len(self._asked) > len(distinct) == len(self._items):
             answers = dict(zip(distinct, self._items, strict=True))
@@ -100,14 +100,14 @@ class Joined:
 
 
 def _absorb(known: list[Any], items: Sequence[Any], inside: Path) -> None:
-    """Append ``items``; the first continues the last one that is known if it is of the same topic, group and so on."""
+    """Append ``items``. The first one is merged with the last known one if both are of the same topic, group and so on."""
     first = 0
     if inside and known and items and _is_same(known[-1], items[0], inside[0]):
         _absorb(getattr(known[-1], inside[0]), getattr(items[0], inside[0]), inside[1:])
         first = 1
     known.extend(items[first:])
     if inside and len(items) > first:
-        # Its inner items may be continued.
+        # Copy its inner items: the next piece may continue them.
         inner: list[Any] = []
         _absorb(inner, getattr(known[-1], inside[0]), inside[1:])
         known[-1] = known[-1]._replace(**{inside[0]: inner})

@@ -1,11 +1,11 @@
-"""The memory of large responses that are being written, or that their clients have not taken: ``queued.max.response.bytes``.
+"""The memory limit of large responses, being written or not yet taken by their clients: ``queued.max.response.bytes``.
 
-A small request may have a response of megabytes, and a client may be slow to take it. While all large responses together are over
-the limit, one of those being written goes on, the oldest, and none while clients leave as much untaken. The others wait, and end
-after half a minute. Small responses are nobody's concern. A client that does not take a response while others wait is named by
-``stalled``, to be closed.
+A small request may have a response of megabytes, and its client may be slow to take it. While the large responses together exceed
+the limit, only the oldest unwritten one continues; none does while untaken responses alone reach the limit. The others wait, and
+fail after half a minute. Small responses do not count. If a client does not take its response while others wait, ``stalled``
+returns its session, to be closed.
 
-What came free in pieces the C library keeps for itself. It is asked for it when the last large response is gone.
+The C library keeps memory that was freed in small pieces. It is asked to give it back when the last large response is gone.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ if TYPE_CHECKING:
     from odradek.common.context import Session
     from odradek.timing.timer import Timer, TimerTask
 
-# Kafka's clients give a request up after this time (``request.timeout.ms``).
+# Kafka's clients give up a request after this time (``request.timeout.ms``).
 _PATIENCE_MS: Final = 30_000
 _STALLED_MS: Final = 10_000
-# From this size on a look at the whole heap pays. It takes up to some milliseconds.
+# From this size on it pays to trim the heap, which takes up to some milliseconds.
 _TRIM_FROM_BYTES: Final = 8 * 1024 * 1024
 _TRIM_AFTER_MS: Final = 500
 
 
 class NoRoom(Exception):
-    """Others' responses have taken the memory for too long."""
+    """Other responses have held the memory for too long."""
 
     def __init__(self) -> None:
         super().__init__("others' responses have taken queued.max.response.bytes")
 
 
 class HeldResponse:
-    """One session's response."""
+    """The large response of one session."""
 
     __slots__ = ("_memory", "session", "since_ms", "size_bytes")
 
@@ -44,16 +44,16 @@ class HeldResponse:
         self._memory = memory
         self.session = session
         self.size_bytes = 0
-        # When it was written whole; None before.
+        # The time at which it was completely written; None before.
         self.since_ms: float | None = None
 
     def release(self) -> None:
-        """The client has taken it, or is gone."""
+        """Free the memory: the client has taken the response, or is gone."""
         self._memory.release(self)
 
 
 class ResponseMemory:
-    """The large responses that take memory, and those that wait for it. Loop thread only.
+    """The large responses that hold memory, and those that wait for it. Loop thread only.
 
     There is no limit unless ``limit_bytes`` is positive. ``call_soon`` calls back in the loop's next turn. ``trim`` gives free
     memory back to the system.
@@ -69,27 +69,27 @@ class ResponseMemory:
     ) -> None:
         self.limit_bytes = limit_bytes
         self.held_bytes = 0
-        # Of those, what was written whole.
+        # The part of the held bytes that is completely written.
         self._written_bytes = 0
         self._timer = timer
         self._monotonic_ms = monotonic_ms
         self._call_soon = call_soon
         self._trim = trim
-        # The oldest first.
+        # The responses that hold memory, the oldest first.
         self._held: dict[HeldResponse, None] = {}
         self._waiting: dict[HeldResponse, tuple[Reply[bool], TimerTask]] = {}
         self._is_due = False
-        # The most that was held since free memory was given back.
+        # The peak of the held bytes since the last trim.
         self._peak_bytes = 0
         self._is_trim_due = False
 
     @property
     def is_full(self) -> bool:
-        """True while responses have reached the limit."""
+        """Return whether responses have reached the limit."""
         return 0 < self.limit_bytes <= self.held_bytes
 
     def begin(self, session: Session) -> HeldResponse:
-        """A large response to ``session`` is about to be written."""
+        """Register a large response to ``session`` that is about to be written."""
         held = HeldResponse(self, session)
         self._held[held] = None
         if session.connection is not None:
@@ -97,14 +97,14 @@ class ResponseMemory:
         return held
 
     def grow(self, held: HeldResponse, count: int) -> None:
-        """It takes ``count`` bytes more, or fewer."""
+        """Add ``count`` bytes, perhaps negative, to a response."""
         if held in self._held:
             held.size_bytes += count
             self.held_bytes += count
             self._peak_bytes = max(self._peak_bytes, self.held_bytes)
 
     def turn(self, held: HeldResponse) -> Reply[bool] | None:
-        """None if it may be written on, or a Reply: False says that it may not be."""
+        """Return None if the response may be written on, else a Reply: True to continue, False to give up."""
         if (
             not self.is_full
             or held not in self._held
@@ -114,7 +114,7 @@ class ResponseMemory:
         return self._wait(held)
 
     def room(self, session: Session) -> Reply[bool] | None:
-        """None if a response to ``session`` may be made, of which nothing is written yet, or a Reply as ``turn`` has it."""
+        """Return None if a new response to ``session`` may be made, else a Reply as from ``turn``."""
         return self._wait(HeldResponse(self, session)) if self.is_full else None
 
     def _wait(self, held: HeldResponse) -> Reply[bool]:
@@ -123,14 +123,14 @@ class ResponseMemory:
         return reply
 
     def written(self, held: HeldResponse) -> None:
-        """All of it is written, and on its way."""
+        """Note that a response is completely written, and on its way."""
         if held in self._held:
             held.since_ms = self._monotonic_ms()
             self._written_bytes += held.size_bytes
             self._wake()
 
     def release(self, held: HeldResponse) -> None:
-        """It is gone."""
+        """Free the memory of a response that was taken or dropped."""
         if held not in self._held:
             return
         self.held_bytes -= held.size_bytes

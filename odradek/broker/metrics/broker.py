@@ -1,4 +1,4 @@
-"""The broker itself: its purgatories, its fetch sessions, and the lateness of its event loop."""
+"""Metrics of the broker itself: its purgatories, its fetch sessions, and the lateness of its event loop."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Metrics, and the values that reading them yields.
+"""The types of metrics and of their values.
 
-A metric that Kafka also has is named as Prometheus' JMX exporter, with the configuration usual for Kafka, names its MBean:
+A metric that Kafka also has gets the name that Prometheus' JMX exporter, with the usual configuration for Kafka, gives its MBean:
 ``kafka.network:type=RequestMetrics,name=RequestsPerSec,request=,version=`` becomes
 ``kafka_network_requestmetrics_requests_total{request=,version=}``. All others begin with ``odradek_``. Times are in
-milliseconds, as in Kafka, and names say so.
+milliseconds, as in Kafka and as their names say.
 
-They are read off a ``MeteredBroker``: plain numbers of its rooms, on its loop thread.
+The values are read from a ``MeteredBroker``, on its loop thread.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Metric:
 
     @property
     def shown_name(self) -> str:
-        """The name that is scraped."""
+        """The name that scrapers see."""
         return f"{self.name}_total" if self.kind is Kind.COUNTER else self.name
 
 
@@ -86,7 +86,7 @@ Reading: TypeAlias = "tuple[Metric, list[Sample]]"
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Metrics that are read together. ``read`` (loop thread only) takes a MeteredBroker, and yields readings of ``metrics``."""
+    """Metrics read together. ``read`` (loop thread only) takes a MeteredBroker, and yields readings of ``metrics``."""
 
     title: str
     metrics: tuple[Metric, ...]
@@ -94,7 +94,7 @@ class Section:
 
 
 class MeteredBroker(Protocol):
-    """A broker that has been opened."""
+    """An opened broker, as its metrics see it."""
 
     config: BrokerConfig
     node_id: int
@@ -112,16 +112,16 @@ class MeteredBroker(Protocol):
     groups: GroupCoordinator
     transactions: TransactionCoordinator
     dispatcher: Dispatcher
-    # None where nobody listens for it.
+    # None for a broker without listeners.
     connections: ConnectionRegistry | None
 
     @property
     def telemetry_so_far(self) -> ClientMetricsManager | None:
-        """Measurements of clients; None until a client has asked for its subscription."""
+        """The manager of client telemetry; None until a client has asked for its subscription."""
 
     @property
     def listener_names(self) -> list[str]:
-        """The listeners by which clients come."""
+        """The names of the listeners."""
 
     @property
     def purgatories(self) -> tuple[Purgatory[Any], ...]:
@@ -129,4 +129,4 @@ class MeteredBroker(Protocol):
 
     @property
     def timer_driver(self) -> AsyncioDriver | None:
-        """The driver of the timer; None where a test moves the clock."""
+        """The driver of the timer; None if a test moves the clock."""

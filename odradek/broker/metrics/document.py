@@ -1,4 +1,4 @@
-"""Writes docs/metrics.md from the table: ``python -m odradek.broker.metrics.document > docs/metrics.md``."""
+"""Generator of docs/metrics.md from the table: ``python -m odradek.broker.metrics.document > docs/metrics.md``."""
 
 import sys
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ next one (`socket.busy.poll.us`).
 
 
 def document() -> str:
-    """The whole page."""
+    """Return the whole page."""
     return "\n".join(_lines())
 
 

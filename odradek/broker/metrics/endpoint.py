@@ -1,14 +1,14 @@
-"""``GET /metrics``: just enough HTTP/1.1 for a scraper, on the broker's own event loop.
+"""The endpoint ``GET /metrics``: just enough HTTP/1.1 for a scraper, on the broker's own event loop.
 
 The numbers are read on the loop thread, which owns them, and formatted in another thread. A connection serves one request and
-is closed. With a certificate it speaks TLS (``exchange``). With a token, a request without ``Authorization: Bearer TOKEN`` is
-answered 401, and is one line in the log, of one address no more than a line limit lets pass.
+closes. With a certificate it uses TLS (``tls_exchange``). With a token, a request without ``Authorization: Bearer TOKEN`` is
+answered with 401, and logged, up to a line limit for each address.
 
-Left out: keep-alive, compression, certificates of scrapers.
+Left out: keep-alive, compression, client certificates.
 
-Readings become text by Prometheus' own client library, in the format that the scraper prefers. Importing the library takes some
-50 ms, and so does formatting a reading of thousands of partitions. ``render`` is therefore meant for a thread other than the
-loop's. The library adds the process metrics (``process_cpu_seconds_total`` and so on).
+Prometheus' own client library formats the readings, in the format that the scraper prefers. Importing the library takes some
+50 ms, and so does formatting a reading of thousands of partitions. So ``render`` runs in a thread other than the loop's. The
+library adds the process metrics (``process_cpu_seconds_total`` and so on).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def render(readings: list[Reading], accept: str) -> tuple[bytes, str]:
-    """(body, content type) for the Accept header ``accept``: OpenMetrics if it is asked for, else the text format."""
+    """Return (body, content type) for the Accept header ``accept``: OpenMetrics if requested, else the text format."""
     from prometheus_client.exposition import choose_encoder
 
     encode, content_type = choose_encoder(accept)
@@ -40,13 +40,13 @@ def render(readings: list[Reading], accept: str) -> tuple[bytes, str]:
 
 
 class _Snapshot:
-    """A registry, as far as the library needs one: it yields the metric families."""
+    """A minimal registry for the library: it yields the metric families."""
 
     def __init__(self, readings: list[Reading]) -> None:
         self._readings = readings
 
     def collect(self) -> Iterator[Any]:
-        """The broker's families, then the process's."""
+        """Yield the broker's metric families, then the process's."""
         from prometheus_client.process_collector import ProcessCollector
 
         for metric, samples in self._readings:
@@ -75,7 +75,7 @@ def _family(metric: Metric, samples: list[Sample]) -> Any:
 
 
 def _cumulated(distribution: Distribution) -> list[tuple[str, int]]:
-    """Prometheus' cumulative buckets: for each bound the number of values at or below it, ``+Inf`` last."""
+    """Return Prometheus' cumulative buckets: for each bound the number of values at or below it, ``+Inf`` last."""
     buckets = []
     so_far = 0
     for bound, count in zip((*map(str, map(float, distribution.bounds)), "+Inf"), distribution.counts, strict=True):
@@ -90,7 +90,7 @@ _TEXT = "text/plain; charset=utf-8"
 
 
 class _Refused(Exception):
-    """A request that cannot be served: the status line's code and reason, a word more, and a header."""
+    """A request that is refused: ``status`` is the code and reason of the status line, ``told`` a sentence for the body."""
 
     def __init__(self, status: str, told: str = f"Metrics are at {PATH}.", header: str | None = None) -> None:
         super().__init__(status)
@@ -99,12 +99,12 @@ class _Refused(Exception):
         self.headers = () if header is None else (header,)
 
     def response(self, *, with_body: bool) -> bytes:
-        """The answer."""
+        """Return the HTTP response."""
         return _response(self.status, f"{self.status[4:]}. {self.told}\n".encode(), _TEXT, *self.headers, with_body=with_body)
 
 
 class MetricsEndpoint:
-    """Serves one broker's metrics, with ``context`` by TLS, with a token to whoever has it. Loop thread only."""
+    """The HTTP endpoint of one broker's metrics. ``context`` turns on TLS; ``token`` is required if given. Loop thread only."""
 
     def __init__(
         self,
@@ -163,14 +163,14 @@ class MetricsEndpoint:
                 exchange.end()
                 await writer.drain()
         except (OSError, TimeoutError, EOFError):
-            # The scraper has gone, is too slow, or does not trust the certificate: nobody is left to answer.
+            # The scraper has disconnected, is too slow, or does not trust the certificate: no answer is possible.
             writer.transport.abort()
         finally:
             self._writers.discard(writer)
             writer.close()
 
     async def _begin(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Exchange:
-        """The bytes of a connection: by TLS, if there is a context, its handshake done. Raises OSError, EOFError."""
+        """Return the exchange of a connection: with a context over TLS, after the handshake. Raises OSError, EOFError."""
         if self._context is None:
             return PlainExchange(reader, writer)
         from odradek.broker.metrics.tls_exchange import HandshakeFailed, TlsExchange
@@ -190,7 +190,7 @@ class MetricsEndpoint:
             log.warn(event, peer=f"{host}:{port}", listener="metrics", cause=cause, **left_out)
 
     def _let_in(self, headers: dict[str, str], writer: asyncio.StreamWriter) -> None:
-        """Raises _Refused without the token."""
+        """Raise _Refused if the token is missing or wrong."""
         shown = headers.get("authorization", "").encode("latin-1")
         if self._authorization is not None and not compare_digest(shown, self._authorization):
             self._tell(writer, "scrape refused", "its token is wrong" if shown else "it has no token")
@@ -198,7 +198,7 @@ class MetricsEndpoint:
             raise _Refused("401 Unauthorized", told, "WWW-Authenticate: Bearer")
 
     async def _respond(self, exchange: Exchange, writer: asyncio.StreamWriter) -> bytes:
-        """The response. Raises OSError, EOFError where the scraper has gone."""
+        """Return the response to one request. Raises OSError or EOFError if the scraper has disconnected."""
         try:
             method, path, headers = await _read_head(exchange)
         except _Refused as refused:
@@ -206,24 +206,24 @@ class MetricsEndpoint:
         try:
             self._let_in(headers, writer)
             if method not in {"GET", "HEAD"}:
-                raise _Refused("405 Method Not Allowed", header="Allow: GET, HEAD")  # noqa: TRY301  handled with its kin
+                raise _Refused("405 Method Not Allowed", header="Allow: GET, HEAD")  # noqa: TRY301  handled like others
             if path.partition("?")[0] != PATH:
-                raise _Refused("404 Not Found")  # noqa: TRY301  handled with its kin
+                raise _Refused("404 Not Found")  # noqa: TRY301  handled like others
             readings = read_all(self._broker)
             body, content_type = await self._render(readings, headers.get("accept", ""))
         except _Refused as refused:
             return refused.response(with_body=method != "HEAD")
-        except Exception as error:  # noqa: BLE001  a fault of ours: it ends the scrape, not the broker
+        except Exception as error:  # noqa: BLE001  a bug of ours ends the scrape, not the broker
             log.error("a scrape failed", error)
             return _response("500 Internal Server Error", b"The broker's log says why.\n", _TEXT, with_body=method != "HEAD")
         return _response("200 OK", body, content_type, with_body=method != "HEAD")
 
     async def _render(self, readings: list[Reading], accept: str) -> tuple[bytes, str]:
-        """The text, and its type. A large broker's takes longer than the loop may be kept."""
+        """Return the text and its type, formatted in a thread: for a large broker it takes too long for the loop."""
         rendered: asyncio.Future[Future[tuple[bytes, str]]] = asyncio.get_running_loop().create_future()
 
         def deliver(outcome: Future[tuple[bytes, str]]) -> None:
-            # The scrape may have been given up.
+            # The scrape may have been cancelled.
             if not rendered.done():
                 rendered.set_result(outcome)
 
@@ -238,7 +238,7 @@ def _response(status: str, body: bytes, content_type: str, *more: str, with_body
 
 
 async def _read_head(exchange: Exchange) -> tuple[str, str, dict[str, str]]:
-    """(method, path, headers by lower-case name). A body is not read: a GET needs none. Raises EOFError."""
+    """Return (method, path, headers by lower-case name). A body is not read: a GET needs none. Raises EOFError."""
     received = bytearray()
     while (end := received.find(b"\r\n\r\n")) < 0:
         if len(received) > _MAX_HEAD_BYTES:

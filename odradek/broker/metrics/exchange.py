@@ -1,4 +1,4 @@
-"""The bytes of a scraper's connection, as the endpoint sees them."""
+"""The bytes of a scraper's connection, with or without TLS."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ READ_BYTES: Final = 4096
 
 
 class Exchange(Protocol):
-    """A connection that a request is read from, and answered to."""
+    """The connection of one request and its response."""
 
     async def read(self) -> bytes:
-        """The next bytes; none at the end. Raises OSError."""
+        """Return the next bytes; empty at the end. Raises OSError."""
 
     def write(self, data: bytes) -> None:
         """Send ``data``."""
 
     def end(self) -> None:
-        """Say that no more comes."""
+        """Tell the peer that no more bytes come."""
 
 
 class PlainExchange:
-    """Without TLS."""
+    """An ``Exchange`` without TLS."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader

@@ -1,7 +1,6 @@
-"""The group coordinator: groups, rebalances, sessions, offsets, and its shards' loads and appends.
+"""Metrics of the group coordinator: groups, rebalances, sessions, offsets, and its shards' loads and appends.
 
-A shard's counters begin at 0 when it is loaded: for all shards at the broker's start, and again for a shard that is loaded
-anew.
+A shard's counters begin at 0 each time the shard is loaded.
 """
 
 from __future__ import annotations
@@ -127,7 +126,7 @@ APPENDS_FAILED = _own(
 
 
 def _shards(broker: MeteredBroker) -> list[GroupShard]:
-    """The active shards; none before the first request for a group creates the runtime."""
+    """Return the active shards; none before the first request for a group creates the runtime."""
     if not broker.groups.is_made:
         return []
     runtime = broker.groups.runtime

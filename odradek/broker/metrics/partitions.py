@@ -1,4 +1,4 @@
-"""Topics and partitions: throughput, sizes, offsets, offline partitions; leaders and in-sync replicas; compaction."""
+"""Metrics of topics and partitions: throughput, sizes, offsets, offline partitions; leaders, in-sync replicas; compaction."""
 
 from __future__ import annotations
 
@@ -77,13 +77,13 @@ def _read_partitions(broker: MeteredBroker) -> Iterator[Reading]:
     records = [record for topic in topics.values() for record in topic.partitions.values()]
     yield TOPICS, [((), len(topics))]
     yield GLOBAL_PARTITIONS, [((), len(records))]
-    # A partition whose log is offline on a broker alone has no leader, whatever the metadata say.
+    # On a single broker, a partition with an offline log has no leader, even if the metadata name one.
     is_alone = all(tuple(record.replicas) == (broker.node_id,) for record in records)
     yield OFFLINE_PARTITIONS, [((), offline if is_alone else sum(record.leader < 0 for record in records))]
 
 
 def _log_values(partition: Partition) -> Iterator[tuple[Metric, int]]:
-    """Values of an online partition; none for an offline one, since a gap is better than outdated figures."""
+    """Yield the values of an online partition; none for an offline one, since a gap is better than outdated figures."""
     log = partition.log
     if log is not None:
         yield SIZE, log.size_bytes
@@ -131,7 +131,7 @@ def _read(broker: MeteredBroker) -> Iterator[Reading]:
         leaders += 1
         followers = partition.leader.followers
         if followers is None:
-            # The one replica there is: as many as there must be.
+            # There is one replica, in sync, and one is the minimum.
             at_min_isr += 1
             continue
         in_sync = len(followers.isr.committed)

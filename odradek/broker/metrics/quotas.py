@@ -1,4 +1,4 @@
-"""Client quotas: what their clients take, and how long they are throttled for. Nothing is told without a quota."""
+"""Metrics of client quotas: usage and throttle times. Without quotas there are no values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests and connections: counts, times, errors, bytes; authentications by SASL, and sessions renewed or ended."""
+"""Metrics of requests and connections: counts, times, errors, bytes; SASL authentications, sessions renewed or expired."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def _read_requests(broker: MeteredBroker) -> Iterator[Reading]:
 
 
 def request_name(api_key: ApiKey) -> str:
-    """Kafka's name of an API: ``ListOffsets``."""
+    """Return Kafka's name of an API, such as ``ListOffsets``."""
     return "".join(word.capitalize() for word in api_key.name.split("_"))
 
 

@@ -1,4 +1,4 @@
-"""All metrics, and a reading of them all."""
+"""The table of all metrics, and the reading of all values."""
 
 from __future__ import annotations
 
@@ -36,5 +36,5 @@ SECTIONS = (
 
 
 def read_all(broker: MeteredBroker) -> list[Reading]:
-    """The present values of all metrics. Loop thread only; the result may be passed to another thread."""
+    """Return the current values of all metrics. Loop thread only; the result may be passed to another thread."""
     return [reading for section in SECTIONS for reading in section.read(broker)]

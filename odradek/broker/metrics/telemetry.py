@@ -1,10 +1,10 @@
-"""What clients have pushed of their own metrics (KIP-714), and how the broker's part of it fares.
+"""Metrics pushed by clients (KIP-714), and metrics of the broker's telemetry manager.
 
-A client's metric is named as OpenTelemetry's convention for Prometheus has it: ``org.apache.kafka.producer.record.send.total``
-becomes ``org_apache_kafka_producer_record_send_total``. Its labels are the client and the data point's attributes. Any other
-name than Kafka's own gets ``client_`` in front, so that no client can stand in the place of the broker's metrics.
+A client's metric is named by OpenTelemetry's convention for Prometheus: ``org.apache.kafka.producer.record.send.total`` becomes
+``org_apache_kafka_producer_record_send_total``. Its labels are the client and the data point's attributes. Any name except
+Kafka's own gets the prefix ``client_``, so that no client can replace the broker's metrics.
 
-Names and labels are the clients' to choose, and limited: how many there are, and how long a value is.
+Clients choose the names and labels. Their number, and the length of a value, are limited.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _MBEAN: Final = "kafka.server:type=client-metrics"
 _CLIENT_LABELS: Final = ("client_instance_id", "client_id")
-# Those that stand for a bucket and a quantile, and the client's own.
+# The labels of buckets, quantiles and clients, which attributes may not use.
 _TAKEN_LABELS: Final = frozenset({"le", "quantile", *_CLIENT_LABELS})
 _KAFKAS: Final = "org_apache_kafka_"
 _OTHERS: Final = "client_"
@@ -87,7 +87,7 @@ def _read(broker: MeteredBroker) -> Iterator[Reading]:
 
 
 class _Family:
-    """A metric of clients, while it is gathered."""
+    """A metric of clients, while its values are collected."""
 
     __slots__ = ("kind", "labels", "points")
 
@@ -98,7 +98,7 @@ class _Family:
 
 
 def _of_clients(received: ReceivedMetrics) -> Iterator[Reading]:
-    """Metrics of one name and kind from all clients; a name that stands for another kind already is left out."""
+    """Yield the metrics of all clients, by name and kind. A name already used for another kind is left out."""
     families: dict[str, _Family] = {}
     taken: set[str] = set()
     for _, attributes, points in received.all():
@@ -126,7 +126,7 @@ def _samples(family: _Family) -> Iterator[Sample]:
     seen: set[tuple[str, ...]] = set()
     for client, labels, value in family.points:
         values = (*client, *(labels.get(label, "") for label in family.labels))
-        # Two may have become one by what was left out of them.
+        # Two label sets may be equal after labels were dropped.
         if values not in seen:
             seen.add(values)
             yield values, value
@@ -149,7 +149,7 @@ def _name(name: str, kind: Kind) -> str:
 
 
 def _labels(attributes: Mapping[str, str], known: dict[str, None]) -> dict[str, str]:
-    """By label; new labels are added to those that are ``known``, as far as there may be more."""
+    """Return the values by label. New labels are added to ``known``, up to the limit."""
     labels = {}
     for attribute, value in attributes.items():
         label = sub("[^a-zA-Z0-9_]", "_", attribute[:_LONGEST_NAME])

@@ -1,7 +1,7 @@
 """TLS between the metrics endpoint and a scraper's connection.
 
-OpenSSL works on two buffers in memory, so that a connection counts from the moment it is accepted, its handshake included:
-asyncio's own TLS counts it afterwards, and lets any number of handshakes wait.
+OpenSSL works on two buffers in memory, so a connection counts towards the limit from the moment it is accepted, including the
+handshake. asyncio's own TLS would count it afterwards, and would let any number of handshakes wait.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class HandshakeFailed(OSError):
-    """The text says why."""
+    """A failed handshake. The text is the reason."""
 
 
 class TlsExchange:
@@ -32,7 +32,7 @@ class TlsExchange:
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
 
     async def shake_hands(self) -> None:
-        """Before anything else. Raises HandshakeFailed, OSError."""
+        """Do the handshake. Call it before anything else. Raises HandshakeFailed, OSError."""
         while True:
             try:
                 self._tls.do_handshake()
@@ -41,7 +41,7 @@ class TlsExchange:
                 if not await self._receive():
                     raise HandshakeFailed("the client ended the handshake") from None
             except ssl.SSLError as error:
-                # The alert.
+                # Send the alert.
                 self._flush()
                 raise HandshakeFailed(handshake_cause(error)) from error
             else:
@@ -69,7 +69,7 @@ class TlsExchange:
         self._flush()
 
     async def _receive(self) -> bool:
-        """Take what has come; False at the end."""
+        """Receive bytes; False at the end."""
         data = await self._reader.read(READ_BYTES)
         self._incoming.write(data)
         return bool(data)

@@ -1,6 +1,6 @@
-"""The transaction coordinator: transactional ids, open and ended transactions, markers, and its shards' loads and appends.
+"""Metrics of the transaction coordinator: transactional ids, transactions, markers, and its shards' loads and appends.
 
-A shard's counters begin at 0 when it is loaded, as the group coordinator's do. The partitions' producer ids are here too.
+As with the group coordinator, a shard's counters begin at 0 each time it is loaded. The partitions' producer ids are here, too.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _SHOWN_SHARDS = (ShardState.LOADING, ShardState.ACTIVE, ShardState.FAILED)
 _SHOWN_STATES = tuple(
     state for state in TransactionState if state not in {TransactionState.DEAD, TransactionState.PREPARE_EPOCH_FENCE}
 )
-# The states of a transaction that is neither committed nor aborted completely.
+# The states of a transaction that is not completely committed or aborted.
 _OPEN = PREPARED | {TransactionState.ONGOING}
-# As in Kafka, a transaction is late if it is open this much longer than the longest transaction timeout.
+# As in Kafka, a transaction is late if its last write is this much older than the longest transaction timeout.
 _LATE_AFTER_MS = 5 * 60 * 1000
 
 
@@ -109,7 +109,7 @@ APPENDS_FAILED = _own(
 
 
 def _shards(broker: MeteredBroker) -> list[TransactionShard]:
-    """The active shards; none before the first request for a transaction creates the runtime."""
+    """Return the active shards; none before the first request for a transaction creates the runtime."""
     if not broker.transactions.is_made:
         return []
     runtime = broker.transactions.runtime

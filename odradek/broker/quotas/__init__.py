@@ -1,1 +1,1 @@
-"""What client quotas do to clients: measured rates, throttle times, and the gate that applies them."""
+"""Client quotas: measured rates, throttle times, and the gate that applies them."""

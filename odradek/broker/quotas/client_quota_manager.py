@@ -1,17 +1,17 @@
-"""What the clients of one broker take of one kind of quota: a sensor for each entity, and how long its clients are throttled.
+"""The usage of one kind of quota by the clients of one broker: a sensor for each entity, and the throttle times.
 
-    Produce, Fetch    bytes a second
+    Produce, Fetch    bytes per second
     Request           percent of the broker's one thread. A throttle time is at most one sample long, as in Kafka
 
-A value is recorded first and looked at then: what goes over the quota is let through, and is paid for by the time after it. A
-client that no quota holds for has no sensor. A sensor that nothing is recorded to for an hour is forgotten, and of more than
-10,000, which Kafka would keep, the longest idle ones.
+A value is recorded first and checked afterwards: usage above the quota is let through, and the client is throttled after it. A
+client without a quota has no sensor. A sensor without a value for an hour is dropped. Above 10,000 sensors the longest idle ones
+are dropped, too; Kafka would keep them.
 
-Pure: times come in, in whole milliseconds of a clock that does not go back. Kafka's classes are ClientQuotaManager and
+Pure: times are passed in, in whole milliseconds of a clock that does not go back. Kafka's classes are ClientQuotaManager and
 ClientRequestQuotaManager.
 
-A client that changes topics has a bucket of tokens (KIP-599; Kafka's class is TokenBucket). Tokens come at the quota's rate, up
-to as many as ``burst_s`` seconds bring. A change takes its tokens even where that leaves fewer than none.
+A client that changes topics has a token bucket (KIP-599; Kafka's class is TokenBucket). Tokens arrive at the quota's rate, up to
+the tokens of ``burst_s`` seconds. A change takes its tokens even if the balance becomes negative.
 """
 
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ _SECOND_MS: Final = 1_000
 
 
 class TokenBucket:
-    """One client's tokens; full at first. ``limit`` is the quota at the time, in tokens a second."""
+    """The token bucket of one client; full at first. ``limit`` is the current quota, in tokens per second."""
 
     __slots__ = ("_burst_s", "_filled_ms", "_tokens")
 
@@ -37,7 +37,7 @@ class TokenBucket:
         self._filled_ms: int | None = None
 
     def tokens(self, limit: float, now_ms: int) -> float:
-        """Return the number of tokens; below 0 it is the client's debt."""
+        """Return the number of tokens; a negative number is the client's debt."""
         burst = self._burst_s * limit
         if self._filled_ms is None:
             self._tokens = burst
@@ -47,19 +47,19 @@ class TokenBucket:
         return self._tokens
 
     def take(self, tokens: float, limit: float, now_ms: int) -> None:
-        """Take so many, there or not."""
+        """Take tokens, even more than there are."""
         self._tokens = min(self._burst_s * limit, self.tokens(limit, now_ms) - tokens)
 
 
-# The user and the client id of a sensor: "" for one that all users, or all client ids, share.
+# The user and the client id of a sensor; "" if all users, or all client ids, share it.
 Owner: TypeAlias = tuple[str, str]
 
 IDLE_MS: Final = 3_600_000
 _LOOK_EVERY_MS: Final = 30_000
-# Kafka's metrics.num.samples and metrics.sample.window.ms: of what is only shown.
+# Kafka's metrics.num.samples and metrics.sample.window.ms, for values that are only shown as metrics.
 SHOWN_SAMPLES: Final = 2
 SHOWN_SAMPLE_MS: Final = 30_000
-# Clients whose sensors are known without a look at the quotas.
+# The size of the cache from clients to sensors.
 _MOST_CLIENTS: Final = 10_000
 _MOST_SENSORS: Final = 10_000
 
@@ -72,7 +72,7 @@ class QuotaWindow(NamedTuple):
 
 
 class Sensor:
-    """What the clients of one entity have taken. ``limit`` is the quota that holds for them now."""
+    """The usage by the clients of one entity. ``limit`` is their current quota."""
 
     __slots__ = ("bucket", "last_ms", "limit", "samples", "throttled")
 
@@ -86,7 +86,7 @@ class Sensor:
 
 
 class ClientQuotaManager:
-    """The sensors of the quota ``key``. ``most_ms`` bounds throttle times, if it is given."""
+    """The sensors of the quota ``key``. ``most_ms`` bounds the throttle times, if given."""
 
     def __init__(
         self, key: str, quotas: "ClientQuotas", window: QuotaWindow, *, most_ms: int | None = None, is_bucket: bool = False
@@ -97,11 +97,11 @@ class ClientQuotaManager:
         self._most_ms = most_ms
         self._is_bucket = is_bucket
         self._sensors: dict[Owner, Sensor] = {}
-        # By (user, client id); None for clients without a quota. Of one version of the quotas.
+        # The sensors by (user, client id), for one version of the quotas; None for clients without a quota.
         self._of_clients: dict[Owner, Sensor | None] = {}
         self._version = -1
         self._looked_ms = 0
-        # When the throttle times that clients have been told are over.
+        # The ends of the throttle times sent to clients.
         self._ends_ms: list[int] = []
 
     @property
@@ -110,7 +110,7 @@ class ClientQuotaManager:
         return not self._quotas.is_empty(self._key)
 
     def sensor(self, user: str, client_id: str, now_ms: int) -> Sensor | None:
-        """What a client's values are recorded to; None where no quota holds for it."""
+        """Return the sensor for a client's values; None if the client has no quota."""
         if self._version != self._quotas.version:
             self._version = self._quotas.version
             self._of_clients.clear()
@@ -124,7 +124,7 @@ class ClientQuotaManager:
         return sensor
 
     def record(self, user: str, client_id: str, value: float, now_ms: int) -> int:
-        """Count what a client has taken; how long it is throttled for, or 0."""
+        """Record a client's usage. Return its throttle time, or 0."""
         sensor = self.sensor(user, client_id, now_ms)
         if sensor is None:
             return 0
@@ -137,18 +137,18 @@ class ClientQuotaManager:
         return throttle_ms if self._most_ms is None else min(throttle_ms, self._most_ms)
 
     def take_back(self, user: str, client_id: str, value: float, now_ms: int) -> None:
-        """A client has not got what was recorded."""
+        """Subtract a recorded value that the client did not get."""
         sensor = self.sensor(user, client_id, now_ms)
         if sensor is not None:
             sensor.samples.record(-value, now_ms)
 
     def most_in_window(self, user: str, client_id: str, now_ms: int) -> float | None:
-        """What a client may take at once without being throttled if it has taken nothing before; None for no bound."""
+        """Return how much an idle client may take at once without being throttled; None without a quota."""
         sensor = self.sensor(user, client_id, now_ms)
         return None if sensor is None else sensor.limit * (self._window.samples - 1) * self._window.sample_s
 
     def note_throttled(self, user: str, client_id: str, throttle_ms: int, now_ms: int) -> None:
-        """A client has been told so."""
+        """Note that a throttle time was sent to a client."""
         heappush(self._ends_ms, now_ms + throttle_ms)
         self.throttled_now(now_ms)
         sensor = self.sensor(user, client_id, now_ms)
@@ -156,14 +156,14 @@ class ClientQuotaManager:
             sensor.throttled.record(throttle_ms, now_ms)
 
     def throttled_now(self, now_ms: int) -> int:
-        """How many throttle times are not over yet: Kafka's queue-size."""
+        """Return the number of throttle times that are not over: Kafka's queue-size."""
         ends_ms = self._ends_ms
         while ends_ms and ends_ms[0] <= now_ms:
             heappop(ends_ms)
         return len(ends_ms)
 
     def sensors(self, now_ms: int) -> Iterator[tuple[Owner, Sensor]]:
-        """All that there are."""
+        """Return all sensors with their owners, without idle ones."""
         self._forget_idle(now_ms)
         return iter(self._sensors.items())
 
@@ -181,7 +181,7 @@ class ClientQuotaManager:
         self._looked_ms = now_ms
         idle = [owner for owner, sensor in self._sensors.items() if now_ms - sensor.last_ms > IDLE_MS]
         if len(self._sensors) - len(idle) >= _MOST_SENSORS:
-            # Many at once: to find them takes long.
+            # Drop many at once, since finding them takes long.
             by_age = sorted(self._sensors, key=lambda owner: self._sensors[owner].last_ms)
             idle = by_age[: _MOST_SENSORS // 4]
         for owner in idle:

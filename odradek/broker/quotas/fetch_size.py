@@ -1,6 +1,6 @@
-"""The size of a Fetch response by the quotas' count: its body in its version, and four bytes, as Kafka counts.
+"""The size of a Fetch response for quotas, counted as in Kafka: its body in its version, and four bytes.
 
-Tagged fields that tell of leaders and diverging epochs are left out.
+Left out: the tagged fields with leaders and diverging epochs.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ _FLEXIBLE: Final = 12
 _BY_ID: Final = 13
 _ID_BYTES: Final = 16
 _ABORTED_BYTES: Final = 16
-# Index, error code, high watermark and last stable offset; from version 5 on the log start offset, from 11 on a replica's id.
+# Index, error code, high watermark, last stable offset; from version 5 on the log start offset, from 11 on a replica id.
 _PARTITION_BYTES: Final = 22
 _LOG_START_BYTES: Final = 8
 _PREFERRED_BYTES: Final = 4
@@ -29,7 +29,7 @@ _SESSION_BYTES: Final = 6
 
 
 def fetch_response_bytes(version: int, results: "Results") -> int:
-    """The size of the response with these results."""
+    """Return the size of the response with these results."""
     by_topic = [(key, [data for _, data in group]) for key, group in groupby(results, lambda result: result[0].topic_key)]
     size = _LENGTH_BYTES + _HEAD_BYTES + (_SESSION_BYTES if version >= 7 else 0) + _length(version, by_topic) + _tags(version)
     fixed = _PARTITION_BYTES + (_LOG_START_BYTES if version >= 5 else 0) + (_PREFERRED_BYTES if version >= 11 else 0)

@@ -1,9 +1,9 @@
-"""Controller mutations: partitions that are created and deleted, and when a client has to wait with more (KIP-599).
+"""The quota of controller mutations: partitions created and deleted, and the throttling of clients (KIP-599).
 
-    strict        a request of a client that owes tokens changes nothing: THROTTLING_QUOTA_EXCEEDED. Else it may take any number
-    permissive    of versions that do not know the error: all is changed, and the client is throttled for what it owes
+    strict        if the client owes tokens, its request changes nothing: THROTTLING_QUOTA_EXCEEDED. Else it may take any number
+    permissive    for versions without this error: everything is changed, and the client is throttled for its debt
 
-A validation counts as the change would. Pure but for ``clock``. Kafka's classes are ControllerMutationQuotaManager,
+A validation counts like the change itself. Pure except for ``clock``. Kafka's classes are ControllerMutationQuotaManager,
 StrictControllerMutationQuota and PermissiveControllerMutationQuota.
 """
 
@@ -25,7 +25,7 @@ STRICT_FROM: Final = {ApiKey.CREATE_TOPICS: 6, ApiKey.DELETE_TOPICS: 5, ApiKey.C
 
 
 class MutationQuota:
-    """What one request takes of its client's tokens."""
+    """The quota of one request, charged to its client's token bucket."""
 
     __slots__ = ("_clock", "_is_strict", "_recorded_ms", "_sensor", "_throttle_ms")
 
@@ -37,7 +37,7 @@ class MutationQuota:
         self._recorded_ms = 0
 
     def take(self, partitions: int) -> None:
-        """Take the tokens for so many partitions. KafkaError: THROTTLING_QUOTA_EXCEEDED; then none are taken."""
+        """Take a token for each of ``partitions``. Raises KafkaError: THROTTLING_QUOTA_EXCEEDED; then none are taken."""
         sensor, now_ms = self._sensor, self._clock()
         if self._is_strict:
             tokens = sensor.bucket.tokens(sensor.limit, now_ms)
@@ -53,7 +53,7 @@ class MutationQuota:
 
     @property
     def throttle_ms(self) -> int:
-        """How long the client has to wait from now on."""
+        """The time from now for which the client has to wait."""
         return max(0, self._throttle_ms - (self._clock() - self._recorded_ms))
 
     def _note(self, tokens: float, now_ms: int) -> None:
@@ -69,7 +69,7 @@ class MutationQuotaManager(ClientQuotaManager):
         self._clock = clock
 
     def quota_for(self, user: str, client_id: str, api_key: ApiKey, version: int) -> MutationQuota | None:
-        """What a request is held to; None where no quota holds for its client."""
+        """Return the quota of a request; None if its client has no quota."""
         sensor = self.sensor(user, client_id, self._clock())
         if sensor is None:
             return None

@@ -1,4 +1,4 @@
-"""The quota managers of one broker or controller. They are there while the image has a quota, and are made with the first."""
+"""The quota managers of one broker or controller. They exist while the metadata image has a quota."""
 
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ _MS_TO_PERCENT = 100 / 1_000
 
 
 class QuotaManagers:
-    """One for each kind of quota. Loop thread only."""
+    """A manager for each kind of quota. Loop thread only."""
 
     def __init__(self, quotas: "ClientQuotas", config: "BrokerConfig", clock: "Clock") -> None:
         window = QuotaWindow(config["quota.window.num"], config["quota.window.size.seconds"])
@@ -27,21 +27,21 @@ class QuotaManagers:
         self.fetch = ClientQuotaManager(CONSUMER_BYTE_RATE, quotas, window)
         self.request = ClientQuotaManager(REQUEST_PERCENTAGE, quotas, window, most_ms=window.sample_s * 1_000)
         self.mutation = MutationQuotaManager(quotas, of_controller, self.now_ms)
-        # The time of requests that no client's quota is for.
+        # The time of requests that are exempt from client quotas.
         self.exempt = Samples(SHOWN_SAMPLES, SHOWN_SAMPLE_MS)
 
     def now_ms(self) -> int:
-        """The time by which all of them go."""
+        """Return the time for all managers: monotonic, in whole milliseconds."""
         return int(self._clock.monotonic_ms())
 
     def mutation_quota(self, context: "RequestContext") -> MutationQuota | None:
-        """What a request that changes topics is held to; None where no quota holds for its client."""
+        """Return the quota of a request that changes topics; None if its client has no quota."""
         if context.session.is_own or not self.mutation.is_enabled:
             return None
         return self.mutation.quota_for(user_of(context), context.client_id or "", context.api_key, context.version)
 
     def record_time(self, context: "RequestContext") -> int:
-        """Count the time that a request has taken, once; how long its client is throttled for that."""
+        """Record the time that a request took, once. Return its client's throttle time."""
         cost = context.cost
         if cost is None or cost.is_counted or not self.request.is_enabled:
             return 0
@@ -54,10 +54,10 @@ class QuotaManagers:
         return self.request.record(user_of(context), context.client_id or "", worked_ms * _MS_TO_PERCENT, now_ms)
 
     def note_throttled(self, manager: ClientQuotaManager, context: "RequestContext", throttle_ms: int) -> None:
-        """A client is throttled for what it has taken of one of them."""
+        """Note that a client is throttled for its usage of one quota."""
         manager.note_throttled(user_of(context), context.client_id or "", throttle_ms, self.now_ms())
 
 
 def user_of(context: "RequestContext") -> str:
-    """The user of quotas: the name in the principal, ANONYMOUS for one that has not authenticated."""
+    """Return the user for quotas: the name in the principal, ANONYMOUS for an unauthenticated client."""
     return context.session.principal.partition(":")[2]

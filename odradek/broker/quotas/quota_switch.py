@@ -1,7 +1,7 @@
-"""The switch of quotas in a broker or a controller: on while the image has any for users or client ids.
+"""The switch of quotas in a broker or a controller: on while the metadata image has a quota for users or client ids.
 
-Without quotas there is no gate and nothing is counted, and what counts is not imported. Kafka keeps its sensors when the last
-quota is gone; here they go with it.
+Without quotas there is no gate, nothing is counted, and the counting modules are not imported. Kafka keeps its sensors when the
+last quota is gone; here they go with it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class QuotaSwitch:
         add_gate: GateChange | None = None,
         remove_gate: GateChange | None = None,
     ) -> None:
-        """``add_gate`` and ``remove_gate`` are the dispatcher's; without them only changes of topics are held to quotas."""
+        """``add_gate`` and ``remove_gate`` are the dispatcher's. Without them, quotas apply to changes of topics only."""
         self._quotas = quotas
         self._config = config
         self._clock = clock
@@ -58,12 +58,12 @@ class QuotaSwitch:
         self._look()
 
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:  # noqa: ARG002  the quotas stay the same object
-        """See whether changed quotas need the throttle gate."""
+        """Add or remove the throttle gate after a change of quotas."""
         if delta.quotas:
             self._look()
 
     def fetch_quota(self, context: RequestContext) -> FetchQuota | None:
-        """What a consumer's fetch is held to; None without a quota that may be about it."""
+        """Return the quota of a consumer's fetch; None while there are no quotas, or for the broker's own fetches."""
         if self.managers is None or context.session.is_own:
             return None
         from odradek.broker.quotas.throttle_gate import FetchQuota
@@ -71,11 +71,11 @@ class QuotaSwitch:
         return FetchQuota(self.managers, context)
 
     def mutation_quota(self, context: RequestContext) -> MutationQuota | None:
-        """What a request that changes topics is held to."""
+        """Return the quota of a request that changes topics; None without one."""
         return None if self.managers is None else self.managers.mutation_quota(context)
 
     def take_of(self, context: RequestContext) -> Take | None:
-        """What such a request takes its client's tokens by."""
+        """Return the function that charges a topic change to its client's token bucket; None without a quota."""
         quota = self.mutation_quota(context)
         return None if quota is None else quota.take
 

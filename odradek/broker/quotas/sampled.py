@@ -1,12 +1,12 @@
-"""Values over samples of time, and rates, averages and throttle times that are made of them: Kafka's SampledStat.
+"""Values in samples of time, with their rates, averages and throttle times: Kafka's SampledStat.
 
-    sample     begins with the first value that comes when the one before it is ``sample_ms`` old, and lasts until the next begins
-    obsolete   a sample without a value for ``count * sample_ms``: it begins anew, empty
-    window     what a rate is measured over: the time since the oldest sample began. Whole samples that are missing to
-               ``count - 1`` are added, so that the first value of an idle client is no burst
+    sample     begins with the first value after the previous sample is ``sample_ms`` old, and lasts until the next one begins
+    obsolete   a sample without a value for ``count * sample_ms``: it is emptied, and begins again
+    window     the time over which a rate is measured: since the oldest sample began. If that is shorter than ``count - 1``
+               samples, whole samples are added, so that the first value of an idle client is no burst
 
-One sample more than ``count`` is kept: the oldest may overlap the window. Sums are made in the order in which Kafka makes them,
-so that rates are equal to the last bit. Pure: times come in, in whole milliseconds. Sources: ``SampledStat``, ``Rate``, ``Avg``,
+One sample more than ``count`` is kept, since the oldest may overlap the window. Sums are made in Kafka's order, so that rates are
+equal to the last bit. Pure: times are passed in, in whole milliseconds. Sources: ``SampledStat``, ``Rate``, ``Avg``,
 ``QuotaUtils`` and ``ControllerMutationQuotaManager`` of Apache Kafka 4.3.
 """
 
@@ -17,7 +17,7 @@ _SECOND_MS: Final = 1_000
 
 
 class _Sample:
-    """The values of a stretch of time."""
+    """The values of one sample."""
 
     __slots__ = ("began_ms", "events", "last_ms", "total")
 
@@ -25,7 +25,7 @@ class _Sample:
         self.begin(now_ms)
 
     def begin(self, now_ms: int) -> None:
-        """Have no values, from now on."""
+        """Begin again, without values."""
         self.total = 0.0
         self.events = 0
         self.began_ms = now_ms
@@ -62,7 +62,7 @@ class Samples:
         sample.last_ms = now_ms
 
     def window_ms(self, now_ms: int) -> int:
-        """How long the values have taken to come: 1 at least."""
+        """Return the length of the window; at least 1."""
         self._forget(now_ms)
         elapsed_ms = now_ms - min((sample.began_ms for sample in self._samples), default=now_ms)
         missing = self._count - 1 - elapsed_ms // self._sample_ms
@@ -71,7 +71,7 @@ class Samples:
         return max(elapsed_ms, 1)
 
     def per_s(self, now_ms: int) -> float:
-        """The rate."""
+        """Return the rate per second over the window."""
         self._forget(now_ms)
         total = 0.0
         for sample in self._samples:
@@ -79,30 +79,30 @@ class Samples:
         return total / (self.window_ms(now_ms) / _SECOND_MS)
 
     def average(self, now_ms: int) -> float | None:
-        """The average value; None without values."""
+        """Return the average value; None without values."""
         self._forget(now_ms)
         events = sum(sample.events for sample in self._samples)
         return sum(sample.total for sample in self._samples) / events if events else None
 
     def _forget(self, now_ms: int) -> None:
-        """Empty the samples that are obsolete."""
+        """Empty the obsolete samples."""
         kept_ms = self._count * self._sample_ms
         for sample in self._samples:
             if now_ms - sample.last_ms >= kept_ms:
                 sample.begin(now_ms)
 
 
-# A response says it in 32 bits.
+# Throttle times are 32-bit integers in responses.
 MOST_MS: Final = (1 << 31) - 1
 
 
 def rate_throttle_ms(rate: float, limit: float, window_ms: int) -> int:
-    """Return the time after which the rate over ``window_ms`` falls to ``limit``, if nothing more comes."""
+    """Return the time until the rate over ``window_ms`` falls to ``limit``, without further values."""
     return _rounded((rate - limit) / limit * window_ms)
 
 
 def bucket_throttle_ms(tokens: float, limit: float) -> int:
-    """Until a bucket with fewer than no tokens has none, at ``limit`` tokens a second."""
+    """Return the time until a bucket with a debt has 0 tokens, at ``limit`` tokens per second."""
     return _rounded(-tokens / limit * _SECOND_MS)
 
 

@@ -1,17 +1,17 @@
-"""The gate that holds clients to their quotas: it counts what requests take, tells throttle times, and mutes connections.
+"""The gate that enforces client quotas: it records the usage of requests, sets throttle times, and mutes connections.
 
     Produce      the bytes of the request, and its time unless acks are 0
-    Fetch        counted by its handler (``FetchQuota``), which sends nothing to a client that is over
-    others       their time. A throttle time that the answer has already, of the controller's, holds if it is longer
+    Fetch        recorded by its handler (``FetchQuota``), which sends no data to a client above its quota
+    others       their time. If the answer already has a longer throttle time, such as the controller's, that one holds
 
-An answer goes out at once, with its throttle time; the connection begins no request until that is over (KIP-219). Of several
-throttle times the longest holds. Answers of versions before KIP-219 mute the connection as well, as Kafka does.
+An answer goes out at once, with its throttle time. The connection begins no request until that time is over (KIP-219). The
+longest of several throttle times holds. As in Kafka, answers in versions before KIP-219 also mute the connection.
 
-The gate stands in front of a dispatcher while there are quotas, and not otherwise (``quota_switch``).
+The gate is in front of the dispatcher only while there are quotas (``quota_switch``).
 
-What a consumer is to get counts before it is sent. Over its quota it gets an answer without partitions and a throttle time, what
-was counted is taken back, and its fetch session is as if it had not asked. The request's time is looked at in the same moment.
-Followers are not held to client quotas.
+A consumer's bytes are recorded before they are sent. Above its quota, the consumer gets an answer without partitions and a
+throttle time, the recorded bytes are subtracted again, and its fetch session stays as it was. The request's time is recorded at
+the same moment. Followers are exempt from client quotas.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from odradek.timing.clock import Clock
 
 _THROTTLE: Final = "throttle_time_ms"
-# What brokers ask each other, which Kafka exempts.
+# The requests between brokers, which Kafka exempts.
 _OF_BROKERS: Final = frozenset(
     {
         ApiKey.WRITE_TXN_MARKERS,
@@ -45,7 +45,7 @@ _MUTATIONS: Final = frozenset({ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKe
 
 
 class ThrottleGate:
-    """A Gate. Loop thread only."""
+    """The ``Gate`` that enforces client quotas. Loop thread only."""
 
     __slots__ = ("_clock", "_managers")
 
@@ -54,7 +54,7 @@ class ThrottleGate:
         self._clock = clock
 
     def admit(self, context: RequestContext, request: object) -> None:
-        """Admit every request, and begin to count its cost."""
+        """Admit every request, and begin to measure its cost."""
         if not context.session.is_own:
             context.cost = RequestCost(self._clock.monotonic_ms(), is_exempt=_is_exempt(context.api_key, request))
 
@@ -95,15 +95,15 @@ def _is_exempt(api_key: ApiKey, request: object) -> bool:
 
 
 def _told(context: RequestContext, response: object, throttle_ms: int) -> object:
-    """The response with its throttle time, if it has room for one."""
+    """Return the response with the throttle time, if it has a field for it."""
     if not isinstance(response, tuple) or not hasattr(response, _THROTTLE):
         return response
-    # A shared response is of a class of its own.
+    # A shared response has a class of its own.
     return messages(context.api_key).response(*response)._replace(**{_THROTTLE: throttle_ms})
 
 
 class FetchQuota:
-    """One request's. Loop thread only."""
+    """The quota of one Fetch request. Loop thread only."""
 
     __slots__ = ("_client_id", "_context", "_managers", "_user")
 
@@ -114,7 +114,7 @@ class FetchQuota:
         self._client_id = context.client_id or ""
 
     def most_bytes(self, asked_bytes: int) -> int:
-        """Return the most bytes to read. More would exceed the quota even if the client had read nothing before."""
+        """Return the most bytes to read. More would exceed the quota of even an idle client."""
         most = self._managers.fetch.most_in_window(self._user, self._client_id, self._managers.now_ms())
         return asked_bytes if most is None else int(min(most, asked_bytes))
 

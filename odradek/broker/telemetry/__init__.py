@@ -1,5 +1,5 @@
-"""Client telemetry (KIP-714): which client is asked for which of its metrics, and what clients have pushed.
+"""Client telemetry (KIP-714): the subscriptions to clients' metrics, and the pushed metrics.
 
-``ClientMetricsManager`` answers GetTelemetrySubscriptions and PushTelemetry. It is made with the first such request; the broker
-itself is the receiver of what clients push, so that nothing has to be configured for it.
+``ClientMetricsManager`` answers GetTelemetrySubscriptions and PushTelemetry. It is created with the first such request. The
+broker itself receives the pushed metrics, so that no receiver has to be configured.
 """

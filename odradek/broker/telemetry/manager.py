@@ -1,10 +1,10 @@
-"""Answers clients that ask for their telemetry subscription, and takes what they push (KIP-714).
+"""The manager of telemetry subscriptions and pushes (KIP-714).
 
 A client instance is known from its first request until its connection closes, or until it has been silent for a minute, or for
-three push intervals if these are longer. At most 16,384 are known; the one unheard for longest gives way.
+three push intervals if these are longer. At most 16,384 instances are known; the one silent for longest is dropped.
 
-What differs from Kafka: a get or push too early is told by the monotonic clock; a push is decoded before it is answered, so that
-INVALID_RECORD says that it is no MetricsData. Source: ``ClientMetricsManager`` of Apache Kafka 4.3.
+Differences from Kafka: the monotonic clock decides whether a get or push is too early. A push is decoded before it is answered,
+so INVALID_RECORD means that it is no MetricsData. Source: ``ClientMetricsManager`` of Apache Kafka 4.3.
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ if TYPE_CHECKING:
     from odradek.timing.clock import Clock
     from odradek.timing.timer import Timer
 
-# In order of preference: clients take the first that they have.
+# In order of preference: a client uses the first one that it supports.
 ACCEPTED_COMPRESSION_TYPES: Final = (ZSTD, LZ4, GZIP, SNAPPY)
 _KNOWN_COMPRESSION_TYPES: Final = frozenset({NONE, *ACCEPTED_COMPRESSION_TYPES})
 _RESERVED_IDS: Final = frozenset({UUID(int=1)})
 _MOST_INSTANCES: Final = 16_384
 _EXPIRY_MS: Final = 60_000
 _EXPIRY_INTERVALS: Final = 3
-# Decoded within the request up to here, when it is decompressed, else in a thread: some milliseconds.
+# Up to this decompressed size a push is decoded within the request, else in a thread: it takes some milliseconds.
 _AT_ONCE_BYTES: Final = 16 * 1024
-# How much larger than ``telemetry.max.bytes`` a push may be when it is decompressed.
+# A decompressed push may be this many times as large as ``telemetry.max.bytes``.
 _MOST_EXPANSION: Final = 16
 _MAY_GET_AGAIN: Final = frozenset({ErrorCode.UNKNOWN_SUBSCRIPTION_ID, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE})
 
 
 class TelemetrySurroundings(NamedTuple):
-    """What the manager needs of its broker."""
+    """The broker's services for the manager."""
 
     max_bytes: Callable[[], int]
     clock: Clock
@@ -62,7 +62,7 @@ class TelemetrySurroundings(NamedTuple):
 
 
 class TelemetryCounts:
-    """Since the broker started."""
+    """Counts of telemetry requests since the broker started."""
 
     __slots__ = ("pushes", "refused_pushes", "throttled", "unknown_subscriptions")
 
@@ -74,18 +74,18 @@ class TelemetryCounts:
 
 
 class ClientMetricsManager:
-    """A MetadataPublisher. Loop thread only."""
+    """The client telemetry of a broker. A MetadataPublisher. Loop thread only."""
 
     def __init__(self, surroundings: TelemetrySurroundings, image: MetadataImage) -> None:
         self._around = surroundings
-        # Made, and what reads pushes imported, with the first push.
+        # Created with the first push, which also imports the decoder.
         self.received: ReceivedMetrics | None = None
         self.counts = TelemetryCounts()
-        # Who is told of each push.
+        # Called for each push.
         self.on_push: Callable[[Push], None] | None = None
-        # The one unheard for longest is the first.
+        # The instance silent for longest is the first.
         self._instances: OrderedDict[UUID, ClientInstance] = OrderedDict()
-        # A client may show several ids by one connection.
+        # A client may use several ids on one connection.
         self._by_session: dict[Session, set[UUID]] = {}
         self._subscriptions: list[Subscription] = []
         self._version = 0
@@ -93,7 +93,7 @@ class ClientMetricsManager:
 
     @property
     def instance_count(self) -> int:
-        """How many client instances are known."""
+        """The number of known client instances."""
         return len(self._instances)
 
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
@@ -102,7 +102,7 @@ class ClientMetricsManager:
             self._read(image)
 
     def subscription(self, context: RequestContext, instance_id: UUID | None) -> GetTelemetrySubscriptionsResponse:
-        """The answer to a client that asks for what it is asked for. Without an id it is given one."""
+        """Answer a client that asks for its subscription. Without an instance id it gets a new one."""
         instance_id = self._new_id() if instance_id is None else instance_id
         instance = self._instance(context, instance_id)
         may_get = instance.may_get(self._around.clock.monotonic_ms())
@@ -122,7 +122,7 @@ class ClientMetricsManager:
         )
 
     def push(self, context: RequestContext, request: PushTelemetryRequest) -> ErrorCode | Reply[ErrorCode]:
-        """Take in what a client has measured: the error code of the answer."""
+        """Take a client's pushed metrics. Return the error code of the answer, or a Reply of it."""
         instance_id = request.client_instance_id
         if instance_id is None or instance_id in _RESERVED_IDS:
             return ErrorCode.INVALID_REQUEST
@@ -148,7 +148,7 @@ class ClientMetricsManager:
         return reply
 
     def lost(self, session: Session) -> None:
-        """A connection is closed."""
+        """Forget the client instances of a closed connection."""
         for instance_id in self._by_session.pop(session, ()):
             self._forget(instance_id)
 
@@ -171,7 +171,7 @@ class ClientMetricsManager:
         self, context: RequestContext, instance: ClientInstance, metrics: ClientMetrics | KafkaError, *, is_terminating: bool
     ) -> ErrorCode:
         if isinstance(metrics, KafkaError):
-            # A broker that stops has no time for it: the client is to come again.
+            # The broker is stopping: let the client try again.
             is_stopping = metrics.code == ErrorCode.NOT_LEADER_OR_FOLLOWER
             code = ErrorCode.THROTTLING_QUOTA_EXCEEDED if is_stopping else ErrorCode(metrics.code)
             self.counts.refused_pushes += 1
@@ -185,7 +185,7 @@ class ClientMetricsManager:
         now_ms = self._around.clock.now_ms()
         attributes = {**instance.attributes, "client_id": context.client_id}
         push = Push(instance.instance_id, attributes, metrics, now_ms, is_terminating)
-        # The client may have gone while its push was decoded.
+        # The client may have disconnected while its push was decoded.
         if instance.instance_id in self._instances:
             self.received = self.received or ReceivedMetrics()
             self.received.add(push)
@@ -208,7 +208,7 @@ class ClientMetricsManager:
             )
 
     def _instance(self, context: RequestContext, instance_id: UUID) -> ClientInstance:
-        """That of the id: known, or new, or made anew because the subscriptions have changed."""
+        """Return the instance with this id: known, or new, or made again because the subscriptions have changed."""
         found = self._instances.get(instance_id)
         if found is None:
             found = self._put(context, instance_id, _attributes(context, instance_id))
@@ -239,7 +239,7 @@ class ClientMetricsManager:
             self.received.forget(instance_id)
 
     def _disown(self, instance: ClientInstance) -> None:
-        """It does not go with its connection any more."""
+        """Detach an instance from its connection."""
         owned = self._by_session.get(instance.session)
         if owned is not None:
             owned.discard(instance.instance_id)
@@ -248,7 +248,7 @@ class ClientMetricsManager:
 
     def _new_id(self) -> UUID:
         while True:
-            # Kafka's are never mistaken for an option on a command line.
+            # As in Kafka, no id looks like a command line option.
             instance_id = self._around.new_uuid()
             if instance_id not in self._instances and not id_text(instance_id).startswith("-"):
                 return instance_id
@@ -260,7 +260,7 @@ class ClientMetricsManager:
             try:
                 self._subscriptions.append(subscription_of(image.configs(CLIENT_METRICS_RESOURCE, name)))
             except (KafkaError, ValueError) as error:
-                # Kafka's controller has taken it: Java's patterns have more than RE2's.
+                # Kafka's controller accepted the pattern: Java's patterns support more than RE2.
                 log.warn("a subscription of client metrics is not used", name=name, reason=str(error))
 
 

@@ -1,7 +1,7 @@
-"""What clients have pushed: the last value of each metric of each client instance, as long as the instance is known.
+"""The metrics pushed by clients: the last value of each metric of each known client instance.
 
-Clients push what was added since their last push (delta temporality), which is summed up here: a counter that is scraped grows
-from 0, whichever pushes were scraped. What one instance and all together may hold is limited, since clients choose the names.
+Clients push the increase since their last push (delta temporality). The increases are summed up here, so a scraped counter grows
+from 0, whenever it is scraped. The number of series is limited, per instance and in all, since clients choose the names.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 
     from odradek.protocol.otlp_metrics import ClientMetrics, DataPoint
 
-# A client of a thousand partitions has some ten thousand.
+# A client of a thousand partitions has some ten thousand points.
 MOST_POINTS: Final = 20_000
 _MOST_SERIES: Final = 5_000
 _MOST_SERIES_IN_ALL: Final = 100_000
 
-# The name of a metric, and the attributes of a data point in order.
+# The name of a metric, and the sorted attributes of a data point.
 Series = tuple[str, tuple[tuple[str, str], ...]]
 
 
 class Push(NamedTuple):
-    """One push, and who sent it. ``attributes`` are those that subscriptions match; ``time_ms`` is the broker's clock."""
+    """One push and its sender. Subscriptions match the ``attributes``; ``time_ms`` is the broker's time."""
 
     instance_id: UUID
     attributes: Mapping[str, str | None]
@@ -38,7 +38,7 @@ class Push(NamedTuple):
 
 
 def read_push(data: bytes, compression: int, limit_bytes: int) -> ClientMetrics:
-    """Decompress and decode. Raises KafkaError: INVALID_RECORD, TELEMETRY_TOO_LARGE beyond ``limit_bytes`` when decompressed."""
+    """Decompress and decode a push. KafkaError: INVALID_RECORD; TELEMETRY_TOO_LARGE above ``limit_bytes`` decompressed."""
     try:
         return decode(decompress(compression, data, limit_bytes), MOST_POINTS)
     except (TooMuchData, TooManyPoints) as error:
@@ -48,16 +48,16 @@ def read_push(data: bytes, compression: int, limit_bytes: int) -> ClientMetrics:
 
 
 class ReceivedMetrics:
-    """By client instance. Loop thread only."""
+    """The pushed metrics by client instance. Loop thread only."""
 
     def __init__(self) -> None:
         self._by_instance: dict[UUID, _OfInstance] = {}
-        # Series beyond the limits.
+        # Data points dropped because of the limits on series.
         self.left_out = 0
         self._series = 0
 
     def add(self, push: Push) -> None:
-        """Take in a push."""
+        """Add the data points of a push."""
         found = self._by_instance.get(push.instance_id)
         if found is None:
             found = self._by_instance[push.instance_id] = _OfInstance(push.attributes)
@@ -73,12 +73,12 @@ class ReceivedMetrics:
                 found.points[series] = point
 
     def forget(self, instance_id: UUID) -> None:
-        """The client instance is gone."""
+        """Drop the metrics of a client instance that is gone."""
         found = self._by_instance.pop(instance_id, None)
         self._series -= 0 if found is None else len(found.points)
 
     def all(self) -> Iterator[tuple[UUID, Mapping[str, str | None], Mapping[Series, DataPoint]]]:
-        """Each client instance that has pushed, with its attributes and the last data point of each series."""
+        """Yield each client instance that has pushed, with its attributes and the last data point of each series."""
         for instance_id, found in self._by_instance.items():
             yield instance_id, found.attributes, found.points
 
@@ -92,7 +92,7 @@ class _OfInstance:
 
 
 def _after(known: DataPoint, point: DataPoint) -> DataPoint:
-    """The data point that stands for both; deltas are added."""
+    """Return the data point that replaces both; deltas are added."""
     if not point.is_delta or known.kind is not point.kind:
         return point
     before, now = known.value, point.value

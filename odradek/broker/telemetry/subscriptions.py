@@ -1,14 +1,14 @@
-"""Subscriptions: what is asked of which client, and the id of it all.
+"""Telemetry subscriptions: the metrics requested from each client, and the subscription id.
 
-A client is asked for the metrics of every subscription that matches, in the smallest of their intervals. The id changes with
-either, so that a client that pushes what is not asked any more is told to ask anew.
+A client pushes the metrics of all matching subscriptions, at the smallest of their intervals. The subscription id depends on
+both, so a client with an outdated subscription is told to get the new one.
 
-    id = CRC-32C of "[prefix, prefix]" + interval, exclusive or the hash code of the client instance's id
+    id = CRC-32C of "[prefix, prefix]" + interval, XOR the hash code of the client instance's id
 
-The prefixes are in the order of a Java HashSet, as in Kafka: a client sees the same ids from brokers of both kinds.
+The prefixes are in the order of a Java HashSet, as in Kafka: a client gets the same ids from both kinds of brokers.
 
-A client may get its subscription once in a push interval, and push once in one; the first push after a get may come at any time,
-since clients draw when they begin.
+A client may get its subscription once per push interval, and push once per interval. The first push after a get may come at any
+time, since clients choose a random start.
 
 Sources: ``ClientMetricsManager``, ``ClientMetricsConfigs`` and ``ClientMetricsInstance`` of Apache Kafka 4.3.
 """
@@ -37,19 +37,19 @@ DEFAULT_INTERVAL_MS: Final = 300_000
 ALL_METRICS: Final = "*"
 _SMALLEST_TABLE: Final = 16
 _INT32_MASK: Final = 0xFFFFFFFF
-# A longer attribute matches nothing: a match takes time by its length.
+# A longer attribute matches nothing, since the time to match grows with the length.
 _LONGEST_ATTRIBUTE: Final = 1024
 
 
 class Subscription(NamedTuple):
-    """A resource of type CLIENT_METRICS."""
+    """A subscription: a config resource of type CLIENT_METRICS."""
 
     metrics: tuple[str, ...]
     interval_ms: int
     match: Mapping[str, Pattern]
 
     def matches(self, attributes: Mapping[str, str | None]) -> bool:
-        """Return whether a client with these attributes is asked."""
+        """Return whether the subscription applies to a client with these attributes."""
         for name, pattern in self.match.items():
             value = attributes.get(name)
             if value is None or len(value) > _LONGEST_ATTRIBUTE or pattern.fullmatch(value) is None:
@@ -58,7 +58,7 @@ class Subscription(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What one client instance is asked for. Without ``metrics`` it is asked for nothing, and asks again after the interval."""
+    """The metrics requested from one client instance. Without ``metrics`` it only asks again after the interval."""
 
     metrics: tuple[str, ...]
     interval_ms: int
@@ -66,7 +66,7 @@ class Asked(NamedTuple):
 
 
 def subscription_of(configs: Mapping[str, str]) -> Subscription:
-    """The subscription of a resource's configs. Raises KafkaError for a pattern that RE2 does not have."""
+    """Make the subscription of a resource's configs. Raises KafkaError for a pattern that RE2 does not support."""
     metrics = parse_list(configs.get("metrics", ""))
     return Subscription(
         metrics, int(configs.get("interval.ms", DEFAULT_INTERVAL_MS)), parse_match(parse_list(configs.get("match", "")))
@@ -74,7 +74,7 @@ def subscription_of(configs: Mapping[str, str]) -> Subscription:
 
 
 def asked_of(subscriptions: Iterable[Subscription], attributes: Mapping[str, str | None], instance_id: UUID) -> Asked:
-    """What a client instance is asked for by the subscriptions that match its attributes."""
+    """Return the metrics requested from a client instance by all subscriptions that match its attributes."""
     interval_ms = DEFAULT_INTERVAL_MS
     prefixes: dict[str, None] = {}
     for subscription in subscriptions:
@@ -86,7 +86,7 @@ def asked_of(subscriptions: Iterable[Subscription], attributes: Mapping[str, str
 
 
 def subscription_id(metrics: Iterable[str], interval_ms: int, instance_id: UUID) -> int:
-    """A signed 32-bit integer. See the module."""
+    """Return the subscription id, a signed 32-bit integer. See the module."""
     checksum = crc32c(f"[{', '.join(metrics)}]{interval_ms}".encode())
     halves = instance_id.int >> 64 ^ instance_id.int & (1 << 64) - 1
     found = checksum ^ (halves >> 32 ^ halves) & _INT32_MASK
@@ -94,7 +94,7 @@ def subscription_id(metrics: Iterable[str], interval_ms: int, instance_id: UUID)
 
 
 def in_hash_order(names: Iterable[str]) -> tuple[str, ...]:
-    """Distinct names as a java.util.HashSet has them that was filled in this order. A bucket of eight would differ."""
+    """Return distinct names in the order of a java.util.HashSet filled in this order. A bucket of eight would differ."""
     distinct = tuple(names)
     size = _SMALLEST_TABLE
     while len(distinct) > size * 3 // 4:
@@ -108,12 +108,12 @@ def in_hash_order(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def id_text(instance_id: UUID) -> str:
-    """A client instance's id as Kafka writes it: base64 for URLs."""
+    """Return a client instance's id as Kafka writes it: URL-safe base64."""
     return urlsafe_b64encode(instance_id.bytes).rstrip(b"=").decode()
 
 
 class ClientInstance:
-    """Times are those of the monotonic clock; None before the first request. Loop thread only."""
+    """A known client instance. Times are monotonic; None before the first request. Loop thread only."""
 
     __slots__ = (
         "_last_get_ms",
@@ -131,7 +131,7 @@ class ClientInstance:
     def __init__(
         self, instance_id: UUID, session: Session, attributes: Mapping[str, str | None], asked: Asked, version: int
     ) -> None:
-        """It goes with its ``session``. ``version`` is that of the subscriptions which ``asked`` was made of."""
+        """The instance ends with its ``session``. ``version`` is the version of the subscriptions behind ``asked``."""
         self.instance_id = instance_id
         self.session = session
         self.attributes = attributes
@@ -144,7 +144,7 @@ class ClientInstance:
         self._last_push_ms: float | None = None
 
     def may_get(self, now_ms: float) -> bool:
-        """Note a get, if it does not come too early."""
+        """Note a get; False if it comes too early."""
         times = [each for each in (self._last_get_ms, self._last_push_ms) if each is not None]
         if times and now_ms - max(times) < self.asked.interval_ms:
             return False
@@ -152,7 +152,7 @@ class ClientInstance:
         return True
 
     def may_push(self, now_ms: float) -> bool:
-        """Note a push, if it does not come too early."""
+        """Note a push; False if it comes too early."""
         get_ms, push_ms = self._last_get_ms, self._last_push_ms
         has_got = get_ms is not None and (push_ms is None or get_ms > push_ms)
         if not has_got and push_ms is not None and now_ms - push_ms < self.asked.interval_ms:
@@ -161,7 +161,7 @@ class ClientInstance:
         return True
 
     def cancel_expiry(self) -> None:
-        """It is gone, or another one in its place."""
+        """Cancel the expiry: the instance is gone, replaced, or active again."""
         if self.expiry is not None:
             self.expiry.cancel()
             self.expiry = None
