@@ -171,9 +171,7 @@ def authorization(config: BrokerConfig, clock: "Clock") -> "Authorization | None
     """Make the authorizer that ``authorizer.class.name`` names; None if it names none."""
     if not config["authorizer.class.name"]:
         return None
-    from odradek.broker.security.acl.standard_authorizer import StandardAuthorizer
     from odradek.common.config.table_security import principals
-    from odradek.common.logging import LineLimit
 
     authorizer = StandardAuthorizer(
         principals(config["super.users"]), allows_without_acls=config["allow.everyone.if.no.acl.found"]

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from odradek.protocol.metadata_records.security import DelegationTokenRecord
-    from odradek.protocol.scram import ScramMechanism
 
 _VALUE: Final = r"[\x01-\x2b\x2d-\x7f]+"
 _NONCE: Final = r"[\x21-\x2b\x2d-\x7e]+"
