@@ -1,1 +1,1 @@
-"""Partitions as this broker holds them: appends, fetches and produces that wait, flushing, cleaning, moves."""
+"""This broker's partitions: appends, delayed fetches and produces, flushing, cleaning, and moves between directories."""

@@ -1,8 +1,8 @@
-"""Takes the ISR changes that leaders propose to the controller, and brings the answers back (AlterPartition, KIP-497).
+"""Sends ISR changes that leaders propose to the controller, and returns the answers (AlterPartition, KIP-497).
 
-One request is open at a time; what is proposed meanwhile goes with the next one, in one request for all partitions. A request
-that the controller does not take as a whole (a broker epoch that is old by now, say) is sent again after a moment. A newer
-proposal for a partition takes the place of one that has not been sent, or would be sent again.
+One request is in flight at a time. Proposals made meanwhile go into the next request, one request for all partitions. If the
+controller refuses a whole request (because of a stale broker epoch, say), it is sent again after ``_BACKOFF_MS``. A newer
+proposal for a partition replaces an older one that has not been sent, or that would be sent again.
 
 Kafka's class is DefaultAlterPartitionManager.
 """
@@ -36,7 +36,7 @@ Key = tuple[UUID, int]
 
 
 class _Pending:
-    """A proposal and who waits for its answer."""
+    """A proposal and the Reply that its answer completes."""
 
     __slots__ = ("proposal", "reply")
 
@@ -62,7 +62,7 @@ class AlterPartitions:
         )
 
     def propose(self, proposal: Proposal) -> Reply[CommittedIsr | KafkaError]:
-        """Ask the controller; the answer comes later."""
+        """Send a proposal to the controller; the Reply is completed with its answer."""
         pending = _Pending(proposal, Reply())
         key = proposal.topic_id, proposal.partition
         replaced = self._unsent.get(key)

@@ -1,15 +1,15 @@
-"""The process that cleans logs (odradek.broker.replica.cleaner_process starts it), seen from within.
+"""The child process that cleans logs (started by odradek.broker.replica.cleaner_process).
 
-It has no state of the broker and opens no log. Standard input is a socket to the broker, which both write pickled objects to:
+It has none of the broker's state and opens no log. Standard input is a socket to the broker. Both ends write pickled objects:
 
-    child  -> broker    None            it is up
+    child  -> broker    None            the child is up
     broker -> child     CleanOrder      clean this
     child  -> broker    CleanedGroup    these segments were written and synced as one: swap it in
     broker -> child     None            it is in place
     child  -> broker    CleanStats      the clean is over; or the exception that ended it
 
-The child ends as soon as the broker has ended, whatever it is doing: the next broker on these directories writes files of the
-same names. A thread waits for the end of the socket and ends the process.
+The child must end as soon as the broker has ended: the next broker on these directories writes files of the same names. A thread
+waits for the end of the socket and then ends the process, in the middle of a clean too.
 """
 
 import os
@@ -27,15 +27,15 @@ from odradek.storage.cleaning.segment_writer import CleanedSegment
 from odradek.storage.filesystem import RealFileSystem
 from odradek.timing.system_clock import SystemClock
 
-# A tenth of a core that others want, and all of one that nobody wants.
+# A tenth of a core under contention, a whole core on an idle machine.
 _NICENESS = 10
-# How often the thread that waits for the broker's end gets the interpreter.
+# How often the thread that watches for the broker's end gets the interpreter.
 _SWITCH_INTERVAL_S = 0.0005
 _SHORTEST_REST_MS = 1.0
 
 
 class CleanOrder(NamedTuple):
-    """One clean, and how many bytes it may read and write a second."""
+    """One clean, and its limit of bytes read and written per second."""
 
     plan: CleanPlan
     limits: CleanerLimits
@@ -43,14 +43,14 @@ class CleanOrder(NamedTuple):
 
 
 class CleanedGroup(NamedTuple):
-    """Sources, and the segment that is to replace theirs."""
+    """Source segments, and the cleaned segment that replaces them."""
 
     sources: list[Source]
     cleaned: CleanedSegment
 
 
 class _Pace:
-    """Keeps a clean to so many bytes a second; called with those that were read and written since."""
+    """Limits a clean to a rate. Call it with the number of bytes read and written since the last call."""
 
     def __init__(self, bytes_per_second: float) -> None:
         self._clock = SystemClock()
@@ -58,33 +58,33 @@ class _Pace:
         self._never = threading.Event()
 
     def __call__(self, size_bytes: int) -> None:
-        """Wait for as long as the clean is ahead of its time."""
+        """Sleep if the clean is ahead of the rate."""
         ahead_ms = self._throttle.ahead_ms(size_bytes, self._clock.monotonic_ms())
         if ahead_ms >= _SHORTEST_REST_MS:
             self._never.wait(ahead_ms / 1000)
 
 
 class _Broker:
-    """The other end."""
+    """The connection to the broker."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._received: SimpleQueue[Any] = SimpleQueue()
         threading.Thread(target=self._receive, daemon=True).start()
 
-    def receive(self) -> Any:  # noqa: ANN401  an order, or the None that a swap is answered by
-        """The next object."""
+    def receive(self) -> Any:  # noqa: ANN401  an order, or the None that answers a swap
+        """Wait for the next object and return it."""
         return self._received.get()
 
     def send(self, message: object) -> None:
-        """Send an object."""
+        """Send an object; exit if the broker is gone."""
         try:
             self._connection.send(message)
         except OSError:
             os._exit(0)
 
     def swap_in(self, sources: list[Source], cleaned: CleanedSegment) -> None:
-        """Have the broker put ``cleaned`` in place, and wait for that."""
+        """Have the broker swap ``cleaned`` in, and wait until it has."""
         self.send(CleanedGroup(sources, cleaned))
         self.receive()
 
@@ -100,22 +100,22 @@ class _Broker:
 def _outcome(order: CleanOrder, broker: _Broker) -> CleanStats | Exception:
     try:
         return clean(order.plan, RealFileSystem(), order.limits, _Pace(order.bytes_per_second), broker.swap_in)
-    except Exception as error:  # noqa: BLE001  the broker tells, as it does of a clean in a thread
+    except Exception as error:  # noqa: BLE001  the broker logs it, as it does for a clean in a thread
         return _sendable(error)
 
 
 def _sendable(error: Exception) -> Exception:
-    """``error``, or if the broker could not read that, one that says the same."""
+    """Return ``error``, or a RuntimeError with its ``repr`` if it cannot be pickled."""
     try:
         pickle.loads(pickle.dumps(error))  # noqa: S301  it was made here
-    except Exception:  # noqa: BLE001  whatever its class does
+    except Exception:  # noqa: BLE001  any class may fail in its own way
         return RuntimeError(repr(error))
     return error
 
 
 def main() -> NoReturn:
-    """Carry out one order after the other, until the broker is gone."""
-    # A service manager ends all processes of a service at once; the broker may still have use for this one, and ends it.
+    """Carry out one order after the other until the broker is gone."""
+    # A service manager signals all processes of a service at once. The broker may still need this one, and kills it itself.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     os.nice(_NICENESS)
     sys.setswitchinterval(_SWITCH_INTERVAL_S)

@@ -1,8 +1,8 @@
-"""The process that cleans logs (odradek.broker.replica.cleaner_child), seen from the broker.
+"""The broker's handle on the process that cleans logs (odradek.broker.replica.cleaner_child).
 
-Compaction is computing, and computes nothing that a request needs: in a process of its own it takes the interpreter from no
-request. The process starts with the first log that is due, stays while logs are due, and takes no memory else. The broker plans
-the cleans and swaps their results in. A clean that is given up ends with the process, by SIGKILL.
+Compaction is pure computing that no request needs. In a process of its own it does not hold the interpreter that serves requests.
+The process starts with the first log that is due and runs only while logs are due, so it costs no memory otherwise. The broker
+plans the cleans and swaps the results in. To abort a clean, the broker kills the process (SIGKILL).
 """
 
 import subprocess
@@ -17,20 +17,20 @@ from odradek.storage.cleaning.segment_writer import SEGMENT_SUFFIXES, CleanedSeg
 from odradek.storage.filesystem import RealFileSystem
 from odradek.storage.recovery.interrupted_swap import CLEANED_SUFFIX
 
-# It imports odradek from where this process has it.
+# Import odradek from where this process has it.
 _PROGRAM = "import sys; sys.path[:] = sys.argv[1:]; from odradek.broker.replica.cleaner_child import main; main()"
-# How soon a clean that is not wanted any more is given up.
+# How often ``check`` is called, and so how soon an unwanted clean is aborted.
 _CHECK_S = 0.05
 
 
 class CleanerProcess:
-    """Cleans one log at a time; of any thread, one at a time. After an exception it is of no more use."""
+    """Cleans one log at a time, from any thread, but one at a time. Unusable after an exception."""
 
     def __init__(self) -> None:
-        """Start it, and wait until it is up. Raises OSError."""
+        """Start the process and wait until it is up. Raises OSError."""
         ours, theirs = Pipe()
         with theirs:
-            # Python's descriptors are closed in a child anyhow; the interrupt of a terminal is for the broker alone.
+            # Python's descriptors are not inherited anyway. In a session of its own, the child gets no terminal interrupts.
             self._process = subprocess.Popen(  # noqa: S603  a constant, and this process's own path
                 [sys.executable, "-c", _PROGRAM, *sys.path],
                 stdin=theirs.fileno(),
@@ -42,13 +42,14 @@ class CleanerProcess:
         try:
             ours.recv()
         except (EOFError, OSError) as error:
-            # Perhaps this process's executable is no Python.
+            # Perhaps this process's executable is not Python.
             raise OSError(f"it has ended with exit status {self.close()}") from error
 
     def clean(self, order: CleanOrder, check: Callable[[], None], swap_in: SwapIn) -> CleanStats:
-        """Clean, as odradek.storage.cleaning.cleaner does. ``check`` is called again and again; its exceptions end the work.
+        """Clean a log, as odradek.storage.cleaning.cleaner does. ``check`` is called repeatedly; its exceptions abort the clean.
 
-        Raises LogCorrupt, OSError, CleanerDied, and what ``check`` and ``swap_in`` raise. Nothing unfinished is left behind.
+        Raises LogCorrupt, OSError, CleanerDied, and the exceptions of ``check`` and ``swap_in``. An aborted clean leaves no
+        files.
         """
         try:
             answer = self._ask(order, check)
@@ -66,7 +67,7 @@ class CleanerProcess:
         return answer
 
     def close(self) -> int:
-        """End it, and wait for that; its exit status."""
+        """Kill the process and wait for its end. Return its exit status."""
         self._process.kill()
         status = self._process.wait()
         self._connection.close()
@@ -79,12 +80,12 @@ class CleanerProcess:
                 check()
             answer: CleanedGroup | CleanStats | Exception = self._connection.recv()
         except (EOFError, OSError) as error:
-            # All of these are the socket's: an error of the child's disk is an answer.
+            # These errors are the socket's. An error of the child's disk comes as an answer.
             raise CleanerDied(f"exit status {self.close()}") from error
         return answer
 
 
 def _remove_unfinished(order: CleanOrder) -> None:
-    """Remove what a process that was killed has written."""
+    """Remove the files that a killed process has written."""
     for source in order.plan.sources:
         CleanedSegment(order.plan.directory, source.base_offset, SEGMENT_SUFFIXES, ()).remove(RealFileSystem(), CLEANED_SUFFIX)

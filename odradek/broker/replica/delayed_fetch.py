@@ -1,14 +1,15 @@
-"""Reading for a Fetch: what there is now, and the wait for more.
+"""Reading for a Fetch: the read itself, and the wait for more data.
 
-``FetchRead`` holds the partitions of one request and reads them; ``DelayedFetch`` tries it again whenever something happened on
-one of them, until ``min_bytes`` are there or ``max_wait`` is over. Reading means finding the slices of the log files: no byte of
-a record is touched before it goes to the socket.
+``FetchRead`` holds the partitions of one request and reads them. ``DelayedFetch`` retries the read whenever one of them changes,
+until ``min_bytes`` are available or ``max_wait`` is over. A read only finds the slices of the log files: no byte of a record is
+touched before it goes to the socket.
 
-A partition is idle when its reader is at its end and knows its marks. Within a session it is left out of reads until it changes.
+A partition is idle when its reader is at the end and knows its high watermark and log start offset. Within a session, reads skip
+idle partitions until they change.
 
-A consumer is to read from a replica in its own rack, where one is in sync (KIP-392). A leader that finds one names it in its
-answer, without records, and the consumer goes there. Followers that are not in sync, or lack the offset that the consumer is at,
-are left out: it would wait there, or be sent back. Kafka's classes are RackAwareReplicaSelector and ReplicaManager.
+A consumer should read from an in-sync replica in its own rack (KIP-392). A leader that finds one answers with its id and without
+records, and the consumer fetches there. Followers that are out of sync, or lack the consumer's offset, are skipped: there the
+consumer would wait, or be sent back. Kafka's classes are RackAwareReplicaSelector and ReplicaManager.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class ReplicaSelector:
-    """For a consumer in ``rack``; ``nodes`` are the brokers that it can reach, this one among them."""
+    """Selects the replica for a consumer in ``rack``. ``nodes`` are the brokers it can reach, including this one."""
 
     __slots__ = ("_in_rack", "_node_id")
 
@@ -45,11 +46,11 @@ class ReplicaSelector:
         self._node_id = node_id
 
     def select(self, partition: Partition, fetch_offset: int) -> int:
-        """The broker to read from instead of this one; NO_NODE if this one is as near, or does not lead."""
+        """Return the broker to read from instead of this one; NO_NODE if this one is as near, or does not lead."""
         leader = partition.leader
         if leader is None or leader.followers is None or self._node_id in self._in_rack:
             return NO_NODE
-        # The most advanced, then the one that has caught up last.
+        # Prefer the highest end offset, then the latest catch-up time.
         found = (
             (follower.log_end_offset, follower.last_caught_up_ms, node_id)
             for node_id, follower in leader.followers.readable_at(fetch_offset)
@@ -58,11 +59,11 @@ class ReplicaSelector:
         return max(found, default=(0, 0.0, NO_NODE))[2]
 
 
-# A compiled module looks up what is not final by name.
+# In a compiled module, names that are not Final are looked up at run time.
 _PartitionData: Final = PartitionData
 _AbortedTransaction: Final = AbortedTransaction
 _EpochEndOffset: Final = EpochEndOffset
-# Named tuples are made without their constructors, in a third of the time: all fields are given, in their order.
+# Creates a named tuple without its constructor, in a third of the time. All fields must be given, in order.
 _new: Final = tuple.__new__
 # The first read of a partition opens its files, which takes up to a millisecond.
 _STEP_PARTITIONS: Final = 8
@@ -77,7 +78,7 @@ _NO_SUCH_PARTITION: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, Err
 
 
 class BegunRead:
-    """How far a read has come that is made in several steps."""
+    """The state of a read that is made in several steps."""
 
     __slots__ = ("_partitions", "is_over", "left_bytes", "must_answer", "results", "total_bytes")
 
@@ -90,16 +91,16 @@ class BegunRead:
         self.is_over = False
 
     def next_partitions(self) -> list[FetchPartition]:
-        """Those of the next step; ``is_over`` when there are no others behind them."""
+        """Return the partitions of the next step. Sets ``is_over`` if they are the last."""
         partitions = list(islice(self._partitions, _STEP_PARTITIONS))
         self.is_over = len(partitions) < _STEP_PARTITIONS
         return partitions
 
 
 class FetchRead:
-    """The partitions of one request, in the order in which they are read; ``find`` gives a name's ``Partition`` or its error.
+    """The partitions of one request, in reading order. ``find`` returns a name's ``Partition`` or its error.
 
-    Unless ``is_whole``, only those are read that have changed since they were idle.
+    Unless ``is_whole``, only partitions that have changed since they were idle are read.
     """
 
     __slots__ = (
@@ -135,11 +136,11 @@ class FetchRead:
         selector: ReplicaSelector | None = None,
         throttle: Callable[[Results], int] | None = None,
     ) -> None:
-        """``throttle`` says how many milliseconds the client has to wait instead of getting what was found; 0: it gets it.
+        """Set up the read. ``throttle`` returns how many ms the client must wait instead of getting the results; 0 sends them.
 
-        ``told_by`` is this broker's id where a reader that has come to a wrong leader is told of the right one (KIP-951).
+        ``told_by`` is this broker's id if a wrong-leader error should name the right leader (KIP-951), else None.
 
-        ``any_replica`` says whether followers answer too, and ``selector`` which of them a leader sends the reader to (KIP-392).
+        If ``any_replica``, followers answer too. ``selector`` picks the follower a leader sends the reader to (KIP-392).
         """
         self.min_bytes = min_bytes
         self.throttle = throttle
@@ -156,11 +157,11 @@ class FetchRead:
 
     @property
     def _view(self) -> Hashable:
-        """All but the offsets that it depends on whether a partition is idle."""
+        """Everything but the offsets that decides whether a partition is idle."""
         return self._committed_only, self._any_replica, self._selector is not None
 
     def begin(self) -> BegunRead:
-        """A read in several calls of ``read``."""
+        """Begin a read that takes several calls of ``read``."""
         return BegunRead(iter(self._to_read), self._max_bytes)
 
     @property
@@ -168,11 +169,11 @@ class FetchRead:
         return self._wanted.to_read(is_whole=self._is_whole)
 
     def read(self, begun: BegunRead | None = None) -> tuple[list[tuple[FetchPartition, PartitionData]], bool]:
-        """(results, whether they are answer enough: ``min_bytes``, or something that should not wait).
+        """Return (results, whether to answer now: ``min_bytes`` are there, or a result must not wait).
 
-        The limits are Kafka's: ``max_bytes`` over all and ``partition_max_bytes`` for each, but the first batch of the first
-        partition that has one is given whole whatever its size, so that a reader gets on (KIP-74). What was ``begun`` goes on
-        with a few partitions, and has all results up to here.
+        The limits are Kafka's: ``max_bytes`` for all partitions and ``partition_max_bytes`` for each. The first batch of the
+        first partition with data is returned whole whatever its size, so that the reader makes progress (KIP-74). A ``begun``
+        read continues with a few partitions, and returns all results so far.
         """
         results: list[tuple[FetchPartition, PartitionData]] = []
         left = self._max_bytes
@@ -206,13 +207,13 @@ class FetchRead:
         return results, must_answer or total >= self.min_bytes or (total > 0 and self._is_behind())
 
     def _is_behind(self) -> bool:
-        """Return whether there is more in a later segment, and so no reason to wait: a read ends with its segment."""
+        """Return whether a later segment has more. A read ends with its segment, so waiting would not help."""
         targets = ((asked.fetch_offset, asked.target.log) for asked in self._to_read if asked.target is not None)
         return any(log is not None and offset < log.segments.active.base_offset for offset, log in targets)
 
     def has_enough(self) -> bool:
-        """Return True if there is enough; ``take_found`` then returns it."""
-        # The common case asks for anything at all: offsets tell that without a look into the log.
+        """Return whether there is enough to answer. If so, ``take_found`` returns the results."""
+        # The usual min_bytes is 1. The offsets tell then, without a look into the log.
         if self.min_bytes <= 1 and not any(self._has_something(asked) for asked in self._wanted.to_read(is_whole=False)):
             return False
         found, is_enough = self.read()
@@ -221,16 +222,16 @@ class FetchRead:
         return is_enough
 
     def take_found(self) -> list[tuple[FetchPartition, PartitionData]] | None:
-        """Give what ``has_enough`` has found a moment ago, so that it need not be read again; None if it was not enough."""
+        """Return the results ``has_enough`` has just found, so that they are not read again; None if it was not enough."""
         found, self._found = self._found, None
         return found
 
     def note_sent(self, partition: Partition, size_bytes: int) -> None:
-        """So many bytes of ``partition`` are in the answer."""
+        """Count bytes of ``partition`` that go into the response."""
         partition.fetched_bytes += size_bytes
 
     def _resolve(self, asked: FetchPartition) -> Partition:
-        """The partition, remembered in the session's note of it until it is deleted."""
+        """Return the partition. The session's FetchPartition caches it until it is deleted."""
         partition: Partition | None = asked.target
         if partition is None or partition.is_deleted:
             asked.resolve(None)
@@ -241,8 +242,8 @@ class FetchRead:
             asked.resolve(found)
         return partition
 
-    def _is_idle(self, partition: Partition, asked: FetchPartition) -> bool:  # noqa: ARG002  a follower's read asks it
-        """Return whether a reader that knows the marks has nothing to read.
+    def _is_idle(self, partition: Partition, asked: FetchPartition) -> bool:  # noqa: ARG002  a follower's read uses it
+        """Return whether a reader that knows the offsets has nothing to read.
 
         With a selector no partition is idle: another replica may become the nearest without a change here.
         """
@@ -291,7 +292,7 @@ class FetchRead:
         )
 
     def _diverging(self, partition: Partition, log: Log, asked: FetchPartition) -> PartitionData | None:
-        """The epoch in which the reader's log and this one diverge; None where they agree. KafkaError: OFFSET_OUT_OF_RANGE."""
+        """Return the epoch in which the two logs diverge; None if they agree. KafkaError: OFFSET_OUT_OF_RANGE."""
         epoch, end_offset = log.end_offset_for_epoch(asked.last_fetched_epoch)
         if epoch < 0 or end_offset < 0:
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"no offset is known for epoch {asked.last_fetched_epoch}")
@@ -301,7 +302,7 @@ class FetchRead:
         return self._nothing(partition, log, asked)._replace(diverging_epoch=diverging)
 
     def _nothing(self, partition: Partition, log: Log, asked: FetchPartition) -> PartitionData:
-        """How the partition is, without records."""
+        """Return the partition's offsets, without records."""
         return PartitionData(
             partition_index=asked.partition,
             high_watermark=partition.high_watermark,
@@ -313,7 +314,7 @@ class FetchRead:
 
 
 def _aborted(log: Log, fetch_offset: int, found: LogSlice | None, upper_offset: int) -> list[AbortedTransaction]:
-    """The aborted transactions that a reader of ``found`` has to leave out (KIP-98)."""
+    """Return the aborted transactions that a reader of ``found`` must skip (KIP-98)."""
     if found is None:
         return []
     return [
@@ -341,7 +342,7 @@ def _failed(asked: FetchPartition, error: KafkaError, told_by: int | None) -> Pa
 
 
 class DelayedFetch(DelayedOperation):
-    """A Fetch that waits for bytes; watched under the ``key`` of its FetchPartitions."""
+    """A Fetch that waits for bytes, watched under the ``key`` of its FetchPartitions."""
 
     __slots__ = ("_read", "_respond")
 
@@ -352,11 +353,11 @@ class DelayedFetch(DelayedOperation):
 
     @override
     def try_complete(self) -> bool:
-        """Complete the fetch if it can be. A failure goes into its own answer, never to the producer that appended."""
+        """Complete the fetch if it has enough. A failure is answered to the fetch, never to the producer that appended."""
         try:
             if not self._read.has_enough():
                 return False
-        except Exception as error:  # noqa: BLE001  whatever it is, it must not reach the append
+        except Exception as error:  # noqa: BLE001  no error may reach the append
             log.error("a fetch that waits could not be tried", error)
         return self.force_complete()
 

@@ -1,6 +1,7 @@
-"""Requests that wait for followers: a Produce until its batches are there, or flushed; a DeleteRecords until logs start later.
+"""Delayed requests that wait for followers: Produce and DeleteRecords.
 
-Until a follower has moved its log start offset, it could lead, and have the deleted records again.
+A Produce waits until its batches are replicated, or flushed. A DeleteRecords waits until all replicas have moved their log start
+offsets: a follower that has not could become leader and serve the deleted records again.
 """
 
 from collections.abc import Callable
@@ -13,12 +14,14 @@ from odradek.timing.purgatory import DelayedOperation
 
 
 class DelayedProduce(DelayedOperation):
-    """Completes when every batch is as safe as ``acks`` ask for; those that are not by the deadline have timed out.
+    """A Produce that completes when every batch is as safe as ``acks`` ask for, or at the deadline.
 
-    ``waiting`` holds (partition, last offset of the batch); ``respond`` is called with the error code of each. A partition that
-    goes offline meanwhile, or whose log cannot be synced, has KAFKA_STORAGE_ERROR; one that another broker leads now has
-    NOT_LEADER_OR_FOLLOWER. One that is replicated, but on fewer than ``min.insync.replicas`` by now, has
-    NOT_ENOUGH_REPLICAS_AFTER_APPEND.
+    ``waiting`` holds (partition, last offset of the batch). ``respond`` is called with the error code of each:
+
+    - REQUEST_TIMED_OUT: the batch was not safe by the deadline.
+    - KAFKA_STORAGE_ERROR: the partition went offline meanwhile, or its log cannot be synced.
+    - NOT_LEADER_OR_FOLLOWER: another broker leads now.
+    - NOT_ENOUGH_REPLICAS_AFTER_APPEND: replicated, but on fewer than ``min.insync.replicas`` by now.
     """
 
     __slots__ = ("_acks", "_respond", "_waiting")
@@ -58,10 +61,10 @@ def _error(partition: Partition, last_offset: int, acks: int) -> ErrorCode:
 
 
 class DelayedDeleteRecords(DelayedOperation):
-    """Completes when all replicas that live begin at the offset that was asked for, or at the deadline.
+    """A DeleteRecords that completes when all live replicas start at the requested offset, or at the deadline.
 
-    ``waiting`` holds (partition, offset); ``respond`` is called with (low watermark, error code) of each. One that another broker
-    leads now has NOT_LEADER_OR_FOLLOWER, one whose followers were too slow REQUEST_TIMED_OUT.
+    ``waiting`` holds (partition, offset). ``respond`` is called with (low watermark, error code) of each: NOT_LEADER_OR_FOLLOWER
+    if another broker leads now, REQUEST_TIMED_OUT if followers were too slow, KAFKA_STORAGE_ERROR if the partition is offline.
     """
 
     __slots__ = ("_respond", "_waiting")

@@ -1,7 +1,7 @@
-"""Tells the controller in which data directory of this broker a replica is (AssignReplicasToDirs, KIP-858).
+"""Tells the controller which data directory of this broker holds each replica (AssignReplicasToDirs, KIP-858).
 
-By it the controller knows which partitions a directory that fails takes with it. One request is open at a time; what is not
-accepted is sent again after a moment, until it is.
+The controller needs this to know which partitions go offline when a directory fails. One request is in flight at a time.
+Assignments that are not accepted are sent again after ``_BACKOFF_MS``, until they are.
 
 Kafka's class is AssignmentsManager.
 """
@@ -25,14 +25,14 @@ from odradek.timing.timer import Timer
 
 _ASSIGN: Final[Api[AssignReplicasToDirsRequest, AssignReplicasToDirsResponse]] = Api(ApiKey.ASSIGN_REPLICAS_TO_DIRS)
 _BACKOFF_MS: Final = 500
-# As many as Kafka's.
+# Assignments in one request; Kafka's limit.
 _MOST: Final = 2_250
 
 Key = tuple[UUID, int]
 
 
 class DirectoryAssignments:
-    """Those of one broker. Loop thread only."""
+    """The directory assignments of one broker. Loop thread only."""
 
     def __init__(self, controller: Controller, timer: Timer, node_id: int, broker_epoch: Callable[[], int]) -> None:
         self._node_id = node_id
@@ -48,7 +48,7 @@ class DirectoryAssignments:
         )
 
     def assign(self, places: Iterable[tuple[UUID, int, UUID]]) -> None:
-        """Tell of these: (topic id, partition, directory id)."""
+        """Send the assignments to the controller: (topic id, partition, directory id)."""
         self._unsent.update({(topic_id, partition): directory_id for topic_id, partition, directory_id in places})
         self._requests.wake()
 
@@ -75,7 +75,7 @@ class DirectoryAssignments:
         return f"the controller answered error {refused} for a partition" if refused else ""
 
     def _settle(self, key: Key, sent: dict[Key, UUID]) -> None:
-        """The controller knows; unless the replica has moved on meanwhile."""
+        """Drop an accepted assignment, unless the replica has moved on meanwhile."""
         if self._unsent.get(key) == sent.get(key):
             self._unsent.pop(key, None)
 

@@ -1,8 +1,8 @@
-"""The partitions that a Fetch names, and those of them in which something has happened.
+"""The partitions of a Fetch, and which of them have changed.
 
-While they are watched, which they are by a fetch session and by a fetch that waits, each `Partition` notes its change in all
-`FetchPartitions` that have it. So a fetch within a session reads only partitions that its request names, that have changed, or
-that had something left to tell. A partition in which nothing happens costs nothing, neither in a fetch nor while it waits.
+A fetch session and a delayed fetch watch their partitions. A watched `Partition` notes each change in all `FetchPartitions` that
+have it. So a fetch within a session reads only partitions that the request names, that have changed, or that had something left
+to report. An unchanged partition costs nothing, neither in a fetch nor while the fetch waits.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
     from odradek.protocol.message_types.fetch import FetchPartition as FetchRequestPartition
     from odradek.protocol.message_types.fetch import FetchTopic, ForgottenTopic, PartitionData
 
-    # From version 13 on the topic's id (None is the zero id), before that its name.
+    # The topic id from version 13 on (None is the zero id), the topic name before.
     TopicKey: TypeAlias = UUID | str | None
 
 UNKNOWN_OFFSET: Final = -1
 
 
 class FetchPartition:
-    """One partition a consumer fetches: what it asked for last, and what it was told last.
+    """One partition of a fetch: the last request for it, and the last response.
 
     `topic_key` and `partition` name it. `fetch_offset`, `max_bytes`, `current_leader_epoch`, `last_fetched_epoch` and
     `log_start_offset` (the fetcher's own) are as in the request. `sent_high_watermark` and `sent_log_start_offset` are as
-    in the last response. `target` is what the names were found to stand for, so that nobody need look again; it tells of its
-    changes while `watched_by` is set, which `FetchPartitions` does. `topic_name` is the name of the topic that a topic id has
-    stood for, None before that; it outlives the topic.
+    in the last response. `target` caches the partition that the names resolve to. It notes its changes here while `watched_by` is
+    set, which `FetchPartitions` does. `topic_name` is the name that a topic id has resolved to, None before that; it outlives
+    the topic.
     """
 
     __slots__ = (
@@ -59,28 +59,28 @@ class FetchPartition:
         self.ask(asked)
 
     def ask(self, asked: FetchRequestPartition) -> None:
-        """Take over what a request's FetchPartition asks for."""
+        """Take over the values of a request's FetchPartition."""
         self.fetch_offset: int = asked.fetch_offset
         self.max_bytes: int = asked.partition_max_bytes
         if asked.current_leader_epoch != self.current_leader_epoch:
-            # What was told in the epoch before may have been left aside.
+            # The reader may have ignored a response of the previous epoch.
             self.current_leader_epoch = asked.current_leader_epoch
             self.sent_high_watermark = UNKNOWN_OFFSET
         self.last_fetched_epoch: int = asked.last_fetched_epoch
         self.log_start_offset: int = asked.log_start_offset
 
     def note_sent(self, data: PartitionData) -> None:
-        """Remember what the response tells, so that it need not be told again.
+        """Remember the response's offsets, so that they need not be sent again.
 
-        The end of an error must be told, so then it is nothing. Nor does a follower take the high watermark with which it is told
-        to cut off its log.
+        After an error the high watermark counts as unknown, because the end of the error must be reported. The same holds for a
+        diverging epoch: a follower that truncates its log ignores the high watermark.
         """
         is_taken = not data.error_code and data.diverging_epoch.epoch < 0
         self.sent_high_watermark = data.high_watermark if is_taken else UNKNOWN_OFFSET
         self.sent_log_start_offset = data.log_start_offset
 
     def is_told(self, data: PartitionData) -> bool:
-        """Return True if the consumer has been told all of ``data``."""
+        """Return whether the consumer already knows all of ``data``."""
         return (
             not data.records
             and data.high_watermark == self.sent_high_watermark
@@ -91,7 +91,7 @@ class FetchPartition:
         )
 
     def resolve(self, target: object) -> None:
-        """Take ``target`` for what the names stand for; None: it has to be found again."""
+        """Cache ``target`` for the names; None means that it must be looked up again."""
         watched_by = self.watched_by
         self.watch(None)
         self.target = target
@@ -99,7 +99,7 @@ class FetchPartition:
         self.note_change()
 
     def watch(self, partitions: FetchPartitions | None) -> None:
-        """Note changes of ``target`` in ``partitions`` from now on; None: no more."""
+        """Note changes of ``target`` in ``partitions`` from now on; None stops that."""
         self.watched_by = partitions
         if self.target is None:
             return
@@ -109,18 +109,18 @@ class FetchPartition:
             self.target.fetched_by[self] = None
 
     def note_change(self) -> None:
-        """There may be something new to read or to tell."""
+        """Note that there may be something new to read or to report."""
         if self.watched_by is not None:
             self.watched_by.changed[self] = None
 
     def note_idle(self) -> None:
-        """There is nothing, and a change will be noted. Nothing is believed of partitions that are not watched."""
+        """Note that there is nothing to read until the next change. Has no effect on unwatched partitions."""
         if self.watched_by is not None:
             self.watched_by.changed.pop(self, None)
 
 
 class FetchTimes:
-    """When a follower fetched in a session last, monotonic, in ms: it had what it asked for in all its partitions then."""
+    """The monotonic time in ms of a follower's last fetch in a session. It had all its requested offsets then."""
 
     __slots__ = ("last_ms",)
 
@@ -129,20 +129,20 @@ class FetchTimes:
 
 
 class FetchPartitions:
-    """The partitions of one session or request, iterated in the order in which they are to be read.
+    """The partitions of one session or request, iterated in reading order.
 
-    A partition named twice counts once, at its first place with its last offset. `changed` are those that have to be looked at:
-    all, until they are watched and found idle. `key` is under which a fetch of them waits. `times` are a follower's.
+    A partition named twice counts once, at its first place with its last offset. `changed` are the partitions to look at: all of
+    them, until they are watched and found idle. `key` is the purgatory key of a delayed fetch. `times` is set for a follower.
     """
 
     __slots__ = ("_by_topic", "_order", "_view", "_watchers", "_whole", "changed", "times")
 
     def __init__(self) -> None:
         self._by_topic: dict[TopicKey, dict[int, FetchPartition]] = {}
-        # Sets that keep their order. FetchPartition has an object's own hash, so that moving one costs no UUID's.
+        # Ordered sets. A FetchPartition hashes by identity, so that moving one hashes no UUID.
         self._order: dict[FetchPartition, None] = {}
         self.changed: dict[FetchPartition, None] = {}
-        # These are some partitions of a whole, which is watched for them.
+        # Set if these are a subset of other FetchPartitions; the superset is watched instead.
         self._whole: FetchPartitions | None = None
         self._watchers = 0
         self._view: Hashable = None
@@ -159,12 +159,12 @@ class FetchPartitions:
 
     @property
     def key(self) -> FetchPartitions:
-        """The partitions that are watched, the key under which a fetch waits."""
+        """The watched partitions: the key under which a delayed fetch waits."""
         return self if self._whole is None else self._whole
 
     @property
     def topic_keys(self) -> Iterable[TopicKey]:
-        """The topics."""
+        """The topics, by id or name."""
         return self._by_topic
 
     def of_topic(self, topic_key: TopicKey) -> Iterable[FetchPartition]:
@@ -172,7 +172,7 @@ class FetchPartitions:
         return self._by_topic[topic_key].values()
 
     def to_read(self, *, is_whole: bool) -> list[FetchPartition]:
-        """All, or those that have changed, in the order in which they are to be read."""
+        """Return all partitions, or the changed ones, in reading order."""
         if is_whole:
             return list(self._order)
         if self._whole is None:
@@ -180,7 +180,7 @@ class FetchPartitions:
         return [partition for partition in self.changed if partition in self._order]
 
     def look(self, view: Hashable) -> None:
-        """They are read in this way now: in another way, one that was idle may have something."""
+        """Set how the partitions are read. If that has changed, all count as changed: an idle one may have data."""
         if self._whole is not None:
             self._whole.look(view)
         elif view != self._view:
@@ -188,7 +188,7 @@ class FetchPartitions:
             self.changed.update(self._order)
 
     def watch(self) -> None:
-        """Have changes noted, until as many calls of `unwatch`."""
+        """Note changes from now on. Calls nest: each needs one `unwatch`."""
         if self._whole is not None:
             self._whole.watch()
             return
@@ -198,7 +198,7 @@ class FetchPartitions:
                 partition.watch(self)
 
     def unwatch(self) -> None:
-        """The end of one `watch`."""
+        """Undo one `watch`."""
         if self._whole is not None:
             self._whole.unwatch()
             return
@@ -208,7 +208,7 @@ class FetchPartitions:
                 partition.watch(None)
 
     def ask(self, topics: Iterable[FetchTopic], topic_keys_are_ids: bool) -> None:
-        """Add the partitions of a request's `topics` at the end, or update those that are there."""
+        """Add a request's `topics` at the end, and update partitions that are already here."""
         for topic in topics:
             if not topic.partitions:
                 continue
@@ -226,7 +226,7 @@ class FetchPartitions:
                 self.changed[partition] = None
 
     def forget(self, topics: Iterable[ForgottenTopic], topic_keys_are_ids: bool) -> None:
-        """Drop the partitions of a request's `forgotten_topics_data`; those that are not there do no harm."""
+        """Drop the partitions of a request's `forgotten_topics_data`; unknown ones are ignored."""
         for topic in topics:
             topic_key = topic.topic_id if topic_keys_are_ids else topic.topic
             known = self._by_topic.get(topic_key, {})
@@ -240,7 +240,7 @@ class FetchPartitions:
                 self._by_topic.pop(topic_key, None)
 
     def without(self, partitions: Iterable[FetchPartition]) -> FetchPartitions:
-        """Return the others, to be read in the same order."""
+        """Return the other partitions, in the same reading order."""
         left = FetchPartitions()
         left._order = dict(self._order)
         left._whole, left.changed, left.times = self, self.changed, self.times
@@ -249,7 +249,7 @@ class FetchPartitions:
         return left
 
     def move_to_end(self, partition: FetchPartition) -> None:
-        """Read this one last from now on."""
+        """Read this partition last from now on."""
         for order in (self._order, self.changed):
             order.pop(partition, None)
             order[partition] = None

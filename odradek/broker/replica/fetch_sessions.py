@@ -1,15 +1,15 @@
-"""Incremental fetch sessions (KIP-227, KIP-516): what a consumer fetches is remembered, so that it need not say it again.
+"""Incremental fetch sessions (KIP-227, KIP-516): the broker remembers a consumer's partitions, so requests need not repeat them.
 
 A full fetch (session epoch 0) names all its partitions and is given a session, if there is room for one. From then on the
-consumer sends only what has changed (new offsets, partitions added and forgotten) under a growing epoch, and the broker
-answers only the partitions that have something to tell: records, an error, or a high watermark or log start offset other
-than the ones sent last. Epoch -1 closes the session and fetches without one, which is also how versions before 7 fetch.
+consumer sends only changes (new offsets, partitions added and forgotten) under a growing epoch. The broker answers only
+partitions with something to report: records, an error, or a high watermark or log start offset other than the ones sent last.
+Epoch -1 closes the session and fetches without one, which is also how versions before 7 fetch.
 
-Pure: the time comes in as an argument, the ids from a source of randomness. A fetch within a session costs what has changed:
-`open` the partitions named in the request, `select` those that were read (`fetch_partitions`).
+Pure: the time is an argument, and ids come from a source of randomness. The cost of a fetch within a session depends on the
+changes only: `open` handles the partitions named in the request, `select` those that were read (`fetch_partitions`).
 
-Left out: followers' privileged sessions and preferred read replicas (there is one broker), and Kafka's
-division of the cache into eight shards, which is there to divide its lock: here the slots are one pool.
+Left out: followers' privileged sessions, preferred read replicas, and Kafka's division of the cache into eight shards. The shards
+divide the cache's lock; here the slots are one pool.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from odradek.broker.replica.fetch_partitions import FetchPartition, TopicKey
     from odradek.protocol.message_types.fetch import FetchRequest, PartitionData
 
-    # A partition and what was found for it: a canonical PartitionData of the response, whose records may be whatever is
-    # false when there are none.
+    # A partition and its canonical PartitionData of the response. The records may be any false value if there are none.
     Results: TypeAlias = Sequence[tuple[FetchPartition, PartitionData]]
 
 NO_SESSION_ID: Final = 0
@@ -41,12 +40,12 @@ EVICTION_MS: Final = 120_000
 
 
 def next_epoch(epoch: int) -> int:
-    """The session epoch after `epoch`, which is positive or 0; the greatest is followed by 1, since 0 asks for a new session."""
+    """Return the session epoch after `epoch`, which is not negative. MAX_EPOCH is followed by 1: 0 asks for a new session."""
     return 1 if epoch == MAX_EPOCH else epoch + 1
 
 
 class FetchSession:
-    """What is kept of one consumer between its fetches. `epoch` is the one its next request must carry."""
+    """The state of one session between fetches. The next request must carry `epoch`."""
 
     __slots__ = (
         "counted_size",
@@ -66,17 +65,17 @@ class FetchSession:
         self.created_ms = now_ms
         self.last_used_ms = now_ms
         self.epoch = next_epoch(INITIAL_EPOCH)
-        # The cache's notes: the size it has counted, and the size it is offered for eviction under (None: too young).
+        # For the cache: the size it has counted, and the size under which the session may be evicted (None: too young).
         self.counted_size = 0
         self.evictable_size: int | None = None
 
 
 class FetchContext:
-    """One Fetch request's partitions, and what becomes of its results. The class itself: a fetch without session, or a refusal.
+    """The partitions and results of one Fetch request. The class itself is a fetch without a session, or a refusal.
 
-    Where `error_code` is not 0, that and `session_id` are the whole response. Otherwise read `partitions`, `select` what to
+    If `error_code` is not 0, it and `session_id` are the whole response. Otherwise read `partitions`, `select` the results to
     send, and only then take `session_id` and, once more, `error_code` for the response. `partitions` is the session's own
-    set, not a copy. Unless `is_whole`, only those of them that have changed need be read.
+    set, not a copy. Unless `is_whole`, only the changed ones need be read.
     """
 
     __slots__ = ("error_code", "is_whole", "partitions", "session_id")
@@ -88,19 +87,19 @@ class FetchContext:
         self.is_whole = True
 
     def select(self, results: Results) -> Results:
-        """Of the results for what was read, in whatever order, those to send. Call it once, when the response is made."""
+        """Return the results to send, given all that were read, in any order. Call it once, when the response is made."""
         return results
 
     def told(self, results: Results) -> Results:
-        """What `select` would select. Nothing is noted."""
+        """Return the results that `select` would, without changing the session."""
         return results
 
     def throttle(self) -> None:
-        """Make no response of results, since the client has to wait: take `session_id` and `error_code`, without `select`."""
+        """Answer without results, as the client has to wait: take `session_id` and `error_code`, and do not `select`."""
 
 
 class FullFetchContext(FetchContext):
-    """A full fetch that asks for a session, which begins with its response if there is room; `session_id` is 0 if not."""
+    """A full fetch that asks for a session. The session begins with the response; `session_id` is 0 if there is no room."""
 
     __slots__ = ("_now_ms", "_sessions", "_topic_keys_are_ids")
 
@@ -111,7 +110,7 @@ class FullFetchContext(FetchContext):
         self._now_ms = now_ms
 
     def select(self, results: Results) -> Results:
-        """All of them; they are remembered as sent."""
+        """Return all results, remember them as sent, and create the session."""
         for partition, data in results:
             partition.note_sent(data)
         self.session_id = self._sessions.create(self.partitions, self._topic_keys_are_ids, self._now_ms)
@@ -131,11 +130,11 @@ class IncrementalFetchContext(FetchContext):
         self._epoch = session.epoch
 
     def select(self, results: Results) -> Results:
-        """The results that tell something new.
+        """Return the results with something new.
 
-        Partitions with records go to the end of the session's order, so that those behind them are read first next time
-        and a response's size limit starves none. Sets `error_code` to INVALID_FETCH_SESSION_EPOCH, and selects nothing,
-        when another request has used the session since this one was opened.
+        Partitions with records move to the end of the session's order. The ones behind them are read first next time, so that a
+        response's size limit starves none. If another request has used the session since this one was opened, this sets
+        `error_code` to INVALID_FETCH_SESSION_EPOCH and selects nothing.
         """
         if self._session.epoch != self._epoch:
             self.error_code = ErrorCode.INVALID_FETCH_SESSION_EPOCH
@@ -155,11 +154,11 @@ class IncrementalFetchContext(FetchContext):
         return selected
 
     def told(self, results: Results) -> Results:
-        """The results that tell something new."""
+        """Return the results with something new."""
         return [each for each in results if not each[0].is_told(each[1]) and each[0] in self.partitions]
 
     def throttle(self) -> None:
-        """The session stays as it is, and its next request is the one after this one."""
+        """Leave the session as it is: its next request has the epoch after this one's."""
         if self._session.epoch != self._epoch:
             self.error_code = ErrorCode.INVALID_FETCH_SESSION_EPOCH
 
@@ -183,16 +182,16 @@ class FetchSessions:
         self._random = random
         self._slots = slots
         self._eviction_ms = eviction_ms
-        # By id; in the order of last use.
+        # By id, least recently used first.
         self._sessions: OrderedDict[int, FetchSession] = OrderedDict()
-        # Those old enough to give way to a larger one, by the number of their partitions, then by id.
+        # Sessions old enough to be evicted for a larger one, by their number of partitions, then by id.
         self._evictable: dict[int, dict[int, FetchSession]] = {}
 
     def __len__(self) -> int:
         return len(self._sessions)
 
     def fetched(self, session_id: int) -> list[tuple[TopicKey, int]]:
-        """The partitions of a session, each with its topic's id or name; none if there is no such session."""
+        """Return the partitions of a session, each with its topic's id or name; empty if there is no such session."""
         session = self._sessions.get(session_id)
         return [] if session is None else [(each.topic_key, each.partition) for each in session.partitions]
 
@@ -227,7 +226,7 @@ class FetchSessions:
         return IncrementalFetchContext(session)
 
     def create(self, partitions: FetchPartitions, topic_keys_are_ids: bool, now_ms: float) -> int:
-        """Begin a session over `partitions`; its id, or 0 when there is no room for one."""
+        """Create a session over `partitions`. Return its id, or 0 if there is no room."""
         if len(self._sessions) >= self._slots and not self._evict_for(len(partitions), now_ms):
             return NO_SESSION_ID
         session_id = self._random.randint(1, MAX_SESSION_ID)
@@ -287,9 +286,10 @@ class FetchSessions:
 
 
 class ReadableSessions(FetchSessions):
-    """The sessions of one request, whose client may not read some of its partitions.
+    """The sessions as seen by one request whose client may not read some of its partitions.
 
-    ``refused`` says which, and ``refusal`` what is told of one. A session keeps them, and each of its answers tells of them.
+    ``refused`` returns those partitions, and ``refusal`` the error data of one. A session keeps them, and every answer includes
+    the errors.
     """
 
     __slots__ = ("_behind", "_refusal", "_refused")
@@ -300,13 +300,13 @@ class ReadableSessions(FetchSessions):
         refused: Callable[[FetchRequest, FetchPartitions], Sequence[FetchPartition]],
         refusal: Callable[[FetchPartition], PartitionData],
     ) -> None:
-        # It stands in front of ``sessions``, and keeps none itself.
+        # This wraps ``sessions`` and has no sessions of its own.
         self._behind = sessions
         self._refused = refused
         self._refusal = refusal
 
     def open(self, request: FetchRequest, topic_keys_are_ids: bool, now_ms: float) -> FetchContext:
-        """A context whose ``partitions`` are those that may be read."""
+        """Return a context whose ``partitions`` are the readable ones."""
         context = self._behind.open(request, topic_keys_are_ids, now_ms)
         if context.error_code:
             return context
@@ -317,7 +317,7 @@ class ReadableSessions(FetchSessions):
 
 
 class ReadableContext(FetchContext):
-    """A FetchContext without the partitions that are ``refused``, which are told all the same."""
+    """A FetchContext without the ``refused`` partitions. The response still includes their errors."""
 
     __slots__ = ("_context", "_refused")
 
@@ -328,9 +328,9 @@ class ReadableContext(FetchContext):
         self._refused = refused
 
     def select(self, results: Results) -> Results:
-        """What the context behind selects of all."""
+        """Return the wrapped context's selection of all results, refused partitions included."""
         for partition, _ in self._refused:
-            # Who may read it again begins anew.
+            # A client that may read it again starts afresh.
             partition.resolve(None)
         selected = self._context.select([*results, *self._refused])
         self.session_id = self._context.session_id
@@ -338,11 +338,11 @@ class ReadableContext(FetchContext):
         return selected
 
     def told(self, results: Results) -> Results:
-        """What the context behind would tell of all."""
+        """Return what the wrapped context would select of all results."""
         return self._context.told([*results, *self._refused])
 
     def throttle(self) -> None:
-        """As the context behind."""
+        """Throttle the wrapped context."""
         self._context.throttle()
         self.session_id = self._context.session_id
         self.error_code = self._context.error_code

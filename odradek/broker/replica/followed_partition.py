@@ -1,8 +1,8 @@
-"""A partition that follows its leader: what it asks for, and what it does with what it gets.
+"""A partition that follows its leader: its fetch requests, and the handling of the responses.
 
-It asks for what lies behind its end, and names the epoch of its last record. If the leader has other records there, it names the
-epoch in which the two logs diverge, and where that epoch ends; the follower cuts its log off there, and asks again (KIP-595).
-Truncation goes by epochs, never by the high watermark: what is cut off was never on all replicas.
+A request asks for the records behind the log's end and names the epoch of the last record. If the leader has other records there,
+it answers with the epoch in which the two logs diverge, and where that epoch ends. The follower truncates its log there and asks
+again (KIP-595). Truncation goes by epochs, never by the high watermark: it only removes records that were never on all replicas.
 
 Kafka's classes are AbstractFetcherThread and ReplicaFetcherThread.
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from odradek.protocol.record_batch import Buffer
 
 _NONE: Final = -1
-# The leader answers so until it has heard that it leads. A new topic would be worth a warning otherwise.
+# A leader answers with these until it knows that it leads. Without this, each new topic would log a warning.
 _UNTIL_METADATA_ARRIVE: Final = frozenset(
     {
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -33,19 +33,19 @@ _UNTIL_METADATA_ARRIVE: Final = frozenset(
 
 
 class Followed(Enum):
-    """What came of a response."""
+    """The outcome of a response."""
 
     FETCHED = auto()
-    # The log does not begin or end where the leader's does: ask for the leader's offsets.
+    # The log does not overlap the leader's: ask for the leader's offsets.
     OUT_OF_RANGE = auto()
     # Ask again after ``replica.fetch.backoff.ms``.
     BACK_OFF = auto()
-    # Nothing will come of this until the metadata tell of another epoch, or at all: the log or its disk has failed.
+    # Do not ask again until the metadata name a new epoch; if the log or its disk has failed, never.
     STOPPED = auto()
 
 
 class FollowedPartition:
-    """One, at one epoch of its leader's. Loop thread only."""
+    """A followed partition at one leader epoch. Loop thread only."""
 
     __slots__ = ("_is_complaining", "_is_early", "is_asked", "is_in_sync", "leader_epoch", "partition")
 
@@ -53,15 +53,15 @@ class FollowedPartition:
         self.partition = partition
         self.leader_epoch = partition.leader_epoch
         self._is_complaining = False
-        # True once the leader has answered that its metadata are behind this broker's.
+        # True after the leader's first answer that its metadata are behind this broker's.
         self._is_early = False
         # True once a request has named the partition.
         self.is_asked = False
-        # Whether the last answer has brought all that was replicated then.
+        # True if the last response brought everything up to the leader's high watermark.
         self.is_in_sync = False
 
     def request(self, max_bytes: int) -> FetchPartition:
-        """What lies behind the log's end. KafkaError: KAFKA_STORAGE_ERROR."""
+        """Return the fetch of the records behind the log's end. KafkaError: KAFKA_STORAGE_ERROR."""
         log = self.partition.require_log()
         self.is_asked = True
         return FetchPartition(
@@ -74,21 +74,21 @@ class FollowedPartition:
         )
 
     def take(self, data: PartitionData, now_ms: int) -> Followed:
-        """Append what the leader has sent, or cut off what it does not have."""
+        """Append the leader's records, or truncate records that it does not have."""
         if self._is_over:
             return Followed.STOPPED
         try:
             return self._take(data, now_ms)
         except KafkaError as error:
             self._complain(error.reason)
-            # Batches that were damaged on their way come again.
+            # Damaged batches are fetched again.
             return Followed.BACK_OFF if error.code == ErrorCode.CORRUPT_MESSAGE else Followed.STOPPED
         except (LogCorrupt, OffsetsOutOfOrder, UnexpectedAppendOffset) as error:
             self._complain(str(error))
             return Followed.STOPPED
 
     def begin_at(self, leader_start_offset: int, leader_end_offset: int, now_ms: int) -> Followed:
-        """The leader's log begins and ends there, and not where this one ends: go back to its end, or begin anew at its start."""
+        """Adjust to the leader's range: truncate to its end, or begin anew at its start if this log ends before that."""
         if self._is_over:
             return Followed.STOPPED
         try:
@@ -106,7 +106,7 @@ class FollowedPartition:
 
     @property
     def _is_over(self) -> bool:
-        """Return whether the partition has another role, or epoch, by now."""
+        """Return whether the partition now has another role or epoch, or has gone offline."""
         partition = self.partition
         return partition.follower is None or partition.leader_epoch != self.leader_epoch or partition.log is None
 
@@ -141,7 +141,7 @@ class FollowedPartition:
         return Followed.FETCHED
 
     def _complain(self, reason: str) -> None:
-        """Log a failure, but not each time that it comes again."""
+        """Log a failure, unless the last response failed too."""
         if not self._is_complaining:
             self._is_complaining = True
             self._tell("a follower cannot fetch", reason=reason)
@@ -152,10 +152,11 @@ class FollowedPartition:
 
 
 def truncation_offset(log: Log, diverging: EpochEndOffset) -> int:
-    """Where to cut a follower's log. ``diverging`` is the leader's largest epoch up to the follower's last, and where it ends.
+    """Return the offset to truncate a follower's log to.
 
-    Behind that offset the leader has later epochs only, and behind the end of that epoch here the follower has such that the
-    leader lacks: neither part is in both logs. What is cut too little is cut by the next answer.
+    ``diverging`` is the leader's largest epoch up to the follower's last one, and where it ends. Behind that offset the leader
+    has only later epochs. Behind the end of that epoch in this log, the follower has only epochs that the leader lacks. So
+    neither part is in both logs. If this cuts too little, the next response cuts the rest.
     """
     _, own_end = log.end_offset_for_epoch(diverging.epoch)
     ends = (diverging.end_offset, log.log_end_offset)

@@ -1,4 +1,4 @@
-"""Reading for a follower's Fetch: up to the log's end, and by what it asks for the leader learns what it has."""
+"""Reading for a follower's Fetch: up to the log's end. The leader learns from the requested offsets what the follower has."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class FollowerFetchRead(FetchRead):
-    """The first read notes what the follower has; those that follow, while the fetch waits, do not."""
+    """A follower's fetch. Only the first read updates the follower's state; retries while the fetch waits do not."""
 
     __slots__ = ("_broker_epoch", "_has_noted", "_node_id", "_now_ms")
 
@@ -37,7 +37,7 @@ class FollowerFetchRead(FetchRead):
         is_whole: bool = True,
         told_by: int | None = None,
     ) -> None:
-        """``node_id`` and ``broker_epoch`` are the follower's; ``now_ms`` is monotonic; for the rest see FetchRead."""
+        """``node_id`` and ``broker_epoch`` are the follower's; ``now_ms`` is monotonic. For the rest see FetchRead."""
         self._node_id = node_id
         self._broker_epoch = broker_epoch
         self._now_ms = now_ms
@@ -75,9 +75,10 @@ class FollowerFetchRead(FetchRead):
         return asked.fetch_offset != partition.log.log_end_offset
 
     def _is_idle(self, partition: Partition, asked: FetchPartition) -> bool:
-        """Return whether the follower has all, counts as in sync, and nothing waits for other followers.
+        """Return whether the follower has everything, is in sync, and the high watermark has reached the log's end.
 
-        Each fetch of one that is not in sync may be the one by which it is; and time alone may move a high watermark that waits.
+        A follower that is not in sync is never idle: any of its fetches may be the one that puts it in sync. A high watermark
+        below the end may move because time has passed.
         """
         leader, log = partition.leader, partition.log
         return (
@@ -96,7 +97,7 @@ class FollowerFetchRead(FetchRead):
             follower.reconsider()
         partition.check_leader_epoch(asked.current_leader_epoch)
         if follower is None:
-            # Without an epoch nobody can say whose knowledge is old. After either error the follower asks again.
+            # Without an epoch, it is unknown whose metadata are older. After either error the follower asks again.
             code = ErrorCode.UNKNOWN_LEADER_EPOCH if asked.current_leader_epoch >= 0 else ErrorCode.NOT_LEADER_OR_FOLLOWER
             raise KafkaError(code, f"broker {self._node_id} has no replica of {partition.topic}-{partition.index}")
         if asked.last_fetched_epoch >= 0:
@@ -127,6 +128,6 @@ class FollowerFetchRead(FetchRead):
         return quota is not None and quota.holds_back(partition.topic, partition.index)
 
     def _follower(self, partition: Partition) -> FollowerState | None:
-        """The follower, if by what this leader knows it has a replica."""
+        """Return the follower's state; None if this leader knows of no replica on that broker."""
         leader = partition.leader
         return None if leader is None or leader.followers is None else leader.followers.follower(self._node_id)

@@ -1,11 +1,11 @@
-"""Flushing for many producers at once: what ``flush.messages`` demands before an append may be acknowledged.
+"""Shared flushes for many producers: the syncs that ``flush.messages`` demands before an append is acknowledged.
 
-An append that makes a flush due is in the log and waits. When what came in with this turn of the loop has been appended, the log
-is synced in a thread, once for all of it, while the loop goes on; what comes meanwhile waits for the next sync of that log, which
-begins as soon as this one is over. Then the high watermark moves: consumers see, and producers are told of, what is on disk.
+An append that makes a flush due is in the log and waits. At the end of this turn of the event loop, a thread syncs the log once
+for all of the turn's appends, while the loop goes on. Later appends wait for that log's next sync, which begins as soon as this
+one is over. Then the high watermark moves: consumers see, and producers are told of, only records that are on disk.
 
-A log is synced by one thread at a time, and different logs by different threads, so that a journalling file system makes one
-write of what they ask for. Where the background has no threads, the sync is done in the loop's next turn.
+One thread at a time syncs a log. Different logs are synced by different threads, so that a journalling file system can merge
+their writes. If the background has no threads, the sync is done in the loop's next turn.
 """
 
 from __future__ import annotations
@@ -50,16 +50,16 @@ class GroupCommit:
         self._clock = clock
         self._background = background
         self._call_soon = call_soon
-        # Logs whose sync is due and has not begun, with their partitions; and those that are being synced.
+        # Logs whose sync is due and has not begun, with their partitions; and logs that are being synced.
         self._due: dict[Log, Partition | None] = {}
         self._running: set[Log] = set()
         self._is_scheduled = False
 
     def request(self, log: Log) -> None:
-        """Sync ``log`` soon; that of transactions at once. KafkaError: KAFKA_STORAGE_ERROR where it is at once."""
+        """Sync ``log`` soon; the transaction log at once. KafkaError: KAFKA_STORAGE_ERROR if a sync at once fails."""
         if log.topic == TRANSACTION_STATE_TOPIC:
-            # A transaction ends by several appends, each when the one before is on disk. Its producer is told after the first:
-            # with its next transaction it would have to come again later, as with Kafka.
+            # A transaction ends with several appends, each after the one before is on disk. Its producer is told after the first.
+            # If the rest were slow, the producer's next transaction would be refused and retried, as with Kafka.
             log.flush(self._clock.now_ms())
             return
         self._due[log] = self._partitions.get(log.topic, log.partition)
@@ -68,7 +68,7 @@ class GroupCommit:
             self._call_soon(self._begin_all)
 
     async def finish(self) -> None:
-        """Wait until nothing is due."""
+        """Wait until no sync is due or running."""
         while self._running or self._is_scheduled:
             await asyncio.sleep(0)
             await self._background.finish()
@@ -81,7 +81,7 @@ class GroupCommit:
     def _begin(self, log: Log) -> None:
         partition = self._due.pop(log)
         if not log.awaits_flush or log.has_lost_sync:
-            # It was synced on the way by somebody else, or cannot be.
+            # Something else has synced it meanwhile, or it cannot be synced.
             self._release(log, partition)
             return
         try:
@@ -105,7 +105,7 @@ class GroupCommit:
         self._background.run(task.run, done, name=_THREADS)
 
     def _release(self, log: Log, partition: Partition | None) -> None:
-        """Let go of those who waited for ``log``, with what has become of it."""
+        """Complete the requests that wait for ``log``, after its sync or failure."""
         if partition is not None:
             if partition.log is log and not log.has_lost_sync:
                 partition.flushed()

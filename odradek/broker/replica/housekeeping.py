@@ -1,6 +1,6 @@
-"""What is done now and then: flushing, checkpoints, retention, forgetting idle producers, removing the files of what is deleted.
+"""The periodic tasks: flushing, checkpoints, retention, expiry of idle producers, removal of deleted files.
 
-Slow disk work goes through ``Background``, on files that the loop does not write to, and hands its result back to the loop.
+Slow disk work goes through ``Background``, on files that the loop does not write to. The result is handed back to the loop.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from odradek.timing.background import Background
     from odradek.timing.timer import Timer
 
-# How often is looked whether a data directory is still there.
+# How often to check that the data directories still exist.
 _LOOK_MS = 2000
-# When log start offsets are written again that a full disk has refused.
+# When to retry writing log start offsets after a full disk has refused them.
 _FULL_MS = 2000
-# Logs that are flushed together. Each takes some descriptors, of which a process may have few thousands.
+# Logs that are flushed together. Each takes some descriptors, and a process may have only a few thousand.
 _FLUSHED_TOGETHER = 200
 _NEVER_MS = 100 * 365 * 24 * 60 * 60 * 1000
 
@@ -44,19 +44,19 @@ class Housekeeping:
         *,
         looks_for_directories: bool = False,
     ) -> None:
-        """``looks_for_directories``: notice within seconds where somebody has removed one."""
+        """``looks_for_directories``: notice within seconds that somebody has removed a data directory."""
         self._log_manager = log_manager
         self._timer = timer
         self._clock = timer.clock
         self._background = background
         self._is_flushing = False
-        # What is left to do of a check of all logs for old segments.
+        # The rest of the current check of all logs for old segments.
         self._deletion: Iterator[int] | None = None
-        # The same of writing offsets.
+        # The rest of the current writing of offsets.
         self._offsets: Iterator[None] | None = None
         first_ms = config["log.initial.task.delay.ms"]
-        # Segments that are full are flushed before recovery points are written, whatever flush.ms says: what was flushed once
-        # need not be read again after a crash.
+        # Full segments are flushed before recovery points are written, whatever flush.ms says: flushed segments need not be read
+        # again after a crash.
         self._every(
             min(config["log.flush.scheduler.interval.ms"], config["log.flush.offset.checkpoint.interval.ms"]),
             self._flush,
@@ -82,9 +82,9 @@ class Housekeeping:
         self._timer.call_after(delay_ms, partial(self._remove, paths))
 
     def _remove(self, paths: list[str]) -> None:
-        """Remove files of segments. Without them only the log start offset tells a removed segment from a lost one.
+        """Remove files of segments. While log start offsets cannot be written, only truncate the files and keep their names.
 
-        As long as log start offsets cannot be written, the files give their room, and their names stay.
+        Without the file, only the log start offset tells a removed segment from a lost one.
         """
         removal = self._log_manager.removal
         if self._are_starts_written():
@@ -92,7 +92,7 @@ class Housekeeping:
             return
 
         def again() -> None:
-            # There is room now, or there will be.
+            # There is room now, or there will be later.
             delay_ms = 0 if self._are_starts_written() else _FULL_MS
             self._timer.call_after(delay_ms, partial(self._remove, paths))
 
@@ -111,7 +111,7 @@ class Housekeeping:
             self._go_on_deleting()
 
     def _go_on_deleting(self) -> None:
-        """One step, and the next when others had their turn."""
+        """Do one step, and the next one after others had their turn."""
         steps, self._deletion = self._deletion, None
         if steps is not None and next(steps, None) is not None:
             self._deletion = steps
@@ -124,7 +124,7 @@ class Housekeeping:
         self._flush_some(self._log_manager.flusher.tasks(now_ms), now_ms)
 
     def _flush_some(self, tasks: Iterator[tuple[Log, FlushTask]], now_ms: int) -> None:
-        """Flush some logs, whose files are open meanwhile, then the others."""
+        """Flush some logs, then the others. A log's files are open while it is flushed."""
         due = list(islice(tasks, _FLUSHED_TOGETHER))
         is_last = len(due) < _FLUSHED_TOGETHER
         errors: list[OSError | None] = []
@@ -149,7 +149,7 @@ class Housekeeping:
             self._go_on_writing()
 
     def _go_on_writing(self) -> None:
-        """One step of writing offsets, and the next when others had their turn."""
+        """Do one step of writing offsets, and the next one after others had their turn."""
         steps, self._offsets = self._offsets, None
         if steps is not None:
             _attempt(lambda: self._write_some(steps), lambda: None, lambda: None)
@@ -162,7 +162,7 @@ class Housekeeping:
         self._log_manager.directories.fill_reserves()
 
     def run_aside(self, work: Callable[[], None], then: Callable[[], None], finally_: Callable[[], None] = lambda: None) -> None:
-        """``work`` in the background, ``then`` on the loop if it went well, ``finally_`` in any case."""
+        """Run ``work`` in the background, then on the loop ``then`` if it succeeded, and ``finally_`` in any case."""
 
         def over(outcome: Future[None]) -> None:
             _attempt(outcome.result, then, finally_)
@@ -170,9 +170,9 @@ class Housekeeping:
         self._background.run(work, over)
 
     def _every(self, interval_ms: float, action: Callable[[], object], first_ms: float) -> None:
-        """Repeat ``action``; one that fails is logged and tried again. An interval of centuries means never.
+        """Repeat ``action``, first after ``first_ms``. A failure is logged, and the action tried again at the next interval.
 
-        ``first_ms`` is until the first time.
+        An interval of more than 100 years means never.
         """
         if interval_ms > _NEVER_MS:
             return
@@ -195,7 +195,7 @@ def _attempt(work: Callable[[], object], then: Callable[[], None], finally_: Cal
 
 
 def _sync(tasks: list[FlushTask]) -> list[OSError | None]:
-    """Run all of them, whatever happens to one; the error of each that failed."""
+    """Run all tasks, even if some fail. Return the error of each, None for success."""
     errors: list[OSError | None] = []
     for task in tasks:
         try:

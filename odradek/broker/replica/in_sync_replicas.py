@@ -1,20 +1,20 @@
-"""A leader's followers: how far each is, which are in sync, and up to where the partition is replicated.
+"""A leader's followers: how far each one is, which are in sync, and up to which offset the partition is replicated.
 
-The in-sync replicas (ISR) are the controller's to change; the leader proposes (AlterPartition, KIP-497). One proposal is open at
-a time. Until the controller has answered, the leader reckons with the maximal ISR: every replica that is in the ISR or is to be.
-So whichever of the two is true, what counts as replicated is on all of them.
+Only the controller changes the in-sync replicas (ISR); the leader proposes changes (AlterPartition, KIP-497). One proposal is
+open at a time. Until the controller has answered, the leader uses the maximal ISR: every replica that is in the ISR or proposed
+for it. So a record that counts as replicated is on all in-sync replicas, whether the proposal is accepted or not.
 
-    expand    a follower outside has all up to the high watermark, and up to where this leader's epoch begins
+    expand    a follower outside the ISR has everything up to the high watermark, and up to where this leader's epoch begins
     shrink    an in-sync replica has not caught up for replica.lag.time.max.ms
 
-The high watermark is the lowest log end offset of the maximal ISR, and of followers that have caught up and may join: it waits
-for these, or it would run away from them. It stands still while fewer than min.insync.replicas are in sync (KIP-966).
+The high watermark is the lowest log end offset of the maximal ISR, and of caught-up followers that may join. Without waiting for
+these, it would run away from them. It does not move while fewer than min.insync.replicas are in sync (KIP-966).
 
 Pure: time, the brokers' registrations and the controller come in as arguments. Kafka's class is Partition.
 
-What a leader knows of a follower it knows by its fetches (Kafka: Replica, ReplicaState). A fetch within a session names a
-partition only if it has changed. Of the others the follower has by ``FetchTimes`` what it had before: nothing is written down for
-a partition in which nothing happens.
+A leader knows a follower's state only from its fetches (Kafka: Replica, ReplicaState). A fetch within a session names a partition
+only if it has changed. For the other partitions, ``FetchTimes`` of the session says that the follower still has all it had. So
+an unchanged partition costs no bookkeeping.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -27,12 +27,15 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.timing.reply import Reply
 
 UNKNOWN_OFFSET = -1
-# An epoch that was not told: the follower speaks a version of Fetch without it.
+# The epoch of a follower that uses a version of Fetch without epochs.
 NO_EPOCH = -1
 
 
 class FollowerState:
-    """One follower, since this broker leads. Times are monotonic, in ms; ``broker_epoch`` is None before the first fetch."""
+    """One follower, for as long as this broker leads. Times are monotonic, in ms.
+
+    ``broker_epoch`` is None before the first fetch.
+    """
 
     __slots__ = (
         "_caught_up_ms",
@@ -45,15 +48,15 @@ class FollowerState:
     )
 
     def __init__(self, *, caught_up_ms: float) -> None:
-        """``caught_up_ms`` is now for an in-sync replica; for others long ago, so that they do not hold the high watermark."""
+        """``caught_up_ms`` is now for an in-sync replica, and long ago for others: they must not hold back the high watermark."""
         self.log_end_offset = UNKNOWN_OFFSET
         self.log_start_offset = UNKNOWN_OFFSET
         self._caught_up_ms = caught_up_ms
         self.broker_epoch: int | None = None
-        # The last fetch: when it came, and where the leader's log ended then.
+        # The last fetch: its time, and the leader's log end offset at that time.
         self._fetched_ms = 0.0
         self._leader_end_offset = UNKNOWN_OFFSET
-        # The session of the last fetch. Its end offset holds for all later fetches of that session.
+        # The session of the last fetch. The follower's end offset holds for all later fetches of that session.
         self._times: FetchTimes | None = None
 
     @property
@@ -64,7 +67,7 @@ class FollowerState:
         return max(self._caught_up_ms, self._times.last_ms)
 
     def reconsider(self) -> None:
-        """A fetch is about to be read that may say something else than the one before, or be refused."""
+        """Detach from the session's times before a fetch is read: it may differ from the last one, or be refused."""
         self._caught_up_ms = self.last_caught_up_ms
         if self._times is not None:
             self._fetched_ms = max(self._fetched_ms, self._times.last_ms)
@@ -80,10 +83,10 @@ class FollowerState:
         now_ms: float,
         times: FetchTimes | None = None,
     ) -> None:
-        """The follower asks for the records from ``offset`` on, and so has all in front of it.
+        """Note a fetch of the records from ``offset`` on: the follower has everything before it.
 
-        It has caught up if that is the leader's end, or was at the fetch before: while others write all the time, no fetch would
-        ever be at the end.
+        It has caught up if ``offset`` is the leader's end, or was the end at the fetch before. Under constant writes no fetch
+        would ever be at the current end.
         """
         self.reconsider()
         if offset >= leader_end_offset:
@@ -102,7 +105,7 @@ class FollowerState:
         return self.log_end_offset == leader_end_offset or now_ms - self.last_caught_up_ms <= max_lag_ms
 
 
-# The controller has the ISR that was there before the proposal; with any other error, nobody knows until the metadata tell.
+# The controller still has the old ISR. After any other error, the ISR is unknown until the next metadata.
 _NOT_APPLIED: Final = (ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED)
 # Errors that the next metadata resolve.
 _STALE: Final = (
@@ -118,7 +121,7 @@ _NEVER_MS: Final = float("-inf")
 
 
 class Proposal(NamedTuple):
-    """An ISR that the leader asks for: broker ids with their epochs, -1 for one that is not known."""
+    """An ISR that the leader asks for: broker ids with their epochs, -1 for an unknown epoch."""
 
     topic_id: UUID
     partition: int
@@ -136,38 +139,38 @@ class CommittedIsr(NamedTuple):
 
 
 class Replication(Protocol):
-    """What the leader of a partition needs of its broker."""
+    """The interface through which a partition's leader uses its broker."""
 
     node_id: int
     # ``replica.lag.time.max.ms``.
     max_lag_ms: int
-    # What followers may take, of the partitions that are throttled here. None: as much as they like.
+    # Limits what followers fetch of throttled partitions. None: no limit.
     leader_quota: ReplicationQuota | None
 
     def monotonic_ms(self) -> float:
-        """The time."""
+        """Return the time."""
 
     def broker_epoch(self, node_id: int) -> int | None:
-        """The epoch of a broker that may be in sync: registered, not fenced, not shutting down. None for any other."""
+        """Return the epoch of a broker that may be in sync: registered, not fenced, not shutting down. None for any other."""
 
     def alter_partition(self, proposal: Proposal) -> Reply[CommittedIsr | KafkaError]:
-        """Ask the controller. The Reply is completed later: a proposal that failed for no lasting reason is made again then."""
+        """Ask the controller. The Reply completes later: after a transient error, the leader then proposes again."""
 
 
 class Isr(NamedTuple):
-    """The ISR that the controller has, and the one that is proposed, if one is."""
+    """The controller's ISR, and the proposed one if a proposal is open."""
 
     committed: frozenset[int]
     proposed: frozenset[int] | None = None
 
     @property
     def maximal(self) -> frozenset[int]:
-        """Every replica that is in one of them."""
+        """Return every replica that is in one of the two."""
         return self.committed if self.proposed is None else self.committed | self.proposed
 
 
 class InSyncReplicas:
-    """Those of one partition, for one epoch of this leader's. Loop thread only."""
+    """The in-sync replicas of one partition, for one epoch of its leader. Loop thread only."""
 
     __slots__ = (
         "_followers",
@@ -195,9 +198,10 @@ class InSyncReplicas:
         min_in_sync: Callable[[], int],
         on_change: Callable[[], object],
     ) -> None:
-        """``epoch_start_offset`` is where the log ended when this broker was elected; ``min_in_sync``: ``min.insync.replicas``.
+        """Begin an epoch of the leader. ``epoch_start_offset`` is where the log ended when this broker was elected.
 
-        ``on_change`` is called when the controller has answered: the high watermark may move.
+        ``min_in_sync`` returns ``min.insync.replicas``. ``on_change`` is called when the controller has answered: the high
+        watermark may move.
         """
         self.isr = Isr(frozenset(isr))
         self._replication = replication
@@ -210,10 +214,11 @@ class InSyncReplicas:
         self._followers: dict[int, FollowerState] = {}
         self._set_replicas(replicas)
 
-    # -------------------------------------------------------------------------------------------------- what counts as replicated
+    # ---------------------------------------------------------------------------------------------------------- replicated
+    # offsets
 
     def high_watermark(self, own_offset: int, log_end_offset: int, high_watermark: int) -> int:
-        """Up to where the partition is replicated: ``own_offset`` is up to where this broker has it."""
+        """Return the offset up to which the partition is replicated; this broker has it up to ``own_offset``."""
         if self.is_under_min_isr:
             return high_watermark
         now_ms = self._replication.monotonic_ms()
@@ -231,7 +236,7 @@ class InSyncReplicas:
 
     @property
     def replica_count(self) -> int:
-        """How many replicas there are, the leader among them."""
+        """The number of replicas, including the leader."""
         return len(self._followers) + 1
 
     @property
@@ -245,7 +250,7 @@ class InSyncReplicas:
         return len(self.isr.committed) < self.min_in_sync
 
     def require_enough(self) -> None:
-        """KafkaError: NOT_ENOUGH_REPLICAS, for an append with acks=all."""
+        """Raise NOT_ENOUGH_REPLICAS if an append with acks=all must be refused."""
         if self.is_under_min_isr:
             in_sync = sorted(self.isr.committed)
             raise KafkaError(
@@ -254,33 +259,33 @@ class InSyncReplicas:
 
     @property
     def has_enough(self) -> bool:
-        """Return whether what was appended with acks=all may be acknowledged: NOT_ENOUGH_REPLICAS_AFTER_APPEND where not."""
+        """Return whether an append with acks=all may be acknowledged; if not, the answer is NOT_ENOUGH_REPLICAS_AFTER_APPEND."""
         return len(self.isr.maximal) >= self.min_in_sync
 
     # ---------------------------------------------------------------------------------------------------------------- followers
 
     def follower(self, node_id: int) -> FollowerState | None:
-        """A follower's state; None for a broker that has no replica."""
+        """Return a follower's state; None for a broker that has no replica."""
         return self._followers.get(node_id)
 
     def start_offset_of(self, node_id: int) -> int:
-        """Where a follower's log begins; UNKNOWN_OFFSET while it has not fetched, or has no replica."""
+        """Return where a follower's log begins; UNKNOWN_OFFSET if it has not fetched yet, or has no replica."""
         follower = self._followers.get(node_id)
         return UNKNOWN_OFFSET if follower is None else follower.log_start_offset
 
     def low_watermark(self, log_start_offset: int) -> int:
-        """The least of ``log_start_offset``, which is the leader's, and of the followers' that live."""
+        """Return the lowest of the leader's ``log_start_offset`` and those of the live followers."""
         followers = self._followers.items()
         alive = [each.log_start_offset for node_id, each in followers if self._replication.broker_epoch(node_id) is not None]
         return min(log_start_offset, *alive) if alive else log_start_offset
 
     @property
     def leader_quota(self) -> ReplicationQuota | None:
-        """What followers may take."""
+        """The quota of followers on throttled partitions."""
         return self._replication.leader_quota
 
     def readable_at(self, offset: int) -> Iterator[tuple[int, FollowerState]]:
-        """The followers that are in sync and have the log at ``offset``, by their ids."""
+        """Yield the in-sync followers whose logs contain ``offset``, by their ids."""
         for node_id, follower in self._followers.items():
             if node_id in self.isr.committed and follower.log_start_offset <= offset <= follower.log_end_offset:
                 yield node_id, follower
@@ -296,10 +301,10 @@ class InSyncReplicas:
         high_watermark: int,
         times: FetchTimes | None = None,
     ) -> None:
-        """A follower asks for the records from ``offset`` on.
+        """Note that a follower asks for the records from ``offset`` on, and propose it for the ISR if it may join.
 
         KafkaError: UNKNOWN_LEADER_EPOCH for a broker without a replica, as far as this leader knows; NOT_LEADER_OR_FOLLOWER for
-        an incarnation of it that is no more.
+        an old incarnation of the broker.
         """
         follower = self._followers.get(node_id)
         if follower is None:
@@ -320,7 +325,7 @@ class InSyncReplicas:
             self._propose(self.isr.committed | {node_id})
 
     def shrink(self, log_end_offset: int) -> None:
-        """Propose the ISR without the replicas that have fallen behind; to be called every now and then."""
+        """Propose the ISR without the replicas that have fallen behind; to be called periodically."""
         if self.isr.proposed is not None:
             return
         now_ms = self._replication.monotonic_ms()
@@ -340,7 +345,7 @@ class InSyncReplicas:
     # --------------------------------------------------------------------------------------------------------------- controller
 
     def committed(self, replicas: Iterable[int], isr: Iterable[int], partition_epoch: int) -> None:
-        """The metadata tell of a change within the same epoch of the leader: a proposal is over, whatever was answered to it."""
+        """Apply a metadata change within the same leader epoch. It ends an open proposal, whatever the controller's answer is."""
         if partition_epoch > self._partition_epoch:
             self.isr = Isr(frozenset(isr))
             self._partition_epoch = partition_epoch
@@ -352,7 +357,7 @@ class InSyncReplicas:
         self._submit(Proposal(*self._key, self._leader_epoch, self._partition_epoch, tuple(map(self._with_epoch, sorted(isr)))))
 
     def _with_epoch(self, node_id: int) -> tuple[int, int]:
-        """An in-sync replica that has not fetched yet has no epoch: if it dies, the controller takes it out by itself."""
+        """Return a replica with its epoch, NO_EPOCH before its first fetch: if it dies, the controller removes it by itself."""
         if node_id == self._replication.node_id:
             epoch = self._replication.broker_epoch(node_id)
         else:
@@ -366,7 +371,7 @@ class InSyncReplicas:
 
     def _answered(self, proposal: Proposal, proposed: frozenset[int] | None, outcome: CommittedIsr | KafkaError) -> None:
         if self.isr.proposed is not proposed:
-            # The metadata were faster.
+            # The metadata arrived before the answer.
             return
         if isinstance(outcome, KafkaError):
             if outcome.code in _NOT_APPLIED:

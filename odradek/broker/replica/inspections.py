@@ -1,8 +1,8 @@
-"""Batches whose records take long to look at: looked at beside the event loop, one after the other.
+"""The queue of batches whose records take long to inspect. They are inspected beside the event loop, one at a time.
 
-One at a time, since each takes the memory of its records, and since threads would only take the interpreter from each other.
-Clients take turns: the next inspection is of the client that has waited longest, however many another client has asked for. A
-client's next request begins when its inspections are over, and the memory of requests is bounded, so the queue is, too.
+One at a time, since each holds its records in memory, and since threads would only compete for the interpreter. Clients take
+turns: the next inspection is for the client that has waited longest, however many another client has queued. A client's next
+request begins after its inspections are over, and the memory of requests is bounded. So the queue is bounded, too.
 """
 
 from __future__ import annotations
@@ -37,15 +37,16 @@ class Inspections:
     def run(
         self, inspect: Callable[[Callable[[], None]], T], then: Callable[[T | KafkaError], None], client: Hashable = None
     ) -> None:
-        """Call ``inspect`` in a thread, with a function for it to call often, and ``then`` with what it returns, or its error.
+        """Call ``inspect`` in a thread, then call ``then`` with its result or error.
 
-        An error that is no KafkaError is logged, and UNKNOWN_SERVER_ERROR. Those of one ``client`` are done in their order.
+        ``inspect`` gets a function that it must call often. An error other than KafkaError is logged and becomes
+        UNKNOWN_SERVER_ERROR. The inspections of one ``client`` keep their order.
         """
         self._waiting.setdefault(client, deque()).append((inspect, then))
         self._go_on()
 
     def close(self) -> None:
-        """The broker stops: what is not done ends with NOT_LEADER_OR_FOLLOWER, and its client tries again."""
+        """Stop. Open inspections end with NOT_LEADER_OR_FOLLOWER, so that their clients try again."""
         self._is_closed = True
         if self._present is not None:
             self._present.cancel()
@@ -63,7 +64,7 @@ class Inspections:
                 continue
             self._is_busy = True
             work = self._background.run_long(partial(_run, inspect), partial(self._over, then), name="inspection")
-            # Without a thread it is over by now.
+            # If there are no threads, it is over by now.
             if self._is_busy:
                 self._present = work
 
@@ -80,7 +81,7 @@ class Inspections:
 
 
 def _run(inspect: Callable[[Callable[[], None]], T], beside: Beside) -> T | KafkaError:
-    """What it returns, or its error: one that is raised would take the frames of the work, and its memory, along."""
+    """Return the result or error of ``inspect``. A raised error would keep the frames of the work, and their memory."""
 
     def pause() -> None:
         beside.checkpoint()

@@ -1,15 +1,16 @@
-"""Compaction in the background: which log is next, the thread that cleans it, and what came of it.
+"""Compaction in the background: the choice of the next log, the thread that cleans it, and the outcome.
 
-Every ``log.cleaner.backoff.ms`` the dirtiest log that is due is looked for, and cleaned (odradek.storage.cleaning); then at once
-the next. One clean is under way at a time, whatever ``log.cleaner.threads`` says. It lives on a thread
-(``Background.run_long``), which has the loop do what concerns the log. The work itself is done in one of two ways:
+Every ``log.cleaner.backoff.ms``, the cleaner looks for the dirtiest log that is due and cleans it (odradek.storage.cleaning),
+then the next one at once. One clean runs at a time, whatever ``log.cleaner.threads`` says. It lives on a thread
+(``Background.run_long``), which runs on the loop everything that touches the log. The work itself is done in one of two ways:
 
-- ``odradek serve`` has another process do it (odradek.broker.replica.cleaner_process), so it shares no interpreter with requests.
-- A broker in its user's process starts no other. The thread does it, in slices of half a millisecond. While the broker has
-  anything to do, the thread rests after each slice, four times as long as the slice took and 100 ms at most.
+- ``odradek serve`` uses a separate process (odradek.broker.replica.cleaner_process), which does not share the interpreter with
+  requests.
+- A broker in its user's process starts no other process. The thread cleans in slices of half a millisecond. While the broker
+  is busy, the thread rests after each slice, four times as long as the slice took and at most 100 ms.
 
-If the process was killed, its log is cleaned after the next look. A log that cannot be cleaned is left alone until the next
-start, with a warning, and counted.
+If the process is killed, the log is cleaned after the next look. A log that cannot be cleaned is skipped until the next start.
+It is counted, and a warning is logged.
 """
 
 from __future__ import annotations
@@ -37,26 +38,26 @@ if TYPE_CHECKING:
     from odradek.timing.timer import Timer
 
 _SLICE_MS = 0.5
-# How long it rests after a slice, as a multiple of that: while nobody else computes, or as good as nobody, and else. That is
-# looked at every so often.
+# The rest after a slice, as a multiple of the slice: while other threads compute (almost) nothing, and otherwise. This is
+# checked every _LOOK_MS.
 _ALONE_REST, _BUSY_REST = 0.1, 4.0
 _ALONE_SHARE = 0.02
-# No rest is longer. What a slice took is mostly waiting for the interpreter where the loop computes all the time.
+# The longest rest. While the loop is busy, a slice mostly waits for the interpreter.
 _LONGEST_REST_MS = 100.0
 _LOOK_MS = 100.0
 
 
 class LogCleaner:
-    """The one cleaner of a broker. Loop thread only, but for the work itself.
+    """The only cleaner of a broker. Loop thread only, except for the work itself.
 
-    Counters are for the metrics: ``uncleanable`` logs, the last clean's ``last_stats`` and how long it took in ``last_clean_ms``,
-    when there was a look last in ``last_look_ms`` (since the epoch), and the dirty ratio that was the largest then.
+    Metrics: the ``uncleanable`` logs, ``last_stats`` and ``last_clean_ms`` (duration) of the last clean, the time of the last
+    look ``last_look_ms`` (since the epoch), and the largest dirty ratio found by it.
     """
 
     def __init__(
         self, config: BrokerConfig, log_manager: LogManager, timer: Timer, background: Background, *, in_process: bool = False
     ) -> None:
-        """``in_process``: whether another process does the work, on the machine's own file system."""
+        """``in_process``: whether a separate process does the work, on the machine's own file system."""
         self.uncleanable: dict[tuple[str, int], Log] = {}
         self.last_stats: CleanStats | None = None
         self.last_clean_ms = 0.0
@@ -69,12 +70,12 @@ class LogCleaner:
         self._clock = timer.clock
         self._background = background
         self._is_closed = False
-        # The log that is being cleaned, and how to end that; and whether logs are being chosen, one after the other.
+        # The log that is being cleaned, how to abort that, and whether logs are being chosen, one after the other.
         self._cleaning: Log | None = None
         self._work: LongWork | None = None
         self._is_choosing = False
         self._in_process = in_process
-        # The process that has done the last clean; the present clean's thread may replace it.
+        # The process that did the last clean. The current clean's thread may replace it.
         self._process: CleanerProcess | None = None
         if config["log.cleaner.enable"]:
             self._look_later()
@@ -85,13 +86,13 @@ class LogCleaner:
         return self._cleaning is not None
 
     def close(self) -> None:
-        """Clean no more, and give up the clean that is under way. The timer is the owner's to stop."""
+        """Clean no more, and abort the current clean. The owner stops the timer."""
         self._is_closed = True
         if self._work is not None:
             self._work.cancel()
 
     def clean_due(self) -> None:
-        """Look now, and clean what is due."""
+        """Look for due logs now, and clean them."""
         if self._is_choosing:
             return
         self._is_choosing = True
@@ -104,7 +105,7 @@ class LogCleaner:
             self._is_choosing = False
 
     def _look_later(self) -> None:
-        # Not less than a millisecond, however little is asked for: under a virtual clock no time would pass.
+        # At least a millisecond, whatever is configured: under a virtual clock no time would pass otherwise.
         self._timer.call_after(max(self._config["log.cleaner.backoff.ms"], 1), self._look)
 
     def _look(self) -> None:
@@ -123,7 +124,7 @@ class LogCleaner:
         return None if self._is_closed else found
 
     def _cleanable(self, logs: Iterable[Log]) -> list[Log]:
-        # One that moves to another directory says that it is being cleaned, too.
+        # A log that moves to another directory is marked as being cleaned, too.
         return [
             log
             for log in logs
@@ -136,7 +137,7 @@ class LogCleaner:
         log = candidate.log
         try:
             job = CleanJob.of(log, candidate.first_dirty_offset, candidate.first_uncleanable_offset, self._clock.now_ms())
-        except Exception as error:  # noqa: BLE001  whatever it is, the next log is not to wait for it
+        except Exception as error:  # noqa: BLE001  no error of one log may hold up the next
             self._give_up(log, error)
             return None
         log.is_being_cleaned = True
@@ -147,12 +148,12 @@ class LogCleaner:
         work = self._background.run_long(
             lambda beside: self._clean(job, beside), lambda outcome: self._over(job, outcome), name="log-cleaner"
         )
-        # It may be over by now.
+        # It may be over already.
         if self._cleaning is not None:
             self._work = work
 
     def _clean(self, job: CleanJob, beside: Beside) -> tuple[CleanStats, float]:
-        """The work itself, in any thread: what was done, and how long it took in milliseconds."""
+        """Do the work, in any thread. Return its stats, and how long it took in milliseconds."""
         from odradek.storage.cleaning.swap import clean_log
 
         started_ms = self._clock.monotonic_ms()
@@ -166,7 +167,7 @@ class LogCleaner:
         return lambda swap_in: clean(job.plan, job.log.file_system, self._limits(), pace, swap_in)
 
     def _in_its_process(self, job: CleanJob, beside: Beside) -> Callable[[SwapIn], CleanStats] | None:
-        """None if there is to be no process, or if none can be started."""
+        """Return the clean as done by the process; None if no process is wanted, or none can be started."""
         if not self._in_process:
             return None
         from odradek.broker.replica.cleaner_child import CleanOrder
@@ -186,7 +187,7 @@ class LogCleaner:
                 raise CleaningAborted
 
         def clean(swap_in: SwapIn) -> CleanStats:
-            # After an exception it is of no more use.
+            # A process is unusable after an exception, so it is put back only after success.
             self._process = None
             stats = process.clean(order, check, swap_in)
             self._process = process
@@ -208,7 +209,7 @@ class LogCleaner:
             goes_on = False
             if not self._is_closed:
                 broker_log.warn("the cleaner's process has ended", **_named(job.log), reason=str(error))
-        except Exception as error:  # noqa: BLE001  as Kafka: whatever it was, this log is left alone from now on
+        except Exception as error:  # noqa: BLE001  as Kafka: after any error this log is skipped from now on
             if not job.log.is_closed:
                 self._give_up(job.log, error)
         else:
@@ -239,7 +240,7 @@ class LogCleaner:
         try:
             self._log_manager.checkpoints.write_cleaned_offsets()
         except OSError as error:
-            # After a crash it is cleaned once more.
+            # If the broker crashes now, the log is cleaned once more.
             broker_log.warn("cleaner offsets not written", reason=str(error))
         if stats.keyless_records:
             broker_log.warn(
@@ -261,7 +262,7 @@ def _named(log: Log) -> dict[str, object]:
 
 
 class _Pace:
-    """Holds the thread back, and tells it to end. Called with the bytes that were read and written since."""
+    """Paces the thread, and aborts the clean. Call it with the number of bytes read and written since the last call."""
 
     def __init__(self, log: Log, clock: Clock, beside: Beside, bytes_per_second: float) -> None:
         self._log = log

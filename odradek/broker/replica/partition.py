@@ -1,9 +1,9 @@
-"""A partition that this broker has a replica of: a log, the broker's role, and the marks that follow from both.
+"""A partition that this broker has a replica of: its log, the broker's role, and the offsets that follow from both.
 
-The role (``roles``) computes the high watermark from the ends of the in-sync replicas' logs; the partition keeps it, and wakes
-whoever waits for it. Everything that asks about replication (acks, delayed produce, reads bounded by the high watermark) goes by
-the mark kept here. With one broker a record is replicated when it is appended, or when the flush is done that ``flush.messages``
-asks for.
+The role (``roles``) computes the high watermark from the log end offsets of the in-sync replicas. The partition keeps it, and
+wakes requests that wait for it. Everything about replication (acks, delayed produce, reads bounded by the high watermark) uses
+the value kept here. With a single broker, a record is replicated when it is appended, or when the flush that ``flush.messages``
+demands is done.
 """
 
 from typing import TYPE_CHECKING, Any, Final
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from odradek.storage.log.log_writer import AppendInfo
     from odradek.timing.purgatory import Purgatory
 
-# ``acks`` of a producer that waits for all in-sync replicas.
+# The ``acks`` of a producer that waits for all in-sync replicas.
 ALL_IN_SYNC: Final = -1
 # A control batch of one record.
 END_TXN_MARKER_BYTES: Final = 78
 
 
 class Partition:
-    """A replica of a partition. ``log`` is None while it is offline, and then ``offline_reason`` says why.
+    """A replica of a partition. ``log`` is None while it is offline; ``offline_reason`` then says why.
 
-    ``leader`` is None where another broker leads, and ``follower`` where this one does.
+    ``leader`` is None if another broker leads, and ``follower`` is None if this broker leads.
     """
 
     __slots__ = (
@@ -74,13 +74,13 @@ class Partition:
         self.leader: Leader | None = Leader()
         self.follower: Follower | None = None
         self.high_watermark = 0 if log is None else log.log_end_offset
-        # Called when the high watermark has moved: by it the coordinator whose log this is learns of commits.
+        # Called when the high watermark has moved: the coordinator that owns this log learns of commits by it.
         self.on_high_watermark: Callable[[], None] | None = None
-        # Completes the fetches that wait here, as far as they can be.
+        # Completes fetches that wait here, if they have enough.
         self._wake_fetches = wake_fetches
-        # The places that it has in what is fetched: they are told of each change.
+        # The fetches' entries for this partition. Each is told of every change.
         self.fetched_by: dict[FetchPartition, None] = {}
-        # For metrics: bytes appended and read since the log was opened, whose end was at ``found_offset`` then.
+        # For metrics: bytes appended and read since the log was opened, when it ended at ``found_offset``.
         self.found_offset = self.high_watermark
         self.appended_bytes = 0
         self.fetched_bytes = 0
@@ -89,19 +89,19 @@ class Partition:
 
     @property
     def last_stable_offset(self) -> int:
-        """Up to where all transactions have ended, and their ends are replicated. KafkaError: KAFKA_STORAGE_ERROR."""
+        """The offset before which all transactions have ended, with their ends replicated. KafkaError: KAFKA_STORAGE_ERROR."""
         log = self.log
         return self.high_watermark if log is None else log.last_stable_offset(self.high_watermark)
 
     @property
     def is_unsettled(self) -> bool:
-        """Return whether this broker was elected, and does not know yet that all from before its election is replicated."""
+        """Return whether this newly elected leader does not know yet that everything from before its election is replicated."""
         leader = self.leader
         return leader is not None and leader.followers is not None and self.high_watermark < leader.followers.epoch_start_offset
 
     @property
     def low_watermark(self) -> int | None:
-        """Where the log begins on all replicas that live, of those this broker knows of; None while it is offline."""
+        """The lowest log start offset of all known live replicas; None while the partition is offline."""
         log, leader = self.log, self.leader
         if log is None:
             return None
@@ -110,12 +110,12 @@ class Partition:
         return leader.followers.low_watermark(log.log_start_offset)
 
     def use_log(self, log: "Log") -> None:
-        """Have the replica in ``log`` from now on."""
+        """Use ``log`` for this replica from now on."""
         self.log = log
         log.retention.on_start_moved = self._changed
 
     def _changed(self) -> None:
-        """Tell those that fetch: there may be something to read, to tell or to ask for."""
+        """Note a change in all fetches of this partition: there may be something new to read, to report or to ask for."""
         for asked in self.fetched_by:
             asked.note_change()
         follower = self.follower
@@ -124,20 +124,20 @@ class Partition:
         self._wake_fetches(self)
 
     def require_log(self) -> "Log":
-        """The log, or KAFKA_STORAGE_ERROR where it is offline."""
+        """Return the log. KafkaError: KAFKA_STORAGE_ERROR if it is offline."""
         if self.log is None:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.topic}-{self.index} is offline: {self.offline_reason}")
         return self.log
 
     def require_leader_log(self) -> "Log":
-        """The log, to be read by clients. KafkaError: NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR."""
+        """Return the log for clients to read. KafkaError: NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR."""
         log = self.log
         if log is None or self.leader is None:
             log = self._require_leadership()[1]
         return log
 
     def check_leader_epoch(self, current_leader_epoch: int) -> None:
-        """Compare a client's idea of the epoch (KIP-320): FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH; -1 asks for nothing."""
+        """Check a client's leader epoch (KIP-320); -1 passes. KafkaError: FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH."""
         if current_leader_epoch in (-1, self.leader_epoch):
             return
         if current_leader_epoch < self.leader_epoch:
@@ -152,7 +152,7 @@ class Partition:
         header: "BatchHeader | None" = None,
         is_inspected: bool = False,
     ) -> "AppendInfo":
-        """Append one batch as leader and wake the fetches that wait here; ``header`` if it was read. Errors: ``Log.append``'s."""
+        """Append one batch as leader and wake the waiting fetches. ``header``: if already read. Errors: ``Log.append``'s."""
         leader = self.leader
         log = self.log
         if leader is None or log is None:
@@ -178,7 +178,7 @@ class Partition:
         compression: int = 0,
         producer: tuple[int, int] | None = None,
     ) -> int:
-        """Append records of the broker itself, and wake the fetches; the log's end. Errors: ``CoordinatorAppends``."""
+        """Append the broker's own records, and wake the fetches; returns the log end offset. Errors: ``CoordinatorAppends``'s."""
         leader, log = self._require_leadership()
         size_bytes = log.coordinator_appends.append_internal(
             records, leader_epoch=self.leader_epoch, now_ms=now_ms, compression=compression, producer=producer
@@ -190,7 +190,7 @@ class Partition:
         return log.log_end_offset
 
     def append_marker(self, marker: "EndTxnMarker", now_ms: int) -> "AppendInfo":
-        """End a producer's transaction here, and wake the fetches. Errors: ``CoordinatorAppends``."""
+        """End a producer's transaction in this partition, and wake the fetches. Errors: ``CoordinatorAppends``'s."""
         leader, log = self._require_leadership()
         info = log.coordinator_appends.append_marker(
             marker.producer_id,
@@ -209,7 +209,7 @@ class Partition:
         return info
 
     def _require_leadership(self) -> "tuple[Leader, Log]":
-        """KafkaError: KAFKA_STORAGE_ERROR where the log is offline, else NOT_LEADER_OR_FOLLOWER where another broker leads."""
+        """Return the leader role and the log. KafkaError: KAFKA_STORAGE_ERROR if offline, else NOT_LEADER_OR_FOLLOWER."""
         log = self.require_log()
         leader = self.leader
         if leader is None:
@@ -217,7 +217,7 @@ class Partition:
         return leader, log
 
     def _advance(self, high_watermark: int) -> None:
-        """Move the high watermark up to what the role has computed, and wake those who wait for it."""
+        """Raise the high watermark to the role's value, and wake requests that wait for it."""
         if high_watermark > self.high_watermark:
             self.high_watermark = high_watermark
             if self.on_high_watermark is not None:
@@ -227,20 +227,20 @@ class Partition:
     def is_acknowledged(self, last_offset: int, acks: int) -> bool:
         """Return whether a batch that ends with ``last_offset`` is as safe as ``acks`` ask for.
 
-        All in-sync replicas have it, or, of acks=1, this broker has it as ``flush.messages`` promises. KafkaError:
-        KAFKA_STORAGE_ERROR where the log is offline.
+        Either all in-sync replicas have it. Or, with acks=1, this broker has it as ``flush.messages`` promises. KafkaError:
+        KAFKA_STORAGE_ERROR if the log is offline.
         """
         if last_offset < self.high_watermark:
             return True
         return acks == 1 and last_offset < self.require_log().flush_state.readable_offset
 
     def has_enough_replicas(self, acks: int) -> bool:
-        """Return whether what is replicated may be acknowledged: with acks=all, ``min.insync.replicas`` must be in sync still."""
+        """Return whether replicated records may be acknowledged. With acks=all, ``min.insync.replicas`` must still be in sync."""
         leader = self.leader
         return acks != ALL_IN_SYNC or leader is None or leader.followers is None or leader.followers.has_enough
 
     def require_enough_replicas(self) -> None:
-        """Before an append with acks=all. KafkaError: NOT_ENOUGH_REPLICAS."""
+        """Raise NOT_ENOUGH_REPLICAS if an append with acks=all must be refused."""
         leader = self.leader
         if leader is not None and leader.followers is not None:
             leader.followers.require_enough()
@@ -248,7 +248,7 @@ class Partition:
     def fetched_by_follower(
         self, node_id: int, broker_epoch: int, offset: int, log_start_offset: int, times: "FetchTimes | None" = None
     ) -> None:
-        """A follower has all in front of ``offset``. Errors: ``InSyncReplicas.fetched``'s."""
+        """Note that a follower has everything before ``offset``. Errors: ``InSyncReplicas.fetched``'s."""
         leader, log = self._require_leadership()
         if leader.followers is None:
             raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH, f"{self.topic}-{self.index} has no other replicas")
@@ -267,14 +267,14 @@ class Partition:
         self._advance(leader.high_watermark(log, self.high_watermark))
 
     def replication_changed(self) -> None:
-        """Other replicas are in sync than before: the high watermark may move, and who waits for replicas may wait no more."""
+        """Update after a change of the in-sync replicas: the high watermark may move, and requests may complete."""
         leader, log = self.leader, self.log
         if leader is not None and log is not None:
             self._advance(leader.high_watermark(log, self.high_watermark))
             self._changed()
 
     def append_as_follower(self, batches: "Buffer", leader_high_watermark: int, now_ms: int) -> "AppendInfo | None":
-        """Append what a fetch from the leader brought; None if no batch of it is whole. Errors: ``Log.append_as_follower``'s."""
+        """Append the records of a fetch from the leader; None if no batch is whole. Errors: ``Log.append_as_follower``'s."""
         follower, log = self._require_following()
         info = log.append_as_follower(batches, leader_epoch=self.leader_epoch, now_ms=now_ms)
         follower.leader_high_watermark = leader_high_watermark
@@ -283,7 +283,7 @@ class Partition:
         return info
 
     def truncate_to(self, offset: int, now_ms: int) -> bool:
-        """Cut off what the leader does not have. Errors: ``Log.truncate_to``'s."""
+        """Truncate records that the leader does not have. Errors: ``Log.truncate_to``'s."""
         _, log = self._require_following()
         is_cut = log.truncate_to(offset, now_ms)
         self.high_watermark = min(self.high_watermark, log.log_end_offset)
@@ -291,14 +291,14 @@ class Partition:
         return is_cut
 
     def begin_anew_at(self, offset: int, now_ms: int) -> None:
-        """Let the log start and end at ``offset``: the leader has nothing before it. Errors: as ``Log``'s."""
+        """Let the log start and end at ``offset``: the leader has nothing before it. Errors: ``Log``'s."""
         _, log = self._require_following()
         log.truncate_fully_and_start_at(offset, now_ms)
         self.high_watermark = offset
         self._changed()
 
     def _require_following(self) -> "tuple[Follower, Log]":
-        """KafkaError: KAFKA_STORAGE_ERROR where the log is offline, else NOT_LEADER_OR_FOLLOWER where this broker leads."""
+        """Return the follower role and the log. KafkaError: KAFKA_STORAGE_ERROR if offline, else NOT_LEADER_OR_FOLLOWER."""
         log = self.require_log()
         follower = self.follower
         if follower is None:
@@ -306,7 +306,7 @@ class Partition:
         return follower, log
 
     def flushed(self) -> None:
-        """The log has been flushed: what waited for that counts as this replica's."""
+        """Count flushed records as this replica's, after a flush of the log."""
         log = self.log
         if log is None:
             return
@@ -315,7 +315,7 @@ class Partition:
             self._advance(role.high_watermark(log, self.high_watermark))
 
     def become_leader(self, leader_epoch: int, followers: "InSyncReplicas | None" = None) -> None:
-        """This broker was elected. The high watermark stays where it is until the in-sync replicas have told their ends."""
+        """Become the leader. The high watermark stays until the in-sync replicas have reported their log end offsets."""
         self.leader_epoch = leader_epoch
         if followers is not None and self.log is not None:
             self._begin_epoch(self.log)
@@ -325,10 +325,10 @@ class Partition:
         self._changed()
 
     def _begin_epoch(self, log: "Log") -> None:
-        """Note where the epoch begins, in front of its first record.
+        """Note where the epoch begins, before its first record.
 
-        A follower may have an epoch of its own without records, having led before; asked for that, the leader has to know a
-        later one.
+        A follower may have an epoch of its own without records, because it led before. Asked for that epoch, the leader must know
+        a later one.
         """
         if self.leader_epoch > log.leader_epochs.latest:
             try:
@@ -337,7 +337,7 @@ class Partition:
                 log.storage_error(error)
 
     def become_follower(self, leader_id: int, leader_epoch: int) -> None:
-        """Another broker was elected, or none (NO_LEADER). Who waits here is told to look for the leader."""
+        """Follow another broker, or none (NO_LEADER). Waiting requests are told to look for the leader."""
         self.leader_epoch = leader_epoch
         if self.follower is None or self.follower.leader_id != leader_id:
             self.leader = None
@@ -346,28 +346,28 @@ class Partition:
 
     @property
     def leader_id(self) -> int:
-        """The broker that leads where this one does not."""
+        """The id of the leader if another broker leads, else NO_LEADER."""
         return NO_LEADER if self.follower is None else self.follower.leader_id
 
     def flush_failed(self) -> None:
-        """What waits for a flush waits in vain."""
+        """Let the coordinator handle records that will never be flushed."""
         if self.on_high_watermark is not None:
             self.on_high_watermark()
 
     def take_offline(self, reason: str) -> None:
-        """Stop serving: its disk or its log failed."""
+        """Stop serving: the disk or the log has failed."""
         self.log = None
         self.offline_reason = reason
         self._changed()
 
     def delete(self) -> None:
-        """Its topic is gone: who waits here is told so."""
+        """Stop serving because the topic was deleted. Waiting requests are told so."""
         self.is_deleted = True
         self.take_offline("deleted")
 
 
 def wake_fetches(purgatory: "Purgatory[Any]", partition: Partition) -> None:
-    """Try the fetches that wait for ``partition``: a ``Partition``'s ``wake_fetches`` for a purgatory."""
+    """Try the fetches that wait for ``partition``. Bound to a purgatory, this is a ``Partition``'s ``wake_fetches``."""
     for asked in tuple(partition.fetched_by):
         if asked.watched_by is not None:
             purgatory.check_and_complete(asked.watched_by)

@@ -12,22 +12,22 @@ if TYPE_CHECKING:
     from odradek.broker.replica.fetch_partitions import FetchPartition
 
 
-# Nobody writes to it.
+# Stays empty: it is shared.
 _NONE: Final[dict[int, Partition]] = {}
 
 
 class Partitions:
-    """All partitions that this broker has a replica of: of a topic any of them, by index.
+    """All partitions that this broker has a replica of, by topic and index.
 
-    ``is_elsewhere`` says of a topic, by name, id or the id's bytes, and an index whether the cluster has the partition. If it is
-    not here, other brokers have it, or it is about to be opened here.
+    ``is_elsewhere`` returns whether the cluster has a partition, given the topic's name, id or id bytes, and the index. A
+    partition that the cluster has but this broker does not is on other brokers, or about to be opened here.
     """
 
     def __init__(self) -> None:
         self.is_elsewhere: Callable[[str | bytes | UUID, int], bool] | None = None
         self._by_name: dict[str, dict[int, Partition]] = {}
         self._by_id: dict[UUID, dict[int, Partition]] = {}
-        # The same by the id's 16 bytes, as Produce has it: making a UUID of them costs as much as the rest of that look-up.
+        # The same by the id's 16 bytes, as Produce has it. Creating a UUID from them costs as much as the rest of that look-up.
         self._by_id_bytes: dict[bytes, dict[int, Partition]] = {}
 
     def __len__(self) -> int:
@@ -38,7 +38,7 @@ class Partitions:
             yield from tuple(partitions.values())
 
     def add(self, partition: Partition) -> None:
-        """Take in a partition. Raises ValueError where it is there."""
+        """Add a partition. Raises ValueError if it is already here."""
         partitions = self._by_name.setdefault(partition.topic, {})
         if partition.index in partitions:
             raise ValueError(f"{partition.topic}-{partition.index} is there already")
@@ -47,7 +47,7 @@ class Partitions:
         self._by_id_bytes[partition.topic_id.bytes] = partitions
 
     def remove(self, partition: Partition) -> Partition:
-        """Forget one partition of a topic that has others, elsewhere perhaps; returns it."""
+        """Forget one partition, and return it. The topic may have other partitions, here or elsewhere."""
         partitions = self._by_name[partition.topic]
         if len(partitions) == 1:
             self._forget(partition.topic)
@@ -56,7 +56,7 @@ class Partitions:
         return partition
 
     def remove_topic(self, topic: str) -> list[Partition]:
-        """Forget a topic; returns the partitions it had."""
+        """Forget a topic, and return the partitions it had."""
         return list(self._forget(topic).values())
 
     def _forget(self, topic: str) -> dict[int, Partition]:
@@ -66,20 +66,20 @@ class Partitions:
         return partitions
 
     def of_topic(self, topic: str) -> dict[int, Partition]:
-        """A topic's partitions by index; empty where there is no such topic."""
+        """Return a topic's partitions by index; empty if there is no such topic."""
         return self._by_name.get(topic, _NONE)
 
     def of_topic_id(self, topic_id: bytes) -> dict[int, Partition]:
-        """The same by the 16 bytes of a topic id."""
+        """Return a topic's partitions, given the 16 bytes of its id."""
         return self._by_id_bytes.get(topic_id, _NONE)
 
     def named(self, topic: str | bytes) -> dict[int, Partition]:
-        """The same as a Produce request names the topic: by the bytes of its id, or by its name."""
-        # Text is found by its own look-up: a compiled dictionary of bytes refuses it.
+        """Return the partitions of a topic as a Produce request names it: by the bytes of its id, or by its name."""
+        # Names need a look-up of their own: a compiled dictionary keyed by bytes refuses a str.
         return self._by_id_bytes.get(topic, _NONE) if isinstance(topic, bytes) else self._by_name.get(topic, _NONE)
 
     def get(self, topic: str, index: int) -> Partition | None:
-        """One partition, or None."""
+        """Return one partition, or None."""
         return self._by_name.get(topic, _NONE).get(index)
 
     def serves(self, topic: str, index: int) -> bool:
@@ -88,7 +88,7 @@ class Partitions:
         return found is not None and found.log is not None
 
     def find_fetched(self, asked: "FetchPartition") -> Partition | KafkaError:
-        """What a fetch names, by topic id or name; the error that answers it where there is none."""
+        """Return the partition that a fetch names by topic id or name, or the error to answer if it is not here."""
         key = asked.topic_key
         partitions = self._by_name.get(key) if isinstance(key, str) else self._by_id.get(cast("UUID", key))
         found = None if partitions is None else partitions.get(asked.partition)
@@ -98,10 +98,10 @@ class Partitions:
         return found
 
     def _missing_fetched(self, asked: "FetchPartition", others: dict[int, Partition]) -> KafkaError:
-        """``missing`` for a fetch; ``others`` are the topic's partitions that are here.
+        """Return the error of ``missing`` for a fetch. ``others`` are the topic's partitions on this broker.
 
-        An id that stood for a topic when it was fetched before still stands for the topic's name. A deleted topic is unknown by
-        that name, and a topic that has the name now has another id.
+        A topic id keeps standing for the topic name it had at an earlier fetch. So a deleted topic is unknown by that name, and
+        if a new topic has the name, the id is inconsistent.
         """
         for partition in others.values():
             asked.topic_name = partition.topic
@@ -115,7 +115,7 @@ class Partitions:
         return self.missing(name, asked.partition)
 
     def missing(self, topic: "str | bytes | UUID | None", index: int) -> KafkaError:
-        """Why there is no such partition here. A null topic id is None."""
+        """Return the error for a partition that is not here. A null topic id is None."""
         if topic is not None and self.is_elsewhere is not None and self.is_elsewhere(topic, index):
             return KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "this broker has no replica of it")
         if isinstance(topic, str) or (topic in self._by_id_bytes if isinstance(topic, bytes) else topic in self._by_id):
@@ -123,7 +123,7 @@ class Partitions:
         return KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "no topic has this id")
 
     def require(self, topic: str, index: int) -> Partition:
-        """One partition, or UNKNOWN_TOPIC_OR_PARTITION; NOT_LEADER_OR_FOLLOWER where other brokers have it."""
+        """Return one partition. KafkaError: as ``missing``; NOT_LEADER_OR_FOLLOWER if other brokers have it."""
         partition = self.get(topic, index)
         if partition is None:
             raise self.missing(topic, index)

@@ -1,15 +1,15 @@
-"""Fetches from one leader what follows it here: all its partitions in one request, one request at a time.
+"""Fetches everything that this broker follows from one leader: all partitions in one request, one request at a time.
 
-A partition that cannot go on waits for ``replica.fetch.backoff.ms`` while the others go on. One whose epoch is fenced, or whose
-log has failed, is left out until ``follow`` names it again. When the leader does not answer, everything waits so long, and the
-fetch session begins anew.
+A partition that cannot go on waits for ``replica.fetch.backoff.ms``; the others go on. A partition whose epoch is fenced, or
+whose log has failed, is left out until ``follow`` names it again. If the leader does not answer, everything waits for that time,
+and a new fetch session begins.
 
 A throttled partition that is not in sync is left out while the follower's quota is exceeded.
 
-A follower need not say everything again (KIP-227; ``fetch_sessions`` is the leader's end of a session). A full fetch names all
-partitions. If the leader gives it a session, later fetches name only what has changed: partitions that are asked for otherwise
-than before, and those that are not fetched any more. After anything went wrong the next fetch is a full one. Building a request
-costs the partitions that ``want`` has named since the last one.
+Fetches are incremental (KIP-227; ``fetch_sessions`` is the leader's end of a session). A full fetch names all partitions. If the
+leader gives it a session, later fetches name only changes: partitions with new values, and partitions that are not fetched any
+more. After any error the next fetch is a full one. The cost of building a request depends only on the partitions that ``want``
+has named since the last one.
 
 Kafka's classes are ReplicaFetcherThread, RemoteLeaderEndPoint and FetchSessionHandler.
 """
@@ -51,7 +51,7 @@ T = TypeVar("T")
 
 
 class SessionRequest(NamedTuple):
-    """The part of a Fetch request that is about the session."""
+    """The fields of a Fetch request that belong to the session."""
 
     session_id: int
     session_epoch: int
@@ -60,7 +60,7 @@ class SessionRequest(NamedTuple):
 
 
 class FetchSessionHandler:
-    """The session with one leader. ``want`` as often as you like, ``build``, then ``answered`` or ``lost``, in turns."""
+    """The session with one leader. Call ``want`` any number of times, then ``build``, then ``answered`` or ``lost``."""
 
     __slots__ = ("_changed", "_epoch", "_sent", "_session_id", "_wanted")
 
@@ -68,18 +68,18 @@ class FetchSessionHandler:
         self._session_id = NO_SESSION_ID
         self._epoch = INITIAL_EPOCH
         self._wanted: dict[Key, FetchPartition] = {}
-        # Partitions whose latest wish the leader may not know.
+        # Partitions whose latest request the leader may not know.
         self._changed: dict[Key, None] = {}
         # Each partition as the leader knows it.
         self._sent: dict[Key, FetchPartition] = {}
 
     @property
     def is_empty(self) -> bool:
-        """True if nothing is wanted."""
+        """Return whether no partition is wanted."""
         return not self._wanted
 
     def want(self, key: Key, asked: FetchPartition | None) -> None:
-        """Ask for the partition of that topic id and number in this way from now on; None: no more."""
+        """Set how to ask for a partition (topic id, index) from now on; None stops asking."""
         if asked is None:
             self._wanted.pop(key, None)
         else:
@@ -87,7 +87,7 @@ class FetchSessionHandler:
         self._changed[key] = None
 
     def build(self) -> SessionRequest:
-        """The request for all that is wanted."""
+        """Build the request for all wanted partitions."""
         if self._epoch == INITIAL_EPOCH:
             self._sent = {}
             self._changed = dict.fromkeys(self._wanted)
@@ -114,21 +114,21 @@ class FetchSessionHandler:
         )
 
     def answered(self, error_code: int, session_id: int) -> bool:
-        """Take a response; False where its error is the session's, and there is nothing else in it."""
+        """Take a response. Return False if it has a session error, and so nothing else."""
         if error_code:
             if error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND:
                 self._session_id = NO_SESSION_ID
             self._epoch = INITIAL_EPOCH
             return False
         if session_id == NO_SESSION_ID:
-            # There is no room for one, or it has ended.
+            # There is no room for a session, or it has ended.
             self._session_id, self._epoch = NO_SESSION_ID, INITIAL_EPOCH
         else:
             self._session_id, self._epoch = session_id, next_epoch(self._epoch)
         return True
 
     def lost(self) -> None:
-        """There was no response: nobody knows what the leader has. The next fetch ends the session, and asks for another."""
+        """Give the session up after a missing response. The next fetch ends it and asks for a new one."""
         self._epoch = INITIAL_EPOCH
 
 
@@ -139,9 +139,9 @@ def _by_topic(items: Iterable[tuple[Key, T]]) -> list[tuple[UUID, list[T]]]:
     return list(by_topic.items())
 
 
-# Topics are named by id, and replicas by their brokers' epochs.
+# Topics are named by id, and replicas have their brokers' epochs.
 _FETCH: Final[Api[FetchRequest, FetchResponse]] = Api(ApiKey.FETCH, 15)
-# Leader epochs are checked.
+# Has leader epochs.
 _LIST_OFFSETS: Final[Api[ListOffsetsRequest, ListOffsetsResponse]] = Api(ApiKey.LIST_OFFSETS, 4)
 _EARLIEST: Final = -2
 _LATEST: Final = -1
@@ -149,7 +149,10 @@ _LATEST: Final = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetcherConfig:
-    """Kafka's defaults of ``replica.fetch.min.bytes``, ``wait.max.ms``, ``max.bytes``, ``response.max.bytes``, ``backoff.ms``."""
+    """The settings of replica fetchers. The defaults are Kafka's.
+
+    The fields are ``replica.fetch.min.bytes``, ``wait.max.ms``, ``max.bytes``, ``response.max.bytes`` and ``backoff.ms``.
+    """
 
     min_bytes: int = 1
     wait_max_ms: int = 500
@@ -159,7 +162,7 @@ class FetcherConfig:
 
 
 class ReplicaFetcher:
-    """``run`` fetches until ``close``. Loop thread only."""
+    """Fetches from one leader: ``run`` works until ``close``. Loop thread only."""
 
     def __init__(
         self,
@@ -170,9 +173,9 @@ class ReplicaFetcher:
         config: FetcherConfig | None = None,
         quota: ReplicationQuota | None = None,
     ) -> None:
-        """``leader`` is this fetcher's own connection; ``node_id`` and ``broker_epoch`` are this broker's.
+        """``leader`` is this fetcher's own connection. ``node_id`` and ``broker_epoch`` are this broker's.
 
-        ``quota`` is what all its fetchers may take of throttled partitions.
+        ``quota`` is shared by all the broker's fetchers, and limits throttled partitions.
         """
         self._leader = leader
         self._timer = timer
@@ -183,15 +186,15 @@ class ReplicaFetcher:
         self._session = FetchSessionHandler()
         self._wakeup = Wakeup(timer)
         self._followed: dict[Key, FollowedPartition] = {}
-        # Those that may have to be asked for otherwise than before.
+        # Partitions whose request may have changed.
         self._changed: dict[Key, None] = {}
-        # Until when a partition waits.
+        # The times until which partitions wait.
         self._delayed: dict[Key, float] = {}
         self._is_closed = False
         self._complaint = ""
 
     def follow(self, partitions: Iterable[Partition]) -> None:
-        """Fetch these, at the epochs that they have now."""
+        """Fetch these partitions, at their current epochs."""
         for partition in partitions:
             key = partition.topic_id, partition.index
             self._followed[key] = FollowedPartition(partition)
@@ -202,23 +205,23 @@ class ReplicaFetcher:
         self._wakeup.wake()
 
     def leave(self, partitions: Iterable[Partition]) -> None:
-        """Fetch these no more."""
+        """Stop fetching these partitions."""
         for partition in partitions:
             self._drop((partition.topic_id, partition.index))
 
     @property
     def followed(self) -> list[Partition]:
-        """What is fetched."""
+        """The partitions that are fetched."""
         return [followed.partition for followed in self._followed.values()]
 
     def close(self) -> None:
-        """End ``run``, and the connection."""
+        """End ``run``, and close the connection."""
         self._is_closed = True
         self._leader.close()
         self._wakeup.wake()
 
     async def run(self) -> None:
-        """Fetch, as long as there is anything to fetch."""
+        """Fetch until closed; wait while there is nothing to fetch."""
         while not self._is_closed:
             self._ask()
             if self._session.is_empty:
@@ -230,13 +233,13 @@ class ReplicaFetcher:
         self._changed[key] = None
 
     def _ask(self) -> None:
-        """Tell the session how partitions are wanted that have changed."""
+        """Tell the session the new requests of changed partitions."""
         now_ms = self._timer.clock.monotonic_ms()
         for key in [key for key, until_ms in self._delayed.items() if until_ms <= now_ms]:
             del self._delayed[key]
             self._note_change(key)
         if self._quota is not None and self._quota.rate.is_limited:
-            # Time alone may hold any of them back.
+            # Any of them may be held back or released as time passes.
             self._changed.update(dict.fromkeys(self._followed))
         changed, self._changed = self._changed, {}
         for key in changed:
@@ -252,7 +255,7 @@ class ReplicaFetcher:
         try:
             return followed.request(self._config.max_bytes)
         except KafkaError:
-            # Its disk has failed.
+            # The partition's disk has failed.
             self._drop(key)
             return None
 
@@ -286,9 +289,9 @@ class ReplicaFetcher:
             await self._back_off(f"the leader answered error {response.error_code}")
 
     async def _take(self, response: FetchResponse) -> None:
-        """Take what was answered, but for partitions that have another epoch by now, at which nobody has asked for them.
+        """Apply the response, except for partitions that have a new epoch which no request has named yet.
 
-        That the old epoch of such a partition is fenced would stop it at the new one.
+        Otherwise the error that the old epoch is fenced would stop such a partition at its new epoch.
         """
         out_of_range = []
         for topic in response.responses:
@@ -319,11 +322,11 @@ class ReplicaFetcher:
             self._delayed.pop(key, None)
 
     def _is_current(self, followed: FollowedPartition) -> bool:
-        """Return whether it is fetched still, at the same epoch."""
+        """Return whether the partition is still fetched, at the same epoch."""
         return self._followed.get((followed.partition.topic_id, followed.partition.index)) is followed
 
     async def _find_range(self, followed: FollowedPartition) -> None:
-        """Ask the leader where its log ends, and begins."""
+        """Ask the leader where its log ends and begins, and adjust the follower's log."""
         try:
             end_offset = await self._offset(followed, _LATEST)
             start_offset = await self._offset(followed, _EARLIEST)
@@ -333,7 +336,7 @@ class ReplicaFetcher:
         self._note(followed, followed.begin_at(start_offset, end_offset, self._timer.clock.now_ms()))
 
     async def _offset(self, followed: FollowedPartition, timestamp: int) -> int:
-        """Raises ClientError, KafkaError."""
+        """Return one offset of the leader's log. Raises ClientError, KafkaError, ValueError."""
         partition = followed.partition
         asked = ListOffsetsPartition(
             partition_index=partition.index, current_leader_epoch=followed.leader_epoch, timestamp=timestamp

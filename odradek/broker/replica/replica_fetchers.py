@@ -1,7 +1,7 @@
-"""The fetchers of a broker, ``num.replica.fetchers`` for each leader that it follows (Kafka: ReplicaFetcherManager).
+"""The broker's fetchers: ``num.replica.fetchers`` for each leader that it follows (Kafka: ReplicaFetcherManager).
 
-A partition is with one fetcher of its leader, always the same one, at the epoch of that leader. A fetcher begins with the first
-partition and ends with the last. A leader that has come back under another address has other fetchers.
+A partition always belongs to the same fetcher of its leader. A fetcher begins with its first partition and ends with its last. A
+leader that returns under another address gets new fetchers.
 """
 
 import asyncio
@@ -18,15 +18,15 @@ from odradek.common.logging import log as broker_log
 from odradek.controller.quorum.leader_discovery import Address
 from odradek.timing.timer import Timer
 
-# A leader and the number of one of its fetchers.
+# A leader's id, and the number of one of its fetchers.
 Place = tuple[int, int]
 
-# A response takes no more than ``replica.fetch.response.max.bytes``, and a batch that is larger than that.
+# Responses are limited to ``replica.fetch.response.max.bytes``, unless a single batch is larger.
 _LARGEST_RESPONSE_BYTES = 1 << 30
 
 
 class _Running:
-    """A fetcher, what it is connected to, and its task."""
+    """A fetcher, the address it is connected to, and its task."""
 
     __slots__ = ("address", "fetcher", "task")
 
@@ -37,7 +37,7 @@ class _Running:
 
 
 class ReplicaFetchers:
-    """Loop thread only."""
+    """The fetchers of one broker. Loop thread only."""
 
     def __init__(
         self,
@@ -53,9 +53,9 @@ class ReplicaFetchers:
         count: Callable[[], int] = lambda: 1,
         quota: ReplicationQuota | None = None,
     ) -> None:
-        """``address_of`` tells where brokers reach a broker, None where it is not alive; ``replica.socket.timeout.ms``.
+        """``address_of`` returns where brokers reach a broker, None if it is not alive.
 
-        ``count`` is ``num.replica.fetchers``.
+        ``request_timeout_ms`` is ``replica.socket.timeout.ms``, and ``count`` returns ``num.replica.fetchers``.
         """
         self._connect = connect
         self._timer = timer
@@ -68,19 +68,19 @@ class ReplicaFetchers:
         self._count = count
         self._quota = quota
         self._running: dict[Place, _Running] = {}
-        # Of fetchers that are closed.
+        # The tasks of closed fetchers.
         self._ended: set[asyncio.Task[None]] = set()
 
     @property
     def leaders(self) -> dict[int, list[Partition]]:
-        """What is fetched, by leader."""
+        """The fetched partitions by leader."""
         found: dict[int, list[Partition]] = {}
         for (leader_id, _), running in self._running.items():
             found.setdefault(leader_id, []).extend(running.fetcher.followed)
         return found
 
     def follow(self, partitions: Iterable[Partition]) -> None:
-        """Fetch each from the leader that it follows now. Those whose leader is not alive wait: the metadata will tell."""
+        """Fetch each partition from its current leader. If the leader is not alive, wait until the metadata change."""
         count = self._count()
         by_place: dict[Place, list[Partition]] = {}
         for partition in partitions:
@@ -89,7 +89,7 @@ class ReplicaFetchers:
         moved = {id(partition) for followed in by_place.values() for partition in followed}
         for place, running in list(self._running.items()):
             if self._address_of(place[0]) != running.address:
-                # All that it fetched is fetched by another one, or waits.
+                # Its partitions get a new fetcher, or wait.
                 waiting = [each for each in running.fetcher.followed if id(each) not in moved]
                 by_place.setdefault(place, []).extend(waiting)
                 self._end(place)
@@ -102,7 +102,7 @@ class ReplicaFetchers:
         self._end_idle()
 
     def resize(self) -> None:
-        """There may be another number of fetchers for each leader now."""
+        """Apply a changed ``num.replica.fetchers``."""
         count = self._count()
         displaced = [
             partition
@@ -114,19 +114,19 @@ class ReplicaFetchers:
             self.follow(displaced)
 
     def leave(self, partitions: Iterable[Partition]) -> None:
-        """Fetch these no more: this broker leads them now, or has no replica any more."""
+        """Stop fetching these partitions: this broker leads them now, or has no replica any more."""
         left = list(partitions)
         for running in self._running.values():
             running.fetcher.leave(left)
         self._end_idle()
 
     async def close(self) -> None:
-        """Fetch nothing any more."""
+        """Stop all fetchers, and wait for their tasks."""
         self.end()
         await asyncio.gather(*self._ended, return_exceptions=True)
 
     def end(self) -> None:
-        """The same, without waiting for what is under way."""
+        """Stop all fetchers without waiting for their tasks."""
         for place in list(self._running):
             self._end(place)
 
@@ -165,7 +165,7 @@ def _place(partition: Partition, count: int) -> Place:
 
 
 def _tell_failure(task: asyncio.Task[None]) -> None:
-    """A fetcher ends when it is closed, and otherwise by a fault of ours."""
+    """Log an error that ended a fetcher. A fetcher that is closed ends without one."""
     error = None if task.cancelled() else task.exception()
     if error is not None:
         broker_log.error("a fetcher has failed", error)

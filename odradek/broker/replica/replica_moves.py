@@ -1,8 +1,9 @@
-"""Moves of partitions to other data directories (AlterReplicaLogDirs), while they are written and read.
+"""Moves of partitions to other data directories (AlterReplicaLogDirs), while clients write and read them.
 
-One is copied at a time, in the background; the others wait, and are told as future replicas all the same. The last bit, and the
-change from the old log to the new one, is the loop's: a pause of some syncs. A move that a stop interrupts begins anew at the
-next start. Where ``replica.alter.log.dirs.io.max.bytes.per.second`` is set, it is copied in small pieces, with rests in between.
+One partition is copied at a time, in the background. The others wait, and are reported as future replicas already. The loop
+itself copies the last bit and switches to the new log: a pause of some syncs. A move that a stop interrupts begins anew at the
+next start. If ``replica.alter.log.dirs.io.max.bytes.per.second`` is set, the copy is made in small pieces with rests between
+them.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from odradek.storage.directories.log_move import CopyTask, LogMove
     from odradek.timing.timer import Timer
 
-# The loop may be kept waiting for so much to be copied; for a log that grows as fast as it is copied, for more.
+# The loop may copy this much in one go; if a log grows as fast as it is copied, _LARGE_REST_BYTES.
 _REST_BYTES = 1024 * 1024
 _PATIENT_ROUNDS = 10
 _LARGE_REST_BYTES = 16 * _REST_BYTES
@@ -58,16 +59,16 @@ class ReplicaMoves:
             sample_s=config["alter.log.dirs.replication.quota.window.size.seconds"],
         )
         self._moves: dict[tuple[str, int], LogMove] = {}
-        # The one that is being copied.
+        # The move that is being copied.
         self._copying: LogMove | None = None
         self._is_closed = False
 
     def under_way(self) -> list[LogMove]:
-        """Those that are not done."""
+        """Return the moves that are not done."""
         return list(self._moves.values())
 
     def resume(self) -> None:
-        """Begin anew what the last stop has interrupted."""
+        """Restart the moves that the last stop has interrupted."""
         for key, target in self._log_manager.unfinished_moves:
             partition = self._partitions.get(*key)
             if partition is None or target.failure:
@@ -78,7 +79,7 @@ class ReplicaMoves:
                 broker_log.warn("a partition is not moved", topic=key[0], partition=key[1], reason=error.reason)
 
     def request(self, partition: Partition, target: DataDirectory) -> None:
-        """Move ``partition``; to where it is already means not to move it. KafkaError: KAFKA_STORAGE_ERROR."""
+        """Move ``partition``. A target where it already is cancels its move. KafkaError: KAFKA_STORAGE_ERROR."""
         from odradek.storage.directories.log_move import LogMove
 
         log = partition.require_log()
@@ -91,7 +92,7 @@ class ReplicaMoves:
         if manager.home_of(log) is target:
             return
         if not manager.directories.are_online:
-            # As Kafka: the log may be there, too.
+            # As Kafka: the log may be in an offline directory, too.
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "nothing is moved while a data directory is offline")
         try:
             self._moves[key] = LogMove(manager, log, target)
@@ -101,7 +102,7 @@ class ReplicaMoves:
         self._timer.call_after(0, self._step)
 
     def cancel(self, key: tuple[str, int]) -> None:
-        """Give a move up, if there is one."""
+        """Abort a move, if there is one."""
         move = self._moves.pop(key, None)
         if move is not None:
             move.is_cancelled = True
@@ -113,19 +114,19 @@ class ReplicaMoves:
         self._housekeeping.remove_deleted_after(self._config["log.segment.delete.delay.ms"])
 
     def directory_failed(self, directory: DataDirectory) -> None:
-        """Give up what was to move there, or was there."""
+        """Abort the moves to a failed directory, or from it."""
         for move in self.under_way():
             if move.target is directory or move.log.is_closed:
                 self.cancel(move.key)
 
     def close(self) -> None:
-        """Copy no more: what is under way ends soon. The next start goes on with it."""
+        """Copy no more; the current copy ends soon. The next start resumes it."""
         self._is_closed = True
         for move in self._moves.values():
             move.is_cancelled = True
 
     def _step(self) -> None:
-        """Go on with a move: copy a round, or finish it."""
+        """Continue a move: copy a round, or finish it."""
         if self._copying is not None or self._is_closed or not self._moves:
             return
         move = next((move for move in self._moves.values() if move.may_begin), None)
@@ -148,7 +149,7 @@ class ReplicaMoves:
         def copy() -> None:
             try:
                 task.run()
-            except Exception as error:  # noqa: BLE001  whatever it is, it is told on the loop
+            except Exception as error:  # noqa: BLE001  every error is handled on the loop
                 failures.append(error)
 
         self._housekeeping.run_aside(copy, lambda: self._copied(move, task, failures))

@@ -1,8 +1,8 @@
-"""The roles of partitions on a broker among others: it leads with followers, or fetches from the leader.
+"""The roles of partitions on a broker in a cluster: leader with followers, or follower of another broker.
 
-A leader looks every ``replica.lag.time.max.ms / 2`` for replicas that have fallen behind (Kafka: ReplicaManager).
+A leader checks every ``replica.lag.time.max.ms / 2`` for replicas that have fallen behind (Kafka: ReplicaManager).
 
-``BrokersView`` is the Replication of ``in_sync_replicas``: what leaders know of the other brokers, and whom they ask.
+``BrokersView`` implements the Replication of ``in_sync_replicas``: it gives leaders the other brokers' state and the controller.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ from odradek.timing.clock import Clock
 from odradek.timing.reply import Reply
 from odradek.timing.timer import Timer
 
-# A metadata version without directories.
+# The directory id under a metadata version without directories.
 _MIGRATING: Final = UUID(int=0)
 
 
@@ -34,11 +34,11 @@ class MinInSync(Protocol):
     """``min.insync.replicas`` of a topic."""
 
     def __call__(self, topic_name: str) -> int:
-        """As it is configured now."""
+        """Return the currently configured value."""
 
 
 class ReplicatedRoles:
-    """A PartitionRoles, and a MetadataPublisher that looks at brokers and configs. Loop thread only."""
+    """The PartitionRoles of a broker in a cluster, and a MetadataPublisher for brokers and configs. Loop thread only."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class ReplicatedRoles:
         min_in_sync: MinInSync,
         call_soon: Callable[[Callable[[], None]], None],
     ) -> None:
-        """``held_high_watermark`` is what the checkpoint of the data directory says, 0 where it says nothing."""
+        """``held_high_watermark`` returns the value in the data directory's checkpoint, 0 if there is none."""
         self.node_id = replication.node_id
         self._replication = replication
         self._fetchers = fetchers
@@ -63,14 +63,14 @@ class ReplicatedRoles:
         self._timer = timer
         self._held_high_watermark = held_high_watermark
         self._configured_min_in_sync = min_in_sync
-        # Asked with each append, and so kept.
+        # Cached, as each append asks for it.
         self._min_in_sync: dict[str, int] = {}
         self._call_soon = call_soon
-        # What follows another leader now, or the same in another epoch, by topic id and index.
+        # Partitions that follow a new leader, or the same one in a new epoch, by topic id and index.
         self._turned: dict[tuple[UUID, int], Partition] = {}
 
     def start(self) -> None:
-        """Look for replicas that have fallen behind, again and again."""
+        """Check periodically for replicas that have fallen behind."""
         self._timer.call_after(self._replication.max_lag_ms / 2, self._shrink)
 
     def begin(self, partition: Partition, record: PartitionRecord, directory_id: UUID | None) -> None:
@@ -104,10 +104,10 @@ class ReplicatedRoles:
             self._min_in_sync.clear()
         self._throttles.publish(delta)
         if any(kind == ResourceType.BROKER for kind, _ in delta.configs):
-            # The configs are in force when all publishers have been told.
+            # The new configs apply only after all publishers have run.
             self._call_soon(self._fetchers.resize)
         if delta.brokers:
-            # A leader may live again, or have another address.
+            # A leader may be alive again, or have a new address.
             fetched = {id(each) for followed in self._fetchers.leaders.values() for each in followed}
             self._fetchers.follow([each for each in self._partitions if each.follower is not None and id(each) not in fetched])
 
@@ -159,7 +159,7 @@ def _directory_of(record: PartitionRecord, node_id: int) -> UUID:
 
 
 class BrokersView:
-    """A Replication. ``listener_name`` is the listener by which brokers reach each other."""
+    """Implements Replication. ``listener_name`` is the listener through which brokers reach each other."""
 
     def __init__(
         self,

@@ -1,10 +1,11 @@
-"""How much replication may take of the network: a rate in bytes a second, for the replicas that are named (KIP-73).
+"""Replication quotas: limits in bytes per second for the replication of throttled replicas (KIP-73).
 
-A rate is that of some samples, each a stretch of time with the bytes in it; one that began longer ago than all of them last is
-left out. Bytes are counted when they have been sent or got, whatever the rate is: it is looked at before the next ones. Replicas
-in sync are never held back, or they would not be in sync for long, but what they take counts.
+A rate is measured over a number of samples. Each sample is a time span with the bytes counted in it, and old samples expire.
+Bytes are counted after they were sent or received, even above the limit. The rate is checked before the next ones. Replicas in
+sync are never held back, or they would not stay in sync, but their bytes count.
 
-A quota is the broker's for all throttled replicas that it leads, or that it follows. Kafka's class is ReplicationQuotaManager.
+A broker has one quota for the throttled replicas it leads, and one for those it follows. Kafka's class is
+ReplicationQuotaManager.
 """
 
 from collections import deque
@@ -19,12 +20,12 @@ from odradek.controller.metadata.image import MetadataImage
 from odradek.timing.clock import Clock
 
 _SECOND_MS: Final = 1_000
-# The partitions of a topic whose replicas are throttled; of ``*`` all are.
+# All partitions of a topic are throttled (``*``).
 _ALL: Final = None
 
 
 class ByteRate:
-    """Bytes a second, measured over ``count`` samples of ``sample_ms``; ``bound`` is the most there should be."""
+    """A rate in bytes per second, measured over ``count`` samples of ``sample_s``. ``bound`` returns its limit."""
 
     __slots__ = ("_clock", "_kept_ms", "_sample_ms", "_samples", "bound")
 
@@ -33,11 +34,11 @@ class ByteRate:
         self._clock = clock
         self._sample_ms = sample_s * _SECOND_MS
         self._kept_ms = count * self._sample_ms
-        # [when it began, bytes], the oldest first.
+        # [start time, bytes], oldest first.
         self._samples: deque[list[float]] = deque()
 
     def record(self, size_bytes: int) -> None:
-        """So much has been sent or got."""
+        """Count bytes that have been sent or received."""
         now_ms = self._clock.monotonic_ms()
         if not self._samples or now_ms - self._samples[-1][0] >= self._sample_ms:
             self._samples.append([now_ms, 0])
@@ -46,18 +47,18 @@ class ByteRate:
 
     @property
     def bytes_per_s(self) -> float:
-        """The rate now."""
+        """The current rate."""
         now_ms = self._clock.monotonic_ms()
         self._forget(now_ms)
         if not self._samples:
             return 0.0
-        # What has come within less than one sample counts as if it had taken a whole one.
+        # Less than one sample's time counts as a whole sample.
         elapsed_ms = max(now_ms - self._samples[0][0], self._sample_ms)
         return sum(size_bytes for _, size_bytes in self._samples) * _SECOND_MS / elapsed_ms
 
     @property
     def is_limited(self) -> bool:
-        """Return whether there is a bound at all."""
+        """Return whether there is a limit at all."""
         return self.bound() < MAX_LONG
 
     @property
@@ -71,7 +72,7 @@ class ByteRate:
 
 
 class ReplicationQuota:
-    """One of them. ``entries`` tells of a topic the replicas that are throttled: ``*``, or PARTITION:BROKER each."""
+    """The quota of one direction. ``entries`` returns a topic's throttled replicas: ``*``, or PARTITION:BROKER each."""
 
     __slots__ = ("_entries", "_node_id", "_throttled", "rate")
 
@@ -79,11 +80,11 @@ class ReplicationQuota:
         self.rate = rate
         self._node_id = node_id
         self._entries = entries
-        # Asked with each fetch, and so kept.
+        # Cached, as each fetch asks for it.
         self._throttled: dict[str, frozenset[int] | None] = {}
 
     def is_throttled(self, topic: str, partition: int) -> bool:
-        """Return whether this broker's replica of a partition is named."""
+        """Return whether this broker's replica of a partition is throttled."""
         if topic not in self._throttled:
             self._throttled[topic] = self._partitions_in(self._entries(topic))
         partitions = self._throttled[topic]
@@ -94,12 +95,12 @@ class ReplicationQuota:
         return self.rate.is_limited and self.is_throttled(topic, partition) and self.rate.is_exceeded
 
     def record(self, topic: str, partition: int, size_bytes: int) -> None:
-        """So much was replicated, by a replica in sync or not."""
+        """Count replicated bytes, whether the replica is in sync or not."""
         if self.rate.is_limited and self.is_throttled(topic, partition):
             self.rate.record(size_bytes)
 
     def forget(self) -> None:
-        """Other replicas may be named now."""
+        """Drop the cached replicas after a config change."""
         self._throttled.clear()
 
     def _partitions_in(self, entries: tuple[str, ...]) -> frozenset[int] | None:
@@ -110,7 +111,7 @@ class ReplicationQuota:
 
 
 class ReplicationThrottles:
-    """Both. They go by what the image and ``config`` say at the time."""
+    """The leader's and the follower's quota, as configured in the image and ``config`` at the time of use."""
 
     def __init__(self, image: MetadataImage, config: BrokerConfig, clock: Clock, node_id: int) -> None:
         self._image = image
@@ -127,7 +128,7 @@ class ReplicationThrottles:
         )
 
     def publish(self, delta: MetadataDelta) -> None:
-        """The metadata have changed."""
+        """Apply changed topic configs."""
         if any(kind == ResourceType.TOPIC for kind, _ in delta.configs):
             self.leader.forget()
             self.follower.forget()

@@ -1,7 +1,7 @@
-"""What a broker is for a partition it has a replica of: its leader, or a follower of a leader elsewhere.
+"""A broker's role for a partition it has a replica of: leader, or follower of a leader elsewhere.
 
-A role tells the high watermark: up to where the partition is replicated, and so may be read. Flushing has a part in that where
-``flush.messages`` wants records on disk first: until they are, they do not count as this replica's.
+A role computes the high watermark: the offset up to which the partition is replicated, and so may be read. If ``flush.messages``
+requires a flush first, records count as this replica's only after they are on disk.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -17,9 +17,9 @@ NO_LEADER: Final = -1
 
 
 class Leader:
-    """This broker leads. ``followers`` are the other replicas; None where there are none.
+    """The role of the leader. ``followers`` are the other replicas; None if there are none.
 
-    Without followers the high watermark is what its own log has.
+    Without followers the high watermark is the end of the leader's own readable log.
     """
 
     __slots__ = ("followers",)
@@ -28,7 +28,7 @@ class Leader:
         self.followers = followers
 
     def high_watermark(self, log: "Log", high_watermark: int) -> int:
-        """Up to where all in-sync replicas have the log, this broker among them; ``high_watermark`` is the present one."""
+        """Return the offset up to which all in-sync replicas have the log. ``high_watermark`` is the current one."""
         offset = log.flush_state.readable_offset
         if self.followers is not None:
             offset = self.followers.high_watermark(offset, log.log_end_offset, high_watermark)
@@ -36,16 +36,16 @@ class Leader:
 
 
 class Follower:
-    """Another broker leads, or none does (NO_LEADER). Its fetch responses tell ``leader_high_watermark``."""
+    """The role of a follower. There may be no leader (NO_LEADER). Fetch responses set ``leader_high_watermark``."""
 
     __slots__ = ("leader_high_watermark", "leader_id", "on_change")
 
     def __init__(self, leader_id: int) -> None:
         self.leader_id = leader_id
         self.leader_high_watermark = 0
-        # Called when something else than before may have to be asked of the leader.
+        # Called when the next fetch from the leader may have to ask for something else.
         self.on_change: Callable[[], object] | None = None
 
-    def high_watermark(self, log: "Log", high_watermark: int) -> int:  # noqa: ARG002  as a leader's
-        """The leader's, as far as the log has come."""
+    def high_watermark(self, log: "Log", high_watermark: int) -> int:  # noqa: ARG002  the signature of Leader's
+        """Return the leader's high watermark, or this log's end if that is lower."""
         return min(self.leader_high_watermark, log.log_end_offset)
