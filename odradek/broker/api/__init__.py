@@ -1,15 +1,15 @@
-"""One file an API key, and one for all that are refused.
+"""The broker's API handlers: one file per API key, and one file for all APIs that are refused.
 
-``SERVED`` has the versions of each; all else is in its file:
+``SERVED`` has the versions of each API. Everything else is in the API's file:
 
-    handle(services, context, request)    returns the canonical response (``protocol.messages``), or a ``Reply`` that will have
-                                          it later, or ``NO_RESPONSE``
-    rule                                  what the authorizer is asked before (``security.acl.rules``)
-    pieces                                where its items are, if a large request is handled in pieces (``large.pieces``). Others
-                                          are decoded and encoded in slices, and handled at once
-    may_answer_much                       True if a small request may have a large answer, which is encoded in slices
+    handle(services, context, request)    returns the canonical response (``protocol.messages``), or a ``Reply`` that will
+                                          complete with it, or ``NO_RESPONSE``
+    rule                                  the authorization check that runs first (``security.acl.rules``)
+    pieces                                the place of the items, if a large request is handled in pieces (``large.pieces``).
+                                          Other requests are decoded and encoded in slices, and handled at once
+    may_answer_much                       True if a small request may have a large response, which is encoded in slices
 
-ApiVersions is answered from ``SERVED``, and dispatch obeys it. A module is imported by the first request that needs it.
+ApiVersions is answered from ``SERVED``, and dispatch enforces it. A module is imported by the first request that needs it.
 """
 
 from importlib import import_module
@@ -20,8 +20,8 @@ from odradek.broker.large.pieces import Pieces
 from odradek.common.context import Handler, Served
 from odradek.protocol.api_keys import ApiKey
 
-# Requests that wait for the disk or for replicas, and for nothing else. One at a time, each append would have one commit of a
-# connection, each flush one produce, and each marker of a transaction would wait until the one before it is replicated.
+# For requests that wait only for the disk or for replicas. If they were handled one at a time, each append would hold only one
+# commit of a connection, each flush one produce, and each marker of a transaction would wait for the replication of the last one.
 _PIPELINED: Final = 128
 
 
@@ -31,7 +31,7 @@ def _served(min_version: int, max_version: int, advertised_min: int | None = Non
 
 
 SERVED: dict[ApiKey, Served] = {
-    # librdkafka before 2.8 takes from the lowest Produce version what compression it may use (KAFKA-18659).
+    # librdkafka before 2.8 derives the usable compression types from the lowest Produce version (KAFKA-18659).
     ApiKey.PRODUCE: _served(3, 13, advertised_min=0, pipeline_depth=_PIPELINED),
     ApiKey.FETCH: _served(4, 18),
     ApiKey.LIST_OFFSETS: _served(1, 11),
@@ -104,38 +104,38 @@ SERVED: dict[ApiKey, Served] = {
     ApiKey.DELETE_SHARE_GROUP_OFFSETS: _served(0, 0),
 }
 
-# Those of the protocols of groups that are not there. One module refuses them all.
+# APIs of group protocols that are not implemented. One module refuses them all.
 REFUSED: frozenset[ApiKey] = frozenset(api_key for api_key in SERVED if "SHARE_" in api_key.name) | {
     ApiKey.STREAMS_GROUP_HEARTBEAT,
     ApiKey.STREAMS_GROUP_DESCRIBE,
 }
 
 
-# It is large every day, and has ways of its own.
+# Produce requests are often large, and have their own way of handling that.
 NEVER_SLICED: Final = frozenset({ApiKey.PRODUCE})
 WITH_RECORDS: Final = frozenset({ApiKey.FETCH})
 
 
 def module_of(api_key: ApiKey) -> str:
-    """The module here that has the handler of an API."""
+    """Return the name of the module in this package with the handler of an API."""
     return "refused_group_protocols" if api_key in REFUSED else api_key.name.lower()
 
 
 def load_module(api_key: ApiKey) -> ModuleType:
-    """The module of an API that is served."""
+    """Import the module of a served API."""
     return import_module(f"odradek.broker.api.{module_of(api_key)}")
 
 
 def load_handler(api_key: ApiKey) -> Handler:
-    """The ``handle`` of an API that is served."""
+    """Return the ``handle`` of a served API."""
     return load_module(api_key).handle  # type: ignore[no-any-return]
 
 
 def pieces_of(api_key: ApiKey) -> Pieces | None:
-    """The place of an API's items; None if its requests are handled at once."""
+    """Return the place of an API's items; None if its requests are handled at once."""
     return getattr(load_module(api_key), "pieces", None)
 
 
 def may_answer_much(api_key: ApiKey) -> bool:
-    """Return whether small requests of an API may have large answers."""
+    """Return whether small requests of an API may have large responses."""
     return getattr(load_module(api_key), "may_answer_much", False)

@@ -1,4 +1,4 @@
-"""Access control entries as the messages of CreateAcls, DescribeAcls and DeleteAcls have them."""
+"""Access control entries in the messages of CreateAcls, DescribeAcls and DeleteAcls."""
 
 from typing import Any, TypeAlias
 
@@ -21,7 +21,7 @@ Request: TypeAlias = CreateAclsRequest | DeleteAclsRequest | DescribeAclsRequest
 
 
 def binding_in(creation: AclCreation) -> AclBinding:
-    """The binding that is to be created."""
+    """Return the binding to create."""
     return AclBinding(
         coded(AclResourceType, creation.resource_type),
         creation.resource_name,
@@ -34,7 +34,7 @@ def binding_in(creation: AclCreation) -> AclBinding:
 
 
 def filter_in(message: DeleteAclsFilter | DescribeAclsRequest) -> AclFilter:
-    """The filter that a message has."""
+    """Return the filter of a message."""
     return AclFilter(
         coded(AclResourceType, message.resource_type_filter),
         message.resource_name_filter,
@@ -47,7 +47,7 @@ def filter_in(message: DeleteAclsFilter | DescribeAclsRequest) -> AclFilter:
 
 
 def has_unknown_codes(request: Request) -> bool:
-    """Return whether a request is none to Kafka, which closes the connection: a part of it has the code UNKNOWN."""
+    """Return whether a request contains the code UNKNOWN. Kafka closes the connection then."""
     if isinstance(request, CreateAclsRequest):
         return any(
             0 in (each.resource_type, each.resource_pattern_type, each.operation, each.permission_type)
@@ -63,6 +63,6 @@ NO_AUTHORIZER = KafkaError(ErrorCode.SECURITY_DISABLED, "No authorizer is config
 
 
 def acl_rule(operation: AclOperation) -> Rule:
-    """Like ``on_cluster``, but a message with codes that are UNKNOWN is none, whoever sends it."""
+    """Return a rule like ``on_cluster`` that passes messages with UNKNOWN codes to the handler, whoever sends them."""
     rule = on_cluster(operation)
     return lambda asked: asked.handle() if has_unknown_codes(asked.request) else rule(asked)

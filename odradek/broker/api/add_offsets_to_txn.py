@@ -1,6 +1,6 @@
-"""AddOffsetsToTxn, versions 0 to 4: the transaction will commit offsets of a group, whose partition it thus has in it.
+"""AddOffsetsToTxn, versions 0 to 4: adds the partition that holds a group's offsets to a transaction.
 
-Since version 2 a fenced producer is told PRODUCER_FENCED (KIP-588), which was INVALID_PRODUCER_EPOCH before.
+Since version 2 a fenced producer gets PRODUCER_FENCED (KIP-588), before that INVALID_PRODUCER_EPOCH.
 
 Deliberate gap: none.
 """
@@ -29,7 +29,7 @@ _CLIENT_VERSION: Final = 0
 def handle(
     services: "TransactionOffsetServices", context: "RequestContext", request: AddOffsetsToTxnRequest
 ) -> "AddOffsetsToTxnResponse | Reply[AddOffsetsToTxnResponse]":
-    """Add the partition that coordinates the group."""
+    """Add the partition that coordinates the group to the transaction."""
     if not request.group_id:
         return AddOffsetsToTxnResponse(error_code=ErrorCode.INVALID_GROUP_ID)
     try:
@@ -53,7 +53,7 @@ def handle(
 
 
 def rule(asked: "Asked") -> object:
-    """WRITE on the transactional id, READ on the group."""
+    """Require WRITE on the transactional id and READ on the group."""
     if not asked.access.allows(AclOperation.WRITE, AclResourceType.TRANSACTIONAL_ID, asked.request.transactional_id):
         return asked.refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     if not asked.access.allows(AclOperation.READ, AclResourceType.GROUP, asked.request.group_id):

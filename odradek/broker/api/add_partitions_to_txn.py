@@ -1,8 +1,8 @@
-"""AddPartitionsToTxn, versions 0 to 5: partitions that a producer is about to write to, before it does.
+"""AddPartitionsToTxn, versions 0 to 5: a producer adds partitions to its transaction before it writes to them.
 
-Versions 0 to 3 are clients', of one transaction; from 4 on brokers ask for many at once, and may ask only whether partitions are
-in (KIP-890). Since version 2 a fenced producer is told PRODUCER_FENCED (KIP-588), which was INVALID_PRODUCER_EPOCH before. Where
-a partition does not exist none is added.
+Clients use versions 0 to 3, for one transaction. From version 4 on, brokers ask for many transactions at once, and may only ask
+whether partitions are in them (KIP-890). Since version 2 a fenced producer gets PRODUCER_FENCED (KIP-588), before that
+INVALID_PRODUCER_EPOCH. If one partition does not exist, none is added.
 
 Deliberate gap: none.
 """
@@ -42,7 +42,7 @@ pieces = Pieces(("transactions",), ("results_by_transaction",), FEW)
 def handle(
     services: "TransactionPartitionServices", context: "RequestContext", request: AddPartitionsToTxnRequest
 ) -> "AddPartitionsToTxnResponse | Reply[AddPartitionsToTxnResponse]":
-    """Ask each transaction's coordinator; a Reply, unless there is none."""
+    """Ask each transaction's coordinator. Returns a Reply unless the request has no transactions."""
     version = context.version
     transactions = request.transactions
     results: list[list[AddPartitionsToTxnTopicResult]] = [[] for _ in transactions]
@@ -97,7 +97,7 @@ def _decide(
 
 
 def _refusal(services: "TransactionPartitionServices", version: int, topic: str, index: int) -> ErrorCode:
-    """Why nobody adds this partition. An internal topic is not a client's to write, whether it is there or not."""
+    """Return the error of a partition that cannot be added. Clients may not write internal topics, existing or not."""
     if version < _FIRST_OF_BROKERS and topic in INTERNAL_TOPICS:
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     known = services.controller.image.topics.get(topic)
@@ -105,7 +105,7 @@ def _refusal(services: "TransactionPartitionServices", version: int, topic: str,
 
 
 def _told(code: ErrorCode, version: int) -> ErrorCode:
-    """What a client of ``version`` is told."""
+    """Return the error code that a client of ``version`` knows."""
     if code == ErrorCode.PRODUCER_FENCED and version < _FIRST_WITH_FENCED:
         return ErrorCode.INVALID_PRODUCER_EPOCH
     return code
@@ -127,7 +127,7 @@ def _results(
 
 
 def rule(asked: "Asked") -> object:
-    """Clients need WRITE on the transactional id and on each topic, else none is added. Brokers need CLUSTER_ACTION."""
+    """Require WRITE on the transactional id and each topic, or nothing is added. Brokers need CLUSTER_ACTION."""
     if asked.context.version >= _FIRST_OF_BROKERS:
         if asked.access.allows_cluster(AclOperation.CLUSTER_ACTION):
             return asked.handle()
@@ -147,7 +147,7 @@ def rule(asked: "Asked") -> object:
 
 
 def _refused(asked: "Asked", transaction: AddPartitionsToTxnTransaction) -> list[AddPartitionsToTxnTopicResult] | None:
-    """The results of a transaction to which this client may not add what it wants to; None if it may."""
+    """Return the results of a transaction that this client may not change like this; None if it may."""
     if not asked.allows(AclOperation.WRITE, AclResourceType.TRANSACTIONAL_ID, transaction.transactional_id):
         return _results(transaction, lambda _: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     # The handler refuses internal topics.
@@ -157,7 +157,7 @@ def _refused(asked: "Asked", transaction: AddPartitionsToTxnTransaction) -> list
         return None
 
     def code_of(partition: tuple[str, int]) -> ErrorCode:
-        """The error of one partition; of those that are allowed, whether it exists."""
+        """Return the error of one partition. A partition of an allowed topic gets an error, too, as nothing is added."""
         topic, index = partition
         if topic not in allowed:
             return ErrorCode.TOPIC_AUTHORIZATION_FAILED

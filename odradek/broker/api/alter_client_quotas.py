@@ -1,6 +1,6 @@
-"""AlterClientQuotas, versions 0 and 1: quotas of users, client ids and IP addresses are set and removed (KIP-546, KIP-612).
+"""AlterClientQuotas, versions 0 and 1: sets and removes quotas of users, client ids and IP addresses (KIP-546, KIP-612).
 
-An ip entity may be named by a host, which is looked up first, as Kafka does it. Deliberate gap: none.
+An ip entity may be given as a host name, which is looked up first, as in Kafka. Deliberate gap: none.
 """
 
 from typing import TYPE_CHECKING
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def handle(
     services: "ControllerServices", _context: "RequestContext", request: AlterClientQuotasRequest
 ) -> Reply[AlterClientQuotasResponse]:
-    """Alter the entities of ``request``, each by itself."""
+    """Alter each entity of ``request`` independently."""
     hosts = [name for name in host_names(request.entries) if not is_address(name)]
     if not hosts:
         return _altered(services, request, ())

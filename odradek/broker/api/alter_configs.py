@@ -1,6 +1,7 @@
-"""AlterConfigs, versions 0 to 2: the overrides of a resource become exactly those given, and the others it had go.
+"""AlterConfigs, versions 0 to 2: replaces all overrides of a resource by the given ones.
 
-Superseded by IncrementalAlterConfigs (KIP-339) and kept for old clients. Errors as there; BROKER_LOGGER was never served by it.
+Superseded by IncrementalAlterConfigs (KIP-339) and kept for old clients. It has the same errors. It never supported
+BROKER_LOGGER.
 """
 
 from typing import TYPE_CHECKING
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 def handle(
     services: "ControllerServices", _context: "RequestContext", request: AlterConfigsRequest
 ) -> "Reply[AlterConfigsResponse]":
-    """Replace the overrides of every resource of ``request``, each by itself."""
+    """Replace the overrides of each resource of ``request`` independently."""
     alterations = [_alteration(resource) for resource in request.resources]
     return alter(services, ApiKey.ALTER_CONFIGS, request, alterations)
 

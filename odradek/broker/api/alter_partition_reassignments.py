@@ -1,4 +1,4 @@
-"""AlterPartitionReassignments, versions 0 and 1: replicas move to other brokers, or a move is cancelled (KIP-455, KIP-860)."""
+"""AlterPartitionReassignments, versions 0 and 1: moves replicas to other brokers, or cancels moves (KIP-455, KIP-860)."""
 
 from typing import TYPE_CHECKING
 

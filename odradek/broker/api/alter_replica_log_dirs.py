@@ -1,9 +1,10 @@
-"""AlterReplicaLogDirs, versions 1 to 2: partitions move to another of ``log.dirs`` (KIP-113).
+"""AlterReplicaLogDirs, versions 1 to 2: moves partitions to another of ``log.dirs`` (KIP-113).
 
-The answer comes when the move has begun; DescribeLogDirs tells how far it is. Moving a partition to where it is calls a move off.
+The response is sent when the moves have begun; DescribeLogDirs reports their progress. Moving a partition to its current
+directory cancels its move.
 
-LOG_DIR_NOT_FOUND for a path that is none of ``log.dirs``; KAFKA_STORAGE_ERROR where that directory, the partition or any other
-directory is offline; UNKNOWN_TOPIC_OR_PARTITION.
+LOG_DIR_NOT_FOUND if the path is not in ``log.dirs``; KAFKA_STORAGE_ERROR if that directory, the partition or any other directory
+is offline; UNKNOWN_TOPIC_OR_PARTITION.
 """
 
 from typing import TYPE_CHECKING
@@ -29,7 +30,7 @@ pieces = Pieces(("dirs", "topics", "partitions"), ("results", "partitions"))
 def handle(
     services: "DirectoryServices", _context: "RequestContext", request: AlterReplicaLogDirsRequest
 ) -> AlterReplicaLogDirsResponse:
-    """Begin the moves; each partition has its own answer. One that is named twice moves to the last path."""
+    """Begin the moves, with one result per partition. A partition that is named twice moves to the last path."""
     paths = {(topic.name, index): target.path for target in request.dirs for topic in target.topics for index in topic.partitions}
     results: dict[str, list[AlterReplicaLogDirPartitionResult]] = {}
     for (topic, index), path in paths.items():

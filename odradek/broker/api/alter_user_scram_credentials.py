@@ -1,6 +1,6 @@
-"""AlterUserScramCredentials, version 0: users' SCRAM credentials are set and removed (KIP-554).
+"""AlterUserScramCredentials, version 0: sets and removes users' SCRAM credentials (KIP-554).
 
-The client sends the salted password and never the password. What is stored of it is what the broker needs to check a client.
+The client sends the salted password, never the password. The broker stores only the data it needs to check a client.
 """
 
 from typing import TYPE_CHECKING
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def handle(
     services: "ControllerServices", _context: "RequestContext", request: AlterUserScramCredentialsRequest
 ) -> "Reply[AlterUserScramCredentialsResponse]":
-    """Alter the users of ``request``, each by itself."""
+    """Alter each user of ``request`` independently."""
 
     def answer(outcome: list[AlterUserScramCredentialsResult] | KafkaError) -> AlterUserScramCredentialsResponse:
         if isinstance(outcome, KafkaError):

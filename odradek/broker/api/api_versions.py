@@ -1,10 +1,10 @@
-"""ApiVersions 0-4: what the broker speaks, straight from the table of handlers.
+"""ApiVersions 0-4: the served APIs and versions, straight from the table of handlers.
 
 KIP-511 (client software name and version, checked from version 3 on), KIP-584 (finalized features). From version 4 on a
-feature's range may begin at 0; older clients are not told of such features, which they could not read (KAFKA-17011).
+feature's range may begin at 0. Older clients could not read such features, so they are not told of them (KAFKA-17011).
 
-Client telemetry (KIP-714) is offered as long as somebody subscribes to clients' metrics: most clients that are offered it ask at
-once, and librdkafka tells so on stderr.
+Client telemetry (KIP-714) is offered only while a client metrics subscription exists: most clients that are offered it ask at
+once, and librdkafka reports that on stderr.
 
 Left out: ZooKeeper migration.
 """
@@ -35,7 +35,7 @@ _CLIENT_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 def handle(services: "TopicServices", context: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResponse:
-    """The table; INVALID_REQUEST for a client software name or version that is not one (KIP-511)."""
+    """Return the table; INVALID_REQUEST for a malformed client software name or version (KIP-511)."""
     if context.version >= 3:
         name, version = request.client_software_name, request.client_software_version
         if not (_CLIENT_SOFTWARE.fullmatch(name) and _CLIENT_SOFTWARE.fullmatch(version)):
@@ -63,5 +63,5 @@ def handle(services: "TopicServices", context: RequestContext, request: ApiVersi
     )
 
 
-# The versions are told to anybody.
+# No authorization: any client may ask for the versions.
 rule = anybody

@@ -1,4 +1,4 @@
-"""The common part of AlterConfigs and IncrementalAlterConfigs. Each resource is altered, and answered, by itself."""
+"""The common part of AlterConfigs and IncrementalAlterConfigs. Each resource is altered and answered independently."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def alter(services: ControllerServices, api_key: ApiKey, request: Any, alterations: Sequence[Alteration]) -> Reply[Any]:
-    """Carry out the alteration of each resource of ``request``, or only validate it. Many are altered in slices."""
+    """Alter the configs of each resource of ``request``, or only validate that. Many alterations are made in slices."""
     kinds = messages(api_key)
 
     def respond(answers: list[Answer]) -> Any:
@@ -41,7 +41,7 @@ def alter(services: ControllerServices, api_key: ApiKey, request: Any, alteratio
 
 
 def _altered(services: ControllerServices, alterations: Sequence[Alteration], *, validate_only: bool) -> Reply[list[Answer]]:
-    """The (error code, message) of each alteration."""
+    """Return a Reply of the (error code, message) of each alteration."""
     view = services.controller.config_view(services.config)
     if len(alterations) <= TOGETHER:
         return alter_resources(view, alterations, None if validate_only else services.controller.alter_configs)
@@ -70,9 +70,9 @@ def _only_decide(work: Generator[object, None, None]) -> Generator[None, None, N
 _CLUSTER: Final = AclResourceType.CLUSTER, ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 _BROKER: Final = 4
 _LOGGER: Final = 8
-# It does not know loggers.
+# AlterConfigs does not know loggers.
 _LEGACY: Final = ApiKey.ALTER_CONFIGS
-# By the type of a config's resource. Unknown types are for the handler to refuse.
+# By the type of a config's resource. The handler refuses unknown types.
 _RESOURCES: Final = {
     2: (AclResourceType.TOPIC, ErrorCode.TOPIC_AUTHORIZATION_FAILED),
     _BROKER: _CLUSTER,
@@ -84,9 +84,9 @@ _DELETE: Final = 1
 
 
 def rule(asked: Asked) -> object:
-    """ALTER_CONFIGS on each topic or group; for brokers and client metrics on the cluster.
+    """Require ALTER_CONFIGS on each topic or group; for brokers and client metrics, on the cluster.
 
-    As in Kafka, what is wrong with a request whatever there is, and with a broker's configs, is told to anybody.
+    As in Kafka, malformed requests and invalid broker configs are reported even to clients without permission.
     """
     request = asked.request
     times_named = Counter((resource.resource_type, resource.resource_name) for resource in request.resources)
@@ -128,7 +128,7 @@ def _is_malformed(resource: Any) -> bool:
 
 
 def split_resources(asked: Asked, operation: AclOperation, resources: Any) -> tuple[list[Any], list[Any]]:
-    """The resources to whose configs the client may do this, and the others."""
+    """Return the resources on whose configs the client may perform the operation, and the others."""
     permitted: list[Any] = []
     others: list[Any] = []
     for resource in resources:
@@ -140,7 +140,7 @@ def split_resources(asked: Asked, operation: AclOperation, resources: Any) -> tu
 
 
 def refusal(result: Any, resource: Any) -> Any:
-    """The answer for one refused resource."""
+    """Return the answer for one refused resource."""
     return result(
         error_code=_RESOURCES[resource.resource_type][1],
         resource_type=resource.resource_type,

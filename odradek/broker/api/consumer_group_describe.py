@@ -1,7 +1,7 @@
-"""ConsumerGroupDescribe, versions 0 and 1: consumer groups, their members, and what these have and are to have (KIP-848).
+"""ConsumerGroupDescribe, versions 0 and 1: consumer groups, their members, and current and target assignments (KIP-848).
 
-Since version 1 with the kind of each member (KIP-1099). A group of another kind, or none, is GROUP_ID_NOT_FOUND. With the
-protocol off each group is UNSUPPORTED_VERSION.
+Since version 1 it includes the type of each member (KIP-1099). A missing group, or one of another type, is GROUP_ID_NOT_FOUND. If
+the protocol is off, each group is UNSUPPORTED_VERSION.
 
 Deliberate gap: none.
 """
@@ -66,7 +66,7 @@ def _describe(
 
 
 def rule(asked: "Asked") -> object:
-    """DESCRIBE on each group, and on each topic that its members have or are to have."""
+    """Require DESCRIBE on each group, and on each topic in the current or target assignments of its members."""
     if not is_served(asked.services):
         return asked.handle()
 

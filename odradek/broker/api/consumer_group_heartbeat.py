@@ -1,10 +1,10 @@
-"""ConsumerGroupHeartbeat, versions 0 and 1: a member of a consumer group joins, stays and leaves (KIP-848).
+"""ConsumerGroupHeartbeat, versions 0 and 1: a member joins a consumer group, stays in it, or leaves it (KIP-848).
 
-Since version 1 the client makes the member's id (KIP-1082), and may subscribe by a regular expression. What is decided stands in
-``coordinator.group.consumer.heartbeat``. UNSUPPORTED_VERSION with the feature group.version at 0, or without ``consumer`` among
+Since version 1 the client creates the member id (KIP-1082), and may subscribe by a regular expression. The decisions are made in
+``coordinator.group.consumer.heartbeat``. UNSUPPORTED_VERSION if the feature group.version is at 0, or ``consumer`` is not in
 group.coordinator.rebalance.protocols.
 
-A classic group of consumers that such a member joins becomes a consumer group (``coordinator.group.migration``).
+If such a member joins a classic group of consumers, the group becomes a consumer group (``coordinator.group.migration``).
 
 Deliberate gap: none.
 """
@@ -59,9 +59,9 @@ def _response(outcome: ConsumerGroupHeartbeatResponse | KafkaError) -> ConsumerG
 
 
 def rule(asked: "Asked") -> object:
-    """READ on the group, DESCRIBE on each topic that is subscribed to by its name.
+    """Require READ on the group, and DESCRIBE on each topic that is subscribed to by name.
 
-    A regular expression matches only topics that the client may DESCRIBE whose heartbeat has it resolved.
+    A regular expression is resolved by one client's heartbeat. It matches only topics that this client may DESCRIBE.
     """
     request = asked.request
     if not is_served(asked.services):

@@ -1,7 +1,7 @@
-"""CreateAcls, versions 1 to 3: access control entries are created, each by itself (KIP-140, KIP-290).
+"""CreateAcls, versions 1 to 3: creates access control entries, each independently (KIP-140, KIP-290).
 
-One that is there already is created once more, to no effect. INVALID_REQUEST for one that cannot be, SECURITY_DISABLED without an
-authorizer. As in Kafka a request with an UNKNOWN in it closes the connection. Deliberate gap: none.
+Creating an existing entry succeeds and changes nothing. INVALID_REQUEST for an invalid entry, SECURITY_DISABLED without an
+authorizer. As in Kafka, a request with an UNKNOWN code closes the connection. Deliberate gap: none.
 """
 
 from typing import TYPE_CHECKING

@@ -1,8 +1,8 @@
-"""CreateDelegationToken, versions 1 to 3: a token by which others can log in as its owner (KIP-48, KIP-373).
+"""CreateDelegationToken, versions 1 to 3: creates a token with which others can log in as its owner (KIP-48, KIP-373).
 
-The owner is the client, or whom it names from version 3 on. The response has the HMAC, the token's password. Refused:
-DELEGATION_TOKEN_REQUEST_NOT_ALLOWED (``token_logins``), INVALID_PRINCIPAL_TYPE for a renewer that is no user,
-DELEGATION_TOKEN_AUTH_DISABLED without ``delegation.token.secret.key``. Deliberate gap: none.
+The owner is the client, or from version 3 on the principal that the client names. The response has the HMAC, the token's
+password. Errors: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED (``token_logins``), INVALID_PRINCIPAL_TYPE for a renewer that is not a
+user, DELEGATION_TOKEN_AUTH_DISABLED without ``delegation.token.secret.key``. Deliberate gap: none.
 """
 
 from typing import TYPE_CHECKING
@@ -27,7 +27,7 @@ def handle(
     """Create the token."""
     requester = context.session.principal
     if request.owner_principal_name and request.owner_principal_type is None:
-        # As Kafka answers it, which makes no principal of that.
+        # Kafka answers with this error, since it cannot build a principal without a type.
         return refusal(CreateDelegationTokenRequest(), ANONYMOUS, ErrorCode.UNKNOWN_SERVER_ERROR)
 
     def respond(outcome: CreateDelegationTokenResponse | KafkaError) -> CreateDelegationTokenResponse:
@@ -46,13 +46,13 @@ def handle(
 
 
 def refusal(request: CreateDelegationTokenRequest, requester: str, code: int) -> CreateDelegationTokenResponse:
-    """The response to a request that does not come to the controller."""
+    """Return the response to a request that is refused before it reaches the controller."""
     named = naming(owner_of(request, requester), requester)
     return named._replace(error_code=code, issue_timestamp_ms=-1, expiry_timestamp_ms=-1, max_timestamp_ms=-1)
 
 
 def rule(asked: "Asked") -> object:
-    """CREATE_TOKENS on the user that is to own the token, if that is another one."""
+    """Require CREATE_TOKENS on the owner's user, if the owner is not the client."""
     requester = asked.context.session.principal
     owner = owner_of(asked.request, requester)
     if (

@@ -1,9 +1,9 @@
-"""CreatePartitions, versions 0 to 3: a topic's number of partitions is raised; it cannot be lowered.
+"""CreatePartitions, versions 0 to 3: raises topics' number of partitions; it cannot be lowered.
 
-Each topic is answered by itself; with ``validate_only`` nothing else happens. A client that has changed too many partitions of
-late gets THROTTLING_QUOTA_EXCEEDED for the topics that go beyond its quota, from version 3 on (KIP-599).
+Each topic is answered independently; with ``validate_only`` nothing is changed. If a client has changed too many partitions
+recently, topics beyond its quota get THROTTLING_QUOTA_EXCEEDED, from version 3 on (KIP-599).
 
-Deliberate gap: ``timeout_ms`` is never reached.
+Deliberate gap: ``timeout_ms`` never expires.
 """
 
 from collections import Counter
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def handle(
     services: "TopicChangeServices", context: "RequestContext", request: CreatePartitionsRequest
 ) -> "Reply[CreatePartitionsResponse]":
-    """Add, or only validate, the partitions of ``request``."""
+    """Add the partitions of ``request``, or only validate that."""
     asked = [_new_partitions(topic) for topic in request.topics]
     quota = services.quotas.mutation_quota(context)
 
@@ -61,7 +61,7 @@ def _answer(result: TopicResult) -> CreatePartitionsTopicResult:
 
 
 def rule(asked: "Asked") -> object:
-    """ALTER on each topic. One that is named twice is refused for that."""
+    """Require ALTER on each topic. The handler refuses topics that are named twice."""
     times_named = Counter(topic.name for topic in asked.request.topics)
     return on_each(
         asked,

@@ -1,15 +1,14 @@
 """CreateTopics, versions 2 to 7.
 
-Topics are created one by one: what is wrong with one is answered for it and the others go on; all that are created are so at
-once, by one batch of the metadata log. From version 5 on the answer tells partitions, replication factor and the configs in
-effect (KIP-525), from 7 the topic id (KIP-516). ``validate_only`` does
-nothing and answers the same, with an id that means nothing.
+Each topic succeeds or fails independently. All new topics are created at once, by one batch of the metadata log. From version 5
+on the response has partitions, replication factor and the configs in effect (KIP-525), from version 7 the topic id (KIP-516).
+With ``validate_only`` nothing is created; the response is the same, with a meaningless id.
 
-A client that has changed too many partitions of late gets THROTTLING_QUOTA_EXCEEDED for the topics that go beyond its quota, from
-version 6 on (KIP-599). Before that its topics are created, and it is throttled.
+If a client has changed too many partitions recently, topics beyond its quota get THROTTLING_QUOTA_EXCEEDED, from version 6 on
+(KIP-599). Before that its topics are created, and it is throttled.
 
-Deliberate gaps: no ``create.topic.policy.class.name``, and ``timeout_ms`` is never
-reached, since a topic is there when the answer leaves.
+Deliberate gaps: no ``create.topic.policy.class.name``. ``timeout_ms`` never expires, since a topic exists when the response is
+sent.
 """
 
 from collections import Counter
@@ -45,7 +44,7 @@ may_answer_much = True
 def handle(
     services: "TopicChangeServices", context: "RequestContext", request: CreateTopicsRequest
 ) -> "Reply[CreateTopicsResponse]":
-    """Create, or only validate, the topics of ``request``."""
+    """Create the topics of ``request``, or only validate that."""
     asked = [_new_topic(topic) for topic in request.topics]
     quota = services.quotas.mutation_quota(context)
 
@@ -87,11 +86,11 @@ def _answer(result: TopicResult) -> CreatableTopicResult:
 def _with_configs(
     services: "TopicChangeServices", asked: list[NewTopic], topics: list[CreatableTopicResult]
 ) -> list[CreatableTopicResult]:
-    """The answers; those of topics that were created with the configs in effect, by name."""
+    """Return the answers. Topics that were created get the configs in effect."""
     image = services.controller.image
     view = ConfigView(services.config, image.configs, image.topics.__contains__)
     overrides = {topic.name: tuple([each for each in topic.configs if each[1] is not None]) for topic in asked}
-    # Topics of one request mostly have the same overrides.
+    # Topics of one request usually have the same overrides.
     told: dict[tuple[tuple[str, str | None], ...], list[CreatableTopicConfigs]] = {}
     for topic in topics:
         own = overrides.get(topic.name, ())
@@ -114,12 +113,12 @@ def _configs(view: ConfigView, overrides: dict[str, str]) -> list[CreatableTopic
 
 
 def rule(asked: "Asked") -> object:
-    """CREATE on the cluster or on each topic. What a topic is like is told to who may DESCRIBE_CONFIGS."""
+    """Require CREATE on the cluster or on each topic. A topic's details are shown only with DESCRIBE_CONFIGS on it."""
     request = asked.request
     told: list[Any] = []
     if not asked.access.allows_cluster(AclOperation.CREATE, tells=False):
         times_named = Counter(topic.name for topic in request.topics)
-        # One that is named twice is refused for that.
+        # The handler refuses topics that are named twice.
         permitted, others = asked.split(
             AclOperation.CREATE,
             AclResourceType.TOPIC,

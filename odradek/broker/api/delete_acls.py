@@ -1,7 +1,7 @@
-"""DeleteAcls, versions 1 to 3: the access control entries go that filters select (KIP-140, KIP-290).
+"""DeleteAcls, versions 1 to 3: deletes the access control entries that filters match (KIP-140, KIP-290).
 
-Each filter is answered with the entries that it selects. SECURITY_DISABLED without an authorizer. As in Kafka a request with an
-UNKNOWN in it closes the connection. Deliberate gap: none.
+The result of each filter lists the entries that it matches. SECURITY_DISABLED without an authorizer. As in Kafka, a request with
+an UNKNOWN code closes the connection. Deliberate gap: none.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -32,7 +32,7 @@ may_answer_much = True
 
 
 def handle(services: "AclChangeServices", context: "RequestContext", request: DeleteAclsRequest) -> "Answer[DeleteAclsResponse]":
-    """Delete what the filters of ``request`` select, in slices."""
+    """Delete the entries that the filters of ``request`` match, in slices."""
     if has_unknown_codes(request):
         return CLOSE_CONNECTION
     if services.authorization is None:
@@ -46,7 +46,7 @@ def _tell(
 ) -> "Generator[Reply[Deleted | KafkaError] | None, Any, DeleteAclsResponse]":
     outcome: Deleted | KafkaError = yield deleted
     answers = [outcome] * count if isinstance(outcome, KafkaError) else outcome
-    # Many filters may select the same entries, and each all of them.
+    # Several filters may match the same entries, and each filter may match all entries.
     told: dict[AclBinding, DeleteAclsMatchingAcl] = {}
     results: dict[int, DeleteAclsFilterResult] = {}
     for answer in answers:

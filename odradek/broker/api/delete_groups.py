@@ -1,9 +1,9 @@
-"""DeleteGroups, versions 0 to 2: groups without members go, and their offsets with them (KIP-229).
+"""DeleteGroups, versions 0 to 2: deletes groups without members, and their offsets (KIP-229).
 
-NON_EMPTY_GROUP and GROUP_ID_NOT_FOUND are each group's own. A group that is named twice is deleted once.
+NON_EMPTY_GROUP and GROUP_ID_NOT_FOUND are errors of one group. A group that is named twice is deleted once.
 
-As in Kafka, which deletes a share group's state first, a group is deleted once all that its shard has written is committed. Where
-replicas are silent, the answer COORDINATOR_NOT_AVAILABLE so means that the group is still there.
+A group is deleted after everything its shard has written is committed. Kafka waits in the same way, because it deletes a share
+group's state first. So if replicas do not respond, the answer COORDINATOR_NOT_AVAILABLE means that the group still exists.
 """
 
 from functools import partial
@@ -32,7 +32,7 @@ pieces = Pieces(("groups_names",), ("results",), FEW, Repeated.ONCE)
 def handle(
     services: "GroupServices", _context: "RequestContext", request: DeleteGroupsRequest
 ) -> "DeleteGroupsResponse | Reply[DeleteGroupsResponse]":
-    """Ask each group's shard; answer when all have."""
+    """Ask each group's shard. The Reply completes when all have answered."""
     runtime = services.groups.runtime
     reply: Reply[DeleteGroupsResponse] = Reply()
     group_ids = list(dict.fromkeys(request.groups_names))
@@ -67,6 +67,6 @@ def _delete(group_id: str, shard: "GroupShard") -> CoordinatorResult[DeletableGr
 
 
 def rule(asked: "Asked") -> object:
-    """DELETE on each group."""
+    """Require DELETE on each group."""
     asked = asked._replace(request=asked.request._replace(groups_names=list(dict.fromkeys(asked.request.groups_names))))
     return on_each(asked, AclOperation.DELETE, AclResourceType.GROUP, field="groups_names", answered="results")

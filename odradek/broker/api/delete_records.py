@@ -1,9 +1,9 @@
-"""DeleteRecords, versions 0 to 2: the log start offset of partitions is moved up (KIP-107).
+"""DeleteRecords, versions 0 to 2: moves the log start offset of partitions forward (KIP-107).
 
-Offset -1 is the high watermark. Answered with the low watermark, the least log start offset of the replicas that live: when that
-has come to the offset that was asked for, or with REQUEST_TIMED_OUT. Asking for an offset that is gone already changes nothing.
-OFFSET_OUT_OF_RANGE past the high watermark; POLICY_VIOLATION where the topic is only compacted (an empty ``cleanup.policy``
-permits it, KIP-1161); INVALID_TOPIC_EXCEPTION for the broker's own topics; NOT_LEADER_OR_FOLLOWER where another broker leads.
+Offset -1 is the high watermark. The answer is the low watermark: the lowest log start offset of the live replicas. It is sent
+when the low watermark has reached the requested offset, or with REQUEST_TIMED_OUT. An offset that is already deleted changes
+nothing. OFFSET_OUT_OF_RANGE past the high watermark; POLICY_VIOLATION if the topic is only compacted (an empty ``cleanup.policy``
+permits it, KIP-1161); INVALID_TOPIC_EXCEPTION for internal topics; NOT_LEADER_OR_FOLLOWER if another broker leads.
 """
 
 from typing import TYPE_CHECKING, Any, Final
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 
 _HIGH_WATERMARK = -1
 _NO_LOW_WATERMARK = -1
-# Partitions whose offsets are moved without an interruption: a millisecond or two.
+# Partitions that are handled without a pause: this takes a millisecond or two.
 _TOGETHER: Final = 4
 
 
 def handle(
     services: "DeletionServices", _context: "RequestContext", request: DeleteRecordsRequest
 ) -> "DeleteRecordsResponse | Reply[DeleteRecordsResponse]":
-    """Move the log start offsets that ``request`` names: many of them in slices, since each is written to its log's directory."""
+    """Move the log start offsets as ``request`` says. Many are moved in slices, since each is written to its log's directory."""
     return now_or_later(services.slices.run(_delete(services, request), HEAVIEST))
 
 
@@ -60,7 +60,7 @@ def _delete(
             if answered % _TOGETHER == 0:
                 yield None
         topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=partitions))
-    # Kafka leaves this to a task that runs once a minute; but what is acknowledged here, a kill does not undo.
+    # Kafka leaves this to a task that runs once a minute. Written here, an acknowledged deletion survives a kill.
     try:
         services.log_manager.checkpoints.write_start_offsets()
     except OSError as error:
@@ -76,7 +76,7 @@ def _delete(
 
 
 def _once(request: DeleteRecordsRequest) -> DeleteRecordsRequest:
-    """The same with each partition once, and with topics that have any. The last offset that is named counts."""
+    """Return the request with each partition once, and without empty topics. The last offset of a partition counts."""
     offsets: dict[str, dict[int, DeleteRecordsPartition]] = {}
     for topic in request.topics:
         offsets.setdefault(topic.name, {}).update((each.partition_index, each) for each in topic.partitions)
@@ -89,7 +89,7 @@ def _once(request: DeleteRecordsRequest) -> DeleteRecordsRequest:
 def _behind(
     services: "DeletionServices", request: DeleteRecordsRequest, topics: list[DeleteRecordsTopicResult]
 ) -> dict[tuple[int, int], "tuple[Partition, int]"]:
-    """The partitions whose followers are yet to follow, and to which offset; by their places in the response."""
+    """Return the partitions whose followers lag, with the requested offset, by their places in the response."""
     waiting = {}
     for place, (asked, answered) in enumerate(zip(request.topics, topics, strict=True)):
         for index, (partition, answer) in enumerate(zip(asked.partitions, answered.partitions, strict=True)):
@@ -105,7 +105,7 @@ def _behind(
 def _followers(
     services: "DeletionServices", waiting: dict[tuple[int, int], "tuple[Partition, int]"], timeout_ms: int
 ) -> "Reply[dict[tuple[int, int], tuple[int, ErrorCode]]]":
-    """What comes of each, by its place."""
+    """Wait for followers. Return a Reply of (low watermark, error code) by place."""
     from odradek.broker.replica.delayed_produce import DelayedDeleteRecords
     from odradek.timing.reply import Reply
 
@@ -122,7 +122,7 @@ def _followers(
 def _told(
     topics: list[DeleteRecordsTopicResult], outcomes: dict[tuple[int, int], tuple[int, ErrorCode]]
 ) -> list[DeleteRecordsTopicResult]:
-    """``topics`` with the outcomes of the partitions that waited."""
+    """Return ``topics`` with the outcomes of the partitions that waited."""
     told = [list(topic.partitions) for topic in topics]
     for (place, index), (low_watermark, error_code) in outcomes.items():
         told[place][index] = told[place][index]._replace(low_watermark=low_watermark, error_code=error_code)
@@ -160,7 +160,7 @@ def _delete_before(services: "DeletionServices", topic: str, partition: int, off
         offset = known.high_watermark
     if not 0 <= offset <= known.high_watermark:
         raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {offset} of {known.high_watermark}")
-    # Its partitions are about to go offline, and no offset is written there any more.
+    # In a failed directory no offset can be written, and its partitions are about to go offline.
     failure = services.log_manager.home_of(found).failure
     if failure:
         raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, failure)
@@ -169,5 +169,5 @@ def _delete_before(services: "DeletionServices", topic: str, partition: int, off
 
 
 def rule(asked: "Asked") -> object:
-    """DELETE on each topic."""
+    """Require DELETE on each topic."""
     return on_each(asked, AclOperation.DELETE, AclResourceType.TOPIC, lambda topic: topic.name)

@@ -1,14 +1,14 @@
 """DeleteTopics, versions 1 to 6.
 
-Topics go by name, or by id from version 6 on (KIP-516). Their partitions are gone when the answer leaves; files go in the
-background. The broker's own topics may be deleted like any other, as in Kafka; they come back when a coordinator needs them.
-`delete.topic.enable=false` refuses the request: TOPIC_DELETION_DISABLED, or INVALID_REQUEST before version 3, which has no such
-code. Names and ids given twice, and a name that means an id also given, are INVALID_REQUEST for that topic.
+Topics are named, or given by id from version 6 on (KIP-516). Their partitions are gone when the response is sent; files are
+removed in the background. As in Kafka, internal topics may be deleted like any other; they are created again when a coordinator
+needs them. `delete.topic.enable=false` refuses the request: TOPIC_DELETION_DISABLED, or before version 3, which has no such
+code, INVALID_REQUEST. A name or id given twice, and a name whose id is given too, is INVALID_REQUEST for that topic.
 
-A client that has changed too many partitions of late gets THROTTLING_QUOTA_EXCEEDED for the topics that go beyond its quota, from
-version 5 on (KIP-599).
+If a client has changed too many partitions recently, topics beyond its quota get THROTTLING_QUOTA_EXCEEDED, from version 5 on
+(KIP-599).
 
-Deliberate gap: ``timeout_ms`` is never reached.
+Deliberate gap: ``timeout_ms`` never expires.
 """
 
 from collections import Counter
@@ -62,7 +62,7 @@ def handle(
 
 
 def _over_quota(controller: "Controller", names: dict[UUID, str], quota: "MutationQuota") -> list[DeletableTopicResult]:
-    """Take from ``names`` the topics that go beyond the quota, each with its answer."""
+    """Remove topics that go beyond the quota from ``names``, and return their answers."""
     refusals = []
     for topic_id, name in list(names.items()):
         try:
@@ -74,7 +74,7 @@ def _over_quota(controller: "Controller", names: dict[UUID, str], quota: "Mutati
 
 
 def _select(controller: "Controller", topics: "Iterable[DeleteTopicState]") -> tuple[dict[UUID, str], list[DeletableTopicResult]]:
-    """The topics to delete, id to name, and the answers for all others."""
+    """Return the topics to delete, id to name, and the answers for all others."""
     responses = []
     names: Counter[str] = Counter()
     ids: Counter[UUID] = Counter()
@@ -120,7 +120,7 @@ def _refusal(error: KafkaError, name: str | None = None, topic_id: UUID | None =
 
 
 def rule(asked: "Asked") -> object:
-    """DELETE on the cluster or on each topic. The name of a topic that is given by its id is told to who may DESCRIBE it."""
+    """Require DELETE on the cluster or on each topic. An id's topic name is shown only with DESCRIBE on the topic."""
     request = asked.request
     if not asked.services.config["delete.topic.enable"] or asked.access.allows_cluster(AclOperation.DELETE, tells=False):
         return asked.handle()
@@ -128,7 +128,7 @@ def rule(asked: "Asked") -> object:
     times_asked = Counter(request.topics)
 
     def name_of(topic: DeleteTopicState) -> str | None:
-        """None for what is refused whoever asks."""
+        """Return the name to check; None for topics that are refused to every client."""
         if times_asked[topic] > 1 or (topic.name is None) == (topic.topic_id is None):
             return None
         if topic.topic_id is None:

@@ -1,6 +1,6 @@
-"""DescribeAcls, versions 1 to 3: the access control entries that a filter selects, by resource (KIP-140, KIP-290).
+"""DescribeAcls, versions 1 to 3: the access control entries that a filter matches, by resource (KIP-140, KIP-290).
 
-SECURITY_DISABLED without an authorizer. As in Kafka a request with an UNKNOWN in it closes the connection. Deliberate gap: none.
+SECURITY_DISABLED without an authorizer. As in Kafka, a request with an UNKNOWN code closes the connection. Deliberate gap: none.
 """
 
 from typing import TYPE_CHECKING
@@ -28,7 +28,7 @@ may_answer_much = True
 
 
 def handle(services: "AclServices", context: "RequestContext", request: DescribeAclsRequest) -> "Answer[DescribeAclsResponse]":
-    """Describe what the filter of ``request`` selects, in slices."""
+    """Describe the entries that the filter of ``request`` matches, in slices."""
     if has_unknown_codes(request):
         return CLOSE_CONNECTION
     authorization = services.authorization

@@ -1,6 +1,6 @@
-"""DescribeClientQuotas, versions 0 and 1: the quotas of the entities that a filter selects (KIP-546, ip entities KIP-612).
+"""DescribeClientQuotas, versions 0 and 1: the quotas of the entities that a filter matches (KIP-546, ip entities KIP-612).
 
-Deliberate gap: none. A filter that cannot be is answered at the top, with null for entries, as Kafka answers it.
+Deliberate gap: none. An invalid filter gets a top-level error with null for entries, as in Kafka.
 """
 
 from functools import partial
@@ -26,7 +26,7 @@ may_answer_much = True
 def handle(
     services: "SlicedMetadataServices", context: "RequestContext", request: DescribeClientQuotasRequest
 ) -> "Answer[DescribeClientQuotasResponse]":
-    """Describe what the filter of ``request`` selects, in slices."""
+    """Describe the quotas that the filter of ``request`` matches, in slices."""
     try:
         selected = QuotaFilter(request)
     except KafkaError as error:

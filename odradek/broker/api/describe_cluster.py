@@ -1,8 +1,8 @@
 """DescribeCluster, versions 0 to 2: the cluster's id, its brokers and its controller (KIP-700).
 
-Only brokers can be asked about here (endpoint type 1, KIP-919): MISMATCHED_ENDPOINT_TYPE for controllers, which have no listener
-of their own, UNSUPPORTED_ENDPOINT_TYPE for anything else. ``include_fenced_brokers`` (version 2, KIP-1073) adds the brokers that
-are registered and fenced. Without an authorizer every operation on the cluster is authorized.
+Only brokers can be described here (endpoint type 1, KIP-919): MISMATCHED_ENDPOINT_TYPE for controllers, which have no listener of
+their own; UNSUPPORTED_ENDPOINT_TYPE for anything else. ``include_fenced_brokers`` (version 2, KIP-1073) adds registered
+brokers that are fenced. Without an authorizer every operation on the cluster is authorized.
 """
 
 from functools import partial
@@ -45,7 +45,7 @@ def handle(services: "NodeServices", context: "RequestContext", request: Describ
 
 
 def wrong_endpoint(asked: int, own: int) -> DescribeClusterResponse:
-    """The refusal of a request about endpoints of type ``asked`` by one of type ``own``."""
+    """Return the refusal of a request about endpoints of type ``asked``, by an endpoint of type ``own``."""
     if asked in _NAMES:
         return DescribeClusterResponse(
             error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE,
@@ -57,5 +57,5 @@ def wrong_endpoint(asked: int, own: int) -> DescribeClusterResponse:
 
 
 def rule(asked: "Asked") -> object:
-    """Anybody; the operations are the client's."""
+    """Allow any client. The authorized operations are the client's."""
     return then(asked.handle(), partial(with_cluster_operations, asked))

@@ -1,12 +1,11 @@
-"""DescribeConfigs, versions 1 to 4: the configs of topics, of this broker, of the cluster's default broker, of groups.
+"""DescribeConfigs, versions 1 to 4: the configs of topics, of this broker, of the cluster-wide broker default, of groups.
 
-Synonyms since version 1 (KIP-226), types and documentation since 3 (KIP-569). A resource that cannot be described has its own
-error, the others are answered: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, and INVALID_REQUEST for another broker than
-this one, and for a group or a subscription of client metrics without a name. A list of keys limits the answer to those; an empty
-one does not.
+Synonyms since version 1 (KIP-226), types and documentation since 3 (KIP-569). A resource that cannot be described gets an error,
+and the others are answered: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, and INVALID_REQUEST for another broker than
+this one, or for a group or client metrics subscription without a name. A non-empty list of keys limits the answer to those keys.
 
-Deliberate gaps: a broker has no loggers by Kafka's names, so BROKER_LOGGER is an empty list; the configs of share and streams
-groups (KIP-932, KIP-1071) have Kafka's defaults and what is set.
+Deliberate gaps: there are no loggers with Kafka's names, so BROKER_LOGGER is an empty list. The configs of share and streams
+groups (KIP-932, KIP-1071) are Kafka's defaults and the set values.
 """
 
 from collections.abc import Generator, Iterable
@@ -51,7 +50,7 @@ may_answer_much = True
 def handle(
     services: "TopicServices", context: "RequestContext", request: DescribeConfigsRequest
 ) -> "Answer[DescribeConfigsResponse]":
-    """Describe every resource of ``request``, each by itself, in slices."""
+    """Describe each resource of ``request`` independently, in slices."""
     return answer_in_slices(services, context, _describe_all(services, request))
 
 
@@ -145,7 +144,7 @@ def _told(entry: ConfigEntry, *, synonyms: bool, documentation: bool) -> Describ
 
 
 def rule(asked: "Asked") -> object:
-    """DESCRIBE_CONFIGS on each topic or group; for brokers and client metrics on the cluster."""
+    """Require DESCRIBE_CONFIGS on each topic or group; for brokers and client metrics, on the cluster."""
     permitted, others = split_resources(asked, AclOperation.DESCRIBE_CONFIGS, asked.request.resources)
     told = [refusal(DescribeConfigsResult, resource) for resource in others]
     if told and not permitted:

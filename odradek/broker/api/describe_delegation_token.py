@@ -1,7 +1,7 @@
 """DescribeDelegationToken, versions 1 to 3: the tokens of some owners or of all, with their HMACs (KIP-48, KIP-373).
 
-With an authorizer the client is told of its own tokens, of those that it may renew, and of what it may describe
-(``rule``). Refused: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED (``token_logins``), DELEGATION_TOKEN_AUTH_DISABLED.
+With an authorizer the client sees its own tokens, tokens that it may renew, and tokens that it may describe (``rule``).
+Errors: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED (``token_logins``), DELEGATION_TOKEN_AUTH_DISABLED.
 Deliberate gap: none.
 """
 
@@ -49,7 +49,7 @@ def _describe(
 
 
 def rule(asked: "Asked") -> object:
-    """A client's own tokens, and those that it may renew; DESCRIBE on others, or DESCRIBE_TOKENS on their owners."""
+    """Show a client's own tokens and tokens it may renew; others need DESCRIBE, or DESCRIBE_TOKENS on their owner."""
     access = asked.access
 
     def may_see(token: DescribedDelegationToken) -> bool:

@@ -1,7 +1,7 @@
-"""DescribeGroups, versions 0 to 6: groups of the classic protocol, with their members and what these were assigned.
+"""DescribeGroups, versions 0 to 6: groups of the classic protocol, with their members and assignments.
 
-Since version 3 with the operations that the client may perform, all of which it may without an authorizer; since 4 with instance
-ids. Since version 6 a group that is not there is GROUP_ID_NOT_FOUND (KIP-1043); before, it is Dead.
+Since version 3 with the client's authorized operations (all of them without an authorizer); since 4 with instance ids. A missing
+group is GROUP_ID_NOT_FOUND since version 6 (KIP-1043), before that it is Dead.
 """
 
 from functools import partial
@@ -58,6 +58,6 @@ def _describe(
 
 
 def rule(asked: "Asked") -> object:
-    """DESCRIBE on each group."""
+    """Require DESCRIBE on each group."""
     convert = partial(with_group_operations, asked)
     return on_each(asked, AclOperation.DESCRIBE, AclResourceType.GROUP, field="groups", answered="groups", convert=convert)

@@ -1,7 +1,7 @@
-"""DescribeLogDirs, versions 1 to 5: what lies in the data directories (KIP-113), and the size of their volumes (KIP-827).
+"""DescribeLogDirs, versions 1 to 5: the contents of the data directories (KIP-113), and the size of their volumes (KIP-827).
 
-Each of ``log.dirs`` with the partitions asked for that are in it, or all of them; sizes are those of their segments. A leader
-lags by nothing; the copy of a partition that moves is told where it is being made (``isFutureKey``), with how far it is behind.
+Each of ``log.dirs`` is listed with the requested partitions in it, or with all partitions. Sizes are those of their segments. A
+leader's lag is 0. The copy of a partition that is moving is listed in the target directory (``isFutureKey``), with its lag.
 A directory that is offline has KAFKA_STORAGE_ERROR. Deliberate gap: a directory is never cordoned (version 5, KIP-1066).
 """
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 _UNKNOWN_BYTES = -1
-# Partitions that are described without an interruption: half a millisecond.
+# Partitions that are described without a pause: this takes half a millisecond.
 _TOGETHER: Final = 250
 
 may_answer_much = True

@@ -1,7 +1,7 @@
-"""DescribeProducers, version 0: what partitions know of their producers (KIP-664).
+"""DescribeProducers, version 0: the producer state of partitions (KIP-664).
 
-For those who look for transactions that nobody will end: ``current_txn_start_offset`` is where a producer's open transaction
-begins. INVALID_TOPIC_EXCEPTION, UNKNOWN_TOPIC_OR_PARTITION; KAFKA_STORAGE_ERROR for a partition that is offline.
+Used to find hanging transactions: ``current_txn_start_offset`` is where a producer's open transaction begins.
+INVALID_TOPIC_EXCEPTION, UNKNOWN_TOPIC_OR_PARTITION; KAFKA_STORAGE_ERROR for a partition that is offline.
 
 Deliberate gap: none.
 """
@@ -39,7 +39,7 @@ may_answer_much = True
 def handle(
     services: "SlicedPartitionServices", context: "RequestContext", request: DescribeProducersRequest
 ) -> "Answer[DescribeProducersResponse]":
-    """Describe the producers of each partition that ``request`` names, in slices."""
+    """Describe the producers of each partition of ``request``, in slices."""
     return answer_in_slices(services, context, _describe_all(services, request))
 
 
@@ -86,7 +86,7 @@ def _told(producer_id: int, producer: "Producer") -> ProducerState:
 
 
 def rule(asked: "Asked") -> object:
-    """READ on each topic whose name can be one."""
+    """Require READ on each topic with a valid name."""
     return on_each(asked, AclOperation.READ, AclResourceType.TOPIC, lambda topic: _valid(topic.name))
 
 

@@ -1,7 +1,7 @@
-"""DescribeQuorum, versions 0 to 2: who holds the metadata log (KIP-595, KIP-836, KIP-853).
+"""DescribeQuorum, versions 0 to 2: the quorum of the metadata log (KIP-595, KIP-836, KIP-853).
 
-The broker is its own controller: the one voter and the leader, at one epoch for ever, caught up by definition. The node is told
-with the listener that the request came in on, for there is no other where this controller answers.
+The broker is its own controller: the only voter and the leader, always at the same epoch and always caught up. The node is given
+with the request's listener, since this controller has no other.
 """
 
 from typing import TYPE_CHECKING
@@ -31,8 +31,8 @@ may_answer_much = True
 
 
 def handle(services: "NodeServices", context: "RequestContext", request: DescribeQuorumRequest) -> DescribeQuorumResponse:
-    """Describe the metadata log's quorum to whom asks for its one partition."""
-    # A request may name it thousands of times.
+    """Describe the metadata log's quorum. Any partition but the log's only one gets an error."""
+    # Computed once: a request may name the partition thousands of times.
     quorum = _quorum(services)
     described = False
     topics = []

@@ -1,8 +1,8 @@
-"""DescribeTopicPartitions 0: topics' partitions a page at a time (KIP-966).
+"""DescribeTopicPartitions 0: topics' partitions, a page at a time (KIP-966).
 
-Topics come in the order of their names. A page holds at most ``responsePartitionLimit`` partitions, and never more than
-``max.request.partition.size.limit``; where there are more, ``nextCursor`` says where to go on. Without topic names all topics are
-described. Unknown topics are answered with UNKNOWN_TOPIC_OR_PARTITION, invalid names with INVALID_TOPIC_EXCEPTION.
+Topics are sorted by name. A page holds at most ``responsePartitionLimit`` partitions, and never more than
+``max.request.partition.size.limit``. If there are more, ``nextCursor`` is where the next page begins. Without topic names all
+topics are described. Unknown topics get UNKNOWN_TOPIC_OR_PARTITION, invalid names INVALID_TOPIC_EXCEPTION.
 """
 
 from functools import partial
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from odradek.controller.metadata.cluster import PartitionState
     from odradek.protocol.metadata_records import PartitionRecord
 
-# A partition without a leader is none of the errors here; what is told is that of Metadata otherwise.
+# Partitions without a leader are not an error here. Otherwise the state is that of Metadata.
 _NEWEST_METADATA = 13
 
 may_answer_much = True
@@ -41,9 +41,9 @@ may_answer_much = True
 def handle(
     services: "ClusterServices", context: RequestContext, request: DescribeTopicPartitionsRequest
 ) -> "Answer[DescribeTopicPartitionsResponse]":
-    """One page, from the cursor on, in slices. A topic that is deleted meanwhile is unknown.
+    """Describe one page, from the cursor on, in slices. A topic that is deleted meanwhile is unknown.
 
-    INVALID_REQUEST for each topic if the cursor's partition is negative, or its topic is none of those named.
+    Each topic gets INVALID_REQUEST if the cursor's partition is negative, or the cursor's topic is not among the named ones.
     """
     return answer_in_slices(services, context, _page(services, context.listener_name, request))
 
@@ -87,7 +87,7 @@ def _page(
 def _describe(
     services: "ClusterServices", listener_name: str, name: str, first: int, limit: int
 ) -> "Generator[None, None, tuple[DescribeTopicPartitionsResponseTopic, int | None]]":
-    """A topic with up to ``limit`` partitions from ``first`` on, and the first partition left out."""
+    """Return a topic with up to ``limit`` partitions from ``first`` on, and the first partition left out, or None."""
     topic = services.controller.image.topics.get(name)
     if topic is None:
         return DescribeTopicPartitionsResponseTopic(
@@ -135,7 +135,7 @@ def _why_not(name: str) -> ErrorCode:
 
 
 def rule(asked: "Asked") -> object:
-    """DESCRIBE on each topic: others are left out where all are asked for."""
+    """Require DESCRIBE on each topic. If all topics are requested, the others are left out."""
     request, cursor = asked.request, asked.request.cursor
     is_for_all = not request.topics
     names = set(asked.services.controller.image.topics) if is_for_all else {topic.name for topic in request.topics}
@@ -156,7 +156,7 @@ def rule(asked: "Asked") -> object:
         return DescribeTopicPartitionsResponse(topics=told)
     permitted = request._replace(
         topics=[TopicRequest(name) for name in sorted(allowed)],
-        # A topic that is hidden, or gone, is no place to begin at.
+        # A hidden or deleted topic cannot be the place to begin at.
         cursor=None if cursor is None or cursor.topic_name not in allowed else cursor,
     )
     return with_refused(then(asked.handle(permitted), partial(with_topic_operations, asked)), "topics", told)

@@ -57,7 +57,7 @@ def _describe(
 
 
 def rule(asked: "Asked") -> object:
-    """DESCRIBE on each transactional id; topics that the client may not DESCRIBE are left out."""
+    """Require DESCRIBE on each transactional id. Topics that the client may not DESCRIBE are left out."""
 
     def seen(response: DescribeTransactionsResponse) -> DescribeTransactionsResponse:
         states = response.transaction_states

@@ -1,4 +1,4 @@
-"""DescribeUserScramCredentials, version 0: which users have SCRAM credentials, of which mechanisms and iterations (KIP-554)."""
+"""DescribeUserScramCredentials, version 0: users with SCRAM credentials, their mechanisms and iterations (KIP-554)."""
 
 from typing import TYPE_CHECKING
 
@@ -24,7 +24,7 @@ may_answer_much = True
 def handle(
     services: "SlicedMetadataServices", context: "RequestContext", request: DescribeUserScramCredentialsRequest
 ) -> "Answer[DescribeUserScramCredentialsResponse]":
-    """Describe the users of ``request``, or all, in slices."""
+    """Describe the users of ``request``, or all users, in slices."""
     return answer_in_slices(services, context, _describe(services, request))
 
 

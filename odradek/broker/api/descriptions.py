@@ -1,6 +1,6 @@
 """Authorized operations of a client on topics, groups and the cluster, for the APIs that describe them."""
 
-# Authorised operations are a bit per AclOperation code (KIP-430); without an authoriser everything that applies is allowed.
+# Authorized operations have one bit per AclOperation code (KIP-430). Without an authorizer all applicable ones are allowed.
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -27,12 +27,12 @@ CLUSTER_OPERATIONS = _bits(_CREATE, _ALTER, _DESCRIBE, _CLUSTER_ACTION, _DESCRIB
 
 
 ResponseT = TypeVar("ResponseT", MetadataResponse, DescribeClusterResponse)
-# The operations of so many topics are found without an interruption: each asks the authorizer eight times.
+# Topics whose operations are found without a pause: each asks the authorizer eight times.
 _OPERATIONS_TOGETHER: Final = 20
 
 
 def with_topic_operations(asked: "Asked", response: Any) -> Any:
-    """Fill in the client's operations on each topic. Without an authorizer the handler has told all operations."""
+    """Fill in the client's operations on each topic. Without an authorizer, the handler has filled in all operations."""
 
     def told(topic: Any) -> Any:
         operations = NO_OPERATIONS if topic.name is None else asked.access.operations(AclResourceType.TOPIC, topic.name)
@@ -45,7 +45,7 @@ def with_topic_operations(asked: "Asked", response: Any) -> Any:
 
 
 def with_cluster_operations(asked: "Asked", response: ResponseT) -> ResponseT:
-    """Fill in the client's operations on the cluster, if it asks. Without DESCRIBE there are none."""
+    """Fill in the client's operations on the cluster, if requested. Without DESCRIBE there are none."""
     if response.cluster_authorized_operations == NO_OPERATIONS:
         return response
     operations = 0
@@ -55,7 +55,7 @@ def with_cluster_operations(asked: "Asked", response: ResponseT) -> ResponseT:
 
 
 def with_group_operations(asked: "Asked", response: Any) -> Any:
-    """Fill in the client's operations on each group, where it asks. Without an authorizer the handler has told all operations."""
+    """Fill in the client's operations on each group, if requested. Without an authorizer, the handler has filled in all."""
     groups = [
         group
         if group.authorized_operations == NO_OPERATIONS

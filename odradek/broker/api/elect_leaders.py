@@ -1,6 +1,6 @@
 """ElectLeaders, versions 0 to 2: preferred (0) or unclean (1, since version 1) leader elections (KIP-460).
 
-A broker alone leads every partition it has: no election is needed.
+A single broker leads all its partitions: no election is needed.
 """
 
 from typing import TYPE_CHECKING

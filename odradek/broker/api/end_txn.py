@@ -1,7 +1,7 @@
-"""EndTxn, versions 0 to 5: commit or abort a transaction; answered when that is written, whatever happens then.
+"""EndTxn, versions 0 to 5: commits or aborts a transaction. Answered when the decision is written, not when it is carried out.
 
-Since version 2 a fenced producer is told PRODUCER_FENCED (KIP-588), which was INVALID_PRODUCER_EPOCH before; since 5 the producer
-gets an epoch of its own for the next transaction (KIP-890).
+Since version 2 a fenced producer gets PRODUCER_FENCED (KIP-588), before that INVALID_PRODUCER_EPOCH. Since version 5 the producer
+gets a new epoch for the next transaction (KIP-890).
 
 Deliberate gap: none.
 """
@@ -34,7 +34,7 @@ _EPOCH_BUMPING_VERSION: Final = 2
 def handle(
     services: "TransactionServices", context: "RequestContext", request: EndTxnRequest
 ) -> "EndTxnResponse | Reply[EndTxnResponse]":
-    """Hand the request to its transactional id's shard."""
+    """Pass the request to its transactional id's shard."""
     version = context.version
     transactional_id = request.transactional_id
     if not transactional_id:
@@ -55,7 +55,7 @@ def handle(
 
 
 def rule(asked: "Asked") -> object:
-    """WRITE on the transactional id."""
+    """Require WRITE on the transactional id."""
     if asked.access.allows(AclOperation.WRITE, AclResourceType.TRANSACTIONAL_ID, asked.request.transactional_id):
         return asked.handle()
     return asked.refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)

@@ -1,6 +1,6 @@
-"""ExpireDelegationToken, versions 1 and 2: a token expires when its owner or a renewer says, or is removed at once (KIP-48).
+"""ExpireDelegationToken, versions 1 and 2: the owner or a renewer sets a token's expiry, or removes it at once (KIP-48).
 
-A period that is negative removes it. Refused: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED (``token_logins``), _AUTH_DISABLED,
+A negative period removes the token. Errors: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED (``token_logins``), _AUTH_DISABLED,
 _NOT_FOUND, _EXPIRED, _OWNER_MISMATCH. Deliberate gap: none.
 """
 
@@ -27,7 +27,7 @@ ResponseT = TypeVar("ResponseT")
 def handle(
     services: "TokenChangeServices", context: "RequestContext", request: ExpireDelegationTokenRequest
 ) -> "ExpireDelegationTokenResponse | Reply[ExpireDelegationTokenResponse]":
-    """Expire the token of the request's HMAC."""
+    """Set the expiry of the token with the request's HMAC."""
     return change_expiry(services, context, request, services.delegation_tokens.expire, ExpireDelegationTokenResponse)
 
 
@@ -49,5 +49,5 @@ def change_expiry(
     return services.controller.change(lambda image: decide(image, request, requester, now_ms)).then(respond)
 
 
-# The token names its owner and its renewers.
+# No authorization: only the owner and the renewers in the token may do this.
 rule = anybody

@@ -1,16 +1,16 @@
-"""Fetch 4-18: whole batches as they lie in the log, at once or when there is enough.
+"""Fetch 4-18: returns whole batches as stored in the log, at once or when there is enough.
 
-Min bytes and max wait through the Fetch purgatory, max bytes with the first-batch rule (KIP-74), fetch sessions (KIP-227, from
-version 7 on), leader epochs (KIP-320, version 9) and diverging epochs (KIP-595, version 12), topic ids (KIP-516, version 13), the
-leader told to a reader that has come to a wrong one (KIP-951, version 16). The isolation level bounds what is read by the high
-watermark or the last stable offset.
+Min bytes and max wait use the Fetch purgatory. Max bytes follows the first-batch rule (KIP-74). Fetch sessions (KIP-227) since
+version 7, leader epochs (KIP-320) since 9, diverging epochs (KIP-595) since 12, topic ids (KIP-516) since 13. Since version 16 a
+wrong-leader error names the right leader (KIP-951). The isolation level decides whether reads end at the high watermark or at the
+last stable offset.
 
-A follower reads up to the log's end; from version 15 on it tells its broker's epoch too (KIP-903).
+A follower reads up to the log's end. From version 15 on it sends its broker epoch as well (KIP-903).
 
-From version 11 on a consumer may read from any replica, up to the high watermark that is known there, and a leader with
-``replica.selector.class`` sends it to one in its rack (KIP-392).
+From version 11 on a consumer may read from any replica, up to the high watermark known there. A leader with
+``replica.selector.class`` sends it to a replica in its rack (KIP-392).
 
-A consumer over its quota gets an answer without partitions, and its session is as if it had not asked (``quotas.throttle_gate``).
+A consumer over its quota gets an answer without partitions; its session does not change (``quotas.throttle_gate``).
 
 Left out: tiered storage.
 """
@@ -45,13 +45,13 @@ if TYPE_CHECKING:
 
 _Response: Final = FetchResponse
 _Topic: Final = FetchableTopicResponse
-# Named tuples are made without their constructors, in a third of the time: all fields are given, in their order.
+# Creates a named tuple without its constructor, in a third of the time. All fields must be given, in order.
 _new: Final = tuple.__new__
 _READ_COMMITTED: Final = 1
 _FROM_ANY_REPLICA: Final = 11
 _REPLICA_STATE: Final = 15
 _TELLS_LEADER: Final = 16
-# Partitions that are read in the turn of the loop in which they are asked for.
+# The most partitions that are read at once, in the turn of the loop in which the request came.
 _READ_AT_ONCE: Final = 64
 _SLICE_MS: Final = 5
 
@@ -59,7 +59,7 @@ _SLICE_MS: Final = 5
 def handle(
     services: "FetchServices", context: RequestContext, request: FetchRequest, sessions: "FetchSessions | None" = None
 ) -> "FetchResponse | Reply[FetchResponse]":
-    """What there is where that is enough, else a ``Reply``. Session errors are the request's, all others a partition's."""
+    """Return the response if there is enough, else a ``Reply``. A session error fails the request, others a partition."""
     by_id = context.version >= 13
     session = (services.fetch_sessions if sessions is None else sessions).open(request, by_id, services.clock.monotonic_ms())
     if session.error_code:
@@ -97,7 +97,7 @@ def handle(
 def _throttle(
     services: "FetchServices", context: RequestContext, session: "FetchContext", max_bytes: int
 ) -> "tuple[Callable[[Results], int] | None, int]":
-    """What decides whether the consumer gets what was found, and how much may be read."""
+    """Return the function that decides how long to throttle the found results, and the number of bytes to read at most."""
     from odradek.broker.quotas.fetch_size import fetch_response_bytes
 
     quota = services.quotas.fetch_quota(context)
@@ -139,7 +139,7 @@ def _follower_read(
 def _answer_in_slices(
     services: "FetchServices", request: FetchRequest, session: "FetchContext", read: FetchRead, by_id: bool
 ) -> Reply[FetchResponse]:
-    """The same for many partitions."""
+    """Answer a fetch of many partitions, reading in slices."""
     reply: Reply[FetchResponse] = Reply()
 
     def finish(results: "Results", enough: bool) -> None:
@@ -160,7 +160,7 @@ def _wait(
     by_id: bool,
     reply: Reply[FetchResponse],
 ) -> None:
-    """Complete ``reply`` when there is enough, or when the request's time is over."""
+    """Complete ``reply`` when there is enough, or when the wait time is over."""
 
     def respond() -> None:
         session.partitions.unwatch()
@@ -178,12 +178,12 @@ def _wait(
 def _read_in_slices(
     services: "FetchServices", read: FetchRead, reply: Reply[FetchResponse], then: "Callable[[Results, bool], None]"
 ) -> None:
-    """Read for some milliseconds in each turn of the loop, and call ``then`` with the results, and whether they are enough."""
+    """Read for some milliseconds in each turn of the loop. Call ``then`` with the results, and whether they are enough."""
     _SlicedRead(services, read, reply, then).go_on()
 
 
 class _SlicedRead:
-    """One such reading. A function that names itself would leave all that was read, files too, to the garbage collector."""
+    """A read in slices. A class, since a recursive closure would keep all results, files too, until garbage collection."""
 
     __slots__ = ("_begun", "_read", "_reply", "_services", "_then")
 
@@ -197,7 +197,7 @@ class _SlicedRead:
         self._then = then
 
     def go_on(self) -> None:
-        """Read on, in this turn of the loop."""
+        """Continue reading, in this turn of the loop."""
         clock = self._services.clock
         until_ms = clock.monotonic_ms() + _SLICE_MS
         try:
@@ -208,23 +208,23 @@ class _SlicedRead:
                     return
                 results, enough = self._read.read(self._begun)
             self._then(results, enough)
-        except Exception as error:  # noqa: BLE001  told to the client as such, and to the log in full
+        except Exception as error:  # noqa: BLE001  answered as an error, and logged in full
             log.error("a fetch of many partitions could not be answered", error)
             if not self._reply.done:
                 self._reply.complete(_Response(error_code=ErrorCode.UNKNOWN_SERVER_ERROR))
 
 
 def _answer_now(session: "FetchContext", read: FetchRead, found: "Results | None", by_id: bool) -> FetchResponse:
-    """Answer a fetch that waited. It is asked from within an append, or by the timer: an error has to be an answer."""
+    """Answer a fetch that waited. The caller is an append or the timer, so an error must become an answer."""
     try:
         return _respond(session, read, read.read()[0] if found is None else found, by_id)
-    except Exception as error:  # noqa: BLE001  told to the client as such, and to the log in full
+    except Exception as error:  # noqa: BLE001  answered as an error, and logged in full
         log.error("a fetch that waited could not be answered", error)
         return _Response(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
 def _respond(session: "FetchContext", read: FetchRead, results: "Results", by_id: bool) -> FetchResponse:
-    """The response: what the session lets through, partitions of a topic together where they follow one another."""
+    """Return the response with the session's selection. Consecutive partitions of a topic are grouped."""
     if read.throttle is not None:
         throttle_ms = read.throttle(results)
         if throttle_ms:
@@ -246,16 +246,16 @@ def _respond(session: "FetchContext", read: FetchRead, results: "Results", by_id
 
 
 def rule(asked: "Asked") -> object:
-    """READ on each topic; of a follower CLUSTER_ACTION on the cluster.
+    """Require READ on each topic; from a follower, CLUSTER_ACTION on the cluster.
 
-    A session keeps partitions that its client may not read, and refuses them in each answer.
+    A session keeps partitions that its client may not read, and reports their errors in each response.
     """
     sessions = ReadableSessions(asked.services.fetch_sessions, partial(_refused, asked), _refusal)
     return handle(asked.services, asked.context, asked.request, sessions)
 
 
 def _refused(asked: "Asked", request: FetchRequest, partitions: "FetchPartitions") -> "list[FetchPartition]":
-    """The partitions of a session that the client may not read."""
+    """Return the partitions of a session that the client may not read."""
     access = asked.access
     if request.replica_state.replica_id >= 0 or request.replica_id >= 0:
         return [] if access.allows_cluster(AclOperation.CLUSTER_ACTION) else list(partitions)
@@ -269,7 +269,7 @@ def _refused(asked: "Asked", request: FetchRequest, partitions: "FetchPartitions
 
 
 def _name_of(asked: "Asked", key: "TopicKey", of_topic: "Iterable[FetchPartition]") -> str | None:
-    """The name of the topic, also of one that is deleted, if its id has been known in this session."""
+    """Return the topic's name, also of a deleted topic if this session has known its id."""
     if isinstance(key, str):
         return key
     known: Mapping[UUID, Topic] = asked.services.controller.image.topics_by_id

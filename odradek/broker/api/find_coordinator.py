@@ -1,11 +1,11 @@
-"""FindCoordinator, versions 0 to 6: which broker coordinates a group (key type 0) or a transactional id (1, since version 1).
+"""FindCoordinator, versions 0 to 6: the coordinator of a group (key type 0) or transactional id (1, since version 1).
 
-The leader of a key's partition coordinates it. The topic behind a coordinator is created when first asked for; where it cannot
-be, and as long as that leader cannot be reached, the answer is COORDINATOR_NOT_AVAILABLE. From version 4 on many keys are asked
-at once (KIP-699), and errors carry no message.
+The coordinator is the leader of the key's partition. The internal topic is created when first needed. COORDINATOR_NOT_AVAILABLE
+if it cannot be created, and while that leader cannot be reached. From version 4 on a request has many keys (KIP-699), and errors
+have no message.
 
-Deliberate gap: share groups (key type 2, since version 6, KIP-932) are not there, and their keys answered with INVALID_REQUEST,
-as by a Kafka without that coordinator. So is every other key type.
+Deliberate gap: share groups (key type 2, since version 6, KIP-932) are not supported. As in a Kafka without that coordinator,
+their keys get INVALID_REQUEST, like every other key type.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from odradek.common.context import RequestContext
 
 
-# Named tuples are made without their constructors, in a third of the time: all fields are given, in their order.
+# Creates a named tuple without its constructor, in a third of the time. All fields must be given, in order.
 _new: Final = tuple.__new__
 _WITHOUT_MESSAGES: Final = 4
 _SHARE_KEY: Final = 2
@@ -47,7 +47,7 @@ def handle(services: "NodeServices", context: "RequestContext", request: FindCoo
         coordinators = [_failed(key, error, has_message=has_messages) for key in request.coordinator_keys]
         return FindCoordinatorResponse(coordinators=coordinators)
     find = services.cluster.coordinator
-    # There may be no keys, of a type that is none.
+    # A request without keys may have an unknown key type.
     topic, listener_name = _TOPICS.get(request.key_type, ""), context.listener_name
     message = error.name if has_messages else ""
     return FindCoordinatorResponse(
@@ -69,13 +69,13 @@ def _ensure_topic(services: "NodeServices", key_type: int) -> ErrorCode:
     if topic is None:
         return ErrorCode.INVALID_REQUEST
     reply = services.controller.ensure_internal_topic(topic)
-    # While the topic is being created, clients ask again.
+    # While the topic is being created, clients retry.
     is_there = reply.done and not isinstance(reply.response, KafkaError)
     return ErrorCode.NONE if is_there else ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 
 def rule(asked: "Asked") -> object:
-    """DESCRIBE on each group or transactional id. CLUSTER_ACTION for what share groups keep."""
+    """Require DESCRIBE on each group or transactional id, and CLUSTER_ACTION for share group keys."""
     request = asked.request
     has_messages = asked.context.version < _WITHOUT_MESSAGES
     if request.key_type == _SHARE_KEY and not asked.access.allows_cluster(AclOperation.CLUSTER_ACTION):

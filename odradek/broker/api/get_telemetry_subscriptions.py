@@ -1,9 +1,8 @@
-"""GetTelemetrySubscriptions, version 0 (KIP-714): which of its metrics a client is to push, how often, and by which id.
+"""GetTelemetrySubscriptions, version 0 (KIP-714): the metrics that a client is to push, the interval, and the client's id.
 
-Without a subscription that matches the client the list is empty, and the client asks again after five minutes. A client that has
-no client instance id is given one. Anybody may ask. THROTTLING_QUOTA_EXCEEDED for a client that asks again within its push
-interval, unless the subscriptions have changed, or its last push was answered UNKNOWN_SUBSCRIPTION_ID or
-UNSUPPORTED_COMPRESSION_TYPE.
+Without a matching subscription the list is empty, and the client asks again after five minutes. A client without a client
+instance id is given one. Any client may ask. THROTTLING_QUOTA_EXCEEDED for a client that asks again within its push interval,
+unless the subscriptions have changed, or its last push was answered UNKNOWN_SUBSCRIPTION_ID or UNSUPPORTED_COMPRESSION_TYPE.
 """
 
 from typing import TYPE_CHECKING
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 def handle(
     services: "TelemetryServices", context: "RequestContext", request: GetTelemetrySubscriptionsRequest
 ) -> GetTelemetrySubscriptionsResponse:
-    """Answer with what the subscriptions that match ask for."""
+    """Return the metrics that the matching subscriptions ask for."""
     return services.telemetry.subscription(context, request.client_instance_id)
 
 

@@ -1,6 +1,6 @@
-"""Heartbeat, versions 0 to 4: a member is there; the answer tells it whether to join again. Since version 3 for static members.
+"""Heartbeat, versions 0 to 4: a member is alive. The answer says whether to rejoin. Static members since version 3.
 
-As Kafka, a coordinator that is still loading answers NONE: the member is not to look for another one, nor to join again.
+As in Kafka, a coordinator that is still loading answers NONE: the member must neither look for another one nor rejoin.
 """
 
 from typing import TYPE_CHECKING
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def handle(services: "GroupServices", _context: "RequestContext", request: HeartbeatRequest) -> "Reply[HeartbeatResponse]":
-    """Hand the request to its group's shard. HOT."""
+    """Pass the request to its group's shard. HOT."""
     return services.groups.runtime.write(request.group_id, lambda shard: shard.heartbeat(request)).then(_response)
 
 

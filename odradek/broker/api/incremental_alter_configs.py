@@ -1,8 +1,8 @@
-"""IncrementalAlterConfigs, versions 0 and 1 (KIP-339): set, delete, append to and subtract from overrides, one by one.
+"""IncrementalAlterConfigs, versions 0 and 1 (KIP-339): sets, deletes, appends to and subtracts from single overrides.
 
-Topics, groups, client metrics, this broker, and the cluster's brokers by default (the name ""). Each resource succeeds or fails
-as a whole; what succeeds is one batch of the metadata log. INVALID_CONFIG for a topic config that is unknown or cannot have the
-value, and for appending to what is no list; INVALID_REQUEST for a broker config that cannot, for a key named twice and for a
+Resources: topics, groups, client metrics, this broker, and the cluster-wide broker default (the name ""). Each resource succeeds
+or fails as a whole; a success is one batch of the metadata log. INVALID_CONFIG for an unknown topic config or an invalid value,
+and for appending to a config that is not a list; INVALID_REQUEST for an invalid broker config, for a key named twice and for a
 null; UNKNOWN_TOPIC_OR_PARTITION.
 
 Deliberate gaps: no ``alter.config.policy.class.name``; BROKER_LOGGER has no loggers to set. An unknown operation is
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def handle(
     services: "ControllerServices", _context: "RequestContext", request: IncrementalAlterConfigsRequest
 ) -> "Reply[IncrementalAlterConfigsResponse]":
-    """Alter the overrides of every resource of ``request``, each by itself."""
+    """Alter the overrides of each resource of ``request`` independently."""
     alterations = [_alteration(resource) for resource in request.resources]
     return alter(services, ApiKey.INCREMENTAL_ALTER_CONFIGS, request, alterations)
 

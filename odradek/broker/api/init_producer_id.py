@@ -1,16 +1,18 @@
-"""InitProducerId, versions 0 to 6: a producer id for a producer that is idempotent, or for a transactional id (KIP-98).
+"""InitProducerId, versions 0 to 6: a producer id for an idempotent producer, or for a transactional id (KIP-98).
 
-Without a transactional id every request gets a new id, at epoch 0, whatever id it says it has (KIP-360 makes the client start
-over with it). Ids come from blocks that are written to the metadata log before the first of them is used, so none is ever
-given twice; what is left of a block when the broker stops is lost. With one, the coordinator fences whoever was its producer
-before (``coordinator.transaction.init_producer_id``): since version 3 a producer may name itself, since 4 it is told
-PRODUCER_FENCED (KIP-588), which was INVALID_PRODUCER_EPOCH before.
+Without a transactional id every request gets a new id, at epoch 0, whatever id it names (with KIP-360 the client starts over with
+it). Ids come from blocks that are written to the metadata log before their first use, so no id is given twice. The rest of a
+block is lost when the broker stops.
 
-Since version 6 a producer may have its transactions end by an outside manager's decision alone (KIP-939, ``enable2Pc``): they
-have no timeout then, which the coordinator's log says as the longest there is. TRANSACTIONAL_ID_AUTHORIZATION_FAILED unless
+With a transactional id, the coordinator fences its previous producer (``coordinator.transaction.init_producer_id``). Since
+version 3 a producer may name itself. Since version 4 a fenced producer gets PRODUCER_FENCED (KIP-588), before that
+INVALID_PRODUCER_EPOCH.
+
+Since version 6 a producer may let an outside manager alone decide when its transactions end (KIP-939, ``enable2Pc``). They have
+no timeout then; the coordinator's log has the longest possible one. TRANSACTIONAL_ID_AUTHORIZATION_FAILED unless
 ``transaction.two.phase.commit.enable`` is set.
 
-Deliberate gap: to take over a transaction that is open (``keepPreparedTxn``) is UNSUPPORTED_VERSION, as in Kafka 4.3, whose
+Deliberate gap: taking over an open transaction (``keepPreparedTxn``) is UNSUPPORTED_VERSION, as in Kafka 4.3, whose
 coordinator cannot do it either.
 """
 
@@ -36,7 +38,7 @@ _FIRST_WITH_FENCED: Final = 4
 def handle(
     services: "ProducerIdServices", context: "RequestContext", request: InitProducerIdRequest
 ) -> "InitProducerIdResponse | Reply[InitProducerIdResponse]":
-    """Give a producer id, or say why not."""
+    """Return a producer id, or an error."""
     error = _error(services, request)
     if error != ErrorCode.NONE:
         return _refusal(error)
@@ -50,7 +52,7 @@ def handle(
 
 
 def _error(services: "ProducerIdServices", request: InitProducerIdRequest) -> ErrorCode:
-    # An id without an epoch, or the reverse, says nothing.
+    # The id and the epoch must be given together, or not at all.
     if (request.producer_id == -1) != (request.producer_epoch == -1) or request.transactional_id == "":
         return ErrorCode.INVALID_REQUEST
     if request.transactional_id is None:
@@ -88,9 +90,9 @@ def _refusal(error: ErrorCode) -> InitProducerIdResponse:
 
 
 def rule(asked: "Asked") -> object:
-    """WRITE on the transactional id, and TWO_PHASE_COMMIT where it is asked for.
+    """Require WRITE on the transactional id, and TWO_PHASE_COMMIT if it is requested.
 
-    Without an id, IDEMPOTENT_WRITE on the cluster, or WRITE on any topic.
+    Without a transactional id, require IDEMPOTENT_WRITE on the cluster, or WRITE on any topic.
     """
     access, request = asked.access, asked.request
     transactional_id = request.transactional_id

@@ -1,10 +1,10 @@
-"""JoinGroup, versions 0 to 9: become, or stay, a member of a group; the answer comes when the group's next generation begins.
+"""JoinGroup, versions 0 to 9: a member joins or rejoins a group. Answered when the group's next generation begins.
 
-Since version 1 with a rebalance timeout of its own, since 4 with a member id given beforehand (KIP-394), since 5 for static
-members (KIP-345), since 7 with the protocol type in the answer (KIP-559), since 8 with a reason (KIP-800), since 9 with what
-spares a returning static leader the assignment (KIP-814). What is decided stands in ``coordinator.group.classic.join``.
+Since version 1 with a separate rebalance timeout, since 4 with a member id given beforehand (KIP-394), since 5 for static
+members (KIP-345), since 7 with the protocol type in the answer (KIP-559), since 8 with a reason (KIP-800). Since version 9 a
+returning static leader can skip the assignment (KIP-814). The decisions are made in ``coordinator.group.classic.join``.
 
-A consumer group (KIP-848) with members takes classic members in, unless ``group.consumer.migration.policy`` is ``disabled``
+A consumer group (KIP-848) with members accepts classic members, unless ``group.consumer.migration.policy`` is ``disabled``
 (``coordinator.group.migration``); an empty one becomes a classic group. Deliberate gap: there are no share or streams groups.
 """
 
@@ -38,7 +38,7 @@ def handle(
     request: JoinGroupRequest,
     may_see: "Callable[[str], bool] | None" = None,
 ) -> "Reply[JoinGroupResponse]":
-    """Hand the request to its group's shard. Regular expressions match topics that the client ``may_see``; None: all."""
+    """Pass the request to its group's shard. Regular expressions match only topics that the client ``may_see``; None: all."""
     reply: Reply[JoinGroupResponse | KafkaError] = Reply()
     version = context.version
     member = MemberContext(context.client_id or "", f"/{context.peer[0]}", version, may_see)
@@ -54,7 +54,7 @@ def _response(outcome: JoinGroupResponse | KafkaError, version: int) -> JoinGrou
 
 
 def rule(asked: "Asked") -> object:
-    """READ on the group. A consumer group may resolve its regular expressions then, as with a heartbeat."""
+    """Require READ on the group. A consumer group may resolve its regular expressions here, as with a heartbeat."""
     if not asked.allows(AclOperation.READ, AclResourceType.GROUP, asked.request.group_id):
         return asked.refused(
             ErrorCode.GROUP_AUTHORIZATION_FAILED,

@@ -1,6 +1,6 @@
-"""A Produce request of many partitions, answered in pieces: for some milliseconds in each turn of the loop.
+"""A Produce request of many partitions, handled in pieces: for some milliseconds in each turn of the loop.
 
-Pieces are requests of a few partitions each, begun in order: one begins when that before it is decided.
+A piece is a request of a few partitions. Pieces keep their order: each begins when the one before it is decided.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SLICE_MS: Final = 5
 
 
 class LargeProduce:
-    """One such request; ``append`` answers a piece of it. ``start`` is called once, and ``reply`` has the response."""
+    """One large Produce. ``append`` handles a piece. Call ``start`` once; ``reply`` completes with the response."""
 
     def __init__(
         self, services: ProduceServices, request: ProduceRequest, append: Callable[[ProduceRequest], Outcome | Reply[Outcome]]
@@ -37,7 +37,7 @@ class LargeProduce:
         self._append = append
         self._pieces = _pieces(request)
         self._is_kept = False
-        # The outcomes of the pieces, in order, and how many of them are not there yet.
+        # The outcomes of the pieces, in order, and the number of outcomes that are still missing.
         self._outcomes: list[Outcome | None] = []
         self._waiting = 0
         self._is_begun = False
@@ -51,7 +51,7 @@ class LargeProduce:
         clock = self._services.clock
         until_ms = clock.monotonic_ms() + _SLICE_MS
         try:
-            # ``_keep`` changes what the pieces are taken from.
+            # ``_keep`` replaces ``_pieces``, so this is not a for loop.
             while (topic := next(self._pieces, None)) is not None:
                 request = self._request
                 outcome = self._append(ProduceRequest(request.transactional_id, request.acks, request.timeout_ms, [topic]))
@@ -61,7 +61,7 @@ class LargeProduce:
                     self._keep()
                     self._services.call_soon(self._go_on)
                     return
-        except Exception as error:  # noqa: BLE001  the client cannot be told of all partitions, and the log is told in full
+        except Exception as error:  # noqa: BLE001  not all partitions can be answered; logged in full
             log.error("a produce of many partitions could not be answered", error)
             self.reply.complete(CLOSE_CONNECTION)
             return
@@ -69,7 +69,7 @@ class LargeProduce:
         self._finish()
 
     def _note(self, outcome: Outcome | Reply[Outcome]) -> bool:
-        """Take down the outcome of a piece; whether the next one may begin."""
+        """Record the outcome of a piece. Return whether the next piece may begin."""
         place = len(self._outcomes)
         if not isinstance(outcome, Reply):
             self._outcomes.append(outcome)
@@ -94,7 +94,7 @@ class LargeProduce:
         return is_decided
 
     def _keep(self) -> None:
-        """Copy what is left out of the frame, which is gone when the call returns in which the request came."""
+        """Copy the remaining pieces out of the frame, which is freed when the call that brought the request returns."""
         if not self._is_kept:
             self._is_kept = True
             left = [
@@ -104,7 +104,7 @@ class LargeProduce:
             self._pieces = iter(left)
 
     def _finish(self) -> None:
-        """Answer, if all pieces have been."""
+        """Complete the response, if all pieces have an outcome."""
         if self._waiting or not self._is_begun:
             return
         if self._request.acks == 0:
@@ -127,7 +127,7 @@ class LargeProduce:
 
 
 def _pieces(request: ProduceRequest) -> Iterator[ProduceTopic]:
-    """The request's topics, those of many partitions in several pieces."""
+    """Yield the request's topics. A topic with many partitions is split into several pieces."""
     for topic, batches in request.topics:
         for start in range(0, max(len(batches), 1), _PIECE_PARTITIONS):
             yield topic, batches[start : start + _PIECE_PARTITIONS]

@@ -1,4 +1,4 @@
-"""The batches of a Produce request that take long to open: opened beside the event loop, and put where their results belong."""
+"""Batches of a Produce request that take long to open. They are opened beside the event loop; results keep their places."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class LateBatch:
-    """One of them. Its result is to be the next one in ``results``, those of its topic."""
+    """A batch that takes long. It reserves the next place in ``results``, the results of its topic."""
 
     __slots__ = ("_place", "_results", "index", "inspection", "topic")
 
@@ -33,12 +33,12 @@ class LateBatch:
         self.inspection = inspection
 
     def put(self, result: PartitionProduceResponse) -> None:
-        """Let this be its partition's part of the response."""
+        """Set the result of its partition in the response."""
         self._results[self._place] = result
 
 
 class LateBatches:
-    """All of one request. When it is called back, each is among the ``opened``, with what is to be appended, or ``refused``."""
+    """All late batches of one request. After the callback, each is in ``opened``, with its records, or in ``refused``."""
 
     def __init__(self, batches: list[LateBatch]) -> None:
         self._batches = batches
@@ -47,7 +47,7 @@ class LateBatches:
         self.refused: list[tuple[LateBatch, KafkaError]] = []
 
     def open(self, inspections: Inspections, client: Session, then: Callable[[LateBatches], None]) -> None:
-        """Open them in order, when it is the turn of ``client``, and call back with these."""
+        """Open the batches in order, when it is the turn of ``client``. Then call ``then`` with this object."""
 
         def note(batch: LateBatch, outcome: Buffer | KafkaError) -> None:
             if isinstance(outcome, KafkaError):
@@ -62,7 +62,7 @@ class LateBatches:
             inspections.run(batch.inspection.run, partial(note, batch), client)
 
     def topics(self) -> list[ProduceTopic]:
-        """The opened batches as a Produce request has them, each in a topic of its own."""
+        """Return the opened batches as topics of a Produce request, one topic per batch."""
         return [(batch.topic, ((batch.index, _bytes(records)),)) for batch, records in self.opened]
 
 

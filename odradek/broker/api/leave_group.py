@@ -1,7 +1,7 @@
-"""LeaveGroup, versions 0 to 5: members go, so that the others need not wait for their sessions to end.
+"""LeaveGroup, versions 0 to 5: members leave, so that the others need not wait for their sessions to expire.
 
-Since version 3 several members at once, static ones also by instance id alone (KIP-345), since 5 with reasons (KIP-800). Before
-version 3 the one member's error is the response's. What is decided stands in ``coordinator.group.classic.leave``.
+Since version 3 several members leave at once, and static ones by instance id alone (KIP-345). Since 5 with reasons (KIP-800).
+Before version 3 the one member's error is the response's. The decisions are made in ``coordinator.group.classic.leave``.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -23,7 +23,7 @@ _MEMBERS_SINCE: Final = 3
 
 
 def handle(services: "GroupServices", context: "RequestContext", request: LeaveGroupRequest) -> "Reply[LeaveGroupResponse]":
-    """Hand the request to its group's shard."""
+    """Pass the request to its group's shard."""
     version = context.version
 
     def finish(outcome: LeaveGroupResponse | KafkaError) -> LeaveGroupResponse:

@@ -1,7 +1,7 @@
-"""ListConfigResources, versions 0 and 1 (KIP-1142): what there is to describe, by type; all that is supported without one.
+"""ListConfigResources, versions 0 and 1 (KIP-1142): the resources with configs, by type. Without types: all supported ones.
 
-Version 0 was ListClientMetricsResources (KIP-714): the canonical request asks for CLIENT_METRICS alone then. A type nobody
-knows is UNSUPPORTED_VERSION.
+Version 0 was ListClientMetricsResources (KIP-714): its canonical request asks for CLIENT_METRICS alone. An unknown type is
+UNSUPPORTED_VERSION.
 """
 
 from typing import TYPE_CHECKING
@@ -33,7 +33,7 @@ may_answer_much = True
 def handle(
     services: "TopicServices", context: "RequestContext", request: ListConfigResourcesRequest
 ) -> "Answer[ListConfigResourcesResponse]":
-    """List the resources of the types asked for, in slices."""
+    """List the resources of the requested types, in slices."""
     types = set(request.resource_types or _SUPPORTED)
     if not types <= set(_SUPPORTED):
         return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)

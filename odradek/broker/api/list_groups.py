@@ -1,8 +1,8 @@
-"""ListGroups, versions 0 to 5: the groups that are coordinated here.
+"""ListGroups, versions 0 to 5: the groups that this broker coordinates.
 
-Since version 4 by state (KIP-518), since 5 by type (KIP-848).
+Filtered by state since version 4 (KIP-518), by type since 5 (KIP-848).
 
-COORDINATOR_LOAD_IN_PROGRESS while any of them may still be unknown.
+COORDINATOR_LOAD_IN_PROGRESS while some groups may still be unknown.
 """
 
 from typing import TYPE_CHECKING
@@ -37,7 +37,7 @@ def handle(
 def _list(services: "SlicedGroupServices", request: ListGroupsRequest) -> "Generator[None, None, ListGroupsResponse]":
     runtime = services.groups.runtime
     groups: list[ListedGroup] = []
-    # With the first request that needs it, as the coordinator is.
+    # Imported by the first request, like the coordinator.
     from odradek.coordinator.group.group_describe import group_filter
 
     states = group_filter(request.states_filter)
@@ -46,7 +46,7 @@ def _list(services: "SlicedGroupServices", request: ListGroupsRequest) -> "Gener
         try:
             groups += yield from runtime.read(partition, lambda shard, offset: shard.list_groups(states, types, offset))
         except KafkaError as error:
-            # What is not here is listed where it is.
+            # Groups of another coordinator are listed there.
             if error.code != ErrorCode.NOT_COORDINATOR:
                 return ListGroupsResponse(error_code=error.code)
         yield None
@@ -54,7 +54,7 @@ def _list(services: "SlicedGroupServices", request: ListGroupsRequest) -> "Gener
 
 
 def rule(asked: "Asked") -> object:
-    """All groups to who may DESCRIBE the cluster, to others those that they may DESCRIBE."""
+    """Show all groups with DESCRIBE on the cluster; otherwise only groups that the client may DESCRIBE."""
     access = asked.access
     if access.allows_cluster(AclOperation.DESCRIBE, tells=False):
         return asked.handle()

@@ -1,4 +1,4 @@
-"""ListOffsets 1-11: the earliest, the latest, the newest by timestamp, the first at or after a time.
+"""ListOffsets 1-11: the earliest offset, the latest, the one with the largest timestamp, or the first at or after a time.
 
 Special timestamps: -1 latest, -2 earliest, -3 the record with the largest timestamp (KIP-734, version 7), -4 earliest local
 (KIP-405, version 8), -5 latest tiered (version 9), -6 earliest pending upload (version 11). Without tiered storage -4 is the
@@ -6,8 +6,8 @@ earliest, and -5 and -6 find nothing.
 
 Read committed (isolation level 1) ends at the last stable offset, read uncommitted at the high watermark.
 
-A new leader that does not know yet what is replicated answers OFFSET_NOT_AVAILABLE (KIP-207), below version 5
-LEADER_NOT_AVAILABLE. The leader answers, and for the replica id -2 (for debugging) any replica.
+A new leader that does not know yet which records are replicated answers OFFSET_NOT_AVAILABLE (KIP-207), below version 5
+LEADER_NOT_AVAILABLE. Only the leader answers; for the replica id -2 (for debugging) any replica does.
 """
 
 from collections import Counter
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from odradek.broker.replica.partition import Partition
     from odradek.storage.log.log import Log
 
-# Named tuples are made without their constructors, in a third of the time: all fields are given, in their order.
+# Creates a named tuple without its constructor, in a third of the time. All fields must be given, in order.
 _new: Final = tuple.__new__
 _LATEST: Final = -1
 _EARLIEST: Final = -2
@@ -40,24 +40,24 @@ _MAX_TIMESTAMP: Final = -3
 _EARLIEST_LOCAL: Final = -4
 _LATEST_TIERED: Final = -5
 _EARLIEST_PENDING_UPLOAD: Final = -6
-# Timestamp: the first version in which a client may ask for it.
+# Timestamp: the first version that supports it.
 _SINCE: Final = {_MAX_TIMESTAMP: 7, _EARLIEST_LOCAL: 8, _LATEST_TIERED: 9, _EARLIEST_PENDING_UPLOAD: 11}
 _FIRST_WITH_OFFSET_NOT_AVAILABLE: Final = 5
 _NOT_FOUND: Final = (-1, -1, -1)
-# Stands for the answer of a partition whose records are looked through.
+# A placeholder for a partition whose records are being searched.
 _LATER: Final = ListOffsetsPartitionResponse()
 _DEBUGGING_REPLICA: Final = -2
 
 
 class _Known(NamedTuple):
-    """What came of looking through the records in front of ``next_offset``."""
+    """The result of a search through the records before ``next_offset``."""
 
     found: TimestampOffset | None
     next_offset: int
 
 
 class _Late:
-    """A partition whose answer takes long. It is to be at ``place`` in ``partitions``, the answers of its topic."""
+    """A partition whose answer takes long. Its answer goes to ``place`` in ``partitions``, the answers of its topic."""
 
     __slots__ = ("asked", "partitions", "place", "topic")
 
@@ -74,13 +74,13 @@ pieces = Pieces(TOPICS, TOPICS)
 def handle(
     services: "LookupServices", context: RequestContext, request: ListOffsetsRequest
 ) -> "ListOffsetsResponse | Reply[ListOffsetsResponse]":
-    """One offset a partition. INVALID_REQUEST, once, for one named twice; UNSUPPORTED_VERSION for a too new timestamp.
+    """Find one offset per partition. INVALID_REQUEST, once, for one named twice; UNSUPPORTED_VERSION for a too new timestamp.
 
     FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER, UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR.
     """
     times_named = Counter((topic.name, asked.partition_index) for topic in request.topics for asked in topic.partitions)
     topics = []
-    # A topic that is named twice has one answer with all its partitions; without any it has none.
+    # A topic that is named twice gets one answer with all its partitions; a topic without partitions gets none.
     by_topic: dict[str, list[ListOffsetsPartitionResponse]] = {}
     late: list[tuple[_Late, LongLookup]] = []
     for topic in request.topics:
@@ -110,7 +110,7 @@ def _look_up(
     response: ListOffsetsResponse,
     late: list[tuple[_Late, LongLookup]],
 ) -> Reply[ListOffsetsResponse]:
-    """A Reply of ``response``, for which some records have to be looked through beside the loop."""
+    """Return a Reply of ``response``, completed after the ``late`` partitions are searched beside the loop."""
     reply: Reply[ListOffsetsResponse] = Reply()
     left = len(late)
 
@@ -147,7 +147,7 @@ def _answer(
     request: ListOffsetsRequest,
     known: _Known | None,
 ) -> ListOffsetsPartitionResponse:
-    """The answer for one partition. Raises LongLookup, and is to be asked again with what comes of that."""
+    """Answer one partition. Raises LongLookup; then search, and call this again with the result."""
     index = asked.partition_index
     try:
         _check_named_once(times)
@@ -156,7 +156,7 @@ def _answer(
         partition.check_leader_epoch(asked.current_leader_epoch)
         log = partition.require_log() if request.replica_id == _DEBUGGING_REPLICA else partition.require_leader_log()
         if request.replica_id >= 0 and asked.timestamp == _LATEST:
-            # A follower asks where the log ends, not what is replicated.
+            # A follower asks for the log's end, not the high watermark.
             timestamp, offset, leader_epoch = -1, log.log_end_offset, partition.leader_epoch
         else:
             timestamp, offset, leader_epoch = _find(partition, log, asked.timestamp, request.isolation_level, known)
@@ -166,7 +166,7 @@ def _answer(
 
 
 def _told(code: ErrorCode, version: int) -> ErrorCode:
-    """The error as a client of ``version`` knows it (KIP-207)."""
+    """Return the error code that a client of ``version`` knows (KIP-207)."""
     is_unknown = code == ErrorCode.OFFSET_NOT_AVAILABLE and version < _FIRST_WITH_OFFSET_NOT_AVAILABLE
     return ErrorCode.LEADER_NOT_AVAILABLE if is_unknown else code
 
@@ -182,13 +182,13 @@ def _check_version(version: int, timestamp: int) -> None:
 
 
 def _check_settled(partition: "Partition") -> None:
-    """A new leader's high watermark may be behind what clients have seen, until followers have told their ends (KIP-207)."""
+    """Raise OFFSET_NOT_AVAILABLE while a new leader's high watermark may be behind one that clients have seen (KIP-207)."""
     if partition.is_unsettled:
         raise KafkaError(ErrorCode.OFFSET_NOT_AVAILABLE, "the new leader does not know yet what is replicated")
 
 
 def _find(partition: "Partition", log: "Log", timestamp: int, isolation_level: int, known: _Known | None) -> tuple[int, int, int]:
-    """(timestamp, offset, leader epoch), all -1 where there is none. Raises LongLookup."""
+    """Return (timestamp, offset, leader epoch), all -1 if nothing is found. Raises LongLookup."""
     end = partition.last_stable_offset if isolation_level == 1 else partition.high_watermark
     if timestamp == _LATEST:
         _check_settled(partition)
@@ -216,5 +216,5 @@ def _find(partition: "Partition", log: "Log", timestamp: int, isolation_level: i
 
 
 def rule(asked: "Asked") -> object:
-    """DESCRIBE on each topic."""
+    """Require DESCRIBE on each topic."""
     return on_each(asked, AclOperation.DESCRIBE, AclResourceType.TOPIC, lambda topic: topic.name)

@@ -1,4 +1,4 @@
-"""ListPartitionReassignments, version 0: the moves of replicas that are under way (KIP-455)."""
+"""ListPartitionReassignments, version 0: the replica moves in progress (KIP-455)."""
 
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,7 @@ may_answer_much = True
 def handle(
     services: "DecisionServices", _context: "RequestContext", request: "ListPartitionReassignmentsRequest"
 ) -> "Reply[ListPartitionReassignmentsResponse]":
-    """Tell of the moves."""
+    """List the moves."""
     return services.controller.list_partition_reassignments(request)
 
 

@@ -1,8 +1,8 @@
-"""ListTransactions, versions 0 to 2: the transactional ids that are coordinated here (KIP-664).
+"""ListTransactions, versions 0 to 2: the transactional ids that this broker coordinates (KIP-664).
 
-Filtered by state and producer id; since version 1 by how long they run (KIP-994), since 2 by a pattern (KIP-1152).
-COORDINATOR_LOAD_IN_PROGRESS while any of them may still be unknown. States that are none are told apart, and what is asked for
-besides them is answered.
+Filtered by state and producer id; since version 1 by running time (KIP-994), since 2 by a pattern (KIP-1152).
+COORDINATOR_LOAD_IN_PROGRESS while some transactional ids may still be unknown. Unknown states are reported separately; the known
+ones are still used as filters.
 
 Deliberate gap: none.
 """
@@ -62,7 +62,7 @@ def _list(
             try:
                 found += yield from runtime.read(partition, lambda shard, offset: shard.list_transactions(asked, offset))
             except KafkaError as error:
-                # What is not here is listed where it is.
+                # Transactional ids of another coordinator are listed there.
                 if error.code != ErrorCode.NOT_COORDINATOR:
                     raise
             yield None
@@ -81,7 +81,7 @@ def _name(state: TransactionState) -> str:
 
 
 def rule(asked: "Asked") -> object:
-    """Only transactions that the client may DESCRIBE are listed."""
+    """List only transactions that the client may DESCRIBE."""
 
     def may_see(state: TransactionState) -> bool:
         return asked.allows(AclOperation.DESCRIBE, AclResourceType.TRANSACTIONAL_ID, state.transactional_id)

@@ -1,10 +1,10 @@
 """Metadata 0-13: brokers, topics, partitions and their leaders.
 
-Topic ids (KIP-516, from version 10 on; by id since 12), auto-creation where the client and ``auto.create.topics.enable`` agree
-(``allowAutoTopicCreation``, from version 4 on), internal flags, authorised operations on request (KIP-430), the address of the
-listener the client came in by.
+Topic ids in responses from version 10 on, in requests since 12 (KIP-516). Topics are auto-created if the client
+(``allowAutoTopicCreation``, from version 4 on) and ``auto.create.topics.enable`` agree. Internal flags, and authorized operations
+on request (KIP-430). Brokers' addresses are those of the listener that the client used.
 
-Thousands of partitions are described in slices. A topic that is deleted meanwhile is left out where all are asked for.
+Thousands of partitions are described in slices. If all topics are requested, a topic that is deleted meanwhile is left out.
 
 Deliberate gap: none.
 """
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from odradek.broker.large.in_slices import Answer
     from odradek.controller.metadata.topic import Topic
 
-# The constructor of a named tuple is slower, and a cluster has many partitions.
+# Faster than the constructor of a named tuple; a cluster has many partitions.
 _new: Final = tuple.__new__
 
 _FIRST_BY_ID: Final = 12
@@ -52,19 +52,19 @@ may_answer_much = True
 
 
 def handle(services: "ClusterServices", context: RequestContext, request: MetadataRequest) -> "Answer[MetadataResponse]":
-    """All topics where ``topics`` is null; unknown ones with UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, or as created now.
+    """Describe the requested topics; all if ``topics`` is null. Missing ones get an error, or the outcome of their creation.
 
-    INVALID_TOPIC_EXCEPTION for a name that no topic can have, and for none. Before version 12, INVALID_REQUEST for each topic
-    where one has an id, or no name.
+    UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID; INVALID_TOPIC_EXCEPTION for an invalid or missing name. Before version 12,
+    INVALID_REQUEST for every topic if any has an id, or no name.
     """
     operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NO_OPERATIONS
     if request.topics is None:
         return answer_in_slices(services, context, _all(services, context, request, operations))
     if context.version < 12 and any(item.topic_id is not None or item.name is None for item in request.topics):
-        # Versions 10 and 11 have a place for an id and do not use it.
+        # Versions 10 and 11 have a field for the id, but do not support it.
         topics = [_refused(item) for item in request.topics]
     else:
-        # One that is asked for twice is told once.
+        # A topic that is requested twice is answered once.
         once = {(item.topic_id, item.name): item for item in request.topics}
         refused = _create_missing(services, context, request)
         if sum(_partition_count(services, item) for item in once.values()) > TOGETHER:
@@ -131,7 +131,7 @@ def _named(
 
 
 def _known(services: "ClusterServices", item: MetadataRequestTopic) -> "Topic | None":
-    """The topic that is asked for by its id or its name, if there is one."""
+    """Return the topic that is requested by id or name, if it exists."""
     image = services.controller.image
     return image.topics.get(item.name or "") if item.topic_id is None else image.topics_by_id.get(item.topic_id)
 
@@ -163,7 +163,7 @@ def _requested(
 
 
 def _create_missing(services: "ClusterServices", context: RequestContext, request: MetadataRequest) -> "Mapping[str, ErrorCode]":
-    """Have the topics created that are not there, where that is allowed; why some cannot be there, by name."""
+    """Create missing topics where that is allowed. Return the errors of names that cannot be created."""
     known = services.controller.image.topics
     missing = [item.name or "" for item in request.topics or () if item.topic_id is None and item.name not in known]
     if not missing:
@@ -200,7 +200,7 @@ def _describe(
         topic_id=topic.topic_id,
         is_internal=topic.name in INTERNAL_TOPICS,
         partitions=[
-            # A state has the fields of a partition in the response, in their order.
+            # A state has a response partition's fields, in the same order.
             _new(MetadataResponsePartition, state_of(topic, index, listener_name, version))
             for index in indexes
         ],
@@ -209,9 +209,9 @@ def _describe(
 
 
 def rule(asked: "Asked") -> object:
-    """DESCRIBE on each topic: others are left out where all are asked for. CREATE to have a topic created.
+    """Require DESCRIBE on each topic, and CREATE to auto-create topics. If all are requested, hidden topics are left out.
 
-    What is not there is refused as what is, to a client that may not DESCRIBE it.
+    To a client without DESCRIBE, missing topics are refused like existing ones.
     """
     topics = asked.request.topics
     if topics is None:
@@ -240,7 +240,7 @@ def rule(asked: "Asked") -> object:
 
 
 def _not_to_be_created(asked: "Asked", topics: list[MetadataRequestTopic]) -> set[str]:
-    """The topics that are not there, and that the client may not have created."""
+    """Return the missing topics that the client may not auto-create."""
     if not asked.request.allow_auto_topic_creation or not asked.services.config["auto.create.topics.enable"]:
         return set()
     known = asked.services.controller.image.topics
@@ -255,6 +255,6 @@ def _may_see(asked: "Asked", topic: MetadataResponseTopic) -> bool:
 
 
 def _with_operations(asked: "Asked", response: MetadataResponse) -> object:
-    """Without an authorizer the handler tells all operations."""
+    """Fill in the client's operations. Without an authorizer, the handler has filled in all operations."""
     response = with_cluster_operations(asked, response)
     return with_topic_operations(asked, response) if asked.request.include_topic_authorized_operations else response

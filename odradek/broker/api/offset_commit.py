@@ -1,8 +1,8 @@
-"""OffsetCommit, versions 2 to 10: a member, or anybody else in a group without members, says how far it has read.
+"""OffsetCommit, versions 2 to 10: a member commits its offsets, or any client those of a group without members.
 
-Up to version 4 with a retention time of its own (KIP-211 took it away), from 6 on with leader epochs (KIP-320), from 7 on with
-instance ids (KIP-345), from 10 on by topic id (KIP-848). Decided on in ``coordinator.group.offset_commit``; here is what only the
-broker knows: which topics there are. What is wrong with one partition is answered for it, and the others are committed.
+Up to version 4 with a retention time (removed by KIP-211), from 6 on with leader epochs (KIP-320), from 7 on with instance ids
+(KIP-345), from 10 on by topic id (KIP-848). The decisions are made in ``coordinator.group.offset_commit``. The handler only
+checks that topics exist, which only the broker knows. An error of one partition does not stop the others.
 
 Deliberate gap: none.
 """
@@ -37,7 +37,7 @@ _FIRST_VERSION_BY_ID: Final = 10
 def handle(
     services: "OffsetServices", context: "RequestContext", request: OffsetCommitRequest
 ) -> "OffsetCommitResponse | Reply[OffsetCommitResponse]":
-    """Commit the offsets of topics and partitions that exist; a Reply unless there is none."""
+    """Commit the offsets of partitions that exist. Returns a Reply unless none of them exists."""
     version = context.version
     topics, refused = _set_aside_unknown(services.controller.image, request, by_id=version >= _FIRST_VERSION_BY_ID)
     if not topics:
@@ -49,7 +49,7 @@ def handle(
         return OffsetCommitResponse(topics=_merged(outcome.topics, refused)) if refused else outcome
 
     reply = services.groups.runtime.write(request.group_id, lambda shard: commit_offsets(shard.offsets, request, topics, version))
-    # The shard decides its operations in the order in which they come.
+    # The shard decides its operations in the order in which they arrive.
     reply.is_decided = True
     return reply.then(finish)
 
@@ -57,7 +57,7 @@ def handle(
 def _set_aside_unknown(
     image: "MetadataImage", request: OffsetCommitRequest, *, by_id: bool
 ) -> "tuple[list[CommitTopic], list[OffsetCommitResponseTopic]]":
-    """What exists of the request's topics, each with name and id; and the answers for the rest. HOT."""
+    """Split the request into existing topics, each with name and id, and the answers for the rest. HOT."""
     refused = []
     topics: list[CommitTopic] = []
     for topic in request.topics:
@@ -97,7 +97,7 @@ def _refusal(
 def _merged(
     committed: "Iterable[OffsetCommitResponseTopic]", refused: list[OffsetCommitResponseTopic]
 ) -> list[OffsetCommitResponseTopic]:
-    """One answer a topic, of what was committed and what was refused."""
+    """Merge the committed and the refused partitions into one answer per topic."""
     partitions: dict[tuple[str, UUID | None], list[OffsetCommitResponsePartition]] = {}
     for topic in (*refused, *committed):
         partitions.setdefault((topic.name, topic.topic_id), []).extend(topic.partitions)
@@ -107,14 +107,14 @@ def _merged(
 
 
 def _failed(topics: "list[CommitTopic]", refused: list[OffsetCommitResponseTopic], error_code: ErrorCode) -> OffsetCommitResponse:
-    """The same error for each partition of the request, whatever else was wrong with it."""
+    """Return the same error for each partition of the request, whatever its own error was."""
     failed = [_refusal(topic.name, topic.topic_id, topic.partitions, error_code) for topic in refused]
     failed += [_refusal(name, topic_id, partitions, error_code) for topic_id, partitions, name in topics]
     return OffsetCommitResponse(topics=failed)
 
 
 def rule(asked: "Asked") -> object:
-    """READ on the group and on each topic."""
+    """Require READ on the group and on each topic."""
     if not asked.allows(AclOperation.READ, AclResourceType.GROUP, asked.request.group_id):
         return asked.refused(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     by_id = asked.context.version >= _FIRST_VERSION_BY_ID

@@ -1,7 +1,7 @@
-"""OffsetDelete, version 0: forget how far a group has read (KIP-496).
+"""OffsetDelete, version 0: deletes a group's committed offsets (KIP-496).
 
-Decided on in ``coordinator.group.offset_delete``; partitions that are not there are answered UNKNOWN_TOPIC_OR_PARTITION here.
-What is wrong with the group is the error of the whole: INVALID_GROUP_ID, GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
+The decisions are made in ``coordinator.group.offset_delete``. Unknown partitions get UNKNOWN_TOPIC_OR_PARTITION here.
+Errors of the group apply to the whole request: INVALID_GROUP_ID, GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
 
 Deliberate gap: none.
 """
@@ -34,7 +34,7 @@ pieces = Pieces(TOPICS, TOPICS)
 def handle(
     services: "OffsetServices", _context: "RequestContext", request: OffsetDeleteRequest
 ) -> "OffsetDeleteResponse | Reply[OffsetDeleteResponse]":
-    """Delete the offsets of partitions that exist: a Reply."""
+    """Delete the offsets of partitions that exist. Returns a Reply, except for an empty group id."""
     if not request.group_id:
         return OffsetDeleteResponse(error_code=ErrorCode.INVALID_GROUP_ID)
     request, refused = _set_aside_unknown(services.controller.image, request)
@@ -50,7 +50,7 @@ def handle(
 def _set_aside_unknown(
     image: "MetadataImage", request: OffsetDeleteRequest
 ) -> tuple[OffsetDeleteRequest, dict[str, list[OffsetDeleteResponsePartition]]]:
-    """The request for what exists; the answers for other partitions, by topic."""
+    """Split the request into the part that exists, and the answers for other partitions by topic."""
     refused: dict[str, list[OffsetDeleteResponsePartition]] = {}
     known = []
     for topic in request.topics:
@@ -71,14 +71,14 @@ def _set_aside_unknown(
 def _merged(
     deleted: "Iterable[OffsetDeleteResponseTopic]", refused: dict[str, list[OffsetDeleteResponsePartition]]
 ) -> list[OffsetDeleteResponseTopic]:
-    """One answer a topic, of what was deleted and what was refused."""
+    """Merge the deleted and the refused partitions into one answer per topic."""
     left = dict(refused)
     topics = [topic._replace(partitions=[*topic.partitions, *left.pop(topic.name, ())]) for topic in deleted]
     return topics + [OffsetDeleteResponseTopic(name=name, partitions=partitions) for name, partitions in left.items()]
 
 
 def rule(asked: "Asked") -> object:
-    """DELETE on the group, READ on each topic."""
+    """Require DELETE on the group and READ on each topic."""
     if not asked.allows(AclOperation.DELETE, AclResourceType.GROUP, asked.request.group_id):
         return asked.refused(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     return on_each(asked, AclOperation.READ, AclResourceType.TOPIC, lambda topic: topic.name)

@@ -1,11 +1,12 @@
-"""OffsetFetch, versions 1 to 10: how far groups have read.
+"""OffsetFetch, versions 1 to 10: groups' committed offsets.
 
-One group before version 8, many since then (KIP-709); all its topics for null since version 2; leader epochs from 5 on (KIP-320),
-and by topic id from 10 on (KIP-848). ``require_stable`` (KIP-447, from version 7 on) sees what is decided on and waits until it
-is committed, and UNSTABLE_OFFSET_COMMIT for what a transaction is about to commit; without it, what is committed is read at once.
-Errors are the group's; version 1 has a place for them in the
-partitions only, and up to version 7 they are told there too, which Kafka does not do: aiokafka looks nowhere else, and takes a
-group that is loading for one without offsets.
+One group before version 8, many since then (KIP-709). Since version 2 null means all topics of a group. Leader epochs from
+version 5 on (KIP-320), topic ids from 10 on (KIP-848). With ``require_stable`` (KIP-447, from version 7 on) the read includes
+offsets that are decided but not yet committed, and waits until they are committed. Offsets that a transaction is about to commit
+are UNSTABLE_OFFSET_COMMIT. Without it, committed offsets are read at once.
+
+Errors are the group's. Version 1 has them only in the partitions. Unlike Kafka, versions up to 7 get them there too: aiokafka
+looks nowhere else, and takes a group that is loading for one without offsets.
 
 Deliberate gap: none.
 """
@@ -49,7 +50,7 @@ may_answer_much = True
 def handle(
     services: "OffsetFetchServices", context: "RequestContext", request: OffsetFetchRequest
 ) -> "Answer[OffsetFetchResponse] | Reply[OffsetFetchResponse]":
-    """Answer each group of ``request``: named topics of one group at once, else in slices; stable offsets as a Reply."""
+    """Answer each group: named topics of a single group at once, others in slices. With ``require_stable``, as a Reply."""
     if len(request.groups) != 1 or request.groups[0].topics is None:
         return answer_in_slices(services, context, _read_all(services, context.version, request))
     fetch = _GroupFetch(services, context.version, request.groups[0])
@@ -76,7 +77,7 @@ def _read(
 
 
 class _GroupFetch:
-    """What is asked of one group. Topics asked by id are given their names here, and unknown ones are set aside."""
+    """The fetch of one group. Resolves topic ids to names, and sets unknown topics aside."""
 
     def __init__(self, services: "OffsetFetchServices", version: int, group: OffsetFetchRequestGroup) -> None:
         self._services = services
@@ -89,7 +90,7 @@ class _GroupFetch:
             self._group = group._replace(topics=self._named(group.topics))
 
     def read(self) -> OffsetFetchResponseGroup:
-        """The OffsetFetchResponseGroup."""
+        """Return the group's committed offsets."""
         group = self._group
         try:
             answer = self._services.groups.runtime.read(
@@ -100,18 +101,18 @@ class _GroupFetch:
         return self._finished(answer)
 
     def read_stable(self) -> Reply[OffsetFetchResponseGroup | KafkaError]:
-        """The argument of ``told``, once all offsets in it are committed."""
+        """Return a Reply for ``told``, completed when all offsets in it are committed."""
         group = self._group
         return self._services.groups.runtime.write(
             group.group_id, lambda shard: CoordinatorResult((), fetch_offsets(shard.offsets, group, LATEST))
         )
 
     def told(self, outcome: OffsetFetchResponseGroup | KafkaError) -> OffsetFetchResponseGroup:
-        """The OffsetFetchResponseGroup."""
+        """Return the group's response, given the outcome of ``read_stable``."""
         return self._failed(outcome.code) if isinstance(outcome, KafkaError) else self._finished(outcome)
 
     def read_all(self, *, require_stable: bool) -> "Generator[Reply[Any] | None, Any, OffsetFetchResponseGroup]":
-        """The OffsetFetchResponseGroup of a group that is asked for all its offsets, in slices."""
+        """Return all committed offsets of the group, in slices."""
         group = self._group
         runtime = self._services.groups.runtime
         try:
@@ -131,7 +132,7 @@ class _GroupFetch:
         return self._finished(answer)
 
     def _named(self, topics: "Iterable[OffsetFetchRequestTopics]") -> "list[OffsetFetchRequestTopics]":
-        """The topics that exist, with their names."""
+        """Return the topics that exist, with their names."""
         known = self._services.controller.image.topics_by_id
         named = []
         for topic in topics:
@@ -145,13 +146,14 @@ class _GroupFetch:
     def _finished(self, answer: OffsetFetchResponseGroup) -> OffsetFetchResponseGroup:
         topics = answer.topics
         if self._by_id and self._is_for_all:
-            # Offsets of topics that are not there any more have no id to be told by.
+            # Topics that were deleted have no id to return, so they are left out.
             known = self._services.controller.image.topics
             topics = [topic._replace(topic_id=known[topic.name].topic_id) for topic in topics if topic.name in known]
         return answer if topics is answer.topics and not self._unknown else answer._replace(topics=[*topics, *self._unknown])
 
     def _failed(self, error_code: ErrorCode) -> OffsetFetchResponseGroup:
-        # The Java client gives up on COORDINATOR_NOT_AVAILABLE here, and looks for the coordinator again on the other. As Kafka.
+        # As in Kafka: the Java client gives up on COORDINATOR_NOT_AVAILABLE, but on NOT_COORDINATOR it finds the coordinator
+        # again.
         code = ErrorCode.NOT_COORDINATOR if error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE else error_code
         group = self._group
         topics: list[OffsetFetchResponseTopics] = []
@@ -170,7 +172,7 @@ def _refusal(topic: OffsetFetchRequestTopics, error_code: ErrorCode) -> OffsetFe
 
 
 def rule(asked: "Asked") -> object:
-    """DESCRIBE on each group and on each topic. Topics that the client may not know are left out where it asks for all."""
+    """Require DESCRIBE on each group and topic. If all topics are requested, hidden ones are left out."""
     request = asked.request
     plans = [_plan(asked, group) for group in request.groups]
     permitted = [plan.group for plan in plans if plan.refusal is None]
@@ -188,14 +190,14 @@ def rule(asked: "Asked") -> object:
 
 
 class _Plan(NamedTuple):
-    """The plan for one group. The handler gets ``group`` unless it is refused. ``told`` has the refused topics."""
+    """The plan for one group. The handler gets ``group`` unless the group is refused. ``told`` has the refused topics."""
 
     group: OffsetFetchRequestGroup
     told: list[OffsetFetchResponseTopics]
     refusal: OffsetFetchResponseGroup | None = None
 
     def answer(self, asked: "Asked", answer: OffsetFetchResponseGroup) -> OffsetFetchResponseGroup:
-        """The group's part of the response, from that of the handler."""
+        """Return the group's part of the response, given the handler's answer."""
         if answer.error_code:
             return answer
         topics = answer.topics

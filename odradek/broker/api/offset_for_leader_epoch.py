@@ -1,7 +1,7 @@
-"""OffsetForLeaderEpoch 2-4: where an epoch ended, so that a reader finds out whether its log was cut (KIP-320).
+"""OffsetForLeaderEpoch 2-4: the end offset of an epoch, so that a reader detects truncation of its log (KIP-320).
 
-The answer is the largest epoch not above the one asked for, and the offset at which the next one began. Only the leader answers,
-to a client whose idea of the leader epoch, if it tells one, is the leader's.
+The answer is the largest epoch up to the requested one, and the offset at which the next one began. Only the leader answers. If
+the client sends a current leader epoch, it must be the leader's.
 """
 
 from typing import TYPE_CHECKING
@@ -30,7 +30,7 @@ def handle(
     _context: "RequestContext",
     request: OffsetForLeaderEpochRequest,
 ) -> OffsetForLeaderEpochResponse:
-    """One end offset a partition.
+    """Return one end offset per partition.
 
     FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER, UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR.
     """
@@ -59,7 +59,7 @@ def _answer(services: "PartitionServices", topic: str, asked: OffsetForLeaderPar
 
 
 def rule(asked: "Asked") -> object:
-    """CLUSTER_ACTION on the cluster, of a broker, or DESCRIBE on each topic."""
+    """Require CLUSTER_ACTION on the cluster (brokers), or DESCRIBE on each topic."""
     if asked.access.allows_cluster(AclOperation.CLUSTER_ACTION, tells=False):
         return asked.handle()
     return on_each(asked, AclOperation.DESCRIBE, AclResourceType.TOPIC, lambda topic: topic.topic)

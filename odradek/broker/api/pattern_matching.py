@@ -1,7 +1,7 @@
-"""Which names match a pattern of a client: RE2 takes linear time, and a product of two lengths is long.
+"""Matching of names against clients' patterns. RE2 takes linear time, but pattern size times name length can be large.
 
-An id of 32,767 letters and a pattern of a thousand take most of a second. So patterns are compiled in a thread, and matches that
-may take long are made there: the interpreter is free meanwhile. One request's follow the other's, for ten seconds at most.
+A pattern of a thousand letters takes most of a second on an id of 32,767 letters. So patterns are compiled in a thread, and long
+matches run there; the interpreter is free meanwhile. Requests run one after the other, each for ten seconds at most.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Letters by the size of the pattern's program: some milliseconds.
+# Letters times the size of the pattern's program: some milliseconds.
 _AT_ONCE: Final = 200_000
 _MOST_MS: Final = 10_000
 
 
-# Letters. Compiling a longer one takes tens of milliseconds.
+# In letters. Compiling a longer pattern takes tens of milliseconds.
 _LONGEST_PATTERN: Final = 1024
 
 
 def compiled(pattern: str, threads: Inspections, client: object = None) -> Reply[Pattern | KafkaError]:
-    """The pattern. KafkaError: INVALID_REGULAR_EXPRESSION; NOT_LEADER_OR_FOLLOWER where the broker stops."""
+    """Compile a pattern. KafkaError: INVALID_REGULAR_EXPRESSION; NOT_LEADER_OR_FOLLOWER if the broker stops."""
 
     def compile_it(_pause: Callable[[], None]) -> Pattern | KafkaError:
         from odradek.protocol.patterns import InvalidPattern, compile_pattern
@@ -49,7 +49,7 @@ def compiled(pattern: str, threads: Inspections, client: object = None) -> Reply
 def matching(
     pattern: Pattern, items: Sequence[T], name_of: Callable[[T], str], threads: Inspections, clock: Clock, client: object = None
 ) -> Reply[list[T] | KafkaError]:
-    """Those of ``items`` whose name matches. KafkaError: REQUEST_TIMED_OUT; NOT_LEADER_OR_FOLLOWER where the broker stops."""
+    """Find the ``items`` whose names match. KafkaError: REQUEST_TIMED_OUT; NOT_LEADER_OR_FOLLOWER if the broker stops."""
     reply: Reply[list[T] | KafkaError] = Reply()
     if pattern.programsize * sum(len(name_of(item)) for item in items) <= _AT_ONCE:
         reply.complete([item for item in items if pattern.fullmatch(name_of(item)) is not None])

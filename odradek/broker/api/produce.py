@@ -1,16 +1,16 @@
-"""Produce 3-13: one batch a partition, appended and acknowledged.
+"""Produce 3-13: appends and acknowledges one batch per partition.
 
-acks 0 (no response; where something went wrong the connection is closed, or its client would not notice), 1 and -1. With one
-replica the high watermark covers a batch as it is appended, unless ``flush.messages`` wants it on disk first: then the response,
-of acks=1 too, waits in the Produce purgatory for at most ``timeout``. Idempotent batches are checked by the log. From version 8
-on errors come with the records that caused them (KIP-467); topics are named by id from version 13 on (KIP-516).
+acks is 0, 1 or -1. With acks=0 there is no response; after an error the connection is closed, or the client would not notice.
+With one replica the high watermark covers a batch as soon as it is appended, unless ``flush.messages`` wants it on disk first.
+Then the response waits in the Produce purgatory for at most ``timeout``, with acks=1 too. The log checks idempotent batches. From
+version 8 on errors name the records that caused them (KIP-467). From version 13 on topics are named by id (KIP-516).
 
-Where a transactional batch would begin a transaction in its partition, the transaction coordinator is asked first (KIP-890); from
-version 12 on that is also how the partition gets into the transaction. One without a transactional id is refused
+Before a transactional batch begins a transaction in its partition, the transaction coordinator is asked (KIP-890). From version
+12 on this also adds the partition to the transaction. A transactional batch without a transactional id is refused
 (INVALID_TXN_STATE).
 
-A batch whose records take long to check is opened beside the event loop (``late_batches``), and appended when that is done. The
-connection's next requests begin after that.
+A batch whose records take long to check is opened beside the event loop (``late_batches``), and appended after that. The
+connection's next requests begin after the append.
 
 Left out: message formats before v2 (INVALID_RECORD).
 """
@@ -45,26 +45,26 @@ if TYPE_CHECKING:
     from odradek.broker.replica.partition import Partition
     from odradek.broker.replica.partitions import Partitions
 
-# Named tuples are made without their constructors, in a third of the time: all fields are given, in their order.
+# Creates a named tuple without its constructor, in a third of the time. All fields must be given, in order.
 _new: Final = tuple.__new__
 _ATTRIBUTES_LOW_BYTE: Final = 22
 _TRANSACTIONAL: Final = 0x10
 _ZSTD: Final = 4
 _FIRST_WITH_ZSTD: Final = 7
-# Who may write to internal topics in Kafka: the client id of its own tools.
+# The client id of Kafka's own tools. Only they may write to internal topics, as in Kafka.
 _ADMIN_CLIENT_ID: Final = "__admin_client"
-# Topics and partitions of a request that is handled in one turn of the loop.
+# The most topics and partitions of a request that is handled in one turn of the loop.
 _AT_ONCE: Final = 64
-# Stands for the result of a batch that is inspected.
+# A placeholder for a batch that is being inspected.
 _LATER: Final = PartitionProduceResponse()
 
 Outcome: TypeAlias = "ProduceResponse | Signal"
-# A partition whose response waits: its topic's results, its place among them, and the batch's last offset.
+# A partition whose response waits: its topic's results, its place in them, the partition, and the batch's last offset.
 _Waiting: TypeAlias = "tuple[list[PartitionProduceResponse], int, Partition, int]"
 
 
 def handle(services: "ProduceServices", context: RequestContext, request: ProduceRequest) -> "Outcome | Reply[Outcome]":
-    """Append every partition's batch; each has its own error."""
+    """Append each partition's batch. Each partition has its own error."""
     topics = request.topics
     if (len(topics) != 1 or len(topics[0][1]) > _AT_ONCE) and _is_large(request):
         return _handle_large(services, context, request)
@@ -97,7 +97,7 @@ def _append(
     waiting: list[_Waiting] = []
     late: list[LateBatch] | None = None
     is_any_refused = False
-    # How many partitions came before in the request.
+    # The partition's place in the request.
     number = 0
     for topic, batches in request.topics:
         partitions = known.named(topic)
@@ -111,7 +111,7 @@ def _append(
                     info = partition.append(batch, now_ms, False, None, True) if is_inspected else partition.append(batch, now_ms)
                 else:
                     question = checks.question(number)
-                    # What the coordinator says is told before what is wrong with the batch.
+                    # The coordinator's error comes before an error of the batch.
                     is_verified = checks.allows(question, partition)
                     batch = _checked(context, partition, acks, records)
                     header = None if question is None else question.header
@@ -147,7 +147,7 @@ def _append_late(
     late: list[LateBatch],
     is_any_refused: bool,
 ) -> "Reply[Outcome]":
-    """A Reply of the response with ``topics``, whose ``late`` batches are inspected beside the loop first."""
+    """Return a Reply of the response with ``topics``, whose ``late`` batches are inspected beside the loop first."""
     reply: Reply[Outcome] = Reply()
 
     def append(batches: LateBatches) -> None:
@@ -159,9 +159,9 @@ def _append_late(
             if rest.transactional_id is None:
                 outcome = _append(services, context, rest, None, True)
             else:
-                # What the coordinator said before the inspection is worth nothing any more.
+                # The coordinator's answer from before the inspection may be out of date.
                 outcome = _handle_transactional(services, context, rest, True)
-        except Exception as error:  # noqa: BLE001  told to the client as such, and to the log in full
+        except Exception as error:  # noqa: BLE001  answered as an error, and logged in full
             log.error("batches that were inspected could not be appended", error)
             outcome = _all_failed(services, context, rest)
         is_refused = is_any_refused or bool(batches.refused)
@@ -187,7 +187,7 @@ def _append_late(
 
 
 def _of_topic(topic: str | bytes, topic_id: UUID | None, results: list[PartitionProduceResponse]) -> TopicProduceResponse:
-    """A topic's part of the response; ``topic`` is the name or the id in the request, ``topic_id`` the same id if it is known."""
+    """Return a topic's part of the response. ``topic`` is the name or id in the request, ``topic_id`` the id if known."""
     if isinstance(topic, bytes):
         return _new(TopicProduceResponse, (topic_id or UUID(bytes=topic), results, ""))
     return _new(TopicProduceResponse, (None, results, topic))
@@ -196,7 +196,7 @@ def _of_topic(topic: str | bytes, topic_id: UUID | None, results: list[Partition
 def _handle_transactional(
     services: "ProduceServices", context: RequestContext, request: ProduceRequest, is_inspected: bool
 ) -> "Outcome | Reply[Outcome]":
-    """Ask the coordinator what has to be asked, then append."""
+    """Ask the coordinator about the transaction where needed, then append."""
     from odradek.broker.coordination.transaction_checks import FIRST_THAT_ADDS, TransactionChecks, UncheckedTransactions
 
     if context.version < FIRST_THAT_ADDS and not services.config["transaction.partition.verification.enable"]:
@@ -212,13 +212,13 @@ def _handle_transactional(
     def append() -> None:
         try:
             response = _append(services, context, kept, checks, is_inspected)
-        except Exception as error:  # noqa: BLE001  told to the client as such, and to the log in full
+        except Exception as error:  # noqa: BLE001  answered as an error, and logged in full
             log.error("a produce that waited for its transaction could not be answered", error)
             response = _all_failed(services, context, kept)
         if isinstance(response, Reply):
             response.when_done(reply.complete)
         else:
-            # Closing the connection is for those who are still being asked.
+            # Only a call that is still running can close the connection.
             reply.complete(NO_RESPONSE if response is CLOSE_CONNECTION else response)
 
     checks.when_done(append)
@@ -226,7 +226,7 @@ def _handle_transactional(
 
 
 def _outliving_its_frame(request: ProduceRequest) -> ProduceRequest:
-    """The request with its records copied out of the frame, which is gone when dispatch returns."""
+    """Return the request with its records copied out of the frame, which is freed when dispatch returns."""
     topics = [
         (topic, [(index, None if records is None else bytes(records)) for index, records in batches])
         for topic, batches in request.topics
@@ -239,7 +239,7 @@ def _unknown(topic: str | bytes, index: int, known: "Partitions") -> "Partition"
 
 
 def _checked(context: RequestContext, partition: "Partition", acks: int, records: Buffer | None) -> Buffer:
-    """The batch, unless it is refused before the log has a look at it."""
+    """Return the batch, unless it is refused before the log sees it."""
     if acks not in (-1, 0, 1):
         raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks is {acks}: allowed are -1, 0 and 1")
     if partition.topic in INTERNAL_TOPICS and context.client_id != _ADMIN_CLIENT_ID:
@@ -270,13 +270,13 @@ def _log_refusal(services: "ProduceServices", context: RequestContext, topic: st
         "client_id": context.client_id,
         "peer": f"{host}:{port}",
     }
-    # A full disk is the operator's business; a bad batch is its client's.
+    # A full disk concerns the operator; a bad batch concerns its client.
     level = "error" if error.code == ErrorCode.KAFKA_STORAGE_ERROR else "info"
     log.tell(level, "a produce was refused", {**fields, **left_out})
 
 
 def _refused(index: int, error: KafkaError) -> PartitionProduceResponse:
-    """A partition's error as its client is told of it (KIP-467)."""
+    """Return a partition's error with the details for the client (KIP-467)."""
     record_errors: list[BatchIndexAndErrorMessage] = []
     if isinstance(error, InvalidRecords):
         record_errors = [
@@ -289,7 +289,7 @@ def _refused(index: int, error: KafkaError) -> PartitionProduceResponse:
 
 
 def _all_failed(services: "ProduceServices", context: RequestContext, request: ProduceRequest) -> "Outcome":
-    """UNKNOWN_SERVER_ERROR for every partition, where acks ask for an answer."""
+    """Return UNKNOWN_SERVER_ERROR for every partition, or no response with acks=0."""
     if request.acks == 0:
         return NO_RESPONSE
     error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
@@ -307,7 +307,7 @@ def _wait(
     response: ProduceResponse,
     waiting: "list[_Waiting]",
 ) -> "Reply[Outcome]":
-    """A Reply of ``response``, completed when every batch is flushed, or the request's time is over."""
+    """Return a Reply of ``response``, completed when every batch is safe, or when the request times out."""
     reply: Reply[Outcome] = Reply()
     reply.is_decided = True
 
@@ -324,7 +324,7 @@ def _wait(
 
 
 def rule(asked: "Asked") -> object:
-    """WRITE on the transactional id of a request with transactional batches, and on each topic."""
+    """Require WRITE on the transactional id if there are transactional batches, and on each topic."""
     request: ProduceRequest = asked.request
     if _has_transactional(request):
         transactional_id = request.transactional_id
@@ -344,7 +344,7 @@ def rule(asked: "Asked") -> object:
     if not refused:
         return asked.handle()
     if request.acks == 0:
-        # All that its client can notice.
+        # With acks=0 a closed connection is all that the client can notice.
         rest = request._replace(topics=permitted)
         return then(asked.handle(rest), lambda _: CLOSE_CONNECTION, converts_signals=True) if permitted else CLOSE_CONNECTION
     told = [_refusal_of(topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED) for topic in refused]

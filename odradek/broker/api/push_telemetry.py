@@ -1,9 +1,9 @@
-"""PushTelemetry, version 0 (KIP-714): what a client has measured, as OpenTelemetry metrics, compressed or not.
+"""PushTelemetry, version 0 (KIP-714): a client's metrics in the OpenTelemetry format, compressed or not.
 
 INVALID_REQUEST without a client instance id, and after a push with ``terminating``; THROTTLING_QUOTA_EXCEEDED for a push too
-early, unless it is terminating; UNKNOWN_SUBSCRIPTION_ID where the client is asked for something else by now;
-UNSUPPORTED_COMPRESSION_TYPE; TELEMETRY_TOO_LARGE beyond ``telemetry.max.bytes``, or beyond sixteen times as much when it is
-decompressed; INVALID_RECORD where it is no MetricsData: clients stop pushing then. Anybody may push.
+early, unless it is terminating; UNKNOWN_SUBSCRIPTION_ID if the client's subscription has changed;
+UNSUPPORTED_COMPRESSION_TYPE; TELEMETRY_TOO_LARGE beyond ``telemetry.max.bytes``, or beyond sixteen times that size when
+decompressed; INVALID_RECORD if it is not MetricsData, after which clients stop pushing. Any client may push.
 """
 
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def handle(
     services: "TelemetryServices", context: "RequestContext", request: PushTelemetryRequest
 ) -> "PushTelemetryResponse | Reply[PushTelemetryResponse]":
-    """Take it in."""
+    """Take in the pushed metrics."""
     outcome = services.telemetry.push(context, request)
     if isinstance(outcome, Reply):
         return outcome.then(lambda code: PushTelemetryResponse(error_code=code))

@@ -1,6 +1,6 @@
-"""RenewDelegationToken, versions 1 and 2: a token expires later (KIP-48).
+"""RenewDelegationToken, versions 1 and 2: extends a token's expiry (KIP-48).
 
-Its owner and its renewers may do this, until the token's maximum lifetime. Refused: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+Its owner and its renewers may do this, until the token's maximum lifetime. Errors: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
 (``token_logins``), _AUTH_DISABLED, _NOT_FOUND, _EXPIRED, _OWNER_MISMATCH. Deliberate gap: none.
 """
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 def handle(
     services: "TokenChangeServices", context: "RequestContext", request: RenewDelegationTokenRequest
 ) -> "RenewDelegationTokenResponse | Reply[RenewDelegationTokenResponse]":
-    """Renew the token of the request's HMAC."""
+    """Renew the token with the request's HMAC."""
     return change_expiry(services, context, request, services.delegation_tokens.renew, RenewDelegationTokenResponse)
 
 
-# The token names its owner and its renewers.
+# No authorization: only the owner and the renewers in the token may do this.
 rule = anybody

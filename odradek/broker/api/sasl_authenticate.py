@@ -1,6 +1,6 @@
-"""SaslAuthenticate, versions 0 to 2, of a client that has authenticated, or that need not: ILLEGAL_SASL_STATE.
+"""SaslAuthenticate, versions 0 to 2, after authentication or without need for it: ILLEGAL_SASL_STATE.
 
-That of a client that authenticates comes no further than ``network.sasl_listeners``.
+Requests of clients that are authenticating are handled in ``network.sasl_listeners``, and never get here.
 """
 
 from typing import TYPE_CHECKING
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 def handle(_services: object, _context: "RequestContext", _request: SaslAuthenticateRequest) -> SaslAuthenticateResponse:
-    """Refuse it."""
+    """Refuse the request."""
     return SaslAuthenticateResponse(
         error_code=ErrorCode.ILLEGAL_SASL_STATE,
         error_message="SaslAuthenticate request received after successful authentication",
     )
 
 
-# A client may say who it is.
+# No authorization: any client may try to authenticate.
 rule = anybody

@@ -1,7 +1,7 @@
-"""SaslHandshake, versions 0 and 1, of a client that has authenticated, or that need not: ILLEGAL_SASL_STATE.
+"""SaslHandshake, versions 0 and 1, after authentication or without need for it: ILLEGAL_SASL_STATE.
 
-That of a client that has to authenticate comes no further than ``network.sasl_listeners``. So does one that renews a session with
-a lifetime (KIP-368), unless the last renewal was less than a second ago.
+Requests of clients that must authenticate are handled in ``network.sasl_listeners``, and never get here. The same holds for the
+renewal of a session with a lifetime (KIP-368), unless the last renewal was less than a second ago.
 """
 
 from typing import TYPE_CHECKING
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 def handle(_services: object, _context: "RequestContext", _request: SaslHandshakeRequest) -> SaslHandshakeResponse:
-    """Refuse it."""
+    """Refuse the request."""
     return SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)
 
 
-# A client may say who it is.
+# No authorization: any client may try to authenticate.
 rule = anybody

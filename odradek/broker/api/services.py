@@ -1,6 +1,6 @@
-"""What handlers see of a broker: each names the narrowest of these as the type of its first parameter.
+"""The interfaces through which handlers see a broker. A handler's first parameter has the narrowest one it needs.
 
-Interfaces only. ``start.server`` has all of their attributes; a test has those that its handler asks for.
+Interfaces only. ``start.server`` has all of their attributes; a test provides those that its handler asks for.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class GroupServices(Protocol):
 
     @property
     def groups(self) -> GroupCoordinator:
-        """Their coordinator."""
+        """The group coordinator."""
 
 
 class SlicedGroupServices(GroupServices, SlicedServices, Protocol):
@@ -53,23 +53,23 @@ class TransactionServices(Protocol):
 
     @property
     def transactions(self) -> TransactionCoordinator:
-        """Their coordinator."""
+        """The transaction coordinator."""
 
 
 class TelemetryServices(Protocol):
-    """What clients measure."""
+    """The client metrics."""
 
     @property
     def telemetry(self) -> ClientMetricsManager:
-        """What asks them, and takes what they push."""
+        """Asks clients for metrics, and takes in the metrics they push."""
 
 
 class TransactionListServices(TransactionServices, SlicedServices, Protocol):
-    """The same, listed in slices, and by patterns in threads."""
+    """The transactions, listed in slices, and matched to patterns in threads."""
 
     @property
     def pattern_matches(self) -> Inspections:
-        """What takes too long for the loop."""
+        """Runs matches that take too long for the loop."""
 
     @property
     def clock(self) -> Clock:
@@ -81,7 +81,7 @@ class PartitionServices(Protocol):
 
     @property
     def partitions(self) -> Partitions:
-        """All of them."""
+        """All partitions on this broker."""
 
 
 class SlicedPartitionServices(PartitionServices, SlicedServices, Protocol):
@@ -93,11 +93,11 @@ class MetadataServices(Protocol):
 
     @property
     def controller(self) -> CommittedMetadata:
-        """The committed metadata, in an image."""
+        """The committed metadata, as an image."""
 
 
 class SlicedMetadataServices(MetadataServices, SlicedServices, Protocol):
-    """The same, described in slices."""
+    """The cluster's metadata, described in slices."""
 
 
 class TopicServices(MetadataServices, SlicedServices, Protocol):
@@ -113,11 +113,11 @@ class TopicServices(MetadataServices, SlicedServices, Protocol):
 
 
 class ControllerServices(TopicServices, Protocol):
-    """The cluster's metadata, and what changes them: only in the process of the controller."""
+    """The cluster's metadata, and their changes: only in the process of the controller."""
 
     @property
     def controller(self) -> Controller:
-        """The controller, with the image of what is committed."""
+        """The controller, with the image of the committed metadata."""
 
 
 class TokenServices(TopicServices, Protocol):
@@ -125,30 +125,30 @@ class TokenServices(TopicServices, Protocol):
 
     @property
     def delegation_tokens(self) -> DelegationTokens:
-        """What is decided about them."""
+        """Reads delegation tokens, and decides on their changes."""
 
 
 class TokenChangeServices(TokenServices, ControllerServices, Protocol):
-    """Delegation tokens, and what changes them."""
+    """Delegation tokens, and their changes."""
 
     @property
     def clock(self) -> Clock:
         """The node's clock."""
 
     def new_uuid(self) -> UUID:
-        """A random UUID, by the node's seed."""
+        """Return a random UUID, drawn with the node's seed."""
 
 
 class AclServices(SlicedServices, Protocol):
-    """Who may do what."""
+    """The access control entries."""
 
     @property
     def authorization(self) -> Authorization | None:
-        """The authorizer; None where there is none."""
+        """The authorizer; None if there is none."""
 
 
 class AclChangeServices(AclServices, ControllerServices, Protocol):
-    """Who may do what, and what changes it."""
+    """The access control entries, and their changes."""
 
 
 class TopicChangeServices(ControllerServices, Protocol):
@@ -156,11 +156,11 @@ class TopicChangeServices(ControllerServices, Protocol):
 
     @property
     def partition_directories(self) -> PartitionDirectories:
-        """What creates and deletes partitions."""
+        """Creates and deletes partitions."""
 
     @property
     def quotas(self) -> QuotaSwitch:
-        """What clients may change."""
+        """The quotas on clients' changes."""
 
 
 class NodeServices(TopicServices, Protocol):
@@ -168,7 +168,7 @@ class NodeServices(TopicServices, Protocol):
 
     @property
     def controller(self) -> ClusterMetadata:
-        """The same, and what brokers ask of the controller."""
+        """The cluster's metadata, and the requests of brokers to the controller."""
 
     @property
     def cluster_id(self) -> str:
@@ -176,37 +176,37 @@ class NodeServices(TopicServices, Protocol):
 
     @property
     def cluster(self) -> Cluster:
-        """What is told of its brokers, and of the state of partitions."""
+        """The cluster's brokers and the state of its partitions, as told to clients."""
 
     @property
     def clock(self) -> Clock:
         """The broker's clock."""
 
     def advertised(self, listener_name: str) -> tuple[str, int]:
-        """The (host, port) that clients of a listener are told to connect to."""
+        """Return the (host, port) that clients of a listener are told to connect to."""
 
 
 class LookupServices(PartitionServices, Protocol):
-    """The partitions, and where their records are looked through."""
+    """The partitions, and the queue of long searches through their records."""
 
     @property
     def inspections(self) -> Inspections:
-        """Batches whose records take long to look at."""
+        """Inspects batches whose records take long to check."""
 
 
 class ClusterServices(NodeServices, Protocol):
-    """The cluster's metadata, and how topics come into it."""
+    """The cluster's metadata, and the auto-creation of topics."""
 
     @property
     def auto_topic_creation(self) -> AutoTopicCreation:
-        """Creates topics that clients ask for."""
+        """Creates topics that clients request."""
 
 
 class OldSegments(Protocol):
-    """Removes the segments that retention does not keep."""
+    """Removes segments that retention does not keep."""
 
     def delete_old_segments(self) -> None:
-        """Look for them now."""
+        """Look for old segments now."""
 
 
 class DirectoryServices(SlicedPartitionServices, Protocol):
@@ -214,19 +214,19 @@ class DirectoryServices(SlicedPartitionServices, Protocol):
 
     @property
     def log_manager(self) -> LogManager:
-        """What is in each directory."""
+        """The logs in each directory."""
 
     @property
     def housekeeping(self) -> OldSegments:
-        """What removes old segments."""
+        """Removes old segments."""
 
     @property
     def moves(self) -> ReplicaMoves:
-        """Partitions on their way from one directory to another."""
+        """The moves of partitions between directories."""
 
 
 class DeletionServices(DirectoryServices, Protocol):
-    """What records are deleted from, and where it is waited for followers."""
+    """The partitions to delete records from, and the purgatory in which DeleteRecords wait for followers."""
 
     @property
     def clock(self) -> Clock:
@@ -238,11 +238,11 @@ class DeletionServices(DirectoryServices, Protocol):
 
 
 class FetchServices(PartitionServices, Protocol):
-    """What a Fetch reads, and where it waits."""
+    """The partitions that a Fetch reads, and the purgatory in which it waits."""
 
     @property
     def quotas(self) -> QuotaSwitch:
-        """What clients may read."""
+        """The quotas on clients' reads."""
 
     @property
     def node_id(self) -> int:
@@ -250,7 +250,7 @@ class FetchServices(PartitionServices, Protocol):
 
     @property
     def cluster(self) -> Cluster:
-        """The brokers, some of them nearer to the reader perhaps."""
+        """The cluster's brokers; some may be nearer to the reader."""
 
     @property
     def clock(self) -> Clock:
@@ -273,7 +273,7 @@ class FetchServices(PartitionServices, Protocol):
 
 
 class ProduceServices(PartitionServices, TransactionServices, Protocol):
-    """What a Produce appends to, and where it waits."""
+    """The partitions that a Produce appends to, and the purgatory in which it waits."""
 
     @property
     def clock(self) -> Clock:
@@ -288,11 +288,11 @@ class ProduceServices(PartitionServices, TransactionServices, Protocol):
 
     @property
     def inspections(self) -> Inspections:
-        """Batches whose records take long to look at."""
+        """Inspects batches whose records take long to check."""
 
     @property
     def line_limit(self) -> LineLimit:
-        """How many lines of the log clients may cause."""
+        """Limits the log lines that clients may cause."""
 
     @property
     def produce_purgatory(self) -> Purgatory[DelayedOperation]:
@@ -300,11 +300,11 @@ class ProduceServices(PartitionServices, TransactionServices, Protocol):
 
 
 class OffsetServices(GroupServices, MetadataServices, Protocol):
-    """Groups' offsets, and the partitions they are of."""
+    """Groups' offsets, and the partitions they belong to."""
 
 
 class OffsetFetchServices(GroupServices, TopicServices, Protocol):
-    """Groups' offsets, and the topics they are of."""
+    """Groups' offsets, and the topics they belong to."""
 
 
 class GroupProtocolServices(GroupServices, TopicServices, Protocol):
@@ -324,4 +324,4 @@ class ProducerIdServices(TransactionServices, TopicServices, Protocol):
 
     @property
     def controller(self) -> ClusterMetadata:
-        """The cluster's metadata, and what brokers ask of the controller."""
+        """The cluster's metadata, and the requests of brokers to the controller."""

@@ -1,10 +1,10 @@
-"""TxnOffsetCommit, versions 0 to 5: offsets that count when their transaction is committed.
+"""TxnOffsetCommit, versions 0 to 5: commits offsets that take effect when their transaction is committed.
 
-Since version 2 with leader epochs (KIP-320), since 3 with the group's member and generation, which fence a consumer whose
-partitions have moved (KIP-447). The group's partition has to be in the transaction (KIP-890): up to version 4 AddOffsetsToTxn has
-seen to that, from 5 on this request does. Decided on in ``coordinator.group.txn_offsets``.
+Since version 2 with leader epochs (KIP-320). Since version 3 with the group's member and generation, which fence a consumer whose
+partitions have moved (KIP-447). The group's partition must be in the transaction (KIP-890): up to version 4 AddOffsetsToTxn has
+added it, from 5 on this request does. The decisions are made in ``coordinator.group.txn_offsets``.
 
-Errors are those that a client of its version knows: TRANSACTION_ABORTABLE since 4, INVALID_TXN_STATE before;
+A client gets errors that its version knows: TRANSACTION_ABORTABLE since 4, INVALID_TXN_STATE before;
 COORDINATOR_NOT_AVAILABLE for CONCURRENT_TRANSACTIONS before 5, and for COORDINATOR_LOAD_IN_PROGRESS before 2.
 
 Deliberate gap: none.
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _Topic: Final = TxnOffsetCommitResponseTopic
 _Partition: Final = TxnOffsetCommitResponsePartition
 
-# Named tuples are made without their constructors, in a third of the time: all fields are given, in their order.
+# Creates a named tuple without its constructor, in a third of the time. All fields must be given, in order.
 _new: Final = tuple.__new__
 _NONE: Final = ErrorCode.NONE
 _FIRST_WITH_LOADING: Final = 2
@@ -50,7 +50,7 @@ _FIRST_THAT_ADDS: Final = 5
 def handle(
     services: "TransactionOffsetServices", context: "RequestContext", request: TxnOffsetCommitRequest
 ) -> "TxnOffsetCommitResponse | Reply[TxnOffsetCommitResponse]":
-    """Commit the offsets of topics and partitions that exist; a Reply unless there is none."""
+    """Commit the offsets of partitions that exist. Returns a Reply unless none of them exists."""
     version = context.version
     if not request.group_id:
         return _answer(request.topics, ErrorCode.INVALID_GROUP_ID)
@@ -62,7 +62,7 @@ def handle(
     runtime = services.groups.runtime
     try:
         partition = runtime.partition_for(request.group_id)
-        # A broker that does not coordinate the group begins no transaction for it.
+        # A broker that does not coordinate the group must not add it to the transaction.
         runtime.read(partition, lambda _shard, _offset: None)
     except KafkaError as error:
         respond(error)
@@ -88,9 +88,9 @@ def _commit(
     respond: "Callable[[TxnOffsetCommitResponse | KafkaError | None], None]",
     verdict: ErrorCode,
 ) -> None:
-    """Commit, if the transaction may have offsets."""
+    """Commit, if the transaction coordinator allows it."""
     if verdict != _NONE:
-        # A transaction's coordinator that does not answer is nothing that clients of a group's know of.
+        # Clients expect errors of the group coordinator, so errors of the transaction coordinator are translated.
         respond(operation_error(KafkaError(verdict)))
         return
     topic_id = partial(_topic_id, services)
@@ -122,7 +122,7 @@ def _respond(
 
 
 def _told(code: ErrorCode, version: int) -> ErrorCode:
-    """What a client of ``version`` is told."""
+    """Return the error code that a client of ``version`` knows."""
     if code == ErrorCode.PRODUCER_FENCED:
         return ErrorCode.INVALID_PRODUCER_EPOCH
     if code == ErrorCode.TRANSACTION_ABORTABLE and version < _FIRST_WITH_ABORTABLE:
@@ -136,7 +136,7 @@ def _told(code: ErrorCode, version: int) -> ErrorCode:
 def _set_aside_unknown(
     services: "TransactionOffsetServices", request: TxnOffsetCommitRequest
 ) -> tuple[TxnOffsetCommitRequest, list[TxnOffsetCommitRequestTopic]]:
-    """The request for what exists; the rest, as topics of the same kind."""
+    """Split the request into the part that exists, and the rest, as topics of the same kind."""
     known_topics = services.controller.image.topics
     if _all_exist(known_topics, request.topics):
         return request, []
@@ -167,7 +167,7 @@ def _all_exist(known_topics: "Mapping[str, Topic]", topics: "Sequence[TxnOffsetC
 
 
 def _answer(topics: "Sequence[TxnOffsetCommitRequestTopic]", error_code: ErrorCode) -> TxnOffsetCommitResponse:
-    """The same answer for all; NONE if nothing has failed."""
+    """Return the same error code for all partitions; NONE if nothing has failed."""
     return TxnOffsetCommitResponse(
         topics=[
             _new(_Topic, (topic.name, [_new(_Partition, (each.partition_index, error_code)) for each in topic.partitions]))
@@ -177,7 +177,7 @@ def _answer(topics: "Sequence[TxnOffsetCommitRequestTopic]", error_code: ErrorCo
 
 
 def rule(asked: "Asked") -> object:
-    """WRITE on the transactional id, READ on the group and on each topic."""
+    """Require WRITE on the transactional id, and READ on the group and on each topic."""
     if not asked.allows(AclOperation.WRITE, AclResourceType.TRANSACTIONAL_ID, asked.request.transactional_id):
         return asked.refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     if not asked.allows(AclOperation.READ, AclResourceType.GROUP, asked.request.group_id):

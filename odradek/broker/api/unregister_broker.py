@@ -1,6 +1,6 @@
-"""UnregisterBroker, version 0 (KIP-631): a broker that is gone for good is taken out of the cluster.
+"""UnregisterBroker, version 0 (KIP-631): removes a broker from the cluster for good.
 
-A broker alone stays.
+A single broker stays.
 """
 
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def handle(
     services: "DecisionServices", _context: "RequestContext", request: "UnregisterBrokerRequest"
 ) -> "Reply[UnregisterBrokerResponse]":
-    """Forget the broker."""
+    """Unregister the broker."""
     return services.controller.unregister_broker(request)
 
 

@@ -1,7 +1,7 @@
-"""UpdateFeatures, versions 0 to 2: feature levels are finalized (KIP-584, KIP-1022), all of those asked for or none.
+"""UpdateFeatures, versions 0 to 2: finalizes feature levels (KIP-584, KIP-1022), all of the requested ones or none.
 
-INVALID_UPDATE_VERSION at the top tells of the first that cannot be; what can be is in ``controller/features``. Deliberate gap:
-versions 0 and 1 list a result for each feature as well; that list stays empty here, the code at the top says the same.
+INVALID_UPDATE_VERSION at the top names the first invalid update; ``controller/features`` has the valid ones. Deliberate gap:
+versions 0 and 1 also have a result for each feature; that list stays empty here, as the code at the top says the same.
 """
 
 from typing import TYPE_CHECKING
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def handle(
     services: "ControllerServices", _context: "RequestContext", request: UpdateFeaturesRequest
 ) -> "Reply[UpdateFeaturesResponse]":
-    """Update, or only validate, the features of ``request``."""
+    """Update the features of ``request``, or only validate that."""
     updates = [(update.feature, update.max_version_level, update.upgrade_type) for update in request.feature_updates]
     return services.controller.update_features(updates, validate_only=request.validate_only).then(_response)
 

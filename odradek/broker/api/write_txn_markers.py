@@ -1,11 +1,11 @@
-"""WriteTxnMarkers, versions 1 and 2: a transaction ends on partitions, as a coordinator has decided it, or an operator (KIP-98).
+"""WriteTxnMarkers, versions 1 and 2: ends transactions on partitions, as a coordinator or an operator decided (KIP-98).
 
-This broker's own coordinator writes markers here without a request. Those that come over the wire are from other brokers, or from
-tools that abort a transaction nobody else will end (KIP-664), under coordinator epoch -1. A partition of ``__consumer_offsets``
-tells its group coordinator. Version 2 says by which transaction version the marker's epoch is to be judged (KIP-1228).
+This broker's own coordinator writes markers here without a request. Requests come from other brokers, or from tools that abort
+hanging transactions (KIP-664), with coordinator epoch -1. A marker in ``__consumer_offsets`` is passed on to the group
+coordinator. Version 2 says by which transaction version the marker's epoch is checked (KIP-1228).
 
-Each partition has its error: UNKNOWN_TOPIC_OR_PARTITION, INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED; where the group
-coordinator is not there yet NOT_LEADER_OR_FOLLOWER, as Kafka says it.
+Each partition has its error: UNKNOWN_TOPIC_OR_PARTITION, INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED. While the group
+coordinator is not ready, it is NOT_LEADER_OR_FOLLOWER, as in Kafka.
 
 Deliberate gap: none.
 """
@@ -40,7 +40,7 @@ pieces = Pieces(("markers", "topics", "partition_indexes"), ("markers", "topics"
 def handle(
     services: "TransactionServices", _context: "RequestContext", request: WriteTxnMarkersRequest
 ) -> "WriteTxnMarkersResponse | Reply[WriteTxnMarkersResponse]":
-    """Write each marker to each of its partitions; a Reply where one is yet to be replicated."""
+    """Write each marker to each of its partitions. Returns a Reply while a marker is not replicated yet."""
     codes: list[ErrorCode] = []
     waiting: list[tuple[int, Reply[KafkaError | None]]] = []
     for asked in request.markers:
@@ -80,7 +80,7 @@ def _when_all_have_arrived(
 
 
 def _response(request: WriteTxnMarkersRequest, codes: list[ErrorCode]) -> WriteTxnMarkersResponse:
-    """``codes`` are in the order in which the request names partitions."""
+    """Return the response. ``codes`` are in the order of the request's partitions."""
     told = iter(codes)
     return WriteTxnMarkersResponse(
         markers=[
@@ -116,7 +116,7 @@ def _told(error: KafkaError | None) -> ErrorCode:
 
 
 def rule(asked: "Asked") -> object:
-    """ALTER on the cluster, for tools, or CLUSTER_ACTION, for brokers."""
+    """Require ALTER (for tools) or CLUSTER_ACTION (for brokers) on the cluster."""
     access = asked.access
     if access.allows_cluster(AclOperation.ALTER, tells=False) or access.allows_cluster(AclOperation.CLUSTER_ACTION):
         return asked.handle()

@@ -1,10 +1,10 @@
-"""The APIs of a controller's listener: one file an API key, each with a ``handle(services, context, request)``.
+"""The APIs of a controller's listener: one file per API key, each with a ``handle(services, context, request)``.
 
-``SERVED`` is the one table of what a controller serves. What a broker that is its own controller serves too is in
-``broker.api`` (``SHARED``).
+``SERVED`` is the only table of the APIs that a controller serves. APIs that a broker with its own controller serves as well are
+in ``broker.api`` (``SHARED``).
 
-Left out: the APIs of voters among themselves (Vote, BeginQuorumEpoch, EndQuorumEpoch, AddRaftVoter and the like), since there is
-one voter.
+Left out: the APIs between voters (Vote, BeginQuorumEpoch, EndQuorumEpoch, AddRaftVoter and the like), since there is only one
+voter.
 """
 
 from typing import Final
@@ -78,6 +78,6 @@ SERVED: Final[dict[ApiKey, Served]] = {
 
 
 def module_of(api_key: ApiKey) -> str:
-    """The full name of the module that has the handler of an API."""
+    """Return the full name of the module with the handler of an API."""
     room = "odradek.broker.api" if api_key in SHARED else __name__
     return f"{room}.{api_key.name.lower()}"

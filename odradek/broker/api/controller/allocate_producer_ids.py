@@ -1,4 +1,4 @@
-"""AllocateProducerIds, version 0: a block of producer ids for a broker (KIP-730)."""
+"""AllocateProducerIds, version 0: allocates a block of producer ids to a broker (KIP-730)."""
 
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def handle(
     services: "BrokerServices", _context: "RequestContext", request: AllocateProducerIdsRequest
 ) -> "Reply[AllocateProducerIdsResponse]":
-    """Give the broker a block."""
+    """Allocate a block to the broker."""
     return services.controller.allocate_producer_ids(request)
 
 

@@ -1,4 +1,4 @@
-"""ApiVersions, versions 0 to 4, of a controller: what its listener serves, and the features of the cluster (KIP-584).
+"""ApiVersions, versions 0 to 4, of a controller: the APIs of its listener, and the cluster's features (KIP-584).
 
 From version 4 on a feature's range may begin at 0.
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def handle(services: "QuorumServices", context: "RequestContext", _request: ApiVersionsRequest) -> ApiVersionsResponse:
-    """The table, and the features."""
+    """Return the table and the features."""
     levels = finalized_levels(services.controller.image.features, services.controller.kraft_version)
     return ApiVersionsResponse(
         api_keys=[
@@ -41,5 +41,5 @@ def handle(services: "QuorumServices", context: "RequestContext", _request: ApiV
     )
 
 
-# The versions are told to anybody.
+# No authorization: any client may ask for the versions.
 rule = anybody

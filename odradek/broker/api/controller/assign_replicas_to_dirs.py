@@ -1,4 +1,4 @@
-"""AssignReplicasToDirs, version 0: a broker tells in which of its directories replicas are (KIP-858)."""
+"""AssignReplicasToDirs, version 0: a broker reports which of its directories hold replicas (KIP-858)."""
 
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def handle(
     services: "BrokerServices", _context: "RequestContext", request: AssignReplicasToDirsRequest
 ) -> "Reply[AssignReplicasToDirsResponse]":
-    """Take note of the directories."""
+    """Record the directories."""
     return services.controller.assign_replicas_to_dirs(request)
 
 

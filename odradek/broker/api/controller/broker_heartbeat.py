@@ -1,4 +1,4 @@
-"""BrokerHeartbeat, versions 0 to 2: a broker lives, and asks to be fenced, unfenced or let go (KIP-631, KIP-858)."""
+"""BrokerHeartbeat, versions 0 to 2: a broker is alive, and asks to be fenced, unfenced or shut down (KIP-631, KIP-858)."""
 
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def handle(
     services: "BrokerServices", _context: "RequestContext", request: BrokerHeartbeatRequest
 ) -> "Reply[BrokerHeartbeatResponse]":
-    """Take note of the broker's life."""
+    """Record that the broker is alive, and answer its request."""
     return services.controller.heartbeat(request)
 
 

@@ -1,7 +1,7 @@
 """DescribeCluster, versions 1 and 2, of a controller: the cluster's id and its controllers (KIP-919).
 
-Only controllers can be asked about here (endpoint type 2): MISMATCHED_ENDPOINT_TYPE for brokers, UNSUPPORTED_ENDPOINT_TYPE for
-anything else. Version 0, which knows no types, asks about brokers.
+Only controllers can be described here (endpoint type 2): MISMATCHED_ENDPOINT_TYPE for brokers, UNSUPPORTED_ENDPOINT_TYPE for
+anything else. Version 0 has no endpoint types, and asks about brokers.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""DescribeQuorum, versions 0 to 2, of a controller: the one voter, and how far the observers are (KIP-595, KIP-836, KIP-853)."""
+"""DescribeQuorum, versions 0 to 2, of a controller: the voter and the observers' progress (KIP-595, KIP-836, KIP-853)."""
 
 from typing import TYPE_CHECKING
 

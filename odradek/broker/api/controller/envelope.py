@@ -1,8 +1,8 @@
 """Envelope, version 0: a client's request that a broker has forwarded (KIP-590).
 
-The request is answered as if the client had sent it here, with the client's principal and address. UNSUPPORTED_VERSION for one
-that cannot be read or is not served, INVALID_REQUEST for an API that brokers do not forward or an address that is none,
-PRINCIPAL_DESERIALIZATION_FAILURE for a principal that cannot be read.
+The request is answered as if the client had sent it here, with the client's principal and address. UNSUPPORTED_VERSION if the
+request cannot be read or is not served; INVALID_REQUEST if brokers do not forward the API, or the address is invalid;
+PRINCIPAL_DESERIALIZATION_FAILURE if the principal cannot be read.
 """
 
 from ipaddress import ip_address
@@ -80,7 +80,7 @@ def _ensure_forwardable(frame: bytes) -> None:
 
 
 def _principal(data: bytes) -> tuple[str, bool]:
-    """``TYPE:NAME`` of a principal in the form of Kafka's DefaultKafkaPrincipalBuilder, and whether it has shown a token."""
+    """Return ``TYPE:NAME`` and whether a token authenticated it, from the form of Kafka's DefaultKafkaPrincipalBuilder."""
     try:
         kind, position = _compact(data, _VERSION_BYTES)
         name, position = _compact(data, position)

@@ -1,4 +1,4 @@
-"""Fetch, versions 4 to 18: observers follow the metadata log (KIP-595, KIP-630, KIP-853, KIP-1166). There is no other log."""
+"""Fetch, versions 4 to 18: observers fetch the metadata log, the only log here (KIP-595, KIP-630, KIP-853, KIP-1166)."""
 
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def handle(
     services: "QuorumServices", context: "RequestContext", request: FetchRequest
 ) -> "FetchResponse | Reply[FetchResponse]":
-    """Give what follows the observer's end, now or when there is something."""
+    """Return the records behind the observer's end, now or when there are some."""
     return services.leader.fetch(request, context.listener_name)
 
 

@@ -1,4 +1,4 @@
-"""FetchSnapshot, versions 0 and 1: the bytes of a snapshot of the metadata, for observers (KIP-630, KIP-853).
+"""FetchSnapshot, versions 0 and 1: observers fetch the bytes of a metadata snapshot (KIP-630, KIP-853).
 
 Kafka's class is KafkaRaftClient.
 """
@@ -51,7 +51,7 @@ def _part(leader: QuorumLeader, asked: RequestPartitionSnapshot, max_bytes: int)
     files = leader.log.snapshots
     told = PartitionSnapshot(
         current_leader=LeaderIdAndEpoch(leader.node_id, leader.epoch),
-        # Null cannot be told.
+        # The field is not nullable.
         unaligned_records=b"",
     )
     error = leader.refusal(asked.current_leader_epoch)
@@ -71,7 +71,7 @@ def _part(leader: QuorumLeader, asked: RequestPartitionSnapshot, max_bytes: int)
 
 
 def handle(services: "QuorumServices", context: "RequestContext", request: FetchSnapshotRequest) -> FetchSnapshotResponse:
-    """Give a part of the snapshot."""
+    """Return a part of the snapshot."""
     return fetch_snapshot(services.leader, request, context.listener_name)
 
 
