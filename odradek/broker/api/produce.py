@@ -218,7 +218,7 @@ def _handle_transactional(
         if isinstance(response, Reply):
             response.when_done(reply.complete)
         else:
-            # Only a call that is still running can close the connection.
+            # The connection is closed only for requests that are answered at once.
             reply.complete(NO_RESPONSE if response is CLOSE_CONNECTION else response)
 
     checks.when_done(append)

@@ -1,1 +1,1 @@
-"""A broker among others: what ties its partitions to the quorum and to the other brokers."""
+"""A broker in a cluster: its connections to the quorum and to the other brokers."""

@@ -1,4 +1,4 @@
-"""The metadata of a broker whose controller is elsewhere: followed, and changed by asking the controller."""
+"""The metadata of a broker whose controller is elsewhere. The controller makes all changes."""
 
 from collections.abc import Callable, Iterable
 from typing import Final
@@ -30,12 +30,12 @@ from odradek.timing.reply import Reply
 
 _CREATE_VERSION: Final = 7
 _CREATE_TIMEOUT_MS: Final = 30_000
-# Where the broker itself asks.
+# The address of requests that the broker makes itself.
 _HERE: Final = ("127.0.0.1", 0)
 
 
 class FollowedMetadata:
-    """A ClusterMetadata. Loop thread only."""
+    """The ClusterMetadata of a broker whose controller is elsewhere. Loop thread only."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class FollowedMetadata:
 
     @property
     def log_end_offset(self) -> int:
-        """Return the end offset of the metadata log, as far as this broker has it."""
+        """The end offset of this broker's copy of the metadata log."""
         return self._source.applied_offset
 
     @property
@@ -67,7 +67,7 @@ class FollowedMetadata:
         return self._source.kraft_version
 
     def log_config_for(self, topic_name: str) -> LogConfig:
-        """Return the log config of a topic: its own configs over the broker's."""
+        """Return the log config of a topic: its own configs, and the broker's as defaults."""
         return self._config.log_config(self.image.configs(TOPIC_RESOURCE, topic_name))
 
     def subscribe(self, publisher: MetadataPublisher, order: PublishingOrder) -> None:
@@ -80,7 +80,7 @@ class FollowedMetadata:
         context: RequestContext | None = None,
         take: Take | None = None,  # noqa: ARG002
     ) -> Reply[list[TopicResult] | KafkaError]:
-        """Ask the controller to create a topic. The image has it some time later."""
+        """Ask the controller to create topics. They appear in the image some time later."""
         wanted = [self._new_topic(name) for name in dict.fromkeys(names) if name not in self.image.topics]
         if not wanted:
             reply: Reply[list[TopicResult] | KafkaError] = Reply()
@@ -92,7 +92,7 @@ class FollowedMetadata:
         return self._forwarding.forward(context, request).then(_results)
 
     def ensure_internal_topic(self, name: str) -> Reply[Topic | KafkaError]:
-        """Have an internal topic created. KafkaError: COORDINATOR_NOT_AVAILABLE until the image has it."""
+        """Ask for the creation of an internal topic. KafkaError: COORDINATOR_NOT_AVAILABLE until the image has it."""
         reply: Reply[Topic | KafkaError] = Reply()
 
         def answer(outcome: list[TopicResult] | KafkaError) -> None:
@@ -104,11 +104,11 @@ class FollowedMetadata:
         return reply
 
     def prepare(self) -> None:
-        """Have at hand what the first clients will want. The broker is registered."""
+        """Fetch producer ids for the first clients in advance. The broker must be registered."""
         self._producer_ids.prepare()
 
     def record_move(self, topic_id: UUID, partition: int, directory_id: UUID) -> Reply[KafkaError | None]:
-        """Report a move to the controller until it is acknowledged. The reply is complete at once."""
+        """Report a move to the controller until it is acknowledged. The Reply is complete at once."""
         self._assignments.assign([(topic_id, partition, directory_id)])
         reply: Reply[KafkaError | None] = Reply()
         reply.complete(None)
@@ -140,7 +140,7 @@ def _results(response: object) -> list[TopicResult] | KafkaError:
 
 
 def _error_of(topic: CreatableTopicResult) -> KafkaError | None:
-    """A topic that another broker was faster to create is there."""
+    """Return the error of a result; None if another broker has created the topic first."""
     if topic.error_code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
         return None
     try:

@@ -1,7 +1,7 @@
-"""Tells a client that has come to a wrong leader of the right one, and where that is (KIP-951).
+"""Adds the right leader and its address to the answer if a client asked a wrong leader (KIP-951).
 
-A gate behind the handlers of Produce and Fetch. Where a partition's error says that leader or epoch are others, they are told
-beside it, and the leader's address at the response's end: the client need not ask for metadata first.
+A gate behind the handlers of Produce and Fetch. If a partition's error says that its leader or epoch has changed, the partition
+gets the current leader and epoch, and the response gets the leader's address. So the client need not ask for metadata first.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ _WRONG_LEADER: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FE
 
 
 class LeaderHints:
-    """A Gate. Loop thread only."""
+    """The Gate that adds leaders to responses. Loop thread only."""
 
     def __init__(self, image: MetadataImage, cluster: Cluster) -> None:
         self._image = image
@@ -33,7 +33,7 @@ class LeaderHints:
         return None
 
     def release(self, context: RequestContext, response: object) -> object:
-        """Add the leaders to newer Produce and Fetch responses that refuse a partition."""
+        """Add the leaders to Produce and Fetch responses that refuse a partition, if their version has a field for them."""
         if context.api_key == ApiKey.PRODUCE and context.version >= _FIRST_PRODUCE:
             if isinstance(response, produce.ProduceResponse):
                 return self._produce(context, response)
@@ -69,7 +69,7 @@ class LeaderHints:
     def _told(
         self, known: Topic | None, partitions: Sequence[Any], index_field: str, leader_type: type[Any], leaders: set[int]
     ) -> list[Any]:
-        """``partitions`` with their leaders, where they were wrong; these leaders are added to ``leaders``."""
+        """Return ``partitions``, with current leaders where the error is about the leader. Adds these leaders to ``leaders``."""
         told = []
         for partition in partitions:
             record = None
@@ -83,6 +83,6 @@ class LeaderHints:
         return told
 
     def _endpoints(self, context: RequestContext, leaders: set[int], endpoint_type: type[Any]) -> list[Any]:
-        """Where the client's listener is at these brokers, as far as they have it."""
+        """Return the addresses of the leaders that are alive and have the client's listener."""
         alive = self._cluster.nodes(context.listener_name)
         return [endpoint_type(node.node_id, node.host, node.port, node.rack) for node in alive if node.node_id in leaders]

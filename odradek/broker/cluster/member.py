@@ -1,10 +1,10 @@
-"""A broker among others, as long as it lives: what follows the quorum, tells it that this broker lives, and replicates.
+"""The membership of a broker in a cluster: it follows the metadata, sends heartbeats, and replicates partitions.
 
     catch_up    register, and follow the metadata until the image is the cluster's
-    serve       the logs are open: look after replicas from now on
-    unfence     let the controller have partitions led here
-    leave       let it have them led elsewhere (a controlled shutdown)
-    close       follow and fetch nothing any more
+    serve       the logs are open: replicate from now on
+    unfence     let the controller give this broker leaderships
+    leave       let the controller move leaderships away (a controlled shutdown)
+    close       stop following and fetching
 
 Kafka's class is BrokerServer.
 """
@@ -55,12 +55,12 @@ if TYPE_CHECKING:
     from odradek.timing.slices import Slices
     from odradek.timing.timer import Timer
 
-# How long a controlled shutdown may take, as with Kafka's brokers.
+# The longest controlled shutdown, as with Kafka's brokers.
 _SHUTDOWN_S: Final = 300.0
 
 
 class MemberHost(Protocol):
-    """The broker that is the member."""
+    """The broker that is a member of the cluster."""
 
     config: BrokerConfig
     node_id: int
@@ -73,17 +73,17 @@ class MemberHost(Protocol):
     endpoints: dict[str, Endpoint]
 
     def new_uuid(self) -> UUID:
-        """A random UUID, by the broker's seed."""
+        """Return a random UUID, drawn with the broker's seed."""
 
     def call_soon(self, callback: Callable[[], None]) -> None:
         """Call back in the next turn of the event loop."""
 
     def fail(self, reason: str) -> None:
-        """The broker cannot go on."""
+        """Report that the broker cannot go on."""
 
 
 class ClusterMember:
-    """One life of one broker. Loop thread only."""
+    """The membership of one broker, from one start to the next stop. Loop thread only."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class ClusterMember:
         source: MetadataSource,
         connect: Callable[[Address], Connect],
     ) -> None:
-        """``connect`` gives what connects to another broker."""
+        """``connect`` returns the connector to another broker's address."""
         self._connect = connect
         self._broker = broker
         self._log_manager = log_manager
@@ -176,7 +176,7 @@ class ClusterMember:
         )
 
     async def catch_up(self) -> None:
-        """Register, and follow the metadata up to where the controller knows of this broker.
+        """Register, and follow the metadata until the controller considers this broker caught up.
 
         Raises MembershipLost.
         """
@@ -189,7 +189,7 @@ class ClusterMember:
         self._log_manager.broker_epoch = self._epoch()
 
     def serve(self) -> None:
-        """Look after replicas from now on: all logs are open, and partitions have their roles."""
+        """Start replicating. All logs must be open, and partitions must have their roles."""
         self.metadata.subscribe(self.roles, PublishingOrder.PARTITIONS)
         self._log_manager.checkpoints.high_watermark_of = self._high_watermark_of
         self.metadata.prepare()
@@ -199,26 +199,26 @@ class ClusterMember:
             task.add_done_callback(self._ended)
 
     async def unfence(self) -> None:
-        """Serve clients. Raises MembershipLost."""
+        """Ask to be unfenced, and wait for it. Raises MembershipLost."""
         unfenced = asyncio.get_running_loop().create_future()
         self.lifecycle.on_unfenced = partial(_settle, unfenced)
         self.lifecycle.ready_to_unfence()
         await self._until(unfenced)
 
     async def leave(self) -> None:
-        """Have the controller move the leaderships away, if it is to be had."""
+        """Have the controller move the leaderships away, if it can be reached."""
         self.lifecycle.begin_controlled_shutdown()
         if self._tasks and not (await asyncio.wait(self._tasks[1:], timeout=_SHUTDOWN_S))[0]:
             broker_log.warn("the controller does not move leaderships away", waited_s=_SHUTDOWN_S)
 
     async def close(self) -> None:
-        """Follow, fetch and ask nothing any more; the copy of the metadata log is closed with ``metadata``."""
+        """Stop following, fetching and asking. ``metadata`` closes the copy of the metadata log."""
         self.abandon()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._fetchers.close()
 
     def abandon(self) -> None:
-        """The same, without waiting for what is under way."""
+        """Stop at once, without waiting for work in progress."""
         self._is_closed = True
         for task in self._tasks:
             task.cancel()
@@ -230,7 +230,7 @@ class ClusterMember:
         return self.lifecycle.broker_epoch
 
     async def _until(self, future: asyncio.Future[None]) -> None:
-        """Wait for ``future``. Raises why it will not come."""
+        """Wait for ``future``. Raises the error of a task that ended, since the future will not complete then."""
         await asyncio.wait([future, *self._tasks], return_when=asyncio.FIRST_COMPLETED)
         if not future.done():
             for task in self._tasks:

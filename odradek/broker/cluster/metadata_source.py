@@ -1,6 +1,6 @@
-"""Where a broker among others has the cluster's metadata from, and how it asks the active controller.
+"""The source of the cluster's metadata for a broker in a cluster, and its link to the active controller.
 
-Mostly the controller is elsewhere: ``ObservedMetadata``. A broker in the controller's own process has a source of its own
+Usually the controller is elsewhere (``ObservedMetadata``). A broker in the controller's own process has another source
 (``own_controller``).
 """
 
@@ -28,41 +28,41 @@ if TYPE_CHECKING:
 
 
 class ControllerLink(Protocol):
-    """The way to the active controller."""
+    """The link to the active controller."""
 
     async def request(self, api: Api[RequestT, AnswerT], request: RequestT, timeout_ms: float) -> AnswerT:
-        """Its response. Raises ControllerUnavailable, ClientError."""
+        """Send a request and return the response. Raises ControllerUnavailable, ClientError."""
 
     def close(self) -> None:
-        """Ask nothing any more."""
+        """Send no more requests."""
 
 
 class MetadataSource(Protocol):
-    """``image`` is to be read, never written. ``on_caught_up`` is called once, when it is what the cluster's is."""
+    """The source of the metadata. ``image`` is read-only for others. ``link`` leads to the active controller."""
 
     image: MetadataImage
     link: ControllerLink
 
     @property
     def applied_offset(self) -> int:
-        """Up to where the image has all records."""
+        """The offset before which the image has all records."""
 
     @property
     def kraft_version(self) -> int:
-        """``kraft.version``, a feature level of the quorum's own."""
+        """The finalized ``kraft.version``, a feature level of the quorum itself."""
 
     def subscribe(self, publisher: MetadataPublisher, order: PublishingOrder) -> None:
-        """Tell ``publisher`` of every later change."""
+        """Call ``publisher`` after each later change."""
 
     async def run(self, on_caught_up: Callable[[], object]) -> None:
-        """Follow the metadata until cancelled. Raises MembershipLost."""
+        """Follow the metadata until cancelled. Call ``on_caught_up`` once, when they have caught up. Raises MembershipLost."""
 
     def close(self, *, now_ms: int) -> None:
         """Close the metadata log. Raises KafkaError, OSError."""
 
 
 class ObservedMetadata:
-    """A MetadataSource: the metadata of a quorum elsewhere."""
+    """The MetadataSource of a broker whose quorum is elsewhere."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class ObservedMetadata:
         log_config: LogConfig,
         background: Background,
     ) -> None:
-        """Raises LogCorrupt, OSError, ValueError, KafkaError: the copy of the metadata log cannot be opened."""
+        """Open the copy of the metadata log. Raises LogCorrupt, OSError, ValueError, KafkaError."""
         self.image = MetadataImage()
         self._publishers = Publishers()
         self._opened = open_observer(
@@ -98,12 +98,12 @@ class ObservedMetadata:
 
     @property
     def applied_offset(self) -> int:
-        """Return the offset after the last record that the image has."""
+        """The offset after the last record that the image has."""
         return self._opened.follower.applied_offset
 
     @property
     def kraft_version(self) -> int:
-        """Return the finalized ``kraft.version``."""
+        """The finalized ``kraft.version``."""
         return self._opened.log.kraft_version
 
     def subscribe(self, publisher: MetadataPublisher, order: PublishingOrder) -> None:
@@ -111,7 +111,7 @@ class ObservedMetadata:
         self._publishers.add(publisher, order)
 
     async def run(self, on_caught_up: Callable[[], object]) -> None:
-        """Follow the quorum's log until cancelled, and call back once the image has caught up."""
+        """Follow the quorum's log until cancelled. Calls back once, when the image has caught up."""
         self._opened.follower.on_caught_up = on_caught_up
         await self._opened.observer.run()
 

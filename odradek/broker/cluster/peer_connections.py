@@ -1,9 +1,9 @@
-"""How a broker connects to the others of its cluster: by TLS, and logging in, where the listener that it connects to wants that.
+"""Connections of a broker to the other nodes of its cluster, with TLS and login if the target listener requires them.
 
-Brokers are reached by the listener between brokers, controllers by the first of ``controller.listener.names``. As in Kafka, the
-``ssl.`` configs for this listener are also those of the client: the key store is what it shows where it is asked, the trust store
-what it trusts the other by, and ``ssl.endpoint.identification.algorithm`` whether that one has to be the host it was looked for.
-So is the listener's JAAS line (``sasl.peer_login``).
+Brokers are reached through the listener between brokers, controllers through the first of ``controller.listener.names``. As in
+Kafka, the ``ssl.`` configs of this listener are also the client's: its certificate is in the key store, the certificates it
+trusts are in the trust store, and ``ssl.endpoint.identification.algorithm`` says whether to verify the host name. The listener's
+JAAS line is used, too (``sasl.peer_login``).
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ if TYPE_CHECKING:
 
 
 class PeerConnections:
-    """``to_controllers``: whether there are any elsewhere. Loop thread only.
+    """The connectors to brokers and controllers. Loop thread only.
 
-    Raises InvalidConfig where stores cannot be loaded, or where it is not clear as who to log in.
+    ``to_controllers``: whether there are controllers elsewhere. Raises InvalidConfig if stores cannot be loaded, or if the login
+    is ambiguous.
     """
 
     def __init__(self, config: BrokerConfig, clock: Clock, *, to_controllers: bool) -> None:
@@ -41,17 +42,17 @@ class PeerConnections:
             self._controller = _By(config, controllers, "sasl.mechanism.controller.protocol", clock)
 
     def to_broker(self, address: Address) -> Connect:
-        """What connects to a broker."""
+        """Return the connector to a broker."""
         return self._broker.connect(address)
 
     def to_controller(self, address: Address) -> Connect:
-        """What connects to a controller."""
-        assert self._controller is not None  # noqa: S101  only who follows controllers elsewhere connects to them
+        """Return the connector to a controller."""
+        assert self._controller is not None  # noqa: S101  only a broker with controllers elsewhere connects to them
         return self._controller.connect(address)
 
 
 class _By:
-    """What connects by one listener."""
+    """Connects through one listener."""
 
     def __init__(self, config: BrokerConfig, listener: str, config_name: str, clock: Clock) -> None:
         protocol = security_protocols(config).get(listener, PLAINTEXT)
@@ -71,7 +72,7 @@ class _By:
 
 
 def _ensure_mechanism_is_served(config: BrokerConfig, listener: str) -> None:
-    """The other brokers have this listener as it is here. Raises InvalidConfig."""
+    """Raise InvalidConfig unless this listener serves the mechanism: the other brokers have the same listener."""
     if security_protocols(config).get(listener) not in SASL_PROTOCOLS:
         return
     name = "sasl.mechanism.inter.broker.protocol"

@@ -1,11 +1,13 @@
-"""What the transactions of a cluster ask of its other brokers: to end them on partitions, and whether they go on.
+"""Transaction requests to the cluster's other brokers.
 
-    WriteTxnMarkers       from a transaction's coordinator to the leaders of its partitions (KIP-98)
-    AddPartitionsToTxn    from the leader of a partition, or a group's coordinator, to the transaction's coordinator (KIP-890)
+    WriteTxnMarkers       from a transaction's coordinator to the leaders of its partitions: end the transaction (KIP-98)
+    AddPartitionsToTxn    from a partition's leader, or a group's coordinator, to the transaction's coordinator: add partitions,
+                          or verify that they are in the transaction (KIP-890)
 
-Markers that are written in one turn of the event loop go to a broker together. A question has a connection to itself, so that it
-waits neither for markers to be replicated nor for the question of another producer. A coordinator that is still completing the
-producer's last transaction is asked again, as Kafka's leaders do; odradek's own coordinator answers when it is completed.
+All markers of one turn of the event loop go to a broker in one request. A question (AddPartitionsToTxn) has a connection to
+itself. So it waits neither for the replication of markers nor for another producer's question. If the coordinator is still
+completing the producer's last transaction, the question is asked again, as Kafka's leaders do. odradek's own coordinator answers
+after the completion.
 
 Kafka's classes are TransactionMarkerChannelManager and AddPartitionsToTxnManager.
 """
@@ -46,14 +48,14 @@ _MARKERS: Final[Api[WriteTxnMarkersRequest, WriteTxnMarkersResponse]] = Api(ApiK
 # The first version for brokers.
 _VERIFY: Final[Api[AddPartitionsToTxnRequest, AddPartitionsToTxnResponse]] = Api(ApiKey.ADD_PARTITIONS_TO_TXN, 4)
 _NO_LEADER: Final = -1
-# Connections to one broker for questions; beyond that they share them.
+# The most connections to one broker for questions. Further questions share them.
 _MAX_QUESTION_CLIENTS: Final = 16
-# WriteTxnMarkers requests to one broker, which take a replication each.
+# WriteTxnMarkers requests in flight to one broker. Each waits for a replication.
 _MAX_MARKERS_IN_FLIGHT: Final = 64
 
 
 class _Asked(NamedTuple):
-    """A marker for one partition, and who waits for it."""
+    """A marker for one partition, and the Reply for its outcome."""
 
     topic: str
     partition: int
@@ -65,14 +67,14 @@ class _Peer:
     """The connections to one broker."""
 
     def __init__(self, address: Address, new_client: Callable[[Address, int], NodeClient]) -> None:
-        """``new_client`` makes one that may have so many requests in flight."""
+        """``new_client`` creates a client, given the address and the maximum number of requests in flight."""
         self.address = address
         self._new_client = new_client
         self.markers = new_client(address, _MAX_MARKERS_IN_FLIGHT)
         self._questions: list[NodeClient] = []
 
     def for_question(self) -> NodeClient:
-        """A client that has nothing else to wait for, as long as there are not too many."""
+        """Return a client without open requests, or the least busy one if there are _MAX_QUESTION_CLIENTS already."""
         clients = self._questions
         found = min(clients, key=lambda client: client.unanswered, default=None)
         if found is None or (found.unanswered and len(clients) < _MAX_QUESTION_CLIENTS):
@@ -81,13 +83,13 @@ class _Peer:
         return found
 
     def close(self) -> None:
-        """Requests without a response fail."""
+        """Close the connections. Requests without a response fail."""
         for client in (self.markers, *self._questions):
             client.close()
 
 
 class TransactionPeers:
-    """OtherBrokers of the transaction coordinator. Loop thread only."""
+    """The OtherBrokers of the transaction coordinator. Loop thread only."""
 
     def __init__(
         self,
@@ -103,7 +105,7 @@ class TransactionPeers:
         retry_backoff_ms: int,
         max_retry_ms: int,
     ) -> None:
-        """``address_of`` tells where brokers reach a broker, None where it is not alive.
+        """``address_of`` returns where brokers reach a broker, None if it is not alive.
 
         The times are ``request.timeout.ms``, ``add.partitions.to.txn.retry.backoff.ms`` and its ``.max.ms``.
         """
@@ -122,11 +124,11 @@ class TransactionPeers:
         self._under_way: set[asyncio.Task[None]] = set()
 
     def is_here(self, topic: str, partition: int) -> bool:
-        """Return whether this broker leads the partition, or nobody does."""
+        """Return whether this broker leads the partition, or no such partition exists."""
         return self._leader(topic, partition) in (self._node_id, None)
 
     def coordinates(self, transactional_id: str) -> bool:
-        """Return whether this broker coordinates the transaction, or nobody does yet."""
+        """Return whether this broker coordinates the transaction, or ``__transaction_state`` does not exist yet."""
         return self._coordinator(transactional_id) in (self._node_id, None)
 
     def write_marker(self, topic: str, partition: int, marker: EndTxnMarker) -> Reply[KafkaError | None]:
@@ -143,7 +145,7 @@ class TransactionPeers:
     def verify(
         self, transactional_id: str, producer_id: int, producer_epoch: int, partitions: frozenset[tuple[str, int]], *, adds: bool
     ) -> Reply[Verdicts]:
-        """Ask the coordinator. Without an answer: COORDINATOR_NOT_AVAILABLE, NETWORK_EXCEPTION."""
+        """Ask the transaction's coordinator. If it does not answer: COORDINATOR_NOT_AVAILABLE, NETWORK_EXCEPTION."""
         reply: Reply[Verdicts] = Reply()
         coordinator = self._coordinator(transactional_id)
         if coordinator is None or self._address_of(coordinator) is None:
@@ -163,7 +165,7 @@ class TransactionPeers:
         return reply
 
     def close(self) -> None:
-        """Ask nothing any more: nobody is answered."""
+        """Close all connections. Open requests get no answer."""
         for task in self._under_way:
             task.cancel()
         for peer in self._peers.values():
@@ -171,7 +173,7 @@ class TransactionPeers:
         self._peers.clear()
 
     def _leader(self, topic: str, partition: int) -> int | None:
-        """_NO_LEADER where there is none now; None where there is no such partition."""
+        """Return the leader; _NO_LEADER if there is none now, None if there is no such partition."""
         known = self._image.topics.get(topic)
         record = None if known is None else known.partitions.get(partition)
         return None if record is None else record.leader
@@ -186,7 +188,7 @@ class TransactionPeers:
         task.add_done_callback(self._under_way.discard)
 
     def _peer(self, node_id: int) -> _Peer | None:
-        """None where the broker is not alive."""
+        """Return the connections to a broker; None if it is not alive."""
         address = self._address_of(node_id)
         known = self._peers.get(node_id)
         if known is not None and known.address == address:
@@ -214,7 +216,7 @@ class TransactionPeers:
         for node_id, asked in unsent.items():
             left = asked
             while left:
-                # The answer tells transactions apart by their producer ids.
+                # A response identifies transactions only by producer id, so a request has one marker for each.
                 markers = {each.marker.producer_id: each.marker for each in reversed(left)}
                 self._begin(self._write(node_id, [each for each in left if each.marker == markers[each.marker.producer_id]]))
                 left = [each for each in left if each.marker != markers[each.marker.producer_id]]
@@ -238,7 +240,7 @@ class TransactionPeers:
         for each in asked:
             code = told.get((each.marker.producer_id, each.topic, each.partition), ErrorCode.NETWORK_EXCEPTION)
             if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                # Its metadata are behind: whether a topic is gone, so that no marker is needed, this broker's say.
+                # The leader's metadata are behind. Only this broker decides that a topic is gone and needs no marker.
                 code = ErrorCode.NOT_LEADER_OR_FOLLOWER
             each.reply.complete(None if code == ErrorCode.NONE else KafkaError(_known(code), reason))
 
@@ -251,7 +253,7 @@ class TransactionPeers:
         partitions: frozenset[tuple[str, int]],
         reply: Reply[Verdicts],
     ) -> None:
-        """Ask; where partitions are added, ask again while the producer's last transaction is being completed."""
+        """Ask the coordinator. If partitions are added, retry while the producer's last transaction is being completed."""
         clock = self._timer.clock
         deadline_ms = clock.monotonic_ms() + self._max_retry_ms
         while True:

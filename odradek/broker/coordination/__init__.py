@@ -1,1 +1,1 @@
-"""The coordinators on this broker's partitions: load, unload, markers, verification."""
+"""The coordinators on this broker's partitions: loading, unloading, markers, verification."""

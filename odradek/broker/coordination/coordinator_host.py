@@ -1,7 +1,7 @@
-"""What the coordinators of this broker have in common: a runtime on their topic, and what ties it to that topic, start and stop.
+"""The common part of this broker's coordinators: a runtime on their topic, kept in step with its partitions, start and stop.
 
-A broker that has no use for a coordinator pays nothing for it: its packages are imported, and its shards made, when the first
-request comes that asks for them, or right after the start where its topic is there.
+A broker that does not need a coordinator pays nothing for it. Its packages are imported, and its shards created, by the first
+request for it, or right after the start if its topic exists.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ShardT = TypeVar("ShardT", bound="CoordinatorShard")
 
 
 def _tell_fault(topic: str, limit: LineLimit, event: str, error: BaseException) -> None:
-    """Log a fault of the coordinator of ``topic``: in one line if its log is damaged, or its disk or replicas have failed."""
+    """Log a coordinator's fault. One line is enough if its log is damaged, or its disk or replicas have failed."""
     left_out = limit.left_out(event)
     if left_out is None:
         return
@@ -46,7 +46,7 @@ def _tell_fault(topic: str, limit: LineLimit, event: str, error: BaseException) 
 
 
 class CoordinatorHost(ABC, Generic[ShardT]):
-    """``runtime`` is what the handlers of requests write to and read from. A publisher of the controller's."""
+    """A coordinator's runtime on its topic. Handlers read and write through ``runtime``. A publisher of the controller."""
 
     def __init__(self, services: CoordinatorServices, about: CoordinatorTopic) -> None:
         self._services = services
@@ -56,30 +56,31 @@ class CoordinatorHost(ABC, Generic[ShardT]):
 
     @property
     def runtime(self) -> CoordinatorRuntime[ShardT]:
-        """Made when first asked for."""
+        """The runtime, created on first use."""
         return self._runtime or self._make_runtime()
 
     @property
     def is_made(self) -> bool:
-        """Return whether there is a runtime, and figures of it to look at."""
+        """Return whether the runtime exists, and so has metrics."""
         return self._runtime is not None
 
     def start(self) -> None:
-        """The broker serves from now on: load what there is, as soon as it has answered who waits already."""
+        """Load existing shards now that the broker serves, after it has answered the requests that wait already."""
         self._services.controller().subscribe(self, PublishingOrder.COORDINATORS)
         if self._services.partitions.of_topic(self._about.topic):
             self._services.call_soon(lambda: self._prepare(self._about.modules))
 
     def close(self) -> None:
-        """Append what is decided, answer who waits, and coordinate nothing any more."""
+        """Append what is decided, answer the waiting requests, and stop coordinating."""
         self._is_closed = True
         if self._runtime is not None:
             self._runtime.close()
 
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:  # noqa: ARG002
-        """Take over and give up partitions of the coordinator's topic.
+        """Load and unload shards as leaders of the coordinator's partitions change.
 
-        A shard goes where its partition is led: it is loaded there from the log, at the epoch of the election, and unloaded here.
+        A shard moves with its partition's leadership. The new leader loads it from the log, at the epoch of its election; the old
+        leader unloads it.
         """
         runtime = self._runtime
         if runtime is None:
@@ -103,19 +104,19 @@ class CoordinatorHost(ABC, Generic[ShardT]):
         return partition.leader == node_id
 
     def abandon(self) -> None:
-        """Begin nothing any more; nobody is told anything."""
+        """Begin nothing more, and answer nothing."""
         self._is_closed = True
 
     @abstractmethod
     def _make_shard(self, context: ShardContext) -> ShardT:
-        """An empty shard."""
+        """Create an empty shard."""
 
     @abstractmethod
     def _decoder(self) -> Callable[[bytes, bytes | None], CoordinatorRecord | None]:
-        """What makes a record of the bytes on the topic, None where it does not know the key's version."""
+        """Return the function that decodes the topic's records. It returns None for an unknown version of the key."""
 
     def _prepare(self, modules: tuple[str, ...]) -> None:
-        """Import one of ``modules``, in the next turns of the loop the others, then load; unless a request was faster."""
+        """Import ``modules``, one in each turn of the loop, then load, unless a request has created the runtime meanwhile."""
         if self._is_closed or self._runtime is not None:
             return
         if modules:

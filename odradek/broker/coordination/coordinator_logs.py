@@ -1,4 +1,4 @@
-"""A coordinator's topic and its logs, as ``coordinator.runtime.ports`` asks for them, on this broker's partitions."""
+"""A coordinator's topic and its logs on this broker's partitions: implements ``coordinator.runtime.ports``."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 class PartitionLog:
-    """One partition. All that touches its log raises KAFKA_STORAGE_ERROR where it is offline, the making of this object too.
+    """The log of one partition: implements the port in ``coordinator.runtime.ports``.
 
-    Part of ``coordinator.runtime.ports``.
+    The constructor and all methods that use the log raise KAFKA_STORAGE_ERROR if it is offline.
     """
 
     __slots__ = ("_compression", "_log", "_needs_enough_replicas", "_partition")
@@ -40,7 +40,7 @@ class PartitionLog:
 
     @property
     def high_watermark(self) -> int:
-        """Records below this offset are committed. KafkaError: KAFKA_STORAGE_ERROR where it cannot rise any more."""
+        """The offset below which records are committed. KafkaError: KAFKA_STORAGE_ERROR if it cannot rise any more."""
         partition = self._partition
         log = partition.require_log()
         if log.has_lost_sync and partition.high_watermark < log.log_end_offset:
@@ -49,23 +49,23 @@ class PartitionLog:
 
     @property
     def max_batch_bytes(self) -> int:
-        """What ``max.message.bytes`` and ``segment.bytes`` of the topic allow."""
-        # The log is another one once the partition has moved to another directory.
+        """The limit set by the topic's ``max.message.bytes`` and ``segment.bytes``."""
+        # The partition has a new log after a move to another directory.
         self._log = self._partition.log or self._log
         return self._log.max_batch_bytes
 
     def append(self, records: Sequence[tuple[bytes, bytes | None]], now_ms: int, producer: tuple[int, int] | None = None) -> int:
-        """Append records as one batch; the offset behind the last."""
+        """Append records as one batch, and return the offset behind the last."""
         if self._needs_enough_replicas:
             self._partition.require_enough_replicas()
         return self._partition.append_internal(records, now_ms, self._compression, producer)
 
     def append_marker(self, marker: EndTxnMarker, now_ms: int) -> int:
-        """End a transaction; the offset behind the marker."""
+        """End a transaction, and return the offset behind the marker."""
         return self._partition.append_marker(marker, now_ms).last_offset + 1
 
     def left_open(self, producer_id: int, oldest_epoch: int) -> EndTxnMarker | None:
-        """The marker that aborts a transaction whose own is lost; None where the log is offline, as the append will tell."""
+        """Return the marker that aborts a transaction whose marker is lost; None if there is none, or the log is offline."""
         try:
             producer = self._partition.require_log().producers.left_open(producer_id, oldest_epoch)
         except KafkaError:
@@ -75,7 +75,7 @@ class PartitionLog:
         return EndTxnMarker(producer_id, producer.epoch, producer.coordinator_epoch, False)
 
     def read(self, offset: int, max_bytes: int) -> bytes:
-        """Batches from ``offset`` on."""
+        """Return batches from ``offset`` on."""
         log = self._partition.require_log()
         found = log.read(offset, max_bytes, upper_offset=log.log_end_offset, min_one_batch=True)
         try:
@@ -85,7 +85,7 @@ class PartitionLog:
 
 
 class PartitionLogs:
-    """The topic. Part of ``coordinator.runtime.ports``."""
+    """The logs of the topic: implements the port in ``coordinator.runtime.ports``."""
 
     def __init__(self, services: CoordinatorServices, about: CoordinatorTopic) -> None:
         self._services = services
@@ -95,11 +95,11 @@ class PartitionLogs:
 
     @property
     def partition_count(self) -> int:
-        """How many partitions the topic has; created if it is not there.
+        """The topic's number of partitions. The topic is created if it does not exist.
 
-        KafkaError: COORDINATOR_NOT_AVAILABLE while it is being created, or why it cannot be.
+        KafkaError: COORDINATOR_NOT_AVAILABLE while it is being created, or the error if it cannot be.
         """
-        # Other brokers may have replicas of the others.
+        # The image counts all partitions; this broker may have replicas of only some.
         known = self._services.controller().image.topics.get(self._topic)
         if known is not None:
             return len(known.partitions)
@@ -112,12 +112,12 @@ class PartitionLogs:
         return len(topic.partitions)
 
     def open(self, partition: int) -> PartitionLog:
-        """The log of a partition. KafkaError: UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR."""
+        """Return the log of a partition. KafkaError: UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR."""
         about = self._about
         return PartitionLog(self._partitions.require(self._topic, partition), about.compression, about.needs_enough_replicas)
 
     def on_high_watermark(self, partition: int, callback: Callable[[], None] | None) -> None:
-        """Call back whenever the high watermark has moved; None: no longer."""
+        """Call back whenever the high watermark has moved; None stops that."""
         found = self._partitions.get(self._topic, partition)
         if found is not None:
             found.on_high_watermark = callback

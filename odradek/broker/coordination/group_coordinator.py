@@ -1,4 +1,4 @@
-"""The group coordinator of this broker: a runtime on ``__consumer_offsets``, and what ties it to topics and transactions."""
+"""The group coordinator of this broker: a runtime on ``__consumer_offsets``, and its links to topics and transactions."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ _MODULES: Final = (
 )
 _MS_PER_MINUTE: Final = 60_000
 _GROUP_RESOURCE: Final = 32
-# Before the offsets of a deleted topic are looked for again in a shard that is still loading.
+# The delay before a shard that is still loading is asked again to delete the offsets of a deleted topic.
 _LOADING_BACKOFF_MS: Final = 1_000
-# Of a UUID's 128 bits those that say that the others are random (RFC 9562, version 4), and where they are.
+# The bits that mark a UUID as random (RFC 9562, version 4), and the mask of their places.
 _UUID_4: Final = 0x4000_8000_0000_0000_0000
 _UUID_MARKS: Final = 0xF000_C000_0000_0000_0000
 
 
 class GroupCoordinator(CoordinatorHost["GroupShard"]):
-    """See ``CoordinatorHost``."""
+    """The group coordinator of this broker. See ``CoordinatorHost``."""
 
     def __init__(self, services: CoordinatorServices) -> None:
         config = services.config
@@ -62,11 +62,11 @@ class GroupCoordinator(CoordinatorHost["GroupShard"]):
         )
         super().__init__(services, about)
         self._group_configs: GroupConfig | None = None
-        # Of the groups with overrides, and under the name "" that of all others.
+        # For groups with overrides. The name "" has the config of all others.
         self._consumer_configs: dict[str, ConsumerGroupConfig] = {}
 
     def write_marker(self, partition: int, marker: EndTxnMarker) -> Reply[KafkaError | None] | None:
-        """End a transaction on a partition of ``__consumer_offsets``: its offsets are committed, or gone.
+        """End a transaction on a partition of ``__consumer_offsets``. Its pending offsets are committed or dropped.
 
         KafkaError: UNKNOWN_TOPIC_OR_PARTITION, INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, and those of
         ``CoordinatorRuntime.write``.
@@ -76,7 +76,7 @@ class GroupCoordinator(CoordinatorHost["GroupShard"]):
         leader = self._services.partitions.require(CONSUMER_OFFSETS_TOPIC, partition).leader
         reply = self.runtime.write(partition, lambda _: end_transaction(marker))
         if not reply.done:
-            # With followers, it counts when they have it.
+            # With followers, the marker counts only after it is replicated.
             return reply if leader is not None and leader.followers is not None else None
         if reply.response is not None:
             raise reply.response
@@ -84,7 +84,7 @@ class GroupCoordinator(CoordinatorHost["GroupShard"]):
 
     @override
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        """Delete the offsets of deleted topics; read group configs anew when they are needed next."""
+        """Delete the offsets of deleted topics, and drop cached group configs after a change."""
         super().publish(delta, image)
         if delta.configs:
             self._group_configs = None
@@ -97,7 +97,7 @@ class GroupCoordinator(CoordinatorHost["GroupShard"]):
                 self._delete_offsets(partition, deleted)
 
     def _note_topics(self, delta: MetadataDelta) -> None:
-        """Have consumer groups look at their topics again. A shard that is not loaded yet will."""
+        """Have consumer groups look at changed topics again. A shard that is not loaded yet will look when it is."""
         names = [each.topic.name for each in delta.topics.values()] + [topic.name for topic in delta.deleted_topics]
         has_new = any(each.is_new for each in delta.topics.values())
         for partition in self.runtime.partitions():
@@ -210,9 +210,9 @@ class GroupCoordinator(CoordinatorHost["GroupShard"]):
         return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
     def _new_consumer_id(self) -> str:
-        """Of a consumer group's member: a UUID in Kafka's own form."""
+        """Return a new member id for a consumer group: a UUID in Kafka's text form."""
         return new_uuid_text(lambda: UUID(int=self._uuid_bits()))
 
     def _uuid_bits(self) -> int:
-        # As uuid4 has them, in half the time.
+        # A version 4 UUID as from uuid4, in half the time.
         return self._services.random.getrandbits(128) & ~_UUID_MARKS | _UUID_4

@@ -1,4 +1,4 @@
-"""The topics of the image, as consumer groups look at them."""
+"""The topics of the metadata image, in the form that consumer groups need."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ImageTopics:
-    """See ``coordinator.group.consumer.topics.Topics``."""
+    """The topics of the image. Implements ``coordinator.group.consumer.topics.Topics``."""
 
     def __init__(self, services: CoordinatorServices) -> None:
         self._services = services
@@ -31,23 +31,23 @@ class ImageTopics:
         return self._services.controller().log_end_offset - 1
 
     def find(self, name: str) -> SubscribedTopic | None:
-        """The topic of that name."""
+        """Return the topic of that name, or None."""
         topic = self._image.topics.get(name)
         if topic is None:
             return None
         return SubscribedTopic(topic.topic_id, name, len(topic.partitions), self._racks(topic.partitions))
 
     def name_of(self, topic_id: UUID) -> str | None:
-        """The name of a topic."""
+        """Return the name of a topic, or None."""
         topic = self._image.topics_by_id.get(topic_id)
         return None if topic is None else topic.name
 
     def names(self) -> Sequence[str]:
-        """All names."""
+        """Return all topic names."""
         return list(self._image.topics)
 
     def _racks(self, partitions: dict[int, PartitionRecord]) -> Sequence[Sequence[str]]:
-        """The racks of each partition's replicas, as brokers have registered them; nothing where none has."""
+        """Return the registered racks of each partition's replicas; empty if no broker has a rack."""
         brokers = self._image.kept.brokers
         racks = {broker_id: broker.rack for broker_id, broker in brokers.items() if broker.rack is not None}
         own: str | None = self._services.config["broker.rack"]

@@ -1,4 +1,4 @@
-"""What the coordinators are given of the broker."""
+"""The parts of the broker that the coordinators use."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 class CoordinatorTopic(NamedTuple):
     """The settings in which the coordinators differ.
 
-    ``modules``: its packages in parts that take about as long to import, 10 to 20 ms each: clients are served in between.
-    ``compression``: of what it appends, as the protocol numbers it. ``write_timeout_ms``: how long a client waits for replicas.
-    ``needs_enough_replicas``: an append is refused with fewer than ``min.insync.replicas`` in sync, as with acks=all.
+    ``modules`` are the coordinator's packages, in parts that take 10 to 20 ms each to import: clients are served in between.
+    ``compression`` is the protocol's number of the compression type of its batches. ``write_timeout_ms`` is how long a client
+    waits for replicas. If ``needs_enough_replicas``, an append is refused with fewer than ``min.insync.replicas`` in sync, as
+    with acks=all.
     """
 
     coordinator: str
@@ -33,11 +34,12 @@ class CoordinatorTopic(NamedTuple):
 
 
 class CoordinatorServices:
-    """``call_soon`` is the event loop's; ``call_at_turn_end`` also sends the answers given by its callback together.
+    """The parts of the broker that the coordinators use.
 
-    ``controller`` returns the controller, which is there once the broker is open. ``on_much_loaded`` is called each time that
-    some thousand more records of a coordinator's topic have become state. ``run_beside`` does work in a thread, which is given a
-    function to call often, and calls back on the loop with its result, or a KafkaError.
+    ``call_soon`` is the event loop's. ``call_at_turn_end`` also sends all answers of its callback together. ``controller``
+    returns the controller, which exists once the broker is open. ``on_much_loaded`` is called after every few thousand records
+    that are loaded from a coordinator's topic. ``run_beside`` runs work in a thread, with a function that the work must call
+    often, and calls back on the loop with the result, or with a KafkaError.
     """
 
     __slots__ = (

@@ -1,13 +1,12 @@
-"""Asking the transaction coordinator before a produced batch begins a transaction in a partition (KIP-890).
+"""The questions to the transaction coordinator before a produced batch begins a transaction in a partition (KIP-890).
 
-A batch goes on in a transaction that is open in its partition without anybody being asked. One that would begin it there is
-appended only if the coordinator has the partition in the producer's transaction, so that there will be a marker to end it; a
-producer of Produce version 12 or later leaves it to this question to add the partition. An answer is worth nothing any more when
-the marker of the transaction that it was about has arrived before it. A coordinator that is still completing the producer's last
-transaction answers when that is done (``TransactionCoordinator.write``), or is asked again (``TransactionPeers``).
+If the transaction is already open in the partition, nothing is asked. Otherwise the batch is appended only if the coordinator
+has the partition in the producer's transaction, so that a marker will end it. For a producer of Produce version 12 or later, the
+question also adds the partition. An answer is void if the marker of its transaction has arrived before it. A coordinator that
+is still completing the producer's last transaction answers after that (``TransactionCoordinator.write``), or is asked again
+(``TransactionPeers``).
 
-Errors are those that a producer of its version knows what to do about, as Kafka's ReplicaManager and AddPartitionsToTxnManager
-choose them.
+A producer gets errors that its version can handle, as chosen by Kafka's ReplicaManager and AddPartitionsToTxnManager.
 """
 
 from __future__ import annotations
@@ -30,11 +29,11 @@ if TYPE_CHECKING:
 
 _NONE: Final = ErrorCode.NONE
 _FIRST_WITH_ABORTABLE: Final = 11
-# From this Produce version on the question adds the partition to the transaction.
+# From this Produce version on, the question adds the partition to the transaction.
 FIRST_THAT_ADDS: Final = 12
-# The transaction version of clients that do (KIP-890).
+# The transaction version of clients whose Produce adds partitions (KIP-890).
 _CLIENT_THAT_ADDS: Final = 2
-# Errors of the coordinator that older clients would take for the end; what they do on this one is try again.
+# Coordinator errors that older clients would treat as fatal. They retry on NOT_ENOUGH_REPLICAS, which is answered instead.
 _TRY_AGAIN: Final = frozenset(
     {
         ErrorCode.NETWORK_EXCEPTION,
@@ -46,7 +45,7 @@ _TRY_AGAIN: Final = frozenset(
 
 
 class Question:
-    """About one batch. ``answer`` is None until there is one."""
+    """The question about one batch. ``answer`` is None until it arrives."""
 
     __slots__ = ("answer", "header", "verification")
 
@@ -57,7 +56,7 @@ class Question:
 
 
 class TransactionChecks:
-    """The questions of one Produce request: of each batch, in order, None where its transaction would not begin with it."""
+    """The questions of one Produce request, one per batch in order; None if the batch would not begin a transaction."""
 
     __slots__ = ("_questions", "_version", "_waiting", "_when_done")
 
@@ -73,7 +72,7 @@ class TransactionChecks:
         return self._waiting == 0
 
     def when_done(self, callback: Callable[[], None]) -> None:
-        """Call back with the last answer, which must be outstanding."""
+        """Call back with the last answer. At least one must be outstanding."""
         self._when_done = callback
 
     def ask(
@@ -83,12 +82,12 @@ class TransactionChecks:
         known: Partitions,
         now_ms: int,
     ) -> None:
-        """Ask whatever has to be asked for ``request``, which has a transactional id; ``known`` has the broker's partitions."""
+        """Ask the necessary questions for ``request``, which has a transactional id. ``known`` has the broker's partitions."""
         adds = self._version >= FIRST_THAT_ADDS
         transactional_id = request.transactional_id or ""
-        # The markers of the transaction before, if they are yet to be written, are not to arrive after a question was asked.
+        # Pending markers of the previous transaction must be written before a question is asked.
         coordinator.settle(transactional_id)
-        # By producer id and epoch, of which there is one in what producers send: partitions, and the questions about them.
+        # Partitions and their questions by producer id and epoch. Real producers send only one pair.
         asked: dict[tuple[int, int], list[tuple[tuple[str, int], Question]]] = {}
         of_producer: list[tuple[tuple[str, int], Question]] = []
         last_id = last_epoch = NO_PRODUCER_ID
@@ -136,16 +135,16 @@ class TransactionChecks:
     def _one_less(self) -> None:
         self._waiting -= 1
         if not self._waiting and self._when_done is not None:
-            # Let go of who knows these checks, or all of the request would be left to the garbage collector.
+            # Drop the callback: through a reference cycle, the whole request would be left to the garbage collector.
             when_done, self._when_done = self._when_done, None
             when_done()
 
     def question(self, number: int) -> Question | None:
-        """That about the batch with so many before it in the request."""
+        """Return the question about a batch, given the number of batches before it in the request."""
         return self._questions[number]
 
     def allows(self, question: Question | None, partition: Partition) -> bool:
-        """Return whether the batch for ``partition`` may begin a transaction. KafkaError where the coordinator says no."""
+        """Return whether the batch for ``partition`` may begin a transaction. KafkaError if the coordinator refuses."""
         if question is None or question.answer is None:
             return False
         if question.answer != _NONE:
@@ -167,7 +166,7 @@ class TransactionChecks:
 
 
 def _question(partition: Partition, records: Buffer | None, adds: bool, now_ms: int) -> Question | None:
-    """The question about a batch, if there is one; answered already where the partition knows that it is refused."""
+    """Return the question about a batch, or None. It has an answer already if the partition itself refuses the batch."""
     log = partition.log
     if log is None:
         return None
@@ -187,17 +186,17 @@ def _question(partition: Partition, records: Buffer | None, adds: bool, now_ms: 
 
 
 class UncheckedTransactions(TransactionChecks):
-    """Where ``transaction.partition.verification.enable`` is off: every batch may begin a transaction.
+    """The checks if ``transaction.partition.verification.enable`` is off: every batch may begin a transaction.
 
-    Only for versions before ``FIRST_THAT_ADDS``: who leaves adding the partition to the question has it asked all the same.
+    Only for versions before ``FIRST_THAT_ADDS``: for later ones the question must be asked, as it adds the partition.
     """
 
     __slots__ = ()
 
     def question(self, number: int) -> Question | None:  # noqa: ARG002 - the signature is the class's
-        """None."""
+        """Return None: there is no question."""
         return None
 
     def allows(self, question: Question | None, partition: Partition) -> bool:  # noqa: ARG002 - the signature is the class's
-        """Always."""
+        """Return True: every batch is allowed."""
         return True

@@ -1,7 +1,7 @@
-"""The transaction coordinator of this broker: a runtime on ``__transaction_state``, and what ties it to partitions and groups.
+"""The transaction coordinator of this broker: a runtime on ``__transaction_state``, linked to partitions and groups.
 
-Where ``__transaction_state`` is there it is loaded right after the start, for what was being committed or aborted when the broker
-stopped has to be.
+If ``__transaction_state`` exists, it is loaded right after the start: transactions that were being committed or aborted when the
+broker stopped must be completed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MODULES: Final = (
 )
 _NONE: Final = ErrorCode.NONE
 _new_tuple: Final = tuple.__new__
-# The transaction version of a client that leaves adding partitions to Produce (KIP-890).
+# The transaction version of a client whose Produce adds partitions (KIP-890).
 _CLIENT_THAT_ADDS: Final = 2
 
 Verdicts = dict[tuple[str, int], ErrorCode]
@@ -42,13 +42,13 @@ T = TypeVar("T")
 
 
 class OtherBrokers(Protocol):
-    """The other brokers of a cluster, as far as transactions are concerned."""
+    """The other brokers of a cluster, as used by transactions."""
 
     def is_here(self, topic: str, partition: int) -> bool:
-        """Return whether this broker leads a partition, or nobody knows of it."""
+        """Return whether this broker leads a partition, or no such partition is known."""
 
     def write_marker(self, topic: str, partition: int, marker: EndTxnMarker) -> Reply[KafkaError | None]:
-        """Have the leader of a partition append a marker. KafkaError where there is no leader."""
+        """Have the leader of a partition append a marker. KafkaError if there is no leader."""
 
     def coordinates(self, transactional_id: str) -> bool:
         """Return whether this broker leads the partition of ``__transaction_state`` for the id."""
@@ -56,18 +56,21 @@ class OtherBrokers(Protocol):
     def verify(
         self, transactional_id: str, producer_id: int, producer_epoch: int, partitions: frozenset[tuple[str, int]], *, adds: bool
     ) -> Reply[Verdicts]:
-        """Ask the coordinator of the id what ``TransactionCoordinator.verify`` answers here."""
+        """Ask the id's coordinator for the answer that ``TransactionCoordinator.verify`` gives here."""
 
 
 class TransactionCoordinator(CoordinatorHost["TransactionShard"]):
-    """See ``CoordinatorHost``. Open transactions keep the partitions of a topic that is deleted: those need no marker."""
+    """The transaction coordinator of this broker. See ``CoordinatorHost``.
+
+    Open transactions keep the partitions of a deleted topic; these need no marker.
+    """
 
     def __init__(
         self, services: CoordinatorServices, write_group_marker: Callable[[int, EndTxnMarker], Reply[KafkaError | None] | None]
     ) -> None:
         """``write_group_marker`` ends a transaction on a partition of ``__consumer_offsets``."""
         load_buffer_bytes = services.config["transaction.state.log.load.buffer.size"]
-        # Of a transaction's state, and of a marker, which is written again then.
+        # The longest wait for the replication of a transaction's state or of a marker. A late marker is written again.
         self._replication_timeout_ms: int = services.config["request.timeout.ms"]
         about = CoordinatorTopic(
             "transaction",
@@ -79,21 +82,21 @@ class TransactionCoordinator(CoordinatorHost["TransactionShard"]):
         )
         super().__init__(services, about)
         self._write_group_marker = write_group_marker
-        # Where there are some.
+        # None if there are no other brokers.
         self.others: OtherBrokers | None = None
         self._max_settling_ms: int = services.config["add.partitions.to.txn.retry.backoff.max.ms"]
-        # Asked for each marker.
+        # Cached, as each marker asks for it.
         self._partitions = services.partitions
         self._clock = services.timer.clock
 
     def write(
         self, transactional_id: str, operation: Callable[[TransactionShard], CoordinatorResult[T]]
     ) -> Reply[T | KafkaError]:
-        """Have ``operation`` decide, as ``CoordinatorRuntime.write`` does: again later if a change of the id is under way.
+        """Have ``operation`` decide, as ``CoordinatorRuntime.write`` does. While a change of the id is under way, it waits.
 
-        A transaction that has ended a moment ago is still being completed when the producer begins the next one. Kafka answers
-        CONCURRENT_TRANSACTIONS, and the producer comes again after a backoff. Here it waits, for
-        ``add.partitions.to.txn.retry.backoff.max.ms`` at the longest.
+        When a producer begins its next transaction, the last one may still be completing. Kafka answers CONCURRENT_TRANSACTIONS,
+        and the producer retries after a backoff. Here the operation waits, for
+        ``add.partitions.to.txn.retry.backoff.max.ms`` at most.
         """
         runtime = self.runtime
         reply = runtime.write(transactional_id, operation)
@@ -117,7 +120,7 @@ class TransactionCoordinator(CoordinatorHost["TransactionShard"]):
     ) -> ErrorCode | Reply[ErrorCode]:
         """Verify that a partition is in the producer's open transaction (KIP-890): NONE, TRANSACTION_ABORTABLE, or another error.
 
-        Where it ``adds``, the partition is added to it first, and the answer may come later, in a Reply.
+        If ``adds``, the partition is added first, and the answer may come later, in a Reply.
         """
         asked = frozenset(((topic, partition),))
         others = self.others
@@ -135,7 +138,7 @@ class TransactionCoordinator(CoordinatorHost["TransactionShard"]):
     def verify_partitions(
         self, transactional_id: str, producer_id: int, producer_epoch: int, partitions: frozenset[tuple[str, int]]
     ) -> Verdicts:
-        """The same for many, none of which is added."""
+        """Verify many partitions without adding any."""
         from odradek.coordinator.transaction.config import ProducerIdentity
 
         producer = _new_tuple(ProducerIdentity, (producer_id, producer_epoch))
@@ -156,9 +159,9 @@ class TransactionCoordinator(CoordinatorHost["TransactionShard"]):
         partitions: frozenset[tuple[str, int]],
         client_version: int,
     ) -> Reply[ErrorCode]:
-        """Have partitions in the producer's transaction; the Reply is completed with an ErrorCode for all of them.
+        """Add partitions to the producer's transaction. The Reply completes with one ErrorCode for all of them.
 
-        ``client_version`` is 2 for a client whose Produce and TxnOffsetCommit do this by themselves (KIP-890), else 0.
+        ``client_version`` is 2 for a client whose Produce and TxnOffsetCommit add partitions by themselves (KIP-890), else 0.
         """
         from odradek.coordinator.transaction.config import ProducerIdentity
 
@@ -179,7 +182,7 @@ class TransactionCoordinator(CoordinatorHost["TransactionShard"]):
         return self.write_marker_here(topic, partition, marker)
 
     def write_marker_here(self, topic: str, partition: int, marker: EndTxnMarker) -> Reply[KafkaError | None] | None:
-        """What WriteTxnMarkers does: offsets that were pending are committed or gone, too. Errors: MarkerWriter's."""
+        """Write a marker to a partition here. For group offsets, commit or drop the pending ones. Errors: MarkerWriter's."""
         if topic == CONSUMER_OFFSETS_TOPIC:
             return self._write_group_marker(partition, marker)
         found = self._partitions.require(topic, partition)
@@ -189,7 +192,7 @@ class TransactionCoordinator(CoordinatorHost["TransactionShard"]):
         return self._when_replicated(found, last_offset)
 
     def _when_replicated(self, partition: Partition, last_offset: int) -> Reply[KafkaError | None]:
-        """A marker that is lost with its leader would leave the transaction open in its partition."""
+        """Return a Reply for a marker's replication. A marker lost with its leader would leave the transaction open."""
         from odradek.broker.replica.delayed_produce import DelayedProduce
         from odradek.broker.replica.partition import ALL_IN_SYNC
 
@@ -227,7 +230,7 @@ class TransactionCoordinator(CoordinatorHost["TransactionShard"]):
 
 
 def _is_unsettled(error: KafkaError) -> bool:
-    """Return True if the operation that raised ``error`` may decide once more when no change of its id is under way."""
+    """Return whether the operation may decide again, after the change of its id that is under way."""
     from odradek.coordinator.transaction.transactions import Unsettled
 
     return isinstance(error, Unsettled)

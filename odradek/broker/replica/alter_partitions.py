@@ -73,7 +73,7 @@ class AlterPartitions:
         return pending.reply
 
     def close(self) -> None:
-        """Ask no more: nobody is answered."""
+        """Stop sending. Open proposals get no answer."""
         self._requests.close()
 
     async def _send_unsent(self) -> str:

@@ -7,9 +7,9 @@ touched before it goes to the socket.
 A partition is idle when its reader is at the end and knows its high watermark and log start offset. Within a session, reads skip
 idle partitions until they change.
 
-A consumer should read from an in-sync replica in its own rack (KIP-392). A leader that finds one answers with its id and without
-records, and the consumer fetches there. Followers that are out of sync, or lack the consumer's offset, are skipped: there the
-consumer would wait, or be sent back. Kafka's classes are RackAwareReplicaSelector and ReplicaManager.
+A consumer should read from an in-sync replica in its own rack (KIP-392). A leader that finds one answers with its broker id and
+without records, and the consumer fetches there. Followers that are out of sync, or lack the consumer's offset, are skipped:
+there the consumer would wait, or be sent back. Kafka's classes are RackAwareReplicaSelector and ReplicaManager.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ class FetchRead:
 
     @property
     def _view(self) -> Hashable:
-        """Everything but the offsets that decides whether a partition is idle."""
+        """The settings, offsets aside, that decide whether a partition is idle."""
         return self._committed_only, self._any_replica, self._selector is not None
 
     def begin(self) -> BegunRead:

@@ -53,7 +53,7 @@ class DirectoryAssignments:
         self._requests.wake()
 
     def close(self) -> None:
-        """Tell nothing any more."""
+        """Stop sending."""
         self._requests.close()
 
     async def _send(self) -> str:

@@ -338,7 +338,7 @@ class ReadableContext(FetchContext):
         return selected
 
     def told(self, results: Results) -> Results:
-        """Return what the wrapped context would select of all results."""
+        """Return the wrapped context's selection of all results, without changing the session."""
         return self._context.told([*results, *self._refused])
 
     def throttle(self) -> None:

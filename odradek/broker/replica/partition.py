@@ -337,7 +337,7 @@ class Partition:
                 log.storage_error(error)
 
     def become_follower(self, leader_id: int, leader_epoch: int) -> None:
-        """Follow another broker, or none (NO_LEADER). Waiting requests are told to look for the leader."""
+        """Follow another broker, or none (NO_LEADER). Waiting requests fail, so that their clients look for the leader."""
         self.leader_epoch = leader_epoch
         if self.follower is None or self.follower.leader_id != leader_id:
             self.leader = None
@@ -361,7 +361,7 @@ class Partition:
         self._changed()
 
     def delete(self) -> None:
-        """Stop serving because the topic was deleted. Waiting requests are told so."""
+        """Stop serving because the topic was deleted. Waiting requests fail."""
         self.is_deleted = True
         self.take_offline("deleted")
 

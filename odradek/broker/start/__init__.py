@@ -1,1 +1,1 @@
-"""Puts the rooms together: a broker, a controller, each with its listeners or without."""
+"""Assembles the parts into a broker or a controller, with or without listeners."""

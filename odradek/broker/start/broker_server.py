@@ -1,7 +1,7 @@
-"""The broker with its listeners: what ``odradek serve`` runs.
+"""The broker with its listeners, as run by ``odradek serve``.
 
-The listeners are bound before anything on disk is touched: a broker whose port is taken leaves its data directory alone. A stop
-takes no more requests, lets the answers in flight go out, and then stops the broker.
+The listeners are bound before anything on disk is touched: if a port is taken, the data directory stays untouched. A stop
+first refuses new requests, then sends the open responses, then stops the broker.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class BrokerServer:
-    """``start`` and ``stop`` once each, on the loop that serves."""
+    """A broker and its listeners. Call ``start`` and ``stop`` once each, on the loop that serves."""
 
     def __init__(
         self,
@@ -46,12 +46,12 @@ class BrokerServer:
         self.connections = broker.connections = self._listeners.connections
         self.connections.response_memory = broker.response_memory
         self._token_logins = TokenLogins(lambda: self.broker)
-        # Of the controller, where it is in this process and listens for other brokers.
+        # Listeners of the controller, if it is in this process and listens for other brokers.
         self._controller_listeners: ControllerListeners | None = None
 
     @property
     def bound(self) -> Mapping[str, Endpoint]:
-        """Where the listeners are bound, by name."""
+        """The addresses the listeners are bound to, by name."""
         return self._listeners.bound
 
     @property
@@ -60,11 +60,11 @@ class BrokerServer:
         return self._listeners.bound_address
 
     async def start(self) -> None:
-        """Open everything and listen.
+        """Open everything and listen. After an error nothing is open.
 
-        Raises DataDirectoryLocked, InconsistentDataDirectory, InvalidConfig where an SSL listener's stores cannot be loaded or a
-        SASL listener's mechanisms cannot be had, or OSError where a listener cannot be bound; then nothing is open.
-        A broker among others also raises what ``Broker.join`` and ``ClusterMember.unfence`` do.
+        Raises DataDirectoryLocked, InconsistentDataDirectory; InvalidConfig if an SSL listener's stores cannot be loaded, or a
+        SASL listener's mechanisms are not available; OSError if a listener cannot be bound. In a cluster, it also raises the
+        errors of ``Broker.join`` and ``ClusterMember.unfence``.
         """
         broker = self.broker
         config = broker.config
@@ -93,7 +93,7 @@ class BrokerServer:
             raise
         broker.serve()
         if broker.member is not None:
-            # From here on partitions are led here; clients that come earlier are told who leads them.
+            # From here on this broker may lead partitions. Clients that come earlier are told the leaders.
             try:
                 await broker.member.unfence()
             except BaseException:
@@ -101,7 +101,7 @@ class BrokerServer:
                 raise
 
     async def stop(self) -> None:
-        """Finish requests in flight, flush, mark the shutdown clean. In a cluster others take over before."""
+        """Finish requests in flight, flush, mark the shutdown clean. In a cluster, other brokers take over leaderships first."""
         begun_ms = self.broker.clock.monotonic_ms()
         if self.broker.member is not None:
             await self.broker.member.leave()
@@ -114,7 +114,7 @@ class BrokerServer:
         log.info("broker stopped", took_ms=round(self.broker.clock.monotonic_ms() - begun_ms))
 
     def abandon(self) -> None:
-        """End as a killed process ends: connections break, and nothing is flushed, answered or told any more."""
+        """End like a killed process: break connections; flush, answer and report nothing."""
         self._close_listeners()
         self.broker.abandon()
 
@@ -133,5 +133,5 @@ class BrokerServer:
             self._controller_listeners.close()
 
     def _scram_credential(self, user: str, mechanism: ScramMechanism) -> ScramCredential | None:
-        """What the image has now: another one may have taken its place since the start."""
+        """Return the image's current credential: it may have changed since the start."""
         return self.broker.controller.image.kept.scram_credential(user, mechanism)

@@ -1,6 +1,6 @@
-"""Opening a data directory for a broker among others: cluster id, locks, the cluster's metadata, every partition's log.
+"""Opens the data directories of a broker in a cluster: cluster id, locks, the cluster's metadata, every partition's log.
 
-The controllers are elsewhere, or the one controller is in this process and listens for other brokers.
+The controllers are elsewhere, or the only controller is in this process and listens for other brokers.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 class JoiningBroker(StorageHost, MemberHost, Protocol):
-    """The broker that joins."""
+    """The broker that joins the cluster."""
 
 
 class ControllersListeners(Protocol):
@@ -49,22 +49,22 @@ class ControllersListeners(Protocol):
 
     @property
     def bound(self) -> dict[str, Endpoint]:
-        """Where they are bound."""
+        """The addresses they are bound to, by name."""
 
     async def serve_node(self, node: ControllerNode) -> None:
-        """Accept connections. Raises OSError."""
+        """Accept connections for ``node``. Raises OSError."""
 
 
 async def join_cluster(
     broker: JoiningBroker, file_system: FileSystem | None, listeners: ControllersListeners | None
 ) -> tuple[OpenStorage, ClusterMember]:
-    """Become a broker of the cluster that ``controller.quorum.*`` name, with all logs open; fenced still.
+    """Join the cluster that ``controller.quorum.*`` name, and open all logs. The broker is still fenced then.
 
-    With ``listeners`` the cluster's controller begins here, too. Else an empty data directory takes the cluster's id from a
-    controller. While logs are recovered the loop does nothing else.
+    With ``listeners``, the cluster's controller starts in this process. Otherwise an empty data directory takes the cluster id
+    from a controller. While logs are recovered the loop does nothing else.
 
-    Raises MembershipLost, InvalidConfig where it is not clear how to connect to others, what ``lock_directories`` and
-    ``open_partitions`` do, and LogCorrupt, MetadataUnreadable or ValueError for the metadata log. No lock is kept then.
+    Raises MembershipLost; InvalidConfig if it is not clear how to connect to others; the errors of ``lock_directories`` and
+    ``open_partitions``; LogCorrupt, MetadataUnreadable or ValueError for the metadata log. After an error no lock is kept.
     """
     file_system = file_system or RealFileSystem(RESERVE_BYTES)
     config = broker.config
@@ -117,7 +117,7 @@ def _observe(
     nodes: Sequence[QuorumNode],
     peers: PeerConnections,
 ) -> ObservedMetadata:
-    """Open the copy of a log elsewhere. Raises LogCorrupt, OSError, ValueError, KafkaError."""
+    """Open the copy of a metadata log elsewhere. Raises LogCorrupt, OSError, ValueError, KafkaError."""
     config = broker.config
     host = ObserverHost(
         file_system=file_system,
@@ -143,14 +143,14 @@ def _observe(
 async def _control(
     broker: JoiningBroker, file_system: FileSystem, locked: LockedDirectories, listeners: ControllersListeners
 ) -> MetadataSource:
-    """Begin the controller of the cluster. Raises MetadataUnreadable, LogCorrupt, OSError, ValueError, KafkaError."""
+    """Start the cluster's controller. Raises MetadataUnreadable, LogCorrupt, OSError, ValueError, KafkaError."""
     from odradek.broker.start.controller_node import ControllerNode
     from odradek.broker.start.own_controller import OwnController
 
     node = ControllerNode(broker, file_system, locked.log_manager, locked.identity, listeners.bound)
     await listeners.serve_node(node)
     node.start()
-    # The broker that was registered by this id has ended with its controller.
+    # An earlier broker with this id has ended together with its controller.
     node.controller.end_session(broker.node_id)
     return OwnController(node)
 
@@ -167,13 +167,13 @@ def _observer_config(config: BrokerConfig, nodes: Sequence[QuorumNode]) -> Obser
 def _wake(
     wake_fetches: Callable[[Partition], object], produce_purgatory: Purgatory[DelayedOperation], partition: Partition
 ) -> None:
-    """Answer who waits for what followers have by now, or for a leader."""
+    """Complete requests that wait for followers, or that must look for a new leader."""
     wake_fetches(partition)
     produce_purgatory.check_and_complete(partition)
 
 
 def _known_cluster_id(config: BrokerConfig, file_system: FileSystem) -> str | None:
-    """What a data directory says; one that cannot be read is for ``lock_directories`` to refuse."""
+    """Return the cluster id in the data directories. ``lock_directories`` will refuse unreadable ones."""
     for path in log_dirs(config):
         try:
             found = checkpoints.read_meta_properties(file_system, path)

@@ -1,6 +1,6 @@
-"""The controller of a cluster without its listeners: log, decisions, and what answers a frame. ``controller_server`` listens.
+"""The controller of a cluster without its listeners: log, decisions, and dispatch. ``controller_server`` listens.
 
-It has the metadata log of the process and leads a quorum of one voter: brokers follow the log, register, and ask for changes.
+It owns the metadata log of the process and leads a quorum of one voter. Brokers follow the log, register, and ask for changes.
 Kafka's class is ControllerServer.
 """
 
@@ -51,7 +51,7 @@ _LENGTH_BYTES: Final = 4
 
 
 class ControllerHost(Protocol):
-    """The process that has the controller."""
+    """The process that hosts the controller."""
 
     config: BrokerConfig
     node_id: int
@@ -62,14 +62,17 @@ class ControllerHost(Protocol):
     slices: Slices
 
     def new_uuid(self) -> UUID:
-        """A random UUID, by the process's seed."""
+        """Return a random UUID, drawn with the process's seed."""
 
     def fail(self, reason: str) -> None:
-        """The process should end, as if it were killed."""
+        """Report that the process should end as if it were killed."""
 
 
 class ControllerNode:
-    """Opened by its constructor; ``start`` and ``close`` once each. The services of all handlers. Loop thread only."""
+    """A controller, opened by its constructor. Call ``start`` and ``close`` once each. Loop thread only.
+
+    All handlers have it as their services.
+    """
 
     def __init__(
         self,
@@ -79,7 +82,7 @@ class ControllerNode:
         identity: DirectoryIdentity,
         bound: dict[str, Endpoint],
     ) -> None:
-        """Open the metadata log, and begin an epoch. Brokers come where the listeners are ``bound``, or are advertised.
+        """Open the metadata log, and begin an epoch. Brokers connect to the ``bound`` addresses, or to the advertised ones.
 
         Raises MetadataUnreadable, LogCorrupt, OSError, ValueError, KafkaError.
         """
@@ -87,10 +90,10 @@ class ControllerNode:
         self.node_id = host.node_id
         self.clock = host.clock
         self.slices = host.slices
-        # Brokers bound the memory of responses to their clients; this node has few.
+        # Brokers limit the memory of responses to their many clients. This node has few.
         self.response_memory = None
         self.cluster_id = identity.cluster_id
-        # Topics have no partitions here: none of them is to be waited for.
+        # Topics have no partitions on this node, so there is nothing to wait for.
         self.partition_directories = _NoPartitions()
         self._timer = host.timer
         self._fail = host.fail
@@ -132,10 +135,10 @@ class ControllerNode:
             slices=host.slices,
         )
         if quorum_log.kraft_version and not is_dynamic:
-            # The log has told of the voter since an update of the feature: from now on with today's listeners.
+            # After an update of the feature the log has the voter. Add it again, with its current listeners.
             quorum_log.append_voters(now_ms=now_ms)
         self.controller.subscribe(self.leader, PublishingOrder.OBSERVERS)
-        # Brokers hold their clients to quotas, this node what they change.
+        # Brokers apply the quotas on clients. This node applies only the quotas on metadata changes.
         self.quotas = QuotaSwitch(self.controller.image.quotas, host.config, host.clock)
         self.controller.subscribe(self.quotas, PublishingOrder.QUOTAS)
         self.authorization = authorization(host.config, host.clock)
@@ -143,13 +146,13 @@ class ControllerNode:
 
     @cached_property
     def delegation_tokens(self) -> DelegationTokens:
-        """What is decided about delegation tokens."""
+        """Reads delegation tokens, and decides on their changes."""
         from odradek.controller.metadata.delegation_tokens import DelegationTokens
 
         return DelegationTokens(self.config)
 
     def _handlers(self) -> Callable[[ApiKey], Handler]:
-        """What loads handlers, which ask the authorizer first if there is one."""
+        """Return the loader of handlers. With an authorizer, they check their rules first."""
         if self.authorization is None:
             return _load_handler
         from odradek.broker.security.acl.rules import behind_rules
@@ -171,7 +174,7 @@ class ControllerNode:
         self._be_idle_later()
 
     def answer(self, frame: bytes, session: Session) -> Reply[bytes | KafkaError]:
-        """The response to a forwarded request, each with its header. KafkaError: UNSUPPORTED_VERSION, UNKNOWN_SERVER_ERROR."""
+        """Answer a forwarded request; frames have their headers. KafkaError: UNSUPPORTED_VERSION, UNKNOWN_SERVER_ERROR."""
         reply: Reply[bytes | KafkaError] = Reply()
         try:
             outcome = self.dispatcher.dispatch(frame, session, self.clock.monotonic_ms())
@@ -187,13 +190,13 @@ class ControllerNode:
         return reply
 
     def close(self) -> None:
-        """Answer the fetches that wait, and close the log. Raises KafkaError, OSError."""
+        """Answer the waiting fetches, and close the log. Raises KafkaError, OSError."""
         self.abandon()
         self.leader.close()
         self.controller.close()
 
     def abandon(self) -> None:
-        """Write nothing more."""
+        """Stop writing no-op records."""
         self._is_closed = True
 
     def _registration(self) -> RegisterControllerRecord:
@@ -212,7 +215,7 @@ class ControllerNode:
             self._timer.call_after(interval_ms, lambda: self._be_idle(end_offset))
 
     def _be_idle(self, end_offset: int) -> None:
-        """Let the high watermark move, if nothing else has moved it. A controller whose disk has failed ends, as Kafka's does."""
+        """Move the high watermark if nothing else has. If the disk has failed, the controller ends, as Kafka's does."""
         if self._is_closed:
             return
         if self.log.end_offset == end_offset:
@@ -224,15 +227,15 @@ class ControllerNode:
 
 
 class _NoPartitions:
-    """The partitions of a node that is a controller only."""
+    """The (absent) partitions of a node that is only a controller."""
 
     def when_caught_up(self, reply: Reply[object]) -> Reply[object]:
-        """There is nothing to catch up with."""
+        """Return ``reply``: there is nothing to catch up with."""
         return reply
 
 
 def _joined(chunks: object) -> bytes | KafkaError:
-    """The bytes of a response without its length."""
+    """Return the bytes of a response without its length."""
     if not isinstance(chunks, list):
         return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
     return b"".join(chunks)[_LENGTH_BYTES:]

@@ -1,7 +1,7 @@
-"""A controller with its listeners, in a process of its own: what ``odradek serve`` runs where ``process.roles`` is controller.
+"""A controller with its listeners in a separate process, as run by ``odradek serve`` if ``process.roles`` is controller.
 
-The listeners are bound before anything on disk is touched, as a broker's are. ``ControllerListeners`` serves the other case, too:
-a controller in a broker's process.
+Like a broker's, the listeners are bound before anything on disk is touched. ``ControllerListeners`` also serves a controller in a
+broker's process.
 """
 
 from __future__ import annotations
@@ -50,22 +50,22 @@ class ControllerListeners(ServedListeners):
 
     @property
     def dispatcher(self) -> Dispatcher:
-        """That of the controller that is served."""
+        """The dispatcher of the controller that is served."""
         return self._served().dispatcher
 
     def guard(self, background: Background) -> None:
-        """Make what SASL listeners need. Raises InvalidConfig."""
+        """Set up the SASL listeners. Raises InvalidConfig."""
         find_token = TokenLogins(self._served).find
         self.enable_mechanisms(self, self.config.controller_endpoints, background, self._scram_credential, find_token)
 
     async def serve_node(self, node: ControllerNode) -> None:
-        """Accept connections, for ``node``. Raises OSError."""
+        """Accept connections for ``node``. Raises OSError."""
         self._node = node
         self.connections.ip_quotas = node.controller.image.quotas
         await self.serve()
 
     async def drain(self) -> None:
-        """Take no more requests, let the answers in flight go out, and close the connections."""
+        """Refuse new requests, send the open responses, and close the connections."""
         self.stop_accepting()
         if self._node is not None:
             self._node.leader.close()
@@ -80,7 +80,7 @@ class ControllerListeners(ServedListeners):
 
 
 class ControllerServer:
-    """``start`` and ``stop`` once each, on the loop that serves."""
+    """A controller and its listeners. Call ``start`` and ``stop`` once each, on the loop that serves."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class ControllerServer:
         self._file_system = file_system or RealFileSystem(RESERVE_BYTES)
         self._listeners = ControllerListeners(config, self.clock, self.timer, self._call_soon)
         self._driver: AsyncioDriver | None = None
-        # Whom to tell, in one line, that the process should end, as if it were killed.
+        # Called with the reason if the process should end as if it were killed.
         self.on_failed: Callable[[str], None] | None = None
         # Set by start().
         self.node: ControllerNode
@@ -113,7 +113,7 @@ class ControllerServer:
         return self._listeners.bound_address
 
     def new_uuid(self) -> UUID:
-        """A random UUID, by this process's seed."""
+        """Return a random UUID, drawn with this process's seed."""
         return UUID(int=self.random.getrandbits(128), version=4)
 
     def fail(self, reason: str) -> None:
@@ -126,7 +126,7 @@ class ControllerServer:
         """Open the metadata log, and listen.
 
         Raises DataDirectoryLocked, InconsistentDataDirectory, InvalidConfig, MetadataUnreadable, LogCorrupt, KafkaError, OSError,
-        ValueError; no lock is kept then.
+        ValueError. After an error no lock is kept.
         """
         self._listeners.tls = tls_front(self.config, self.config.controller_endpoints, self.timer, self._call_soon)
         self._listeners.guard(self.background)
@@ -163,7 +163,7 @@ class ControllerServer:
         broker_log.info("controller stopped", took_ms=round(self.clock.monotonic_ms() - begun_ms))
 
     def abandon(self) -> None:
-        """End as a killed process ends."""
+        """End like a killed process."""
         self.background.abandon()
         self._listeners.close()
         self.slices.close()

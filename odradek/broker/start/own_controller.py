@@ -1,6 +1,6 @@
-"""The controller of a broker that is in the controller's process: the same image and log, and requests that take no socket.
+"""The controller as used by a broker in the same process: the same image and log, and requests without a socket.
 
-The broker registers and sends heartbeats as every other. A request goes to the handler as it is, but for what it forwards.
+The broker registers and sends heartbeats like any other. Requests go to the handler without being encoded, except forwarded ones.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _HERE: Final = ("127.0.0.1", 0)
 
 
 class OwnController:
-    """A MetadataSource. Loop thread only."""
+    """The MetadataSource of a broker in the controller's process. Loop thread only."""
 
     def __init__(self, node: ControllerNode) -> None:
         self.node = node
@@ -35,12 +35,12 @@ class OwnController:
 
     @property
     def applied_offset(self) -> int:
-        """Return the log's end. A large change under way is not in the image yet."""
+        """The log's end. A large change in progress is not in the image yet."""
         return self.node.controller.log_end_offset
 
     @property
     def kraft_version(self) -> int:
-        """Return the finalized ``kraft.version``."""
+        """The finalized ``kraft.version``."""
         return self.node.controller.kraft_version
 
     def subscribe(self, publisher: MetadataPublisher, order: PublishingOrder) -> None:
@@ -48,24 +48,24 @@ class OwnController:
         self.node.controller.subscribe(publisher, order)
 
     async def run(self, on_caught_up: Callable[[], object]) -> None:
-        """Call back at once, since image and log are the controller's own; then wait to be cancelled."""
+        """Call back at once, since image and log are the controller's own. Then wait to be cancelled."""
         on_caught_up()
         await asyncio.get_running_loop().create_future()
 
-    def close(self, *, now_ms: int) -> None:  # noqa: ARG002  it knows the time itself
+    def close(self, *, now_ms: int) -> None:  # noqa: ARG002  the controller knows the time
         """Close the controller."""
         self.node.close()
 
 
 class OwnLink:
-    """A ControllerLink."""
+    """The ControllerLink of a broker in the controller's process."""
 
     def __init__(self, node: ControllerNode) -> None:
         self._node = node
         self._is_closed = False
 
     async def request(self, api: Api[RequestT, AnswerT], request: RequestT, timeout_ms: float) -> AnswerT:
-        """The controller's response. Raises ControllerUnavailable."""
+        """Return the controller's response. Raises ControllerUnavailable, ClientError."""
         if self._is_closed:
             raise ControllerUnavailable(f"{api.key.name}: the controller stops")
         context = RequestContext(api.key, SERVED[api.key].max_version, 0, None, OwnSession("", _HERE))

@@ -1,8 +1,8 @@
-"""The broker without its listeners: every room put together, opened and closed. ``broker_server`` listens on top of it.
+"""The broker without its listeners: assembles, opens and closes all parts. ``broker_server`` adds the listeners.
 
-``open`` locks the data directories, reads the metadata log and opens every partition's log; an unclean stop's logs are recovered.
-``serve`` loads the coordinators and resumes moves. From then on ``dispatcher`` answers requests, wherever they come from.
-``stop`` answers the requests that wait, flushes, writes the checkpoints and the clean-shutdown marker, and releases the locks.
+``open`` locks the data directories, reads the metadata log and opens every partition's log. After an unclean stop, logs are
+recovered. ``serve`` loads the coordinators and resumes moves. From then on ``dispatcher`` answers requests from any source.
+``stop`` answers the waiting requests, flushes, writes the checkpoints and the clean-shutdown marker, and releases the locks.
 One thread and one event loop own all of it.
 """
 
@@ -75,11 +75,11 @@ if TYPE_CHECKING:
 
 
 class Broker:
-    """A broker over its data directories. ``open``, ``serve`` and ``stop`` once each, on the loop that serves it."""
+    """A broker over its data directories. Call ``open``, ``serve`` and ``stop`` once each, on the loop that serves it."""
 
     # Set by open() or join().
     quotas: QuotaSwitch
-    # Who is told of what clients push, from the first one on.
+    # Called with every push of client metrics.
     on_client_push: Callable[[Push], None] | None = None
     # Called when the memory of large responses is free again.
     on_much_freed: Callable[[], object] | None = None
@@ -95,7 +95,7 @@ class Broker:
         call_soon: Callable[[Callable[[], None]], object] | None = None,
         gate: Gate | None = None,
     ) -> None:
-        """``call_soon`` stands in for the running event loop's; ``gate`` stands in front of every handler."""
+        """``call_soon`` replaces the running event loop's; ``gate`` is in front of every handler."""
         self.config = config
         self.clock: Clock = clock or SystemClock()
         self.background: Background = background or ThreadedBackground()
@@ -110,11 +110,11 @@ class Broker:
         self.partitions = Partitions()
         self.fetch_sessions = FetchSessions(config["max.incremental.fetch.session.cache.slots"], self.random)
         self._call_soon = call_soon
-        # Called each time that the coordinators have loaded much state, which stays.
+        # Called each time the coordinators have loaded much long-lived state.
         self.on_much_loaded: Callable[[], object] = _ignore
-        # Whether a process of its own compacts logs, else a thread; set before ``open``.
+        # Whether a separate process compacts logs, instead of a thread. Set it before ``open``.
         self.cleans_in_process = False
-        # Whether to look, again and again, for a data directory that has been removed; set before ``open``.
+        # Whether to check periodically for removed data directories. Set it before ``open``.
         self.looks_for_directories = self.clock.passes_by_itself
         services = CoordinatorServices(
             config=config,
@@ -133,19 +133,19 @@ class Broker:
         self.slices = Slices(self.clock.monotonic_ms, self.call_soon)
         large = LargeRequests(self.slices, self.response_memory, pieces_of, NEVER_SLICED, WITH_RECORDS, may_answer_much)
         self.dispatcher = Dispatcher(self, self.clock, SERVED, self._handlers(), gate, large)
-        # Of the server that listens for this broker, if one does.
+        # The connections of the server that listens for this broker, if any.
         self.connections: ConnectionRegistry | None = None
         self._file_system = file_system
-        # What clients are told to connect to, by listener. A server replaces them by those that it has bound.
+        # The addresses that clients connect to, by listener. A server replaces them by the bound addresses.
         self.endpoints = self.endpoints_for({each.name: each for each in parse_endpoints("listeners", config["listeners"])})
         self._driver: AsyncioDriver | None = None
-        # Whom to tell, in one line, that the disks leave nothing to serve: the process should end then, as if it were killed.
+        # Called with the reason if no disk is left to serve from: the process should end as if it were killed.
         self.on_failed: Callable[[str], None] | None = None
         self.member: ClusterMember | None = None
-        # Set by open(), or join() as is ``member``.
+        # Set by open() or join(); ``member`` only by join().
         self.log_manager: LogManager
         self.controller: ClusterMetadata
-        # The brokers and partitions that clients are told of.
+        # The brokers and partitions, as told to clients.
         self.cluster: Cluster
         self.auto_topic_creation: AutoTopicCreation
         self.partition_directories: PartitionDirectories
@@ -167,19 +167,19 @@ class Broker:
 
     @cached_property
     def authorization(self) -> Authorization | None:
-        """The authorizer; None where there is none."""
+        """The authorizer; None if there is none."""
         return authorization(self.config, self.clock)
 
     @cached_property
     def delegation_tokens(self) -> DelegationTokens:
-        """What is decided about delegation tokens."""
+        """Reads delegation tokens, and decides on their changes."""
         from odradek.controller.metadata.delegation_tokens import DelegationTokens
 
         return DelegationTokens(self.config)
 
     @cached_property
     def telemetry(self) -> ClientMetricsManager:
-        """What asks clients for their metrics. Made for the first client that asks what it is asked for."""
+        """The manager of client metrics. Created for the first client that asks for its subscriptions."""
         from odradek.broker.telemetry.manager import ClientMetricsManager, TelemetrySurroundings
 
         surroundings = TelemetrySurroundings(
@@ -199,11 +199,11 @@ class Broker:
 
     @property
     def telemetry_so_far(self) -> ClientMetricsManager | None:
-        """The same; None where no client has asked."""
+        """The manager of client metrics; None until a client has asked."""
         return self.__dict__.get("telemetry")
 
     def _handlers(self) -> Callable[[ApiKey], Handler]:
-        """What loads handlers, which ask the authorizer first if there is one."""
+        """Return the loader of handlers. With an authorizer, they check their rules first."""
         if self.authorization is None:
             return load_handler
         from odradek.broker.security.acl.rules import behind_rules
@@ -212,7 +212,7 @@ class Broker:
 
     @property
     def listener_names(self) -> list[str]:
-        """The listeners by which clients come."""
+        """The names of the listeners for clients."""
         return list(self.endpoints)
 
     @property
@@ -222,21 +222,21 @@ class Broker:
 
     @property
     def wake_fetches(self) -> Callable[[Partition], object]:
-        """Tries the fetches that wait for a partition."""
+        """The function that tries the fetches waiting for a partition."""
         return partial(wake_fetches, self.fetch_purgatory)
 
     @property
     def timer_driver(self) -> AsyncioDriver | None:
-        """What wakes the timer; None under a clock that does not pass by itself, and before the start."""
+        """The driver of the timer; None before the start, and under a clock that does not pass by itself."""
         return self._driver
 
     def advertised(self, listener_name: str) -> tuple[str, int]:
-        """The (host, port) that clients of a listener are told to connect to."""
+        """Return the (host, port) that clients of a listener are told to connect to."""
         endpoint = self.endpoints[listener_name]
         return endpoint.host, endpoint.port
 
     def endpoints_for(self, bound: dict[str, Endpoint]) -> dict[str, Endpoint]:
-        """What the clients of these listeners are to be told: ``advertised.listeners``, else where they are bound."""
+        """Return the addresses for clients: ``advertised.listeners``, else the ``bound`` ones."""
         return advertised_endpoints(bound, parse_endpoints("advertised.listeners", self.config["advertised.listeners"] or ()))
 
     def call_soon(self, callback: Callable[[], None]) -> None:
@@ -244,18 +244,18 @@ class Broker:
         (self._call_soon or asyncio.get_running_loop().call_soon)(callback)
 
     def _call_at_turn_end(self, callback: Callable[[], None]) -> None:
-        """The same; the answers that ``callback`` gives are sent together."""
+        """Call back in the next turn of the event loop. The answers that ``callback`` gives are sent together."""
         self.call_soon(callback if self.connections is None else partial(self.connections.outbox.run, callback))
 
     @property
     def is_member(self) -> bool:
-        """Return whether this broker is one of a cluster: its controller is elsewhere, or listens for other brokers."""
+        """Return whether this broker is in a cluster: its controller is elsewhere, or listens for other brokers."""
         return "controller" not in self.config["process.roles"] or bool(self.config.controller_endpoints)
 
     async def join(self, listeners: ControllersListeners | None) -> None:
-        """Open everything as a broker of a cluster; ``listeners`` are those of its controller, if that is in this process.
+        """Open everything as a broker of a cluster. ``listeners`` are its controller's, if that is in this process.
 
-        Raises what ``join_cluster`` does.
+        Raises the errors of ``join_cluster``.
         """
         from odradek.broker.cluster.leader_hints import LeaderHints
         from odradek.broker.start.cluster_start import join_cluster
@@ -275,14 +275,15 @@ class Broker:
         self.member.serve()
 
     def start(self) -> None:
-        """Open and serve: for a broker that has no listeners to start in between. Raises what ``open`` does."""
+        """Open and serve, for a broker without listeners. Raises the errors of ``open``."""
         self.open()
         self.serve()
 
     def open(self) -> None:
-        """Open everything on disk. Raises DataDirectoryLocked, InconsistentDataDirectory, OSError; then nothing is open.
+        """Open everything on disk. After an error nothing is open.
 
-        InvalidConfig: a broker whose controller is elsewhere has to ``join``.
+        Raises DataDirectoryLocked, InconsistentDataDirectory, OSError; InvalidConfig if the controller is elsewhere: ``join``
+        then.
         """
         if self.is_member:
             raise InvalidConfig("process.roles", "broker", "broker,controller: a broker without listeners has no cluster")
@@ -291,7 +292,7 @@ class Broker:
         self._opened(storage)
 
     def _drive(self) -> None:
-        """Have the timer woken, if the clock passes by itself."""
+        """Drive the timer, if the clock passes by itself."""
         if self.clock.passes_by_itself and self._driver is None:
             self._driver = AsyncioDriver(self.timer, asyncio.get_running_loop())
 
@@ -301,7 +302,7 @@ class Broker:
         self.timer.close()
 
     def _opened(self, storage: OpenStorage, first_gate: Gate | None = None) -> None:
-        """``first_gate`` is the first of the broker's own."""
+        """Set up everything that uses the storage. ``first_gate`` is the first of the broker's own gates."""
         self.log_manager = storage.log_manager
         self.controller = storage.controller
         self.cluster = Cluster(self.controller.image, self.node_id, self.partitions.serves)
@@ -343,9 +344,9 @@ class Broker:
             TokenExpiry(self.controller, self.timer, self.config).start()
 
     def tell_start(self) -> None:
-        """Log what the configs warn of, and how long logs took that the last stop had not closed.
+        """Log the configs' warnings, and how long the recovery of logs took.
 
-        The first line takes its time, as the log comes up: call it when clients have been told that they may connect.
+        The first log line is slow, as it sets up logging. Call this after clients have been told that they may connect.
         """
         for warning in self.config.warnings:
             broker_log.warn(warning)
@@ -356,12 +357,12 @@ class Broker:
             )
 
     async def stop(self) -> None:
-        """Answer the requests that wait, then close."""
+        """Answer the waiting requests, then close."""
         self.answer_waiting()
         await self.finish()
 
     def answer_waiting(self) -> None:
-        """Answer every request that waits; members of a rebalancing group are told to look for another coordinator."""
+        """Answer every waiting request. Members of a rebalancing group are told to look for another coordinator."""
         self.inspections.close()
         self.pattern_matches.close()
         self.transactions.close()
@@ -370,7 +371,7 @@ class Broker:
             operation.force_complete()
 
     async def finish(self) -> None:
-        """Wait for the work in threads, then close; the requests that waited have been answered."""
+        """Wait for the work in threads, then close. The waiting requests must have been answered."""
         if self.member is not None:
             await self.member.close()
         self.slices.close()
@@ -382,19 +383,19 @@ class Broker:
         self.close()
 
     def new_uuid(self) -> UUID:
-        """A random UUID, by this broker's seed."""
+        """Return a random UUID, drawn with this broker's seed."""
         return UUID(int=self.random.getrandbits(128), version=4)
 
     def fail(self, reason: str) -> None:
-        """There is nothing to serve from any more."""
+        """Report that there is nothing left to serve from."""
         broker_log.warn("broker failed", reason=reason)
         if self.on_failed is not None:
             self.on_failed(reason)
 
     def abandon(self) -> None:
-        """End as a killed process ends: nothing is flushed, answered or told any more.
+        """End like a killed process: flush, answer and report nothing.
 
-        What is on its way on the loop may still run, and is to find files that it cannot write.
+        Callbacks that are already scheduled on the loop may still run; they must find files that they cannot write.
         """
         self.background.abandon()
         if self.member is not None:
@@ -407,7 +408,7 @@ class Broker:
             self.log_manager.release()
 
     def close(self) -> None:
-        """Flush, mark the shutdown clean, and release the locks. Nothing may be at work any more."""
+        """Flush, mark the shutdown clean, and release the locks. All work must have ended."""
         self._stop_driving()
         try:
             self.controller.close()
@@ -420,4 +421,4 @@ class Broker:
 
 
 def _ignore() -> None:
-    """Nobody wants to know."""
+    """No-op callback."""

@@ -1,4 +1,4 @@
-"""Opening a data directory: the lock, the metadata log, the controller, every partition's log, and what serves them."""
+"""Opens the data directories: the locks, the metadata log, the controller, every partition's log, and their managers."""
 
 from __future__ import annotations
 
@@ -58,17 +58,17 @@ MetadataLogT = TypeVar("MetadataLogT", bound=MetadataLog)
 
 
 class Moves(Protocol):
-    """The moves of partitions to other directories, as far as directories and partitions that go are concerned."""
+    """The moves of partitions to other directories, as needed when directories or partitions go away."""
 
     def cancel(self, key: tuple[str, int]) -> None:
-        """Give up the move of a partition, if there is one."""
+        """Abort the move of a partition, if there is one."""
 
     def directory_failed(self, directory: DataDirectory) -> None:
-        """Give up what was to move there, or was there."""
+        """Abort the moves to a failed directory, or from it."""
 
 
 class StorageHost(Protocol):
-    """The broker that the storage is opened for. It makes ``moves`` and ``housekeeping`` right afterwards."""
+    """The broker that opens the storage. It creates ``moves`` and ``housekeeping`` right afterwards."""
 
     config: BrokerConfig
     node_id: int
@@ -83,31 +83,31 @@ class StorageHost(Protocol):
 
     @property
     def moves(self) -> Moves:
-        """Of partitions to other directories."""
+        """The moves of partitions to other directories."""
 
     @property
     def wake_fetches(self) -> Callable[[Partition], object]:
-        """Tries the fetches that wait for a partition."""
+        """The function that tries the fetches waiting for a partition."""
 
     def new_uuid(self) -> UUID:
-        """A random UUID, by the broker's seed."""
+        """Return a random UUID, drawn with the broker's seed."""
 
     def call_soon(self, callback: Callable[[], None]) -> None:
         """Call back in the next turn of the event loop."""
 
     def fail(self, reason: str) -> None:
-        """There is nothing to serve from any more."""
+        """Report that there is nothing left to serve from."""
 
 
 class AloneHost(StorageHost, Protocol):
-    """The broker that has a controller of its own, for itself."""
+    """A broker that has a controller of its own and is in no cluster."""
 
     random: Random
     endpoints: dict[str, Endpoint]
 
 
 class LockedDirectories(NamedTuple):
-    """The data directories of this broker alone, with no log open yet."""
+    """The data directories, locked by this broker, with no log open yet."""
 
     log_manager: LogManager
     group_commit: GroupCommit
@@ -116,7 +116,7 @@ class LockedDirectories(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OpenStorage:
-    """What a started broker stands on."""
+    """The open storage of a started broker."""
 
     log_manager: LogManager
     controller: ClusterMetadata
@@ -128,8 +128,8 @@ class OpenStorage:
 def open_storage(broker: AloneHost, file_system: FileSystem | None) -> OpenStorage:
     """Open ``log.dirs`` and fill ``broker.partitions``. A directory that does not work is offline, if others do.
 
-    If a disk is full, the start spends the reserves. Raises DataDirectoryLocked, InconsistentDataDirectory, MetadataUnreadable,
-    LogCorrupt (the metadata log), OSError; no lock is kept then.
+    If a disk is full, the start uses the reserves. Raises DataDirectoryLocked, InconsistentDataDirectory, MetadataUnreadable,
+    LogCorrupt (the metadata log), OSError. After an error no lock is kept.
     """
     file_system = file_system or RealFileSystem(RESERVE_BYTES)
     try:
@@ -142,7 +142,7 @@ def open_storage(broker: AloneHost, file_system: FileSystem | None) -> OpenStora
 
 
 def log_dirs(config: BrokerConfig) -> list[str]:
-    """``log.dirs``, absolute, each once."""
+    """Return ``log.dirs`` as absolute paths without duplicates."""
     return list(dict.fromkeys(str(Path(log_dir).absolute()) for log_dir in config["log.dirs"]))
 
 
@@ -166,9 +166,9 @@ def _open_storage(broker: AloneHost, file_system: FileSystem) -> OpenStorage:
 
 
 def lock_directories(broker: StorageHost, file_system: FileSystem, cluster_id: str | None = None) -> LockedDirectories:
-    """Lock ``log.dirs``, and read their files. New directories get ``cluster_id``, and the others must have it.
+    """Lock ``log.dirs``, and read their files. New directories get ``cluster_id``; the others must have it.
 
-    Raises DataDirectoryLocked, InconsistentDataDirectory, OSError; no lock is kept then.
+    Raises DataDirectoryLocked, InconsistentDataDirectory, OSError. After an error no lock is kept.
     """
     log_manager = log_manager_for(broker.config, file_system, broker.new_uuid, cluster_id)
     group_commit = GroupCommit(
@@ -186,7 +186,7 @@ def lock_directories(broker: StorageHost, file_system: FileSystem, cluster_id: s
 def log_manager_for(
     config: BrokerConfig, file_system: FileSystem, new_uuid: Callable[[], UUID], cluster_id: str | None = None
 ) -> LogManager:
-    """The logs in ``log.dirs``, not locked yet."""
+    """Return the manager of the logs in ``log.dirs``, which are not locked yet."""
     metadata_dir = config["metadata.log.dir"]
     return LogManager(
         file_system,
@@ -210,10 +210,11 @@ def open_partitions(
     directory_failed: Callable[[UUID], object],
     wake: Callable[[Partition], object] | None = None,
 ) -> PartitionDirectories:
-    """Open the logs that this broker has by ``metadata``, fill ``broker.partitions``, and keep all of it in step from now on.
+    """Open this broker's logs, fill ``broker.partitions``, and keep both in step with ``metadata`` from now on.
 
-    ``wake`` completes what waits for a partition, fetches if it is None; a broker alone has its produces wait for flushes only.
-    ``directory_failed`` is told the id of each directory that goes offline. Raises KafkaError, OSError: the caller unlocks.
+    ``wake`` completes requests that wait for a partition; if None, only fetches: a single broker's produces wait only for
+    flushes. ``directory_failed`` is called with the id of each directory that goes offline. Raises KafkaError, OSError; the
+    caller unlocks.
     """
     overrides = BrokerOverrides(broker.config, metadata.image)
     overrides.apply()
@@ -229,7 +230,7 @@ def open_partitions(
     ).run()
     log_manager.load_ms = broker.clock.monotonic_ms() - begun_ms
     failures = _directory_failures(broker, log_manager, directory_failed)
-    # Called soon, and not from within the operation that met the error.
+    # Deferred: it must not run inside the operation that met the error.
     log_manager.on_failure = lambda directory: broker.timer.call_after(0, lambda: failures.failed(directory))
     directories = PartitionDirectories(
         broker.partitions,
@@ -269,7 +270,7 @@ def _open_controller(broker: AloneHost, file_system: FileSystem, locked: LockedD
 
 
 def _registration(broker: AloneHost, locked: LockedDirectories) -> RegisterBrokerRecord:
-    """The broker as its own controller knows it. Its directories are its incarnation: no other process has them open."""
+    """Return this broker's registration. Its directory id is its incarnation id: no other process has the directory open."""
     return RegisterBrokerRecord(
         broker_id=broker.node_id,
         incarnation_id=locked.identity.directory_id,
@@ -282,7 +283,7 @@ def _registration(broker: AloneHost, locked: LockedDirectories) -> RegisterBroke
 
 
 def registered_endpoints(config: BrokerConfig, endpoints: Mapping[str, Endpoint]) -> tuple[NodeEndpoint, ...]:
-    """``endpoints`` as the registration of a node has them."""
+    """Return ``endpoints`` in the form of a node's registration."""
     return tuple(
         NodeEndpoint(name=each.name, host=each.host, port=each.port, security_protocol=security_protocol_id(config, each.name))
         for each in endpoints.values()
@@ -290,7 +291,7 @@ def registered_endpoints(config: BrokerConfig, endpoints: Mapping[str, Endpoint]
 
 
 def registered_features() -> tuple[NodeFeature, ...]:
-    """The levels of features that a node of odradek's supports."""
+    """Return the feature levels that an odradek node supports."""
     return tuple(
         NodeFeature(name=name, min_supported_version=low, max_supported_version=high)
         for name, (low, high) in SUPPORTED_FEATURES.items()
@@ -300,7 +301,7 @@ def registered_features() -> tuple[NodeFeature, ...]:
 def open_metadata_log(
     kind: type[MetadataLogT], config: BrokerConfig, file_system: FileSystem, log_manager: LogManager, *, now_ms: int
 ) -> MetadataLogT:
-    """The metadata log of a controller in its directory. Raises LogCorrupt, OSError, KafkaError."""
+    """Open the metadata log of a controller in its directory. Raises LogCorrupt, OSError, KafkaError."""
     directory = log_manager.directories.metadata
     metadata_log = kind.open(
         file_system,
@@ -312,7 +313,7 @@ def open_metadata_log(
     )
     metadata_log.reserve = directory.reserve
     if directory.identity is not None:
-        # Nobody reaches the controller of a broker alone. Once it has listeners, it tells of them.
+        # A single broker's controller cannot be reached. A controller with listeners adds them.
         metadata_log.voter = Voter(directory.identity.node_id, directory.identity.directory_id, ())
     if metadata_log.end_offset == 0:
         metadata_log.bootstrap = read_bootstrap(file_system, directory.path)
@@ -321,7 +322,7 @@ def open_metadata_log(
 
 
 def _directory_failures(broker: StorageHost, log_manager: LogManager, tell: Callable[[UUID], object]) -> DirectoryFailures:
-    """What takes partitions offline when their directory fails."""
+    """Return the object that takes partitions offline when their directory fails."""
     return DirectoryFailures(
         broker.partitions,
         log_manager,
@@ -333,13 +334,13 @@ def _directory_failures(broker: StorageHost, log_manager: LogManager, tell: Call
 
 
 class BrokerOverrides:
-    """Puts dynamic broker configs in force when they change."""
+    """Applies dynamic broker configs when they change."""
 
     def __init__(self, config: BrokerConfig, image: MetadataImage) -> None:
         self._view = ConfigView(config, image.configs, image.topics.__contains__)
 
     def apply(self) -> None:
-        """Lay the image's overrides over the static configuration."""
+        """Apply the image's overrides on top of the static configuration."""
         for warning in apply_broker_overrides(self._view):
             log.warn("dynamic config", reason=warning)
 
