@@ -8,7 +8,7 @@ from odradek.cli.main import main
 
 def start() -> NoReturn:
     """Run the command as a process of its own."""
-    # While everything is being imported nothing becomes garbage.
+    # Imports create no garbage.
     gc.disable()
     main()
 

@@ -1,4 +1,4 @@
-"""Which build this is: the sources as they are, or the hot path compiled (docs/operations.md, "A compiled build")."""
+"""Tell which build this is: plain sources, or a compiled hot path (docs/operations.md, "A compiled build")."""
 
 from importlib.util import find_spec
 
@@ -6,11 +6,11 @@ from odradek import __version__
 
 
 def is_compiled() -> bool:
-    """Return whether the modules that a wheel has compiled, of which one stands for all, are C extensions here."""
+    """Return whether the compiled modules of a wheel are C extensions here. One module stands for all."""
     spec = find_spec("odradek.timing.timer")
     return spec is not None and not str(spec.origin).endswith(".py")
 
 
 def description() -> str:
-    """The version and the build, for people."""
+    """Return the version and the build, for people."""
     return f"{__version__}, {'compiled' if is_compiled() else 'pure Python'}"

@@ -1,4 +1,4 @@
-r"""Files of properties, by the rules of java.util.Properties: server.properties, and those of Kafka's clients.
+r"""Properties files by the rules of java.util.Properties: server.properties and those of Kafka's clients.
 
 A line is a key and a value, separated by ``=``, ``:`` or white space, each surrounded by optional white space. ``#`` and ``!``
 at the start of a line begin a comment. A backslash at the end of a line continues it with the next line, less that line's
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 
 class MalformedEscape(ValueError):
-    r"""A ``\u`` without four digits. The text is the value that it stands in."""
+    r"""A ``\u`` without four digits. The text is the value that contains it."""
 
 
 _LINE_END = r"\r\n|\r|\n"
@@ -23,7 +23,7 @@ _KEY = r"((?:\\.|[^\\=: \t\f])*)[ \t\f]*[=:]?[ \t\f]*"
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    r"""The keys and values in ``text``; the last of equal keys. Raises MalformedEscape."""
+    r"""Return the keys and values in ``text``; the last of equal keys wins. Raises MalformedEscape."""
     properties = {}
     for line in _logical_lines(text):
         key = re.match(_KEY, line)
@@ -33,7 +33,7 @@ def parse_properties(text: str) -> dict[str, str]:
 
 
 def property_line(key: str, value: str) -> str:
-    """The line that says ``key`` is ``value``, in ASCII."""
+    """Return the line that sets ``key`` to ``value``, in ASCII."""
     return f"{_escape(key, ' =:#!')}={_escape(value, '')}"
 
 
@@ -67,7 +67,7 @@ def _logical_lines(text: str) -> Iterator[str]:
 def _unescape(text: str) -> str:
     if "\\" not in text:
         return text
-    # Java's characters are of 16 bits: two escapes make one of ours.
+    # Java's characters have 16 bits: a pair of escapes makes one of ours.
     return re.sub(_ESCAPE, _unescaped, text).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 

@@ -1,4 +1,4 @@
-"""What a test suite imports to hold a broker in its hand.
+"""The test kit: the names that a test suite imports to run and inspect a broker.
 
     with Broker(topics={"orders": 3}) as broker:        # in memory, on a free port, in a thread of its own
         application(bootstrap_servers=broker.bootstrap_servers)

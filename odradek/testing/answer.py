@@ -1,4 +1,4 @@
-"""The answer to a request that was put to a broker in this process: there at once, later, or never."""
+"""The answer to a request that was put to a broker in this process: immediate, late, or never."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ __tracebackhide__ = True
 
 
 class Unanswered(Exception):
-    """No answer has come in the time that the asker had."""
+    """The time to wait is over and no answer has come."""
 
 
 class Answer:
-    """Awaitable. ``done`` says whether there is a ``response``; ConnectionError is raised where there will be none."""
+    """An awaitable response. ``done`` is true once it is complete; awaiting raises ConnectionError if there will be none."""
 
     def __init__(self) -> None:
         self.done = False
@@ -26,7 +26,7 @@ class Answer:
 
     @property
     def response(self) -> Any:
-        """The response; None where none is due (Produce with acks=0). Raises Unanswered before it is done."""
+        """Return the response; None if none is due (Produce with acks=0). Raises Unanswered before it is done."""
         if not self.done:
             raise Unanswered("it has not been answered yet")
         if self._error is not None:
@@ -34,18 +34,18 @@ class Answer:
         return self._response
 
     def complete(self, response: Any) -> None:
-        """This is the response."""
+        """Set the response."""
         self._response = response
         self._end()
 
     def fail(self, error: Exception) -> None:
-        """There will be no response."""
+        """Record that there will be no response."""
         if not self.done:
             self._error = error
             self._end()
 
     def convert(self, converted: Callable[[Any], Any]) -> Callable[[Any], None]:
-        """What a ``Reply`` is to call with the handler's response; an error of ``converted`` is the asker's."""
+        """Return a callback that completes the answer with ``converted``, or fails it with a ConnectionError of ``converted``."""
 
         def answer(response: Any) -> None:
             if self.done:

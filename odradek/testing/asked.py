@@ -1,4 +1,4 @@
-"""What a broker on the caller's loop answers with: something to be awaited, which says so where it is not."""
+"""Coroutines that a broker on the caller's loop answers with. They raise a helpful error if they are not awaited."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ T = TypeVar("T")
 
 
 class Asker(Protocol):
-    """The broker that is asked. ``unawaited`` has what nobody has awaited yet."""
+    """The broker that is asked. ``unawaited`` has the questions that were not awaited yet."""
 
     unawaited: set[Asked[Any]]
 
     def ensure_may_ask(self, what: str) -> None:
-        """Raises RuntimeError where the broker cannot be asked here."""
+        """Raise RuntimeError if the broker cannot be asked here."""
 
 
 AskerT = TypeVar("AskerT", bound=Asker)
 
 
 class Asked(Coroutine[Any, Any, T], Generic[T]):
-    """The coroutine of a question. Whatever uses it as the answer is told to await it."""
+    """The coroutine of a question. Using it as if it were the answer raises an error that says to await it."""
 
     def __init__(self, coroutine: Coroutine[Any, Any, T], text: str, place: str, unawaited: set[Asked[Any]]) -> None:
         self.text = text
@@ -73,20 +73,20 @@ class Asked(Coroutine[Any, Any, T], Generic[T]):
 
 
 class Done:
-    """Nothing to wait for. What returns it has been done, and may be awaited like the rest."""
+    """A result for a method that has already done its work. Awaiting it does nothing."""
 
     def __await__(self) -> Generator[Any, Any, None]:
         yield from ()
 
 
 def asked(ask: Callable[Concatenate[AskerT, P], Coroutine[Any, Any, T]]) -> Callable[Concatenate[AskerT, P], Asked[T]]:
-    """The method as one whose coroutine is an ``Asked``, and which is refused where the broker does not run."""
+    """Make the method return an ``Asked``. Calling it raises RuntimeError if the broker cannot be asked here."""
 
     @wraps(ask)
     def ask_now(broker: AskerT, /, *arguments: P.args, **named: P.kwargs) -> Asked[T]:
         text = f"broker.{ask.__name__}{'(...)' if arguments or named else ''}"
         broker.ensure_may_ask(ask.__name__)
-        caller = sys._getframe(1)  # noqa: SLF001  where it was asked
+        caller = sys._getframe(1)  # noqa: SLF001  the line that asked
         place = f"{caller.f_code.co_filename}:{caller.f_lineno}"
         return Asked(ask(broker, *arguments, **named), text, place, broker.unawaited)
 
@@ -94,7 +94,7 @@ def asked(ask: Callable[Concatenate[AskerT, P], Coroutine[Any, Any, T]]) -> Call
 
 
 def ensure_awaited(unawaited: set[Asked[Any]], error: BaseException | None) -> None:
-    """Raise RuntimeError for what a test has forgotten to await, unless it fails anyway."""
+    """Raise RuntimeError for questions that a test forgot to await, unless the test fails anyway."""
     forgotten = sorted(unawaited, key=lambda each: each.place)
     for each in forgotten:
         each.close()

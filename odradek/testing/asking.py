@@ -1,4 +1,4 @@
-"""A request put to a broker's core as a connection would, but without one: a message to its handler, or a frame to dispatch."""
+"""Requests put to a broker's core without a connection: a message to its handler, or a frame to dispatch."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _LENGTH_BYTES = 4
 def ask_core(
     core: BrokerCore, api_key: ApiKey, version: int, client_id: str | None, request: Any, principal: str = ANONYMOUS
 ) -> Answer:
-    """Have the handler of an API answer ``request``. Its faults are raised here, not turned into UNKNOWN_SERVER_ERROR.
+    """Pass ``request`` to the handler of an API. A fault of the handler is raised here.
 
-    Where there is a gate, it is to see an answer, so they are turned into that.
+    If the broker has a gate, a fault becomes an UNKNOWN_SERVER_ERROR answer instead: the gate has to see an answer.
     """
     context = RequestContext(api_key, version, 0, client_id, _session(core, principal))
     outcome: Any = core.dispatcher.call(context, request)
@@ -42,7 +42,7 @@ def ask_core(
 
 
 def ask_core_bytes(core: BrokerCore, frame: bytes, principal: str = ANONYMOUS) -> Answer:
-    """Have ``frame`` dispatched. The answer is ConnectionAbortedError where a connection would be closed instead."""
+    """Dispatch ``frame``. The answer fails with ConnectionAbortedError if a connection would be closed instead."""
     answer = Answer()
     answered = answer.convert(_as_frame)
     try:
@@ -67,7 +67,7 @@ def _as_message(api_key: ApiKey, version: int, response: Any) -> Any:
     if response is NO_RESPONSE:
         return None
     if isinstance(response, bytes):
-        # A body that its handler has written by itself.
+        # The handler wrote the body itself.
         return _reader(api_key, version)(response, 0)[0]
     return response
 

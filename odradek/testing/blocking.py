@@ -1,7 +1,7 @@
-"""The broker without sockets: held by ``async with`` in the caller's event loop, and by ``with`` without one.
+"""The broker without sockets: used with ``async with`` in the caller's event loop, or with ``with`` without one.
 
-Without one, each call runs the broker's own loop until it is done. Between two calls the broker stands still, so that nothing
-depends on what the caller does meanwhile.
+Without a loop, each call runs the broker's own loop until the call is done. Between two calls the broker stands still, so
+nothing depends on the caller's timing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class BlockingBroker:
-    """An ``InProcessBroker`` and the loop that it runs on, by default one of its own. ``broker`` has the rest."""
+    """An ``InProcessBroker`` and the loop that it runs on, by default its own. ``broker`` has the other methods."""
 
     def __init__(self, broker: InProcessBroker, loop: asyncio.AbstractEventLoop | None = None) -> None:
         self.broker = broker
@@ -54,7 +54,7 @@ class BlockingBroker:
         self.call(lambda: self.broker.lose_power(keep_some=keep_some))
 
     def send(self, api_key: ApiKey, request: Any, version: int, *, client_id: str | None = "client") -> Answer:
-        """See ``InProcessBroker``; to be handed to ``wait`` later."""
+        """See ``InProcessBroker``. Pass the answer to ``wait`` later."""
         return self.call(lambda: self.broker.send(api_key, request, version, client_id=client_id))
 
     def ask(self, api_key: ApiKey, request: Any, version: int, *, client_id: str | None = "client", within_ms: int = 0) -> Any:
@@ -112,7 +112,7 @@ class BlockingBroker:
 
 
 class SocketlessBroker(InProcessBroker):
-    """See ``InProcessBroker``. With ``with``, it is a ``BlockingBroker`` that is entered."""
+    """See ``InProcessBroker``. Its ``with`` enters a ``BlockingBroker``."""
 
     _blocking: BlockingBroker | None = None
 

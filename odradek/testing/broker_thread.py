@@ -1,7 +1,7 @@
 """A thread with an event loop on which one broker runs, from ``start`` to ``stop``; called from any other thread.
 
-Whatever ends the caller's wait (Ctrl-C, a timeout of the test) still ends the thread. A thread that is never stopped does not
-keep the interpreter from ending: its broker is killed then.
+If the caller's wait is interrupted (Ctrl-C, a timeout of the test), the thread still ends. A thread that is never stopped does
+not keep the interpreter alive: its broker is killed at exit.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SIGNALS_S = 0.5
 
 
 class BrokerThread:
-    """``broker`` may be touched on its loop only, by ``run``, but for what never changes while it runs."""
+    """The thread of one broker. While it runs, touch ``broker`` on its loop only, by ``run``, except for constant attributes."""
 
     def __init__(self, broker: ListeningBroker) -> None:
         self.broker = broker
@@ -43,11 +43,11 @@ class BrokerThread:
 
     @property
     def is_running(self) -> bool:
-        """Return whether it was started, and not stopped since."""
+        """Return whether the broker was started and not stopped since."""
         return self._loop is not None
 
     def start(self) -> None:
-        """Start the broker. Raises what ``ListeningBroker.start`` does; then the thread has ended."""
+        """Start the broker. If ``ListeningBroker.start`` raises, end the thread and raise the same."""
         if self._thread is not None:
             raise RuntimeError("the broker is running")
         started: Future[asyncio.AbstractEventLoop] = Future()
@@ -57,7 +57,7 @@ class BrokerThread:
             thread.start()
             self._loop = started.result()
         except BaseException as error:  # noqa: BLE001  raised again
-            # It could not start; or its caller does not want it any more, and may come too late to say so.
+            # Either the start failed, or the caller was interrupted, maybe when the broker had started already.
             if not started.cancel() and started.exception() is None:
                 self._loop = started.result()
                 self.stop()
@@ -68,7 +68,7 @@ class BrokerThread:
         atexit.register(self._end_with_the_interpreter)
 
     def stop(self) -> None:
-        """Stop the broker in good order, and end the thread. Raises what went wrong in the broker."""
+        """Stop the broker in good order, and end the thread. Raises the broker's error, if it failed."""
         self._end(None)
 
     def kill(self) -> None:
@@ -76,7 +76,7 @@ class BrokerThread:
         self._end(self.broker.kill)
 
     def run(self, make: Callable[[], Coroutine[object, object, T]], within_s: float = inf) -> T:
-        """Run what ``make`` makes on the loop, and wait for it. RuntimeError where the broker does not run, TimeoutError."""
+        """Run ``make()`` on the loop and wait for it. Raises RuntimeError if the broker does not run, and TimeoutError."""
         if self._loop is None:
             raise RuntimeError("the broker is not running: use it within its with, and start() it again after stop() and kill()")
 
@@ -85,7 +85,7 @@ class BrokerThread:
 
         future = asyncio.run_coroutine_threadsafe(on_loop(), self._loop)
         try:
-            # A signal that comes as the thread falls asleep is noticed when it wakes up.
+            # A signal that comes as the thread falls asleep is only noticed when it wakes up, so it wakes up often.
             left_s = within_s
             while left_s > 0 and not wait([future], min(left_s, _SIGNALS_S)).done:
                 left_s -= _SIGNALS_S
@@ -98,7 +98,7 @@ class BrokerThread:
         thread, loop = self._thread, self._loop
         if thread is None or loop is None:
             raise RuntimeError("the broker is not running: it was stopped or killed already")
-        # From here on it ends by itself, whether or not anybody waits for that.
+        # From here on the thread ends by itself, even if this wait is interrupted.
         self._thread = self._loop = None
         atexit.unregister(self._end_with_the_interpreter)
         loop.call_soon_threadsafe(self._leave, first)
@@ -110,7 +110,7 @@ class BrokerThread:
         try:
             with self.broker.noting(), asyncio.Runner(loop_factory=loop_factory()) as runner:
                 runner.run(self._serve(started))
-        except BaseException as error:  # noqa: BLE001  it is raised where the thread is ended
+        except BaseException as error:  # noqa: BLE001  raised where the thread is ended
             self._failure = error
             if not started.done():
                 started.set_exception(error)
@@ -120,7 +120,7 @@ class BrokerThread:
         loop.set_exception_handler(LoopErrors(self.broker.clock).report)
         try:
             await self.broker.start()
-        except BaseException as error:  # noqa: BLE001  it is raised where the start is waited for
+        except BaseException as error:  # noqa: BLE001  raised where the start is waited for
             if started.set_running_or_notify_cancel():
                 started.set_exception(error)
             return
@@ -132,7 +132,7 @@ class BrokerThread:
         if self.broker.is_running:
             await self.broker.stop()
         else:
-            # One turn of the loop, in which the transports close.
+            # The transports close in one turn of the loop.
             await asyncio.sleep(0)
 
     def _leave(self, first: Callable[[], object] | None) -> None:
@@ -143,7 +143,7 @@ class BrokerThread:
             self._leaving.set()
 
     def _end_with_the_interpreter(self) -> None:
-        """Threads may not be started any more, and so the broker cannot be stopped in good order."""
+        """Kill the broker. No thread can be started any more at exit, so it cannot be stopped in good order."""
         thread, loop = self._thread, self._loop
         if thread is not None and loop is not None:
             with suppress(RuntimeError):

@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 
 __tracebackhide__ = True
 
-# What clocks that are not set alike may differ by.
+# How far clocks may differ.
 _BEFORE = timedelta(hours=1)
 DEFAULT_DAYS = 365
 
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """A certificate with its key. ``authority`` is who has issued it, None for an authority itself."""
+    """A certificate with its key. ``authority`` is the issuer's certificate, None for an authority itself."""
 
     certificate: x509.Certificate
     key: ec.EllipticCurvePrivateKey
@@ -51,34 +51,34 @@ class Certificate:
 
     @property
     def pem(self) -> str:
-        """The certificate alone."""
+        """Return the certificate alone."""
         return self.certificate.public_bytes(Encoding.PEM).decode()
 
     @property
     def key_pem(self) -> str:
-        """The private key, PKCS#8 without a password: the one form that Java takes."""
+        """Return the private key, PKCS#8 without a password: the one form that Java takes."""
         return self.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
 
     def encrypted_key_pem(self, password: str) -> str:
-        """The private key with a password."""
+        """Return the private key, encrypted with a password."""
         return self.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(password.encode())).decode()
 
     def pkcs12(self, password: str) -> bytes:
-        """Key, certificate and the authority's certificate as one store."""
+        """Return key, certificate and the authority's certificate as one store."""
         authorities = None if self.authority is None else [self.authority]
         encryption = BestAvailableEncryption(password.encode())
         return pkcs12.serialize_key_and_certificates(b"odradek", self.key, self.certificate, authorities, encryption)
 
 
 class CertificateAuthority:
-    """Issues certificates for ``days``, from an hour ago on."""
+    """Issues certificates for ``days``, valid from an hour ago."""
 
     def __init__(self, own: Certificate) -> None:
         self.own = own
 
     @classmethod
     def make(cls, name: str = "odradek test authority", days: int = DEFAULT_DAYS) -> Self:
-        """A new authority."""
+        """Make a new authority."""
         key = ec.generate_private_key(ec.SECP256R1())
         subject = _name(name)
         usage = _key_usage(signs_certificates=True)
@@ -87,16 +87,16 @@ class CertificateAuthority:
 
     @classmethod
     def load(cls, certificate_pem: str, key_pem: str) -> Self:
-        """The authority that was made before. ValueError for what is none."""
+        """Return an authority that was made before. Raises ValueError for anything that is no authority."""
         key = load_pem_private_key(key_pem.encode(), None)
         if not isinstance(key, ec.EllipticCurvePrivateKey):
             raise ValueError("the authority's key is of another kind")  # noqa: TRY004  a file's content
         return cls(Certificate(x509.load_pem_x509_certificate(certificate_pem.encode()), key, None))
 
     def issue(self, subject: str, hosts: Sequence[str] = (), days: int = DEFAULT_DAYS) -> Certificate:
-        """A certificate for ``subject``, a name or all of a distinguished name; with ``hosts``, a server's.
+        """Issue a certificate for ``subject``, a name or a whole distinguished name; with ``hosts``, a server's certificate.
 
-        Raises ValueError, and TypeError where hosts are one text.
+        Raises ValueError, and TypeError if ``hosts`` is a string.
         """
         if isinstance(hosts, str):
             raise TypeError(f"hosts is a list of names and addresses: hosts=[{hosts!r}]")
@@ -114,7 +114,7 @@ class CertificateAuthority:
         return Certificate(builder.sign(self.own.key, SHA256()), key, authority)
 
     def lasts(self, days: int) -> bool:
-        """Return whether the authority's own certificate is valid for ``days`` yet."""
+        """Return whether the authority's own certificate is still valid for ``days``."""
         return self.own.certificate.not_valid_after_utc >= _now() + timedelta(days=days)
 
     def has_issued(self, pem: bytes, hosts: Sequence[str], days: int) -> bool:
@@ -128,7 +128,7 @@ class CertificateAuthority:
         return set(map(_host, hosts)) <= set(names) and found.not_valid_after_utc >= _now() + timedelta(days=days)
 
     def trust_store(self, password: str) -> bytes:
-        """The authority's certificate as a trust store of PKCS12, marked as Java wants it."""
+        """Return the authority's certificate as a PKCS12 trust store, marked as Java wants it."""
         trusted = pkcs12.PKCS12Certificate(self.own.certificate, b"ca")
         return pkcs12.serialize_java_truststore([trusted], BestAvailableEncryption(password.encode()))
 

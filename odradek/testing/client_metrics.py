@@ -1,4 +1,4 @@
-"""What clients measured, as a test asks for it: what each pushed, in order, and the last value of a metric (KIP-714).
+"""The metrics of clients, for tests: each push in order, and the last value of a metric (KIP-714).
 
     broker.subscribe_client_metrics("org.apache.kafka.producer.", interval_ms=100)
     application(bootstrap_servers=broker.bootstrap_servers)
@@ -39,7 +39,7 @@ _ALTER_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class ClientPush:
-    """What one client instance pushed at a time. ``time_ms`` is the broker's clock."""
+    """A push of one client instance. ``time_ms`` is by the broker's clock."""
 
     client_id: str
     client_instance_id: str
@@ -47,11 +47,11 @@ class ClientPush:
     time_ms: int
     is_terminating: bool
     points: tuple[DataPoint, ...]
-    # What is so of all of them: a consumer's group for one.
+    # Attributes of all points, such as a consumer's group.
     resource: Mapping[str, str]
 
     def value(self, metric: str, **attributes: object) -> float | Buckets | None:
-        """The value of the first data point of a metric that has these attributes; None where there is none."""
+        """Return the value of the first data point of a metric with these attributes; None if there is none."""
         return next((point.value for point in self.points if _is_of(point, metric, attributes)), None)
 
     def __str__(self) -> str:
@@ -61,28 +61,28 @@ class ClientPush:
 
 @dataclass(frozen=True, slots=True)
 class ClientMetrics:
-    """Pushes in the order in which they came: of one client, or of all."""
+    """Pushes in order of arrival: of one client, or of all."""
 
     pushes: tuple[ClientPush, ...]
 
     @property
     def names(self) -> list[str]:
-        """The metrics that were pushed."""
+        """Return the names of the metrics that were pushed."""
         return sorted({point.name for push in self.pushes for point in push.points})
 
     def value(self, metric: str, **attributes: object) -> float | Buckets | None:
-        """What was pushed last of a metric, with these attributes; None where nothing was. An attribute's dots are underscores.
+        """Return the last value of a metric with these attributes; None if there is none. An attribute's dots are underscores.
 
-        A client pushes what it has counted since its last push: see ``total``.
+        A client pushes the counts since its last push: see ``total``.
         """
         return next(iter(self._values(metric, attributes, reverse=True)), None)
 
     def values(self, metric: str, **attributes: object) -> list[float | Buckets]:
-        """All that was pushed of it, in order."""
+        """Return all values of a metric with these attributes, in order."""
         return list(self._values(metric, attributes))
 
     def total(self, metric: str, **attributes: object) -> float:
-        """What was counted since the first push: the sum of all that was pushed of a metric."""
+        """Return the count since the first push: the sum of all values of a metric."""
         return sum(value for value in self._values(metric, attributes) if isinstance(value, int | float))
 
     def _values(self, metric: str, attributes: Mapping[str, object], *, reverse: bool = False) -> Iterator[float | Buckets]:
@@ -96,13 +96,13 @@ class ClientMetrics:
 
 
 def measured(pushes: Iterable[Push], client_id: str | None) -> ClientMetrics:
-    """Those of a client, or all."""
+    """Return the pushes of a client, or of all clients."""
     found = [push for push in pushes if client_id is None or push.attributes["client_id"] == client_id]
     return ClientMetrics(tuple(map(_shown, found)))
 
 
 async def subscribe(broker: InProcessBroker, configs: Mapping[str, str | None], name: str) -> None:
-    """Set configs of a subscription; those that are None are removed. Raises KafkaError where they are refused."""
+    """Set configs of a subscription, and remove those that are None. Raises KafkaError if they are refused."""
     alterable = [AlterableConfig(config, int(value is None), value) for config, value in configs.items()]
     resource = AlterConfigsResource(ResourceType.CLIENT_METRICS, name, alterable)
     request = IncrementalAlterConfigsRequest(resources=[resource])
@@ -112,7 +112,7 @@ async def subscribe(broker: InProcessBroker, configs: Mapping[str, str | None], 
 
 
 def match_text(match: Mapping[str, str] | None) -> str:
-    """``match`` of a subscription, by attribute. Raises TypeError."""
+    """Return the config text for ``match``, the patterns of a subscription by attribute. Raises TypeError."""
     if match is not None and not isinstance(match, Mapping):
         raise TypeError(f'match is a dict of attributes and patterns: match={{"client_id": "billing"}}, not {match!r}')
     return ",".join(f"{attribute}={pattern}" for attribute, pattern in (match or {}).items())

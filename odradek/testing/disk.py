@@ -1,13 +1,13 @@
-"""A disk in memory that loses power: it knows what of its files and of its directories' names has been synced.
+"""A disk in memory that can lose power: it knows which bytes of its files and which names in its directories were synced.
 
-After a loss of power each directory has the names of its last ``sync_dir``, and a beginning of the changes since; each file has
-the bytes of its last ``sync``, and a beginning of what was appended since. ``Random`` draws how much; without one it is nothing,
-which is the least that a real disk may keep. A kill of the process leaves everything.
+After a loss of power each directory has the names of its last ``sync_dir``, and a prefix of the changes since. Each file has
+the bytes of its last ``sync``, and a prefix of the bytes appended since. ``Random`` draws how long the prefix is. Without a
+``Random`` it is empty, which is the least that a real disk may keep. A kill of the process leaves everything.
 
-``fork`` makes a disk with the same content. The two share the bytes that were there: nothing is copied then or later.
+``fork`` makes a disk with the same content. The two share the bytes that exist at the fork: these are never copied.
 
-Left out, and explored by tests/campaigns/power_loss: torn sectors, names of different directories at different times by turns,
-syncs that fail.
+Not modelled here but explored by tests/campaigns/power_loss: torn sectors, names of several directories surviving in
+interleaved order, failing syncs.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ __tracebackhide__ = True
 
 
 class _File:
-    """The content of a file: ``sealed``, which other disks may share and nobody changes, and ``data``, which is behind it.
+    """The content of a file: immutable ``sealed`` parts, which other disks may share, followed by ``data``.
 
-    ``starts`` are the places of the sealed parts, ``kept`` is what was synced of bytes that were truncated since.
+    ``starts`` has the positions of the sealed parts. ``kept`` has the synced bytes from before a truncation.
     """
 
     __slots__ = ("data", "kept", "sealed", "sealed_bytes", "starts", "synced_bytes")
@@ -98,7 +98,7 @@ class _File:
 
 
 class _Directory:
-    """Its names now, those of its last sync, and the changes between the two: each the names as they were after it."""
+    """A directory: its names now, its names at the last sync, and the changes in between, in order."""
 
     __slots__ = ("changes", "names", "synced")
 
@@ -108,7 +108,7 @@ class _Directory:
         self.changes: list[tuple[str, _File | _Directory | None, str]] = []
 
     def put(self, name: str, node: _File | _Directory, *, instead_of: str = "") -> None:
-        """``name`` is ``node`` from now on, in place of another name perhaps."""
+        """Make ``name`` point to ``node``, and remove the name ``instead_of`` if given."""
         self.changes.append((name, node, instead_of))
         _change(self.names, *self.changes[-1])
 
@@ -147,7 +147,7 @@ def _change(names: dict[str, _File | _Directory], name: str, node: _File | _Dire
 
 
 class DiskHandle:
-    """An open file; part of ``File``."""
+    """An open file. It implements ``File``."""
 
     __slots__ = ("_file",)
 
@@ -155,31 +155,31 @@ class DiskHandle:
         self._file = file
 
     def pread(self, length: int, offset: int) -> bytes:
-        """At most ``length`` bytes from ``offset``."""
+        """Return at most ``length`` bytes from ``offset``."""
         return self._file.read(length, offset)
 
     def append(self, buffers: Sequence[Buffer]) -> None:
-        """Add all of ``buffers``."""
+        """Append all of ``buffers``."""
         for buffer in buffers:
             self._file.data += buffer
 
     def size(self) -> int:
-        """In bytes."""
+        """Return the size in bytes."""
         return self._file.size
 
     def truncate(self, size: int) -> None:
-        """Cut everything behind ``size``."""
+        """Cut everything after ``size``."""
         self._file.truncate(size)
 
     def sync(self) -> None:
-        """Make what was written outlive a loss of power."""
+        """Make the written bytes survive a loss of power."""
         self._file.sync()
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: no resource is held."""
 
     def fileno(self) -> None:
-        """None: there is no descriptor."""
+        """Return None: there is no descriptor."""
 
 
 class _Lock:
@@ -196,24 +196,24 @@ class MemoryDisk(FileSystem):
 
     def __init__(self) -> None:
         self._root = _Directory()
-        # Directories that were found at their paths.
+        # Directories by path, cached.
         self._known: dict[str, _Directory] = {}
         self._locks: set[str] = set()
 
     def after_power_loss(self, random: Random | None = None) -> MemoryDisk:
-        """The disk that the next process finds; this one is the last process's."""
+        """Return the disk that the next process finds. This disk stays with the old process."""
         disk = MemoryDisk()
         disk._root = self._root.surviving(random)
         return disk
 
     def fork(self) -> MemoryDisk:
-        """Another disk with what this one has, all of it synced. Both go on from there."""
+        """Return another disk with the same content, all of it synced. The two then change independently."""
         disk = MemoryDisk()
         disk._root = self._root.fork()
         return disk
 
     def contents(self) -> dict[str, bytes]:
-        """Every file by path."""
+        """Return the content of every file by path."""
         found = {}
         waiting = [("", self._root)]
         while waiting:
@@ -273,7 +273,7 @@ class MemoryDisk(FileSystem):
 
     @override
     def rename(self, source: str, target: str) -> None:
-        """Rename within one directory; nothing is ever moved to another."""
+        """Rename within one directory. Moves between directories are not modelled."""
         directory, name = self._place(source)
         other, new_name = self._place(target)
         node = directory.names.get(name)
@@ -307,11 +307,11 @@ class MemoryDisk(FileSystem):
         return self.open(path).size()
 
     def modified_ms(self, path: str) -> int:  # noqa: ARG002 - there is no clock
-        """Not known."""
+        """Return -1: not known."""
         return -1
 
     def set_modified_ms(self, path: str, modified_ms: int) -> None:
-        """Nothing to set."""
+        """Do nothing: there is no time to set."""
 
     @override
     def lock(self, path: str) -> _Lock:

@@ -1,11 +1,11 @@
-"""What a broker held at one moment, to start brokers from: the content of its disk, its clock, its configs.
+"""The state of a broker at one moment, to start brokers from: the content of its disk, its clock, its configs.
 
-In memory, an image shares the bytes with all disks that are made of it. On a disk it is a directory beside the broker's own, of
-hard links, and so are the directories that are made of it; all of them are removed in the end.
+In memory, an image shares its bytes with all disks made from it. On a disk, an image is a directory of hard links beside the
+broker's own. Directories made from the image are hard links, too. All of them are removed in the end.
 
-A data directory that is in use is copied such that a start finds it as after a clean stop: the logs write out what they hold in
-memory; then somebody copies the files, within the same turn of the loop; then the copy gets the checkpoints and the marker that a
-clean stop writes. Nothing is synced: the copy is as durable as whoever makes it wants.
+A data directory in use is copied so that a start finds it as after a clean stop. First the logs write out their state in
+memory. Then the caller copies the files, within the same turn of the loop. Last, the copy gets the checkpoints and the marker
+of a clean stop. Nothing is synced here: the caller decides how durable the copy is.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ if TYPE_CHECKING:
 
 
 def write_out(log_manager: LogManager) -> None:
-    """Before the copy: write index entries and producers of every log that is not at its end. Raises KafkaError, OSError."""
+    """Before the copy: write index entries and producers of every log that has unwritten ones. Raises KafkaError, OSError."""
     for log in log_manager.logs.values():
         if not _is_broken(log):
             log.write_out()
 
 
 def mark_stopped(log_manager: LogManager, directory: DataDirectory, file_system: FileSystem, path: str) -> None:
-    """Write the checkpoints into the copy of ``directory`` at ``path``, and the marker, unless a start must recover logs.
+    """Write the checkpoints and the clean-stop marker into the copy of ``directory`` at ``path``. Raises OSError.
 
-    Raises OSError.
+    The marker is left out if a start must recover logs.
     """
     logs = {key: log for key, log in log_manager.logs.items() if log_manager.home_of(log) is directory}
     offline = {key: None for key, home in log_manager.offline_homes.items() if home is directory}
@@ -70,7 +70,7 @@ def mark_stopped(log_manager: LogManager, directory: DataDirectory, file_system:
 
 
 def _is_broken(log: Log) -> bool:
-    """Return whether bytes may lie behind the log's end, or a sync has failed."""
+    """Return whether bytes may lie after the log's end, or a sync has failed."""
     return log.flush_state.has_failed_append or bool(log.flush_state.sync_error)
 
 
@@ -80,10 +80,10 @@ _CONTENT = "data"
 
 
 class LinkedDirectory:
-    """A directory of hard links, beside the one that it was made of. It is removed with this object, at the latest."""
+    """A directory of hard links beside the directory it was made from. It is removed with this object at the latest."""
 
     def __init__(self, beside: str, kind: str) -> None:
-        """``kind`` is "snapshot" or "fork". Raises OSError."""
+        """Make the directory's place; ``kind`` is "snapshot" or "fork". Raises OSError."""
         place = Path(beside).absolute()
         self._holder = mkdtemp(prefix=f"{place.name}.{kind}-", dir=place.parent)
         self.path = f"{self._holder}/{_CONTENT}"
@@ -91,16 +91,16 @@ class LinkedDirectory:
 
     @property
     def is_removed(self) -> bool:
-        """Return whether it is gone."""
+        """Return whether the directory was removed."""
         return not self._remove.alive
 
     def remove(self) -> None:
-        """Idempotent."""
+        """Remove the directory. Idempotent."""
         self._remove()
 
 
 class Image(NamedTuple):
-    """``origin`` is the directory that the broker had; None for one in memory."""
+    """A broker's state at one moment. ``origin`` is the directory that the broker had; None for one in memory."""
 
     content: MemoryDisk | LinkedDirectory
     origin: str | None
@@ -112,9 +112,9 @@ class Image(NamedTuple):
     def of(
         cls, core: BrokerCore, disk: FileSystem, clock: SteeredClock, configs: Mapping[str, str], *, has_own_configs: bool = True
     ) -> Image:
-        """Of a broker that runs, between two turns of its loop.
+        """Make the image of a running broker, between two turns of its loop.
 
-        Raises TypeError for a disk that is neither in memory nor one directory, OSError, KafkaError.
+        Raises OSError, KafkaError, and TypeError for a disk that is neither in memory nor one directory.
         """
         directories = core.log_manager.directories.all
         write_out(core.log_manager)
@@ -125,7 +125,7 @@ class Image(NamedTuple):
             for directory in directories:
                 mark_stopped(core.log_manager, directory, content, directory.path)
         elif isinstance(disk, LinkedFileSystem) and len(directories) == 1:
-            # What the configs say weighs more than the directory that a broker is made with.
+            # The configs win over the directory that the broker was made with.
             origin = directories[0].path
             content = LinkedDirectory(origin, "snapshot")
             disk.link_to(origin, content.path)
@@ -135,15 +135,15 @@ class Image(NamedTuple):
         return cls(content, origin, clock.copy(), configs, has_own_configs)
 
     def fits(self, core: BrokerCore, disk: FileSystem) -> bool:
-        """Return whether the broker ``core`` on ``disk`` can be brought back to this."""
+        """Return whether the broker ``core`` on ``disk`` can be restored from this image."""
         if isinstance(self.content, MemoryDisk):
             return isinstance(disk, MemoryDisk)
         return isinstance(disk, LinkedFileSystem) and len(core.log_manager.directories.all) == 1
 
     def bring_to(self, disk: FileSystem, directory: str) -> FileSystem:
-        """Bring the disk of a broker that is stopped, and that fits, back to this; returns it. Raises OSError.
+        """Restore the disk of a stopped broker for which ``fits`` was true, and return the disk. Raises OSError.
 
-        What is in the ``directory`` that the broker has on a disk is removed.
+        On a real disk, the content of the broker's ``directory`` is removed first.
         """
         if isinstance(self.content, MemoryDisk):
             return self.content.fork()
@@ -152,7 +152,7 @@ class Image(NamedTuple):
         return disk
 
     def fork_configs(self) -> dict[str, str]:
-        """The configs of a broker beside the first: it listens on ports of its own, and has a directory of its own on a disk."""
+        """Return the configs of a fork: it listens on ports of its own, and has a directory of its own on a disk."""
         configs = dict(self.configs)
         if isinstance(self.content, LinkedDirectory):
             for name in ("log.dirs", "log.dir", "metadata.log.dir"):

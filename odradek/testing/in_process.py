@@ -1,8 +1,8 @@
-"""A broker in this process, without listeners: asked by a message or by bytes, stopped, killed, and started again on its disk.
+"""A broker in this process, without listeners: asked by a message or by bytes, stopped, killed, and restarted on its disk.
 
-Its time is the machine's, or a ``VirtualClock``'s, which stands still until it is moved. Its long disk work runs in threads, at
-once on the loop ("inline"), or in steps whose order the seed draws ("seeded"). With a virtual clock, a disk in memory, no threads
-and a seed, the same requests leave the same bytes.
+Its time is the machine's, or that of a ``VirtualClock``, which stands still until it is moved. Its long disk work runs in
+threads, at once on the loop ("inline"), or in steps whose order the seed draws ("seeded"). With a virtual clock, a disk in
+memory, no threads and a seed, the same requests leave the same bytes.
 """
 
 from __future__ import annotations
@@ -51,16 +51,16 @@ __tracebackhide__ = True
 MEMORY_DIRECTORY = "/data"
 _KEPT_LINES = 10_000
 KEPT_PUSHES = 1_000
-# The field of a line that has an exception (``common.logging``).
+# The field of a log line that has an exception (``common.logging``).
 _EXCEPTION = "exc_info"
-# Turns of the loop in which a broker does what it can do without time passing: more than loading a coordinator takes.
+# Turns of the loop for all work that needs no time to pass. Loading a coordinator takes fewer.
 _TURNS = 1_000
 _TURNS_A_STEP = 3
 _STEP_MS = 1
 
 
 class NotRunning(RuntimeError):
-    """A broker without a process was asked for something."""
+    """A broker that does not run was asked for something."""
 
 
 class LogLine(NamedTuple):
@@ -78,10 +78,10 @@ class LogLine(NamedTuple):
 
 
 class InProcessBroker:
-    """One broker, over all its processes.
+    """One broker across restarts.
 
-    ``core`` is the process of it that runs, ``lines`` are the last lines of its log. ``disk`` is where it is kept: a
-    ``MemoryDisk``, unless a directory or another file system is given.
+    ``core`` is the running process, ``lines`` are the last lines of its log. ``disk`` holds its data: a ``MemoryDisk``, unless
+    a directory or another file system is given.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class InProcessBroker:
         seed: int | None = None,
         on_line: Callable[[LogLine], object] | None = None,
     ) -> None:
-        """``background`` is "threads" unless the clock is virtual, and then "seeded"."""
+        """Make the broker. ``background`` defaults to "seeded" with a virtual clock, otherwise to "threads"."""
         self.clock: Clock = clock or SystemClock()
         self.disk: FileSystem = file_system or (MemoryDisk() if directory is None else RealFileSystem())
         self.lines: deque[LogLine] = deque(maxlen=_KEPT_LINES)
@@ -110,27 +110,27 @@ class InProcessBroker:
         self._severable = SeverableFileSystem(self.disk)
         self._open_answers: WeakSet[Answer] = WeakSet()
         self._gates: list[Gate] = []
-        # What clients have measured, in order, over all processes.
+        # Pushes of client metrics, in order, across restarts.
         self.client_pushes: deque[Push] = deque(maxlen=KEPT_PUSHES)
 
     @property
     def core(self) -> BrokerCore:
-        """The process that runs. Raises RuntimeError where none does."""
+        """Return the running process. Raises RuntimeError if there is none."""
         if self._core is None:
             raise NotRunning("the broker is not running: start() it first")
         return self._core
 
     @property
     def is_running(self) -> bool:
-        """Return whether it was started, and neither stopped nor killed since."""
+        """Return whether the broker was started, and neither stopped nor killed since."""
         return self._core is not None
 
     async def start(self) -> None:
-        """Start a process on what the disk holds. Raises what ``Broker.open`` of ``odradek.broker`` does."""
+        """Start a process on the content of the disk. Raises the errors of ``odradek.broker.Broker.open``."""
         self.start_now()
 
     def start_now(self) -> None:
-        """The same, from within a callback of the running loop."""
+        """Do the same from within a callback of the running loop."""
         if self._core is not None:
             raise RuntimeError("the broker is running")
         self._severable = SeverableFileSystem(self.disk)
@@ -146,16 +146,16 @@ class InProcessBroker:
         self._core = core
 
     async def stop(self) -> None:
-        """Stop in good order: answer the requests that wait, flush, mark the stop as clean. Needs no time to pass."""
+        """Stop in good order: answer waiting requests, flush, mark the stop as clean. Needs no time to pass."""
         core, self._core = self.core, None
         with lines_to(self._note):
             await core.stop()
-            # Answers that were completed go out.
+            # Completed answers are sent in this turn.
             await asyncio.sleep(0)
         self._forget_answers()
 
     def kill(self) -> Done:
-        """End the process as kill -9 does: the disk keeps what was written, requests are not answered."""
+        """End the process as kill -9 does: the disk keeps the written bytes, requests are not answered."""
         core, self._core = self.core, None
         self._severable.sever()
         with lines_to(_nobody):
@@ -164,7 +164,7 @@ class InProcessBroker:
         return Done()
 
     def lose_power(self, *, keep_some: bool = False) -> Done:
-        """End the machine: the disk, one in memory, keeps what was synced; with ``keep_some`` also a drawn part of the rest."""
+        """Lose power: a disk in memory keeps the synced bytes only; with ``keep_some``, also a drawn part of the rest."""
         disk = self.disk
         if not isinstance(disk, MemoryDisk):
             raise TypeError("only a broker in memory loses power: make it without a directory")
@@ -173,19 +173,19 @@ class InProcessBroker:
         return Done()
 
     def add_gate(self, gate: Gate, *, first: bool = False) -> None:
-        """Have ``gate`` asked about each request, in this process and those to come: as the last gate, or as the ``first``."""
+        """Have ``gate`` asked about each request, also after restarts; as the last gate, or as the ``first``."""
         self._gates.insert(0 if first else len(self._gates), gate)
         if self._core is not None:
             self._core.dispatcher.add_gate(gate, first=first)
 
     def remove_gate(self, gate: Gate) -> None:
-        """Ask it no more."""
+        """Remove ``gate``."""
         self._gates = [each for each in self._gates if each is not gate]
         if self._core is not None:
             self._core.dispatcher.remove_gate(gate)
 
     def noting(self) -> AbstractContextManager[None]:
-        """Within, what is logged goes to ``lines``."""
+        """Return a context manager that sends log output to ``lines``."""
         return lines_to(self._note)
 
     def send(
@@ -197,15 +197,15 @@ class InProcessBroker:
         client_id: str | None = "client",
         principal: str = ANONYMOUS,
     ) -> Answer:
-        """Put a request, a message of ``odradek.protocol.messages``; its answer, which may have to wait.
+        """Put a request, a message of ``odradek.protocol.messages``. Return its answer, which may have to wait.
 
-        ``principal`` is whom an authorizer takes the client for.
+        ``principal`` is the client's principal for an authorizer.
         """
         with lines_to(self._note):
             return self._opened(ask_core(self.core, api_key, version, client_id, request, principal))
 
     def send_bytes(self, frame: bytes, *, principal: str = ANONYMOUS) -> Answer:
-        """The same for a frame, without its length; the response is a frame without its length, None where none is due."""
+        """Put a frame. Frame and response come without their length; the response is None if none is due."""
         with lines_to(self._note):
             return self._opened(ask_core_bytes(self.core, frame, principal))
 
@@ -219,19 +219,19 @@ class InProcessBroker:
         principal: str = ANONYMOUS,
         within_ms: int = 0,
     ) -> Any:
-        """The response to a request. Raises Unanswered where there is none ``within_ms`` of the broker's clock.
+        """Return the response to a request. Raises Unanswered if there is none ``within_ms`` of the broker's clock.
 
-        A virtual clock is moved, as far as that takes.
+        A virtual clock is moved as far as needed.
         """
         return await self.wait(self.send(api_key, request, version, client_id=client_id, principal=principal), within_ms)
 
     async def ask_bytes(self, frame: bytes, *, principal: str = ANONYMOUS, within_ms: int = 0) -> bytes | None:
-        """The same for a frame, without its length."""
+        """Return the response to a frame, both without their length. See ``ask``."""
         response: bytes | None = await self.wait(self.send_bytes(frame, principal=principal), within_ms)
         return response
 
     async def wait(self, answer: Answer, within_ms: int = 0) -> Any:
-        """The response of ``answer``. See ``ask``."""
+        """Return the response of ``answer``. See ``ask``."""
         clock = self.clock
         if not isinstance(clock, VirtualClock):
             try:
@@ -264,7 +264,7 @@ class InProcessBroker:
             await self._turn(lambda: False, _TURNS_A_STEP)
 
     async def settle(self) -> None:
-        """Let the broker do what it can do without time passing, its coordinators' loading and its disk work included."""
+        """Let the broker do all work that needs no time to pass, including its coordinators' loading and its disk work."""
         await self._turn(self._has_loaded, _TURNS)
         await self.core.background.finish()
         await self._turn(lambda: False, _TURNS_A_STEP)
@@ -273,7 +273,7 @@ class InProcessBroker:
         core.abandon()
 
     def _make(self, make: Callable[..., T], configs: Mapping[str, str]) -> T:
-        """A new process: ``make`` is ``Broker`` of ``odradek.broker``, or ``BrokerServer``."""
+        """Make a new process; ``make`` is ``Broker`` of ``odradek.broker``, or ``BrokerServer``."""
         return make(
             load(overrides={"log.dirs": self._directory, **configs}),
             clock=self.clock,
@@ -298,7 +298,7 @@ class InProcessBroker:
             clock.advance(duration_ms)
 
     async def _turn(self, is_over: Callable[[], bool], turns: int) -> None:
-        """Turns of the loop, in which no time passes but what is due is done, until one ``is_over``."""
+        """Run turns of the loop until ``is_over``, at most ``turns``. No time passes, but due timers fire."""
         clock = self.clock
         for _ in range(turns):
             if is_over():
@@ -347,4 +347,4 @@ class InProcessBroker:
 
 
 def _nobody(level: str, event: str, fields: Mapping[str, object]) -> None:
-    """A process that is gone tells nobody anything."""
+    """Drop the log lines of a killed process."""

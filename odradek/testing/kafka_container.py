@@ -1,4 +1,4 @@
-"""A class with the face of Testcontainers' ``KafkaContainer``: a suite changes one import, and needs no Docker.
+"""A class with the interface of Testcontainers' ``KafkaContainer``: a suite changes one import, and needs no Docker.
 
     from odradek.testing import KafkaContainer          # was: from testcontainers.kafka import KafkaContainer
 
@@ -22,9 +22,9 @@ __tracebackhide__ = True
 
 _HOST = "127.0.0.1"
 _PREFIX = "KAFKA_"
-# What Testcontainers sets, as far as it is not about where to listen.
+# Testcontainers sets these; its listener variables are left out.
 _ENVIRONMENT = {"KAFKA_OFFSETS_TOPIC_NUM_PARTITIONS": "1", "KAFKA_GROUP_INITIAL_REBALANCE_DELAY_MS": "0"}
-# Configs that belong to the container; the last ones are options of the JVM.
+# Configs that belong to the container; the last ones are JVM options.
 _NOT_TAKEN = (
     "advertised.",
     "broker.id",
@@ -47,7 +47,7 @@ _NOT_TAKEN = (
 
 
 class KafkaContainer:
-    """One broker in this process. ``broker`` has the helpers of ``ThreadedBroker`` while it runs."""
+    """One broker in this process. While it runs, ``broker`` has the helpers of ``ThreadedBroker``."""
 
     def __init__(self, image: str = "", port: int = 9093, *, env: dict[str, str] | None = None, **_kwargs: object) -> None:
         self.image = image
@@ -59,75 +59,75 @@ class KafkaContainer:
 
     @property
     def broker(self) -> ThreadedBroker:
-        """The broker that runs. Raises RuntimeError where none does."""
+        """Return the running broker. Raises RuntimeError if none runs."""
         if self._broker is None:
             raise RuntimeError("the broker has not been started: container.start(), or with KafkaContainer() as container")
         return self._broker
 
     def start(self, timeout: float = 30) -> Self:  # noqa: ARG002  it starts or fails in milliseconds
-        """Start the broker, which can be used when this returns."""
+        """Start the broker. It is ready when this returns."""
         if self._owner is None:
-            # Images take variables that are no configs.
+            # Images take variables that are no Kafka configs.
             owner = Broker(configs=self._configs(), has_own_configs=False)
             self._broker = owner.__enter__()
             self._owner = owner
         return self
 
     def stop(self, force: bool = True, delete_volume: bool = True) -> None:  # noqa: ARG002  nothing is kept
-        """Stop the broker; nothing of it is left."""
+        """Stop the broker and drop its data."""
         owner, self._owner, self._broker = self._owner, None, None
         if owner is not None:
             owner.__exit__(None, None, None)
 
     def get_bootstrap_server(self) -> str:
-        """Where clients connect to, "127.0.0.1:54321"."""
+        """Return the bootstrap address, such as "127.0.0.1:54321"."""
         return self.broker.bootstrap_servers
 
     def get_container_host_ip(self) -> str:
-        """Where the port is."""
+        """Return the host of the port."""
         return _HOST
 
     def get_exposed_port(self, port: int) -> int:  # noqa: ARG002  there is one
-        """The port on which the broker listens."""
+        """Return the port on which the broker listens."""
         return int(self.get_bootstrap_server().rpartition(":")[2])
 
     def get_logs(self) -> tuple[bytes, bytes]:
-        """The broker's log, and nothing on stderr."""
+        """Return the broker's log as stdout, and an empty stderr."""
         return "".join(f"{line}\n" for line in self.broker.log).encode(), b""
 
     def with_env(self, key: str, value: str) -> Self:
-        """Set a config: ``KAFKA_AUTO_CREATE_TOPICS_ENABLE`` is ``auto.create.topics.enable``. Other variables have no use."""
+        """Set a config: ``KAFKA_AUTO_CREATE_TOPICS_ENABLE`` is ``auto.create.topics.enable``. Other variables are ignored."""
         self.env[key] = value
         return self
 
     def with_envs(self, **variables: str) -> Self:
-        """Set several."""
+        """Set several configs."""
         self.env.update(variables)
         return self
 
     def with_bind_ports(self, container: int | str, host: int | str | None = None) -> Self:  # noqa: ARG002  there is one
-        """Listen on the port ``host`` of this machine, and not on a free one."""
+        """Listen on the port ``host`` of this machine instead of a free one."""
         self._host_port = int(host or 0)
         return self
 
     def with_kraft(self) -> Self:
-        """It is without ZooKeeper anyhow."""
+        """Do nothing: the broker never uses ZooKeeper."""
         return self
 
     def with_network(self, network: object) -> NoReturn:
-        """Other containers would look for the broker in it."""
+        """Raise NotImplementedError: other containers would look for the broker in this network."""
         raise NotImplementedError(f"no container can reach a broker in this process by the network {network!r}")
 
     def exec(self, command: object) -> NoReturn:
-        """There is no shell."""
+        """Raise NotImplementedError: there is no shell."""
         raise NotImplementedError(f"there is no container to run {command!r} in; broker has topics, groups and records")
 
     def get_wrapped_container(self) -> NoReturn:
-        """There is none."""
+        """Raise NotImplementedError: there is no container."""
         raise NotImplementedError("there is no container")
 
     def __getattr__(self, name: str) -> Any:
-        """Whatever else is set on a container (``with_name``, ``with_exposed_ports``, ``with_command``) is taken and not used."""
+        """Accept and ignore other settings of a container (``with_name``, ``with_exposed_ports``, ``with_command``)."""
         if not name.startswith(("with_", "waiting_for", "maybe_")):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
@@ -149,6 +149,6 @@ class KafkaContainer:
 
 
 def _config_name(variable: str) -> str:
-    """As Kafka's images write it: "_" for a dot, "__" for "_", "___" for "-"."""
+    """Return the config's name by the rule of Kafka's images: "_" for a dot, "__" for "_", "___" for "-"."""
     name = variable.removeprefix(_PREFIX).lower()
     return name.replace("___", "-").replace("__", "\0").replace("_", ".").replace("\0", "_")

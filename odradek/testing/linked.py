@@ -1,7 +1,7 @@
-"""Directories that share files by hard links, and the file system on which each of them changes its own only.
+"""Directories that share files by hard links, and a file system that changes files in one of them only.
 
-A file with more than one name is copied before its first change. What is replaced as a whole (checkpoints) or only removed (old
-segments) needs no copy. The system copies; where the disk can clone, it clones.
+A file with more than one name is copied before its first change. Files that are replaced as a whole (checkpoints) or only
+removed (old segments) need no copy. The system does the copying, and clones where the disk can.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 __tracebackhide__ = True
 
 _NOT_COPIED = (LOCK_FILE, RESERVE_FILE)
-# Of no use after a start: what is about to be removed, and what is unfinished.
+# Useless after a start: files about to be removed, and unfinished files.
 _LEFT_OUT = (DELETED_SUFFIX, FUTURE_SUFFIX, ".deleted", ".tmp")
 _OWN = ".own"
 
 
 def link_tree(source: str, target: str, *, is_new: bool = True) -> None:
-    """Give the files in ``source`` names in ``target`` too, a new directory or an empty one. Without links they are copied.
+    """Link the files in ``source`` into ``target``, a new or an empty directory. If links fail, the files are copied.
 
     A file that another thread removes meanwhile may be missing. Raises OSError.
     """
@@ -100,7 +100,7 @@ class _LinkedFile:
         return self._file.fileno()
 
     def _make_own(self) -> None:
-        """See that the file has no other name. Its descriptor stays, for slices of it that are being sent."""
+        """Make this the only name of the file. Its descriptor stays valid for slices that are being sent."""
         fd = self._file.fileno()
         assert fd is not None  # noqa: S101  a real file
         status = os.fstat(fd)
@@ -118,9 +118,10 @@ class _LinkedFile:
 
 
 class LinkedFileSystem(FileSystem):
-    """The machine's own file system, on which no file is changed that has another name. ``links_made`` by ``link_to``.
+    """The machine's own file system. A file that has another name is copied before it is changed.
 
-    Without ``syncs``, nothing is synced, for what is removed in the end anyway.
+    ``links_made`` counts the calls of ``link_to``. With ``syncs`` false nothing is synced: for data that is removed in the end
+    anyway.
     """
 
     def __init__(self, *, syncs: bool = True) -> None:
@@ -129,7 +130,7 @@ class LinkedFileSystem(FileSystem):
         self.links_made = 0
 
     def link_to(self, directory: str, target: str) -> None:
-        """``link_tree`` of a directory whose files may be open."""
+        """Link a directory whose files may be open; see ``link_tree``."""
         self.links_made += 1
         link_tree(directory, target)
 
@@ -192,6 +193,6 @@ class LinkedFileSystem(FileSystem):
 
 
 def remove_quietly(directory: str) -> None:
-    """Remove a directory of which something may be gone already."""
+    """Remove a directory; parts of it may be gone already."""
     with suppress(OSError):
         shutil.rmtree(directory)

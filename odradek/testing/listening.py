@@ -1,7 +1,7 @@
 """A broker in this process that listens: unmodified clients connect to it. It runs on the loop that starts it.
 
-Its listener is on a free port of 127.0.0.1, the same one after each further start, so that clients find the broker again, and
-advertises that port. So do ``listeners`` that are configured with port 0. The rest is ``InProcessBroker``'s.
+Its listener takes a free port of 127.0.0.1 and advertises it. Restarts use the same port, so clients find the broker again.
+The same holds for configured ``listeners`` with port 0. The rest comes from ``InProcessBroker``.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _CLOSING_TURNS = 3
 
 
 class ListeningBroker(InProcessBroker):
-    """``async with`` starts and stops it on the caller's loop. What asks the broker is awaited, properties too."""
+    """A broker that ``async with`` starts and stops on the caller's loop. Await all questions to it, properties too."""
 
     clock: SteeredClock
 
@@ -60,13 +60,13 @@ class ListeningBroker(InProcessBroker):
         timeline: bool = False,
         has_own_configs: bool = True,
     ) -> None:
-        """In memory unless there is a ``directory``. ``topics`` are made at the start: by name, how many partitions.
+        """Make a broker, in memory unless there is a ``directory``. The start makes ``topics``: numbers of partitions by name.
 
-        ``configs`` are those of server.properties, and may have ``listeners``. With ``timeline``, what clients say is recorded
-        from the start on. For the rest, see ``InProcessBroker``. Raises TypeError for what is no topics or configs.
+        ``configs`` are those of server.properties, and may have ``listeners``. With ``timeline``, the clients' requests are
+        recorded from the start on. For the rest, see ``InProcessBroker``. Raises TypeError for malformed topics or configs.
 
-        ``has_own_configs``: a config that Kafka does not have is a mistake, which ends the start. It is a line of the log where
-        configs are another program's.
+        With ``has_own_configs``, a config that Kafka does not have makes the start fail. Pass False for configs written for
+        another program: then it is only logged.
         """
         super().__init__(
             directory,
@@ -79,14 +79,14 @@ class ListeningBroker(InProcessBroker):
         )
         self._topics = checked_topics(topics)
         self._has_own_configs = has_own_configs
-        # The loop that it runs on, and what was asked there and is not awaited.
+        # The loop that the broker runs on, and its questions that were not awaited.
         self._loop: asyncio.AbstractEventLoop | None = None
         self.unawaited: set[Asked[Any]] = set()
         self._server: BrokerServer | None = None
-        # Of the first start, by listener.
+        # The ports of the first start, by listener.
         self._ports: dict[str, int] = {}
         self._address = ""
-        # What clients have said, and were answered.
+        # The clients' requests and their answers.
         self.timeline = LiveTimeline(self)
         if timeline:
             self.timeline.start()
@@ -95,7 +95,7 @@ class ListeningBroker(InProcessBroker):
 
     @cached_property
     def faults(self) -> Faults:
-        """Rules for what is to go wrong. Those without one pay nothing."""
+        """Fault rules. A broker without rules pays nothing."""
         from odradek.testing.faults.faults import Faults
 
         faults = Faults(self)
@@ -104,30 +104,30 @@ class ListeningBroker(InProcessBroker):
 
     @property
     def bootstrap_servers(self) -> str:
-        """Where clients connect to, "127.0.0.1:54321"; after a stop where they did. RuntimeError before the first start."""
+        """Return the bootstrap address, "127.0.0.1:54321", also after a stop. Raises RuntimeError before the first start."""
         if not self._address:
             raise RuntimeError("the broker has not been started: with Broker() as broker, or async with")
         return self._address
 
     def ensure_may_ask(self, what: str) -> None:
-        """Raise RuntimeError where the broker cannot be asked, for it has no process, or its loop runs in another thread."""
+        """Raise RuntimeError if the broker cannot be asked: it does not run, or its loop runs in another thread."""
         if self._loop is not None and self._loop.is_running() and not _runs_here(self._loop):
             raise RuntimeError(f"the broker runs in a thread of its own: with Broker() as broker: broker.{what}(...)")
         if self._core is None and self._restarting is None:
             raise not_running(what)
 
     async def start(self) -> None:
-        """Start a process on what the disk holds, listen, and make the topics that are not there.
+        """Start a process on the content of the disk, listen, and make the missing topics.
 
-        Raises what ``BrokerServer.start`` does, InvalidConfig, and the KafkaError of a topic that is refused.
+        Raises the errors of ``BrokerServer.start``, InvalidConfig, and the KafkaError of a refused topic.
         """
         await self._start_process()
         core = self._core
         try:
-            # What has become of them since stays.
+            # Topics that were changed since stay as they are.
             await create_topics(self, self._topics, takes_others=True)
         except BaseException:
-            # It may be gone, and another one there.
+            # This process may be gone, and another one may run.
             if self._core is core:
                 super().kill()
             raise
@@ -142,12 +142,12 @@ class ListeningBroker(InProcessBroker):
             server = self._make(BrokerServer, {**self._configs, "listeners": self._on_same_ports(listeners)})
             if self._has_own_configs:
                 ensure_known(server.broker.config.warnings)
-            # It would be most of what is done in a week that is let pass.
+            # Looking for directories would be most of the work when a test lets a week pass.
             server.broker.looks_for_directories = False
             self._put_gates(server.broker)
             try:
                 await server.start()
-                # It may have been killed meanwhile.
+                # The broker may have been killed meanwhile.
                 severable.check()
             except BaseException:
                 server.abandon()
@@ -161,7 +161,7 @@ class ListeningBroker(InProcessBroker):
         self._address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
     def _on_same_ports(self, listeners: str) -> str:
-        """``listeners`` with the ports of the last start in the place of free ones."""
+        """Replace port 0 in ``listeners`` with the ports of the last start."""
         placed = []
         for listener in listeners.split(","):
             address, _, port = listener.strip().rpartition(":")
@@ -171,7 +171,7 @@ class ListeningBroker(InProcessBroker):
 
     @asked
     async def stop(self) -> None:
-        """Stop in good order: answer the requests that wait, close the connections, flush, mark the stop as clean."""
+        """Stop in good order: answer waiting requests, close the connections, flush, mark the stop as clean."""
         await self.restarted()
         core = self.core
         if "faults" in self.__dict__:
@@ -183,7 +183,7 @@ class ListeningBroker(InProcessBroker):
                 await self._server_of(core).stop()
                 await asyncio.sleep(0)
         except BaseException:
-            # Whoever had no time for this is not to find sockets and files open.
+            # An interrupted stop must not leave sockets and files open.
             self._severable.sever()
             self._abandon(core)
             raise
@@ -192,27 +192,27 @@ class ListeningBroker(InProcessBroker):
             self._forget_answers()
 
     def image(self) -> Image:
-        """What it holds now. Raises RuntimeError where it does not run, TypeError for a disk of another kind, OSError."""
+        """Return the state now. Raises RuntimeError if the broker does not run, TypeError for a disk of another kind, OSError."""
         return Image.of(self.core, self.disk, self.clock, self._configs, has_own_configs=self._has_own_configs)
 
     async def restore_image(self, image: Image) -> None:
         """Go back to ``image``, in a new process at the same address and with the same configs. Connections break.
 
-        Raises RuntimeError where it does not run, ValueError for the image of a broker of the other kind, OSError.
+        Raises RuntimeError if the broker does not run, ValueError for the image of a broker of the other kind, OSError.
         """
         await self.restarted()
         if not image.fits(self.core, self.disk):
             raise ValueError("a snapshot in memory is restored in memory, and one of a directory in a directory")
         directory = self.core.log_manager.directories.all[0].path
         self.kill()
-        # One turn of the loop, in which the transports close.
+        # The transports close in one turn of the loop.
         await asyncio.sleep(0)
         self.disk = image.bring_to(self.disk, directory)
         self.clock.read_as(image.clock)
         await self._start_process()
 
     def kill(self) -> Done:
-        """End the process as kill -9 does: the disk keeps what was written, requests are not answered."""
+        """End the process as kill -9 does: the disk keeps the written bytes, requests are not answered."""
         restarting, self._restarting = self._restarting, None
         if restarting is not None and not restarting.done():
             restarting.cancel()
@@ -222,9 +222,9 @@ class ListeningBroker(InProcessBroker):
         return super().kill()
 
     def restart_now(self, *, lose_power: bool = False) -> None:
-        """End the process as kill -9 or a loss of power does, and start another one at once; on the loop. See ``restarted``.
+        """End the process as kill -9 or a loss of power does, and start another one at once. Call it on the loop.
 
-        Raises TypeError for a disk that loses nothing with its power.
+        ``restarted`` waits for the start. Raises TypeError for a disk that loses nothing with its power.
         """
         before = self._restarting
         if lose_power:
@@ -234,18 +234,18 @@ class ListeningBroker(InProcessBroker):
         self._restarting = asyncio.ensure_future(self._start_again(before))
 
     def ensure_loses_power(self) -> None:
-        """Raises TypeError for a disk that loses nothing with its power."""
+        """Raise TypeError for a disk that loses nothing with its power."""
         if not isinstance(self.disk, MemoryDisk):
             raise TypeError("only a broker in memory loses power: it knows what of its disk was synced")
 
     def watch_disk(self, watch: Watch | None) -> None:
-        """Have it stand around all appends and syncs; None: nothing does."""
+        """Route all appends and syncs through ``watch``; None removes it."""
         self._watch = self._severable.watch = watch
 
     async def restarted(self) -> None:
-        """Return when a restart that is under way is over. Raises what ``start`` does."""
+        """Wait until no restart is under way. Raises the errors of ``start``."""
         while (restarting := self._restarting) is not None:
-            # One that is over may be of a loop that is closed.
+            # A finished restart may belong to a closed loop.
             if not restarting.done():
                 await asyncio.wait([restarting])
             if self._restarting is restarting:
@@ -254,9 +254,9 @@ class ListeningBroker(InProcessBroker):
 
     @asked
     async def create_topics(self, topics: Mapping[str, int | NewTopic | None]) -> None:
-        """Make the topics that are not there, with so many partitions or as said.
+        """Make the topics that are missing, with a number of partitions or as their ``NewTopic`` says.
 
-        Raises KafkaError where one is refused, or is there and is another.
+        Raises KafkaError if a topic is refused, or exists and differs.
         """
         await create_topics(self, topics)
 
@@ -272,7 +272,7 @@ class ListeningBroker(InProcessBroker):
 
     @asked
     async def records(self, topic: str, *, isolation_level: records.Isolation = "read_uncommitted") -> list[records.StoredRecord]:
-        """All records of a topic, partition by partition. Raises KafkaError where there is no such topic."""
+        """Return all records of a topic, partition by partition. Raises KafkaError if there is no such topic."""
         await self.restarted()
         return await records.read(self, topic, isolation_level)
 
@@ -280,7 +280,7 @@ class ListeningBroker(InProcessBroker):
     async def wait_for(
         self, *wrong: Never, within: float = waiting.DEFAULT_WITHIN_S, **condition: Unpack[waiting.Condition]
     ) -> None:
-        """Return when a group, a transactional id or a topic is as asked: see ``waiting.Condition``.
+        """Wait until a group, a transactional id or a topic meets the condition: see ``waiting.Condition``.
 
         Raises NotReached, an AssertionError that says what was there instead, after ``within`` seconds.
         """
@@ -296,9 +296,9 @@ class ListeningBroker(InProcessBroker):
         match: Mapping[str, str] | None = None,
         name: str = client_metrics.SUBSCRIPTION,
     ) -> None:
-        """Ask clients for the metrics whose names begin so, or for all, so often (KIP-714). ``match``: patterns by attribute.
+        """Ask clients for metrics by prefixes of their names, or for all, every ``interval_ms`` (KIP-714).
 
-        Raises KafkaError where the subscription cannot be.
+        ``match`` has patterns by attribute. Raises KafkaError if the subscription is refused.
         """
         await self.restarted()
         configs = {
@@ -309,14 +309,14 @@ class ListeningBroker(InProcessBroker):
         await client_metrics.subscribe(self, configs, name)
 
     def client_metrics(self, client_id: str | None = None) -> client_metrics.ClientMetrics:
-        """What a client has measured, or all: what it was asked for by ``subscribe_client_metrics``, as it has pushed it."""
+        """Return the metrics that a client, or all clients, have pushed. ``subscribe_client_metrics`` asks for them."""
         return client_metrics.measured(self.client_pushes, client_id)
 
     @asked
     async def lag(self, group: str) -> int:
-        """How many records a group is behind, in all its partitions together.
+        """Return how many records a group is behind, in all its partitions together.
 
-        AssertionError where there is no such group, or it has neither subscribed nor committed anything yet.
+        Raises AssertionError if there is no such group, or it has neither subscribed nor committed anything yet.
         """
         await self.restarted()
         return state.lag_of(await state.groups(self), group)
@@ -324,21 +324,21 @@ class ListeningBroker(InProcessBroker):
     @property
     @asked
     async def topics(self) -> Named[str, state.Topic]:
-        """By name, without the coordinators' own."""
+        """Return the topics by name, without the coordinators' own."""
         await self.restarted()
         return state.topics(self)
 
     @property
     @asked
     async def groups(self) -> Named[str, state.Group]:
-        """By group id."""
+        """Return the groups by group id."""
         await self.restarted()
         return await state.groups(self)
 
     @property
     @asked
     async def transactions(self) -> Named[str, state.Transaction]:
-        """By transactional id."""
+        """Return the transactions by transactional id."""
         await self.restarted()
         return await state.transactions(self)
 
@@ -349,7 +349,7 @@ class ListeningBroker(InProcessBroker):
         ensure_awaited(self.unawaited, error)
 
     async def contents(self) -> list[tuple[str, state.Topic | state.Group | state.Transaction]]:
-        """Every topic, group and transactional id, by name."""
+        """Return every topic, group and transactional id, by name."""
         return [*state.topics(self).items(), *(await state.groups(self)).items(), *(await state.transactions(self)).items()]
 
     def _note(self, level: str, event: str, fields: Mapping[str, object]) -> None:
@@ -362,7 +362,7 @@ class ListeningBroker(InProcessBroker):
         self._server = None
 
     async def _start_again(self, before: asyncio.Task[None] | None) -> None:
-        """Start, when the start ``before`` this one, of a process that is gone, has come to its end."""
+        """Start once the start ``before`` this one, of a killed process, has ended."""
         if before is not None:
             await asyncio.gather(before, return_exceptions=True)
         # The old listener's socket closes in these turns.
@@ -382,7 +382,7 @@ class ListeningBroker(InProcessBroker):
 
 
 def not_running(what: str) -> NotRunning:
-    """The error of a test that asks a broker without a process."""
+    """Return the error for a test that asks a broker that does not run."""
     return NotRunning(
         f"broker.{what} needs a broker that runs: with Broker() as broker, or async with; start() begins another life"
     )

@@ -1,4 +1,4 @@
-"""Checks of what a test hands to the kit. Each error says what to give instead.
+"""Checks of the arguments that a test passes to the kit. Each error says what to pass instead.
 
 A module with ``__tracebackhide__`` has no frames in pytest's output, so that an error is shown at the line of the test.
 """
@@ -23,13 +23,13 @@ _MOST: Final = (1 << 63) - 1
 
 
 class Named(dict[K, V]):
-    """A dict whose KeyError says what there is."""
+    """A dict whose KeyError lists the known keys."""
 
     kind = "entry"
 
     @classmethod
     def of(cls, kind: str, found: Mapping[K, V]) -> Named[K, V]:
-        """The same as a ``Named``; ``kind`` is what one of them is called, in the singular."""
+        """Make a ``Named`` of ``found``; ``kind`` is the singular name of an entry."""
         named = cls(found)
         named.kind = kind
         return named
@@ -39,21 +39,21 @@ class Named(dict[K, V]):
 
 
 def checked_rows(rows: object) -> Iterable[object]:
-    """The rows of ``produce``. Raises TypeError."""
+    """Return the rows of ``produce``. Raises TypeError."""
     if isinstance(rows, str | bytes | bytearray | memoryview | Mapping | tuple) or not isinstance(rows, Iterable):
         raise TypeError(f"rows is a list, and each row of it is a record: produce(topic, [{rows!r}]), not {rows!r}")
     return rows
 
 
 def checked_name(kind: str, name: object) -> str:
-    """A name of a topic, say. Raises TypeError."""
+    """Return a name, of a topic for example. Raises TypeError."""
     if not isinstance(name, str):
         raise TypeError(f"a {kind} is named by a text, not by {name!r}")
     return name
 
 
 def config_texts(configs: object) -> dict[str, str]:
-    """Configs as Kafka writes them: booleans in small letters, lists with commas. Raises TypeError."""
+    """Return configs as Kafka writes them: booleans in lower case, lists with commas. Raises TypeError."""
     if configs is None:
         return {}
     if not isinstance(configs, Mapping):
@@ -72,7 +72,7 @@ def _config_text(name: str, value: object) -> str:
 
 
 def ensure_known(warnings: Iterable[str]) -> None:
-    """Raise ValueError if a broker's configs have no effect, and are none that Kafka has (``BrokerConfig.warnings``)."""
+    """Raise ValueError if a broker's configs have no effect and Kafka does not have them (``BrokerConfig.warnings``)."""
     from odradek.common.config.ignored import IGNORED
 
     mistakes = [warning.replace(" is ignored: ", ": ", 1) for warning in warnings if warning.partition(" ")[0] not in IGNORED]
@@ -81,7 +81,7 @@ def ensure_known(warnings: Iterable[str]) -> None:
 
 
 def checked_directory(directory: object) -> str | None:
-    """The directory of a broker. Raises TypeError."""
+    """Return the directory of a broker. Raises TypeError."""
     if directory is not None and not isinstance(directory, str | os.PathLike):
         raise TypeError(
             f"a broker's directory is a path, not {directory!r}; topics and configs are given by name: topics=, configs="
@@ -90,7 +90,7 @@ def checked_directory(directory: object) -> str | None:
 
 
 def checked_within(within: float) -> float:
-    """How long to wait, in seconds. Raises TypeError, ValueError."""
+    """Return a time to wait, in seconds. Raises TypeError, ValueError."""
     if isinstance(within, bool) or not isinstance(within, int | float):
         raise TypeError(f"within is a number of seconds, not {within!r}")
     if not 0 <= within <= _LONGEST_WAIT_S:
@@ -99,7 +99,7 @@ def checked_within(within: float) -> float:
 
 
 def checked_count(name: str, value: object, least: int = 0) -> int:
-    """A whole number. Raises TypeError, ValueError."""
+    """Return a whole number. Raises TypeError, ValueError."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"{name} is a whole number, not {value!r}")
     if not least <= value <= _MOST:
@@ -114,13 +114,13 @@ def checked_choice(name: str, value: object, choices: Iterable[str]) -> None:
 
 
 def ensure_by_name(method: str, example: str, wrong: tuple[object, ...]) -> None:
-    """Raise TypeError if a method that takes keywords only was given something else."""
+    """Raise TypeError if a keyword-only method was given positional arguments."""
     if wrong:
         raise TypeError(f"{method} takes its arguments by name: {example}, not {', '.join(map(repr, wrong))}")
 
 
 def at_the_caller(error: BaseException) -> BaseException:
-    """``error``, without the standard library's frames if the kit has raised it, or if it is an answer of the broker's."""
+    """Return ``error``; if the kit raised it or the broker answered it, without the standard library's frames."""
     frames = []
     traceback = error.__traceback__
     while traceback is not None:
@@ -136,7 +136,7 @@ def at_the_caller(error: BaseException) -> BaseException:
 
 
 def is_of_the_kit(error: BaseException) -> bool:
-    """Return whether the kit has raised it: on purpose, that is."""
+    """Return whether the kit itself raised the error, on purpose."""
     traceback = error.__traceback__
     while traceback is not None and traceback.tb_next is not None:
         traceback = traceback.tb_next

@@ -1,4 +1,4 @@
-"""The fixtures that pytest finds where odradek is installed: brokers for unmodified clients.
+"""Fixtures for pytest, found wherever odradek is installed: brokers for unmodified clients.
 
     def test_an_order_is_billed(kafka):                         a broker of this test's own
     def test_an_order_is_billed(kafka_session):                 one for all tests, with names of this test's own
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 __tracebackhide__ = True
 
-# The brokers of a test, each with the last requests to it.
+# The brokers of a test, each with a timeline of the last requests to it.
 _BROKERS = pytest.StashKey[list[tuple["ThreadedBroker | SharedBroker", "ThreadedTimeline | None"]]]()
 _LAST_EVENTS = 50
-# What the controller of pytest-xdist gives its workers.
+# Values that the controller of pytest-xdist gives its workers.
 _SHARED = pytest.StashKey[tuple[tuple[str, int], str]]()
 _WORKER_INPUT = "kafka_shared"
 _namespaces = count(1)
@@ -40,7 +40,7 @@ _MARKER = "kafka(topics=None, configs=None): topics (names with numbers of parti
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The options for all brokers of a run."""
+    """Add the options for all brokers of a run."""
     parser.addini("kafka_configs", "Configs of the Kafka brokers of tests, each NAME=VALUE", type="linelist")
     parser.addini("kafka_topics", "Topics of the Kafka brokers of tests, each NAME or NAME:PARTITIONS", type="linelist")
     group = parser.getgroup("kafka", "Kafka brokers for tests (odradek)")
@@ -57,13 +57,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The marker, for ``--strict-markers``."""
+    """Register the marker, for ``--strict-markers``."""
     config.addinivalue_line("markers", _MARKER)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """In the controller of pytest-xdist, before a worker starts: run the broker for all of them."""
+    """Run the broker for all workers; called in the controller of pytest-xdist before a worker starts."""
     config: pytest.Config = node.config
     if not config.getoption("--kafka-shared"):
         return
@@ -105,7 +105,7 @@ def kafka_session_broker(request: pytest.FixtureRequest) -> Iterator[ThreadedBro
 def kafka_session(
     request: pytest.FixtureRequest, kafka_session_broker: ThreadedBroker | SharedBroker
 ) -> Iterator[ThreadedBroker | SharedBroker]:
-    """One broker for all tests that ask for it. ``kafka_session.topic("orders")`` is the name of a topic of this test's own."""
+    """One broker for all tests that ask for it. ``kafka_session.topic("orders")`` returns a topic name of this test's own."""
     topics, configs = _marked(request.node)
     if configs:
         raise pytest.UsageError(
@@ -125,7 +125,7 @@ def kafka_session(
 
 @pytest.fixture(scope="session")
 def kafka_snapshot(request: pytest.FixtureRequest) -> Iterator[Snapshot]:
-    """What ``kafka_fork`` starts from: here a broker with the topics of ``kafka_topics``. To be overridden by what seeds one."""
+    """The snapshot that ``kafka_fork`` starts from: a broker with the topics of ``kafka_topics``. Override it to seed more."""
     with _new_broker(request.config, {}, {}) as broker:
         snapshot = broker.snapshot()
     with snapshot:
@@ -134,7 +134,7 @@ def kafka_snapshot(request: pytest.FixtureRequest) -> Iterator[Snapshot]:
 
 @pytest.fixture
 def kafka_fork(request: pytest.FixtureRequest, kafka_snapshot: Snapshot) -> Iterator[ThreadedBroker]:
-    """A broker of this test's own that begins with what ``kafka_snapshot`` has."""
+    """A broker of this test's own that starts with the content of ``kafka_snapshot``."""
     topics, configs = _marked(request.node)
     with kafka_snapshot.fork(configs=configs) as broker:
         _show_if_failed(request.node, broker)
@@ -145,7 +145,7 @@ def kafka_fork(request: pytest.FixtureRequest, kafka_snapshot: Snapshot) -> Iter
 
 @pytest.fixture
 def kafka_bootstrap_servers(request: pytest.FixtureRequest) -> str:
-    """Where the clients of this test connect to: ``kafka_session`` or ``kafka_fork`` if the test uses that, else ``kafka``."""
+    """The bootstrap address for this test: of ``kafka_session`` or ``kafka_fork`` if the test uses it, otherwise of ``kafka``."""
     name = next((name for name in ("kafka_session", "kafka_fork") if name in request.fixturenames), "kafka")
     broker: ThreadedBroker | SharedBroker = request.getfixturevalue(name)
     return broker.bootstrap_servers
@@ -153,7 +153,7 @@ def kafka_bootstrap_servers(request: pytest.FixtureRequest) -> str:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Show what the brokers of a failed test hold and have logged, and what they were last asked."""
+    """Show the state, the log and the last requests of a failed test's brokers."""
     report = yield
     if report.failed:
         for broker, last in item.stash.get(_BROKERS, []):
@@ -177,7 +177,7 @@ def _new_broker(config: pytest.Config, topics: dict[str, int | NewTopic | None],
 
 
 def _marked(node: pytest.Item) -> tuple[dict[str, int | NewTopic | None], dict[str, object]]:
-    """(topics, configs) of a test's marks; the nearest one decides."""
+    """Return (topics, configs) of a test's marks; the nearest one wins."""
     from odradek.testing.misuse import config_texts
     from odradek.testing.topics import checked_topics
 
@@ -196,13 +196,13 @@ def _marked(node: pytest.Item) -> tuple[dict[str, int | NewTopic | None], dict[s
 
 
 def _worker_input(config: pytest.Config) -> Mapping[str, Any]:
-    """What the controller of pytest-xdist has given this worker; empty where this is none."""
+    """Return the values that the controller of pytest-xdist gave this worker; empty outside a worker."""
     found: Mapping[str, Any] = getattr(config, "workerinput", {})
     return found
 
 
 def _show_if_failed(node: pytest.Item, broker: ThreadedBroker | SharedBroker) -> ThreadedTimeline | None:
-    """The timeline that records the last requests for the report; a broker in another process has none."""
+    """Return the timeline that records the last requests for the report; None for a broker in another process."""
     from odradek.testing.threaded import ThreadedBroker
 
     last = None

@@ -1,10 +1,10 @@
-"""Rows written to a topic, and records read from it, in the broker's own process.
+"""Write rows to a topic, and read records from it, in the broker's own process.
 
 A row is a value, or a tuple of key and value, or of key, value and a dict of headers. Bytes are written as they are, text as
-UTF-8, None as null, and everything else as JSON. A row with a key goes to the partition that Kafka's own clients choose for it;
-rows without keys go to the partitions in turn.
+UTF-8, None as null, and everything else as JSON. A row with a key goes to the partition that Kafka's own clients choose for
+it. Rows without keys go to the partitions in turn.
 
-That partition is murmur2 of the key, without the sign, modulo the number of partitions. Source: ``Utils.murmur2`` and
+The partition of a key is its murmur2 hash, without the sign, modulo the number of partitions. Source: ``Utils.murmur2`` and
 ``BuiltInPartitioner.partitionForKey`` of Apache Kafka.
 """
 
@@ -39,7 +39,7 @@ _MASK = 0xFFFFFFFF
 
 
 def murmur2(data: bytes) -> int:
-    """The hash, without a sign."""
+    """Return the murmur2 hash as an unsigned number."""
     length = len(data)
     value = (_SEED ^ length) & _MASK
     whole = length - length % 4
@@ -54,7 +54,7 @@ def murmur2(data: bytes) -> int:
 
 
 def partition_for_key(key: bytes, partition_count: int) -> int:
-    """Return the partition of a key, as Kafka's default partitioner."""
+    """Return the partition that Kafka's default partitioner chooses for a key."""
     return (murmur2(key) & 0x7FFFFFFF) % partition_count
 
 
@@ -63,7 +63,7 @@ __tracebackhide__ = True
 Isolation = Literal["read_uncommitted", "read_committed"]
 ISOLATION_LEVELS: tuple[Isolation, ...] = ("read_uncommitted", "read_committed")
 
-# The last ones that name topics.
+# The last versions that name topics.
 _PRODUCE_VERSION = 12
 _FETCH_VERSION = 12
 _ALL_REPLICAS = -1
@@ -71,7 +71,7 @@ _TIMEOUT_MS = 30_000
 _FETCH_BYTES = 16 * 1024 * 1024
 _FEWEST_FIELDS = 2
 _MOST_FIELDS = 3
-# Far below max.message.bytes, whatever the headers of records take.
+# Far below max.message.bytes, even with large headers.
 _BATCH_BYTES = 256 * 1024
 
 
@@ -89,17 +89,17 @@ class StoredRecord:
 
     @property
     def text(self) -> str | None:
-        """The value as UTF-8."""
+        """Return the value as UTF-8."""
         return None if self.value is None else self.value.decode()
 
     @property
     def json(self) -> Any:
-        """The value read as JSON."""
+        """Return the value parsed as JSON."""
         return None if self.value is None else json.loads(self.value)
 
 
 async def produce(broker: InProcessBroker, topic: str, rows: Iterable[object], partition: int | None) -> list[StoredRecord]:
-    """The records that the rows have become, in the order of the rows. Raises KafkaError."""
+    """Write rows, and return their records in the same order. Raises KafkaError."""
     rows = checked_rows(rows)
     checked_name("topic", topic)
     if broker.core.config["auto.create.topics.enable"]:
@@ -124,7 +124,7 @@ async def produce(broker: InProcessBroker, topic: str, rows: Iterable[object], p
 
 
 async def read(broker: InProcessBroker, topic: str, isolation_level: Isolation) -> list[StoredRecord]:
-    """All records of a topic, partition by partition. Raises KafkaError, with the topics that there are."""
+    """Return all records of a topic, partition by partition. The KafkaError for an unknown topic lists the known ones."""
     checked_choice("isolation_level", isolation_level, ISOLATION_LEVELS)
     found: list[StoredRecord] = []
     for index, offset in require_topic(broker, topic).items():
@@ -139,7 +139,7 @@ async def read(broker: InProcessBroker, topic: str, isolation_level: Isolation) 
 
 
 def require_topic(broker: InProcessBroker, topic: str) -> dict[int, int]:
-    """The start offset of each partition. KafkaError: UNKNOWN_TOPIC_OR_PARTITION, with the topics that there are."""
+    """Return the start offset of each partition. Raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION, with the known topics."""
     partitions = broker.core.partitions.of_topic(topic)
     if not partitions:
         names = ", ".join(sorted(broker.core.controller.image.topics)) or "none"
@@ -148,7 +148,7 @@ def require_topic(broker: InProcessBroker, topic: str) -> dict[int, int]:
 
 
 async def _append(broker: InProcessBroker, topic: str, index: int, records: list[Record]) -> Iterator[int]:
-    """The offsets of ``records``."""
+    """Append ``records`` and return their offsets."""
     offsets: list[int] = []
     for part in _parts(records):
         request = ProduceRequest(acks=_ALL_REPLICAS, timeout_ms=_TIMEOUT_MS, topics=[(topic, [(index, build_batch(part))])])
@@ -188,7 +188,7 @@ def _record(row: object, timestamp: int) -> Record:
         pairs = tuple((checked_name("header", name), _encoded(content)) for name, content in headers.items())
         return Record(timestamp=timestamp, key=_encoded(fields[0]), value=_encoded(fields[1]), headers=pairs)
     except (TypeError, ValueError) as error:
-        # What JSON does not have, and text that UTF-8 does not.
+        # JSON lacks the type, or the text is not valid in UTF-8.
         raise ValueError(f"the row {row!r} cannot be written: {error}") from None
 
 
@@ -224,7 +224,7 @@ def _bytes_of(fetched: PartitionData) -> bytes:
 
 
 def _batches(data: bytes, fetched: PartitionData) -> Iterator[tuple[int, int, bool]]:
-    """(position, next offset, whether a consumer sees it) of each batch; in aborted transactions as Kafka's consumers do it."""
+    """Yield (position, next offset, is visible) of each batch. Aborted batches are found as Kafka's consumers find them."""
     aborted = sorted(fetched.aborted_transactions or (), key=lambda transaction: transaction.first_offset)
     open_producers: set[int] = set()
     for position, header in iter_batches(data):

@@ -1,4 +1,4 @@
-"""A file system that can be cut off from a broker that is gone: callbacks that still run find nothing to write to."""
+"""A file system that can be cut off from a killed broker, so that late callbacks cannot write."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class _Closable(Protocol):
 
 
 class Watch(Protocol):
-    """Who stands around the appends and syncs of all files."""
+    """A wrapper around the appends and syncs of all files."""
 
     def around(self, operation: str, path: str, buffers: Sequence[Buffer], do: Callable[[Sequence[Buffer]], None]) -> None:
-        """``do`` the operation, "append" or "sync", with these buffers. Raises OSError."""
+        """Perform the operation, "append" or "sync", by calling ``do`` with these buffers. Raises OSError."""
 
 
 class _SeverableFile:
@@ -86,9 +86,9 @@ class _SeverableLock:
 
 
 class SeverableFileSystem(FileSystem):
-    """Another file system, until ``sever`` is called: from then on everything is an OSError, and all of it is closed.
+    """A wrapped file system until ``sever`` is called. Then all open files and locks are closed, and every call is an OSError.
 
-    ``watch`` stands around appends and syncs.
+    ``watch`` wraps appends and syncs.
     """
 
     def __init__(self, file_system: FileSystem) -> None:
@@ -99,17 +99,17 @@ class SeverableFileSystem(FileSystem):
 
     @property
     def reserve_bytes(self) -> int:
-        """As the other file system asks for."""
+        """Return the reserve of the wrapped file system."""
         return reserve_bytes_of(self._file_system)
 
     def sever(self) -> None:
-        """Close what is open, and let nothing through any more."""
+        """Close all open files and locks, and let nothing through any more."""
         self._is_severed = True
         for each in list(self._open):
             each.close()
 
     def check(self) -> None:
-        """Raises OSError where it is severed."""
+        """Raise OSError if severed."""
         if self._is_severed:
             raise OSError(errno.EIO, "the broker that had this file system is gone")
 

@@ -1,4 +1,4 @@
-"""One broker for all workers of pytest-xdist: the controller runs it, and each worker has views of it, with names of its own.
+"""One broker for all workers of pytest-xdist. The controller runs it; each worker has views of it with names of its own.
 
 A view sends its caller's request, pickled, over a connection of ``multiprocessing`` (a socket of 127.0.0.1, and a key that only
 the workers are given), one connection a thread:
@@ -34,7 +34,7 @@ _REFUSED = frozenset({"start", "stop", "kill", "close", "restore", "snapshot", "
 
 
 class SharedBroker:
-    """A view of a broker in another process: what ``ThreadedBroker`` has, as far as it leaves the broker to the others."""
+    """A view of a broker in another process. It has what ``ThreadedBroker`` has, except for calls that would disturb others."""
 
     def __init__(self, address: tuple[str, int], key: bytes, namespace: str, path: str = "") -> None:
         self._place = address, key
@@ -56,7 +56,7 @@ class SharedBroker:
         return name + self._namespace
 
     def in_namespace(self, namespace: str) -> SharedBroker:
-        """Another view of the same broker."""
+        """Return another view of the same broker."""
         return SharedBroker(*self._place, namespace)
 
     def __getattr__(self, name: str) -> Any:
@@ -81,7 +81,7 @@ class SharedBroker:
             connection.send((self._namespace, path, arguments, named))
             kind, value = connection.recv()
         except BaseException:
-            # An answer that nobody waits for any more is not to be taken for the next one.
+            # The answer to an interrupted request must not be taken for the next one's.
             self._local.connection = None
             connection.close()
             raise
@@ -91,7 +91,7 @@ class SharedBroker:
 
 
 class BrokerSharing:
-    """Serves views of ``broker`` until ``close``: ``worker_input`` is what a worker needs to have one."""
+    """Serves views of ``broker`` until ``close``. ``worker_input`` has the connection data for a worker."""
 
     def __init__(self, broker: ThreadedBroker) -> None:
         self._broker = broker
@@ -103,21 +103,21 @@ class BrokerSharing:
 
     @property
     def worker_input(self) -> tuple[tuple[str, int], str]:
-        """Address and key, in hex."""
+        """Return address and key, the key in hex."""
         host, port = self._listener.address
         return (str(host), int(port)), self._key.hex()
 
     def close(self) -> None:
         """Take no more connections."""
         self._is_closed = True
-        # It may be waiting for one.
+        # The thread may be waiting for a connection.
         socket.create_connection(self.worker_input[0]).close()
         self._thread.join()
         self._listener.close()
 
     def _accept(self) -> None:
         while not self._is_closed:
-            # Somebody without the key, or ``close``.
+            # The peer has no key, or it is ``close``.
             with suppress(AuthenticationError, EOFError, ConnectionError):
                 connection = self._listener.accept()
                 threading.Thread(target=partial(self._serve, connection), name="odradek worker", daemon=True).start()
@@ -128,7 +128,7 @@ class BrokerSharing:
                 namespace, path, arguments, named = connection.recv()
                 try:
                     answer = self._answer(namespace, path, arguments, named)
-                except Exception as error:  # noqa: BLE001  it is raised in the worker
+                except Exception as error:  # noqa: BLE001  raised in the worker
                     answer = _ERROR, error
                 _send(connection, answer)
 
@@ -137,7 +137,7 @@ class BrokerSharing:
     ) -> tuple[int, object]:
         found = attrgetter(path)(self._broker.in_namespace(namespace))
         if path == "log":
-            # An exception might not be told in another process.
+            # An exception may not be picklable.
             return _VALUE, [LogLine(line.level, str(line), {}) for line in found]
         if arguments is not None:
             return _VALUE, found(*arguments, **named)
@@ -149,5 +149,5 @@ class BrokerSharing:
 def _send(connection: Connection, answer: tuple[int, object]) -> None:
     try:
         connection.send(answer)
-    except Exception as error:  # noqa: BLE001  the worker is told what there is instead
+    except Exception as error:  # noqa: BLE001  the worker gets an error instead
         connection.send((_ERROR, RuntimeError(f"{answer[1]!r} cannot be sent to a worker: {error}")))

@@ -1,4 +1,4 @@
-"""What a broker holds, as a test looks at it: topics, groups, transactions. Each has a line of text, for failures and reports."""
+"""A broker's state for tests: topics, groups, transactions. Each has a line of text, for failures and reports."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ Partition = tuple[str, int]
 _LIST_GROUPS_VERSION = 5
 _DESCRIBE_GROUPS_VERSION = 6
 _CONSUMER_GROUP_DESCRIBE_VERSION = 1
-# The type of groups of the newer protocol (KIP-848).
+# The type of groups of the consumer protocol (KIP-848).
 _CONSUMER = "consumer"
 _OFFSET_FETCH_VERSION = 9
 _LIST_TRANSACTIONS_VERSION = 1
 _DESCRIBE_TRANSACTIONS_VERSION = 0
-# Before a coordinator that loads its log is asked again.
+# The pause before a coordinator that loads its log is asked again.
 _LOADING_PAUSE_S = 0.002
 
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic; offsets by partition. An end offset is the high watermark, and counts the markers of transactions, too."""
+    """A topic; offsets by partition. An end offset is the high watermark, and counts transaction markers, too."""
 
     name: str
     start_offsets: dict[int, int]
@@ -54,7 +54,7 @@ class Topic:
 
     @property
     def partitions(self) -> int:
-        """How many."""
+        """Return the number of partitions."""
         return len(self.end_offsets)
 
     def __str__(self) -> str:
@@ -64,7 +64,7 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A member of a group, with the partitions that it was assigned."""
+    """A member of a group, with its assigned partitions."""
 
     member_id: str
     instance_id: str | None
@@ -78,10 +78,10 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A consumer group. ``lag`` has each partition that is subscribed to, is assigned or has a committed offset.
+    """A consumer group. ``lag`` has every partition that is subscribed to, is assigned or has a committed offset.
 
-    It is how many records are behind that offset; where nothing is committed, how many there are. ``topics`` are those that the
-    members subscribe to.
+    The lag is the number of records after the committed offset, or of all records if nothing is committed. ``topics`` are
+    those that the members subscribe to.
     """
 
     group_id: str
@@ -94,7 +94,7 @@ class Group:
 
     @property
     def total_lag(self) -> int:
-        """Of all partitions together."""
+        """Return the lag of all partitions together."""
         return sum(self.lag.values())
 
     def __str__(self) -> str:
@@ -105,7 +105,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """A transactional id, and the transaction that it is in."""
+    """A transactional id and the state of its transaction."""
 
     transactional_id: str
     state: str
@@ -120,7 +120,7 @@ class Transaction:
 
 
 def topics(broker: InProcessBroker) -> Named[str, Topic]:
-    """By name, without the coordinators' own."""
+    """Return the topics by name, without the coordinators' own."""
     core = broker.core
     found = {}
     for name in sorted(core.controller.image.topics):
@@ -133,7 +133,7 @@ def topics(broker: InProcessBroker) -> Named[str, Topic]:
 
 
 async def groups(broker: InProcessBroker) -> Named[str, Group]:
-    """By group id."""
+    """Return the groups by group id."""
     listed = await _listed(broker, ApiKey.LIST_GROUPS, ListGroupsRequest(), _LIST_GROUPS_VERSION)
     names = sorted(group.group_id for group in listed.groups)
     newer = [group.group_id for group in listed.groups if group.group_type == _CONSUMER]
@@ -150,7 +150,7 @@ async def groups(broker: InProcessBroker) -> Named[str, Group]:
 
 
 def lag_of(found: Named[str, Group], group_id: str) -> int:
-    """The total lag of a group. AssertionError where it cannot be told: 0 would say that everything was read."""
+    """Return the total lag of a group. Raises AssertionError if it is unknown: 0 would mean that everything was read."""
     group = found.get(group_id)
     if group is None:
         raise AssertionError(f"there is no group {group_id!r}; groups: {', '.join(found) or 'none'}")
@@ -163,7 +163,7 @@ def lag_of(found: Named[str, Group], group_id: str) -> int:
 
 
 async def transactions(broker: InProcessBroker) -> Named[str, Transaction]:
-    """By transactional id."""
+    """Return the transactions by transactional id."""
     listed = await _listed(broker, ApiKey.LIST_TRANSACTIONS, ListTransactionsRequest(), _LIST_TRANSACTIONS_VERSION)
     names = sorted(each.transactional_id for each in listed.transaction_states)
     asked = DescribeTransactionsRequest(transactional_ids=names)
@@ -173,7 +173,7 @@ async def transactions(broker: InProcessBroker) -> Named[str, Transaction]:
 
 
 async def _listed(broker: InProcessBroker, api_key: ApiKey, request: Any, version: int) -> Any:
-    """The response of a broker whose coordinators have loaded."""
+    """Return the response, once the coordinators have loaded."""
     while True:
         response = await broker.ask(api_key, request, version)
         if response.error_code != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
@@ -192,7 +192,7 @@ class _Described(NamedTuple):
 
 
 async def _described(broker: InProcessBroker, classic: list[str], newer: list[str]) -> dict[str, _Described]:
-    """Those groups of both protocols that are not gone since they were listed."""
+    """Describe groups of both protocols. Groups that are gone since the listing are left out."""
     found = []
     if classic:
         asked = DescribeGroupsRequest(groups=classic)
@@ -229,8 +229,8 @@ def _group(broker: InProcessBroker, described: _Described, offsets: dict[Partiti
 
 
 def _subscribed(broker: InProcessBroker, group_id: str) -> set[str]:
-    """The topics that members of a group of consumers subscribe to, also while it rebalances: no request tells them then."""
-    # Loaded by now, and not before there is a group.
+    """Return the topics that a classic group's members subscribe to, even during a rebalance, when no request tells them."""
+    # Imported late: the module is loaded only once there is a group.
     from odradek.coordinator.group.classic.group import ClassicGroup
 
     group = broker.core.groups.runtime.read(group_id, lambda shard, _: shard.groups.find(group_id))
@@ -243,7 +243,7 @@ def _subscribed(broker: InProcessBroker, group_id: str) -> set[str]:
 
 
 def _subscribed_newer(broker: InProcessBroker, group_id: str) -> set[str]:
-    """The same for a group of the newer protocol: by name, or by a regular expression that is resolved."""
+    """Do the same for a group of the consumer protocol: names, and the resolved names of regular expressions."""
     from odradek.coordinator.group.consumer.group import ConsumerGroup
 
     group = broker.core.groups.runtime.read(group_id, lambda shard, _: shard.groups.find(group_id))

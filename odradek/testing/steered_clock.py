@@ -1,10 +1,10 @@
-"""The clock of a broker whose clients are real: the machine's time, until a test moves it on, stops it or hurries it.
+"""The clock of a broker with real clients: the machine's time, until a test advances, stops or speeds it up.
 
-Everything in the broker that waits, waits for this clock; clients go by the machine's. Time never goes back while a broker runs.
+Every wait in the broker uses this clock; clients use the machine's. Time never goes back while a broker runs.
 
-In a lull time passes at the broker, and no client is heard. A client's request that arrives meanwhile is begun when the lull is
-over. Whatever clients do, and however fast, the same time passes for each of them: a session ends where its time is over, and a
-consumer that polls does not poll a million times a week.
+In a lull, time passes at the broker, and no client is heard. A client's request that arrives meanwhile is handled after the
+lull. So the same time passes for all clients, however fast they are: a session ends when its timeout is over, and a polling
+consumer does not poll a million times a week.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 
 
 class _ClosedGate:
-    """A gate that opens once, for all that have come by then."""
+    """A gate that opens once, for all requests that wait by then."""
 
     def __init__(self) -> None:
         self._waiting: list[Reply[None]] = []
 
-    def admit(self, context: RequestContext, request: Any) -> Reply[None]:  # noqa: ARG002  nobody is let in
+    def admit(self, context: RequestContext, request: Any) -> Reply[None]:  # noqa: ARG002  every request is held
         """Hold the request until the gate opens."""
         self._waiting.append(reply := Reply[None]())
         return reply
@@ -51,7 +51,7 @@ class _ClosedGate:
 
 @contextmanager
 def lull(core: BrokerCore) -> Iterator[None]:
-    """Hear no client of ``core`` in the ``with``. On the loop thread."""
+    """Hear no client of ``core`` within the ``with``. Call it on the loop thread."""
     gate = _ClosedGate()
     core.dispatcher.add_gate(gate, first=True)
     if core.connections is not None:
@@ -68,14 +68,14 @@ def lull(core: BrokerCore) -> Iterator[None]:
 __tracebackhide__ = True
 
 MOST_SPEED: Final = 1_000_000_000
-# The last second of the year 9999, the last one that dates have.
+# The last second of the year 9999, the latest that ``datetime`` has.
 _LAST_MS: Final = 253_402_300_799_000
-# Turns of the loop after each deadline, in which a broker does what follows from it.
+# Turns of the loop after each deadline, for the work that follows from it.
 _TURNS = 3
 
 
 class Duration(TypedDict, total=False):
-    """A duration in the words of ``timedelta``."""
+    """A duration in the units of ``timedelta``."""
 
     weeks: float
     days: float
@@ -86,7 +86,7 @@ class Duration(TypedDict, total=False):
 
 
 class _Course(NamedTuple):
-    """How time has passed since the machine's clock read ``since_ms``: from ``from_ms`` on, ``speed`` times as fast."""
+    """A course of time: ``from_ms`` when the machine's clock read ``since_ms``, then ``speed`` times as fast."""
 
     since_ms: float
     from_ms: float
@@ -94,15 +94,15 @@ class _Course(NamedTuple):
 
 
 class SteeredClock:
-    """A ``Clock``. Of any thread to read; to be steered on the loop of its broker, of which it has one at a time."""
+    """A steerable ``Clock``. Any thread may read it; steer it on its broker's loop. It has one broker at a time."""
 
     __slots__ = ("_core", "_course", "_machine", "_speed", "_wall_offset_ms")
 
     def __init__(self, machine: Clock | None = None) -> None:
-        """``machine`` is the clock that it goes by, the machine's own if none is given."""
+        """Make a clock that follows ``machine``, by default the machine's own clock."""
         self._machine: Clock = machine or SystemClock()
         now_ms = self._machine.monotonic_ms()
-        # One object, so that another thread reads a whole one.
+        # One object, so that another thread never reads half of it.
         self._course = _Course(now_ms, now_ms, 1.0)
         self._speed = 1.0
         self._wall_offset_ms = self._machine.now_ms() - now_ms
@@ -110,15 +110,15 @@ class SteeredClock:
 
     @property
     def passes_by_itself(self) -> bool:
-        """True: an event loop wakes its timers, with the help of ``machine_ms``."""
+        """Return True: an event loop wakes its timers, with the help of ``machine_ms``."""
         return True
 
     def now_ms(self) -> int:
-        """Wall time in milliseconds since the Unix epoch: the machine's at first."""
+        """Return wall time in milliseconds since the Unix epoch: the machine's at first."""
         return int(self.monotonic_ms() + self._wall_offset_ms)
 
     def monotonic_ms(self) -> float:
-        """Milliseconds since an arbitrary start; never goes back."""
+        """Return milliseconds since an arbitrary start; never goes back."""
         course = self._course
         return course.from_ms + (self._machine.monotonic_ms() - course.since_ms) * course.speed
 
@@ -128,33 +128,33 @@ class SteeredClock:
         return duration_ms / speed if speed else inf
 
     def attach(self, timer: ClockedTimer) -> None:
-        """No effect: the event loop wakes it."""
+        """Do nothing: the event loop wakes the timer."""
 
     def detach(self, timer: ClockedTimer) -> None:
-        """No effect."""
+        """Do nothing."""
 
     def serve(self, core: BrokerCore | None) -> None:
-        """Steer this process of a broker from now on, or none."""
+        """Steer the timers of this process of a broker; None for no process."""
         self._core = core
 
     def copy(self) -> SteeredClock:
-        """Another clock that reads as this one does, until either is steered."""
+        """Return another clock that shows the same time until either is steered."""
         other = SteeredClock(self._machine)
         other.read_as(self)
         return other
 
     def read_as(self, other: SteeredClock) -> None:
-        """Read as ``other`` does from now on. This alone may turn time back: while no process of a broker has this clock."""
+        """Show the same time as ``other``. This alone may turn time back: call it while no broker runs with this clock."""
         self._course, self._speed, self._wall_offset_ms = other._course, other._speed, other._wall_offset_ms
 
     @property
     def is_frozen(self) -> bool:
-        """Return whether it stands still until ``resume``."""
+        """Return whether the clock stands still until ``resume``."""
         return not self._course.speed
 
     @property
     def speed(self) -> float:
-        """How many times as fast as the machine's time this passes where it is not frozen. ValueError for what is not above 0."""
+        """The clock's speed relative to the machine's time while it is not frozen. Raises ValueError for a speed of 0 or less."""
         return self._speed
 
     @speed.setter
@@ -168,20 +168,20 @@ class SteeredClock:
             self._steer(self.monotonic_ms(), speed)
 
     def freeze(self) -> Done:
-        """Stand still. ``advance`` still moves it."""
+        """Stop the clock. ``advance`` still moves it."""
         self._steer(self.monotonic_ms(), 0.0)
         return Done()
 
     def resume(self) -> Done:
-        """Go on from where it stands, with ``speed``."""
+        """Let the clock run on with ``speed``."""
         self._steer(self.monotonic_ms(), self._speed)
         return Done()
 
     async def advance(self, *wrong: Never, **duration: Unpack[Duration]) -> None:
-        """Let so much time pass. What falls due is done, one deadline after the other, when this returns; what is sent is sent.
+        """Let so much time pass. On return, all due work is done, one deadline after the other, and its output is sent.
 
-        The machine's time does not count meanwhile. A client's request that arrives meanwhile is begun afterwards.
-        Raises ValueError for a negative duration, and for one that ends behind the year 9999.
+        The machine's time does not count meanwhile. A client's request that arrives meanwhile is handled afterwards. Raises
+        ValueError for a negative duration, and for one that ends after the year 9999.
         """
         ensure_by_name("advance", "advance(seconds=5)", wrong)
         length = _length(duration)
@@ -222,7 +222,7 @@ class SteeredClock:
 
 
 def _length(duration: Mapping[str, object]) -> timedelta:
-    """Raises TypeError, ValueError."""
+    """Return the duration. Raises TypeError, ValueError."""
     units = ", ".join(Duration.__annotations__)
     for unit, number in duration.items():
         if unit not in Duration.__annotations__:

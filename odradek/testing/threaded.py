@@ -1,7 +1,7 @@
 """The broker of a test suite: on the caller's event loop with ``async with``, in a thread of its own with ``with``.
 
-``ThreadedBroker`` is for a test that has no event loop, or another one: every method returns when the broker has done what it
-says. A ``Snapshot`` of either kind is what other brokers start from, of either kind.
+``ThreadedBroker`` is for a test that has no event loop, or another one: every method returns when its work is done. A
+``Snapshot`` of either kind of broker can start brokers of both kinds.
 """
 
 from __future__ import annotations
@@ -40,8 +40,9 @@ _DESCRIBE_S = 5.0
 class ThreadedBroker:
     """A view of a broker in a thread of its own.
 
-    Several views may share a broker, each with a ``namespace``: what ends the names that ``topic``, ``group`` and
-    ``transactional_id`` give. A view with a namespace shows what is named so, and the log and the timeline since it was made.
+    Several views may share a broker, each with a ``namespace``: the suffix of the names that ``topic``, ``group`` and
+    ``transactional_id`` return. A view with a namespace shows only names with that suffix, and only the log and the timeline
+    since it was made.
     """
 
     def __init__(self, thread: BrokerThread, namespace: str = "") -> None:
@@ -52,42 +53,42 @@ class ThreadedBroker:
 
     @property
     def bootstrap_servers(self) -> str:
-        """Where clients connect to: "127.0.0.1:54321"."""
+        """Return the bootstrap address: "127.0.0.1:54321"."""
         return self._thread.broker.bootstrap_servers
 
     @property
     def clock(self) -> ThreadedClock:
-        """The broker's time. Clients go by the machine's."""
+        """Return the broker's clock. Clients use the machine's."""
         return ThreadedClock(self._thread)
 
     @property
     def faults(self) -> ThreadedFaults:
-        """Rules for what is to go wrong."""
+        """Return the fault rules."""
         from odradek.testing.faults.threaded import ThreadedFaults
 
         return ThreadedFaults(self._thread)
 
     @property
     def is_running(self) -> bool:
-        """Return whether it was started, and neither stopped nor killed since."""
+        """Return whether the broker was started, and neither stopped nor killed since."""
         return self._thread.is_running
 
     @property
     def log(self) -> list[LogLine]:
-        """What the broker has logged."""
+        """Return the broker's log."""
         return list(self._thread.broker.lines)[self._known_lines :]
 
     @property
     def timeline(self) -> ThreadedTimeline:
-        """What clients have said, and were answered: recorded with ``Broker(timeline=True)``, or from ``timeline.start()`` on."""
+        """Return the clients' requests and answers, recorded by ``Broker(timeline=True)`` or since ``timeline.start()``."""
         return ThreadedTimeline(self._thread, self._thread.broker.timeline, self._since)
 
     def another_timeline(self) -> ThreadedTimeline:
-        """One that is started and stopped by itself. The coordinators' reports are not in it."""
+        """Return a timeline that is started and stopped independently. It lacks the coordinators' reports."""
         return ThreadedTimeline(self._thread, LiveTimeline(self._thread.broker))
 
     def start(self) -> None:
-        """Start the broker again, at the same address and on what its disk holds."""
+        """Start the broker again, at the same address and with the content of its disk."""
         self._thread.start()
 
     def stop(self) -> None:
@@ -95,7 +96,7 @@ class ThreadedBroker:
         self._thread.stop()
 
     def kill(self) -> None:
-        """End the broker as kill -9 does: its disk keeps what was written, requests are not answered."""
+        """End the broker as kill -9 does: its disk keeps the written bytes, requests are not answered."""
         self._thread.kill()
 
     def close(self) -> None:
@@ -104,20 +105,20 @@ class ThreadedBroker:
             self.stop()
 
     def topic(self, name: str, new: int | NewTopic | None = None) -> str:
-        """The topic's name in this namespace. If the topic is not there, it is made with so many partitions, or as said.
+        """Return the topic's name in this namespace, and make the topic if it is missing.
 
-        Raises KafkaError where it is there and is another.
+        ``new`` is its number of partitions or a ``NewTopic``. Raises KafkaError if the topic exists and differs.
         """
         own = checked_name("topic", name) + self._namespace
         self._thread.run(lambda: self._thread.broker.create_topics({own: new}))
         return own
 
     def group(self, name: str) -> str:
-        """The group's id in this namespace."""
+        """Return the group's id in this namespace."""
         return checked_name("group", name) + self._namespace
 
     def transactional_id(self, name: str) -> str:
-        """The transactional id in this namespace."""
+        """Return the transactional id in this namespace."""
         return checked_name("transactional id", name) + self._namespace
 
     def produce(self, topic: str, rows: Iterable[object], *, partition: int | None = None) -> list[records.StoredRecord]:
@@ -125,14 +126,14 @@ class ThreadedBroker:
         return self._thread.run(lambda: self._thread.broker.produce(topic, rows, partition=partition))
 
     def records(self, topic: str, *, isolation_level: records.Isolation = "read_uncommitted") -> list[records.StoredRecord]:
-        """All records of a topic, partition by partition. Raises KafkaError where there is no such topic."""
+        """Return all records of a topic, partition by partition. Raises KafkaError if there is no such topic."""
         return self._thread.run(lambda: self._thread.broker.records(topic, isolation_level=isolation_level))
 
     def wait_for(self, *wrong: Never, within: float = waiting.DEFAULT_WITHIN_S, **condition: Unpack[waiting.Condition]) -> None:
-        """Return when a group, a transactional id or a topic is as asked: see ``waiting.Condition``.
+        """Wait until a group, a transactional id or a topic meets the condition: see ``waiting.Condition``.
 
-        Raises NotReached, an AssertionError that says what was there instead, after ``within`` seconds; and RuntimeError on a
-        thread whose event loop runs: clients on that loop could not go on.
+        Raises NotReached, an AssertionError that says what was there instead, after ``within`` seconds. Raises RuntimeError on
+        a thread whose event loop runs: clients on that loop would be blocked.
         """
         _ensure_no_loop_runs()
         self._thread.run(lambda: self._thread.broker.wait_for(*wrong, within=within, **condition))
@@ -149,40 +150,40 @@ class ThreadedBroker:
         self._thread.run(lambda: broker.subscribe_client_metrics(*prefixes, interval_ms=interval_ms, match=match, name=name))
 
     def client_metrics(self, client_id: str | None = None) -> client_metrics.ClientMetrics:
-        """What a client has measured, or all: what it was asked for by ``subscribe_client_metrics``, as it has pushed it."""
+        """Return the metrics that a client, or all clients, have pushed. ``subscribe_client_metrics`` asks for them."""
         return client_metrics.measured(list(self._thread.broker.client_pushes), client_id)
 
     def lag(self, group: str) -> int:
-        """How many records a group is behind: see ``ListeningBroker.lag``."""
+        """Return how many records a group is behind: see ``ListeningBroker.lag``."""
         return self._thread.run(lambda: self._thread.broker.lag(group))
 
     @property
     def topics(self) -> dict[str, state.Topic]:
-        """By name, without the coordinators' own."""
+        """Return the topics by name, without the coordinators' own."""
         return self._own(self._thread.run(lambda: self._thread.broker.topics))
 
     @property
     def groups(self) -> dict[str, state.Group]:
-        """By group id."""
+        """Return the groups by group id."""
         return self._own(self._thread.run(lambda: self._thread.broker.groups))
 
     @property
     def transactions(self) -> dict[str, state.Transaction]:
-        """By transactional id."""
+        """Return the transactions by transactional id."""
         return self._own(self._thread.run(lambda: self._thread.broker.transactions))
 
     def describe(self) -> str:
-        """Topics, groups and transactional ids in words, a line each; for the report of a failed test."""
+        """Describe topics, groups and transactional ids in words, a line each; for the report of a failed test."""
         if not self.is_running:
             return "it does not run"
         try:
             found = self._thread.run(self._thread.broker.contents, _DESCRIBE_S)
-        except Exception as error:  # noqa: BLE001  the test has failed for another reason, which is to be seen
+        except Exception as error:  # noqa: BLE001  the report must show the test's own failure
             return f"it does not tell what it holds: {error!r}"
         return "\n".join(str(each) for name, each in found if name.endswith(self._namespace)) or "it holds nothing"
 
     def snapshot(self) -> Snapshot:
-        """Everything that the broker holds now, namespaces or not. Raises TypeError for several ``log.dirs``, OSError."""
+        """Return everything that the broker holds now, in all namespaces. Raises TypeError for several ``log.dirs``, OSError."""
 
         async def on_loop() -> Image:
             await self._thread.broker.restarted()
@@ -193,13 +194,14 @@ class ThreadedBroker:
     def restore(self, snapshot: Snapshot) -> None:
         """Go back to ``snapshot``, at the same address and with the same configs. Connections of clients break.
 
-        Raises RuntimeError where the broker does not run, ValueError for a snapshot of another kind (memory, directory), OSError.
+        Raises RuntimeError if the broker does not run, ValueError for a snapshot of the other kind (memory, directory),
+        OSError.
         """
         image = _image_of(snapshot)
         self._thread.run(lambda: self._thread.broker.restore_image(image))
 
     def in_namespace(self, namespace: str) -> ThreadedBroker:
-        """Another view of the same broker."""
+        """Return another view of the same broker."""
         return ThreadedBroker(self._thread, namespace)
 
     def _own(self, found: Named[str, T]) -> Named[str, T]:
@@ -215,13 +217,13 @@ class ThreadedBroker:
 
 
 class Broker(ListeningBroker):
-    """See ``ListeningBroker``. With ``with``, it is a ``ThreadedBroker`` that is entered."""
+    """See ``ListeningBroker``. Its ``with`` enters a ``ThreadedBroker``."""
 
     _threaded: ThreadedBroker | None = None
 
     @asked
     async def snapshot(self) -> Snapshot:
-        """Everything that the broker holds now. Raises TypeError for several ``log.dirs``, OSError."""
+        """Return everything that the broker holds now. Raises TypeError for several ``log.dirs``, OSError."""
         await self.restarted()
         return Snapshot(self.image())
 
@@ -242,31 +244,32 @@ class Broker(ListeningBroker):
 
 
 class Snapshot:
-    """What a broker held at one moment. It outlives the broker, and nothing changes it.
+    """The state of a broker at one moment. It outlives the broker, and nothing changes it.
 
-    ``with`` frees what it holds of the disk; without, that is freed with the snapshot and those that were made of it.
+    ``with`` frees its disk space at the end. Otherwise the space is freed with the snapshot and the brokers made from it.
     """
 
     def __init__(self, image: Image) -> None:
         self.image = image
 
     def fork(self, *, configs: Mapping[str, object] | None = None) -> Broker:
-        """Another broker, not yet started, that goes on from here: with the same configs, and ``configs`` over them.
+        """Return another broker, not yet started, with this state: the same configs, and ``configs`` over them.
 
-        It listens on a port of its own. A directory of its own, if it has one, is removed when it is left. Raises OSError.
+        It listens on a port of its own. If it has a directory, the directory is removed when the broker is left. Raises
+        OSError.
         """
         image = _image_of(self)
         changed = {**image.fork_configs(), **config_texts(configs)}
         if not isinstance(image.content, LinkedDirectory):
             files = image.content.fork()
             return Broker(configs=changed, clock=image.clock.copy(), file_system=files, has_own_configs=image.has_own_configs)
-        assert image.origin is not None  # noqa: S101  it has one of each
+        assert image.origin is not None  # noqa: S101  a linked directory has an origin
         directory = LinkedDirectory(image.origin, "fork")
         link_tree(image.content.path, directory.path)
         return _BrokerOnLinks(directory, changed, image.clock.copy(), has_own_configs=image.has_own_configs)
 
     def close(self) -> None:
-        """Free what the snapshot holds of the disk; no more is made of it then. Idempotent."""
+        """Free the snapshot's disk space. It cannot be forked any more. Idempotent."""
         if isinstance(self.image.content, LinkedDirectory):
             self.image.content.remove()
 
@@ -278,7 +281,7 @@ class Snapshot:
 
 
 class _BrokerOnLinks(Broker):
-    """A fork on a directory, which goes with it."""
+    """A fork on a directory. The directory is removed with it."""
 
     def __init__(
         self, directory: LinkedDirectory, configs: Mapping[str, object], clock: SteeredClock, *, has_own_configs: bool
@@ -303,7 +306,7 @@ class _BrokerOnLinks(Broker):
 
 
 def _image_of(snapshot: object) -> Image:
-    """Raises TypeError for what is no snapshot, RuntimeError for one that was closed."""
+    """Return the image. Raises TypeError for anything but a snapshot, RuntimeError for a closed one."""
     if not isinstance(snapshot, Snapshot):
         instead = "await broker.snapshot() first" if isinstance(snapshot, Asked) else f"not {snapshot!r}"
         raise TypeError(f"a snapshot is what broker.snapshot() has returned: {instead}")

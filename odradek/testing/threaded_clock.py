@@ -1,4 +1,4 @@
-"""The ``SteeredClock`` of a broker in a thread of its own. What falls due is done when a method returns."""
+"""The ``SteeredClock`` of a broker in a thread of its own. Due work is done when a method returns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class ThreadedClock:
-    """It belongs to the broker, over all its processes, and to all who share it. RuntimeError to steer it where none runs."""
+    """A broker's clock, shared by its processes and views. Steering it raises RuntimeError if the broker does not run."""
 
     def __init__(self, thread: BrokerThread) -> None:
         self._thread = thread
@@ -25,17 +25,17 @@ class ThreadedClock:
 
     @property
     def now(self) -> datetime:
-        """The broker's time, in UTC: that of its records where the topic says LogAppendTime."""
+        """Return the broker's time, in UTC: also the time of its records if the topic says LogAppendTime."""
         return datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC)
 
     @property
     def is_frozen(self) -> bool:
-        """Return whether it stands still until ``resume``."""
+        """Return whether the clock stands still until ``resume``."""
         return self._clock.is_frozen
 
     @property
     def speed(self) -> float:
-        """How many times as fast as the machine's time it passes where it is not frozen. ValueError for what is not above 0."""
+        """The clock's speed relative to the machine's time while it is not frozen. Raises ValueError for a speed of 0 or less."""
         return self._clock.speed
 
     @speed.setter
@@ -46,11 +46,11 @@ class ThreadedClock:
         self._run(steer)
 
     def freeze(self) -> None:
-        """Stand still. ``advance`` still moves it."""
+        """Stop the clock. ``advance`` still moves it."""
         self._run(self._clock.freeze)
 
     def resume(self) -> None:
-        """Go on from where it stands, with ``speed``."""
+        """Let the clock run on with ``speed``."""
         self._run(self._clock.resume)
 
     def advance(self, *wrong: Never, **duration: Unpack[Duration]) -> None:

@@ -1,4 +1,4 @@
-"""Topics that a test names: made at the start of a broker, or when they are first used."""
+"""Topics of a test: made at the start of a broker, or when they are first used."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _DEFAULT = -1
 
 
 class NewTopic(NamedTuple):
-    """A topic to be made. Without ``partitions`` it has as many as ``num.partitions`` says."""
+    """A topic to be made. Without ``partitions`` it has ``num.partitions`` of them."""
 
     partitions: int | None = None
     configs: Mapping[str, object] = {}
 
 
 def checked_topics(topics: object) -> dict[str, int | NewTopic | None]:
-    """The ``topics`` of a broker. Raises TypeError."""
+    """Return the ``topics`` of a broker. Raises TypeError."""
     if topics is None:
         return {}
     if not isinstance(topics, Mapping):
@@ -42,7 +42,7 @@ def checked_topics(topics: object) -> dict[str, int | NewTopic | None]:
 
 
 def _checked(name: str, new: object) -> int | NewTopic | None:
-    """What a topic is to be made of. Raises TypeError."""
+    """Return a topic's number of partitions or its ``NewTopic``. Raises TypeError."""
     partitions = new.partitions if isinstance(new, NewTopic) else new
     if partitions is not None and (isinstance(partitions, bool) or not isinstance(partitions, int)):
         raise TypeError(f"topic {name!r} has a number of partitions, None or NewTopic(partitions, configs), not {partitions!r}")
@@ -55,10 +55,10 @@ def _checked(name: str, new: object) -> int | NewTopic | None:
 async def create_topics(
     broker: InProcessBroker, topics: Mapping[str, int | NewTopic | None], *, takes_others: bool = False
 ) -> None:
-    """Make the topics that are not there, each with a number of partitions or as its ``NewTopic`` says.
+    """Make the missing topics, each with a number of partitions or as its ``NewTopic`` says.
 
-    Those that are there stay as they are. KafkaError: TOPIC_ALREADY_EXISTS where one of them is another than is asked for, unless
-    the caller ``takes_others``; else that of the first one that is refused.
+    Topics that exist stay as they are. Raises KafkaError: TOPIC_ALREADY_EXISTS if one of them differs from the request, unless
+    the caller ``takes_others``; otherwise the error of the first topic that is refused.
     """
     known = broker.core.controller.image.topics
     checked = checked_topics(topics)
@@ -76,7 +76,7 @@ async def create_topics(
 
 
 async def _ensure_same(broker: InProcessBroker, asked: CreatableTopic) -> None:
-    """Raise KafkaError unless a topic is as asked for, as far as anything is said of it."""
+    """Raise KafkaError unless the topic has the partitions and configs asked for. Unset ones are not compared."""
     count = len(broker.core.controller.image.topics[asked.name].partitions)
     if asked.num_partitions not in (_DEFAULT, count):
         raise KafkaError(

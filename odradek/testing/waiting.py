@@ -1,4 +1,4 @@
-"""Waiting for what a broker is to hold, instead of sleeping; and saying what it held instead."""
+"""Wait for a state of the broker instead of sleeping. A failure says what the state was instead."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ if TYPE_CHECKING:
 __tracebackhide__ = True
 
 DEFAULT_WITHIN_S = 10.0
-# Between two looks. Looks at many records take long, so that those of a long wait get rarer.
+# Pause between two looks. A look at many records is slow, so the pauses of a long wait grow.
 _FIRST_PAUSE_S = 0.005
 _LAST_PAUSE_S = 0.05
 _PAUSE_GROWTH = 1.25
 
 
 class NotReached(AssertionError):
-    """What was waited for has not come; the message says what was there instead."""
+    """The condition was not met in time; the message says what was there instead."""
 
 
 class Condition(TypedDict, total=False):
-    """What is waited for: of one of ``group``, ``transactional_id``, ``topic`` and ``client_id``, whatever else is given.
+    """The condition to wait for. Give one of ``group``, ``transactional_id``, ``topic`` and ``client_id``.
 
-    Of a group: its ``state``, how many ``members`` it has, that its total ``lag`` is no more than this. Of a transactional id:
-    its ``state``. Of a topic: that a consumer of ``isolation_level`` can read as many ``records``. Of a client: that it has
-    pushed its metrics as many times as ``pushes`` (1), and this ``metric`` among them.
+    A group: its ``state``, its number of ``members``, its total ``lag`` at most. A transactional id: its ``state``. A topic:
+    at least so many ``records`` that a consumer of ``isolation_level`` can read. A client: at least so many ``pushes`` of
+    metrics (default 1), with ``metric`` among them.
     """
 
     group: str
@@ -72,8 +72,8 @@ def _check(condition: Condition) -> None:
 
 
 def _states_of(subject: str) -> list[str]:
-    """The states that a group or a transaction may be in."""
-    # They come with the coordinators.
+    """Return the states that a group or a transaction may be in."""
+    # Imported late, with the coordinators.
     if subject == "transactional_id":
         from odradek.coordinator.transaction.states import STATE_NAMES
 
@@ -103,7 +103,7 @@ async def wait_for(broker: InProcessBroker, condition: Condition, within: float)
 
 
 async def _look(broker: InProcessBroker, condition: Condition) -> tuple[bool, str]:
-    """Return whether the condition is met, and what there is in words."""
+    """Return whether the condition is met, and the present state in words."""
     if "group" in condition:
         groups = await state.groups(broker)
         group = groups.get(condition["group"])
@@ -125,7 +125,7 @@ def _is_met_by_group(condition: Condition, group: state.Group) -> bool:
     return (
         condition.get("state") in (None, group.state)
         and condition.get("members") in (None, len(group.members))
-        # A group without partitions has no lag that could be told.
+        # A group without partitions has no known lag.
         and ("lag" not in condition or (bool(group.lag) and group.total_lag <= condition["lag"]))
     )
 

@@ -1,1 +1,1 @@
-"""The control interface: what ``odradek.testing`` does, over HTTP and JSON, for tests in any language."""
+"""The control interface: ``odradek.testing`` over HTTP and JSON, for tests in any language."""

@@ -1,8 +1,8 @@
-"""The connections of the control interface: a thread for each, and limits on what strangers can make of them.
+"""The connections of the control interface: a thread for each, and limits on what strangers can use.
 
-A request's head is read first, and ``admit`` decides by it. Only then its body is read: of one that is refused, no more than
-``SMALL_BYTES``, so that its client hears why. ``MOST_CONNECTIONS`` are served at once, further ones are closed. The bodies of
-all requests under way have ``MOST_BYTES`` together; one that finds no room is answered 503.
+A request's head is read first, and ``admit`` decides by it. Only then is its body read. If the request is refused, at most
+``SMALL_BYTES`` of the body are read, so that its client gets the reason. ``MOST_CONNECTIONS`` are served at once; further ones
+are closed. The bodies of all pending requests share ``MOST_BYTES``; a body that finds no room is answered with 503.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MOST_CONNECTIONS = 256
 _BACKLOG = 1024
 _MOST_HEAD_BYTES = 16 * 1024
 _MOST_LENGTH_DIGITS = 10
-# How long a connection may say nothing: a stranger's, and one that has shown the token.
+# How long a connection may be silent: without a valid token, and with one.
 _STRANGER_IDLE_S = 10.0
 _IDLE_S = 60.0
 _UNAUTHORIZED = 401
@@ -38,7 +38,7 @@ _UNAVAILABLE = 503
 
 
 class Refusal(Exception):
-    """A request that may not be made. Its answer has this status."""
+    """A refused request. ``status`` is the status of its answer."""
 
     def __init__(self, status: int, error: str) -> None:
         super().__init__(error)
@@ -46,17 +46,17 @@ class Refusal(Exception):
 
 
 class Application(Protocol):
-    """What answers requests, in threads of the server."""
+    """The application that answers requests, in threads of the server."""
 
     def admit(self, method: str, target: str, authorization: str, peer: str) -> int:
-        """How many bytes the body of such a request may have. Raises Refusal."""
+        """Return how many bytes the body of such a request may have. Raises Refusal."""
 
     def answer(self, method: str, target: str, body: bytes) -> tuple[int, Json]:
-        """Status and answer."""
+        """Return status and answer."""
 
 
 class Server(ThreadingHTTPServer):
-    """Its threads are nobody's to wait for, and a client that goes is no news."""
+    """An HTTP server whose threads end with the process. A client that disconnects is not logged."""
 
     daemon_threads = True
     block_on_close = False
@@ -65,7 +65,7 @@ class Server(ThreadingHTTPServer):
     def __init__(
         self, address: tuple[str, int], application: Application, context: Callable[[], ssl.SSLContext] | None = None
     ) -> None:
-        """``context`` is called for each connection. Raises OSError."""
+        """Listen on ``address``. ``context`` is called for each connection. Raises OSError."""
         self.application = application
         self.room = _Room(MOST_BYTES)
         self._context = context
@@ -73,14 +73,14 @@ class Server(ThreadingHTTPServer):
         super().__init__(address, _Handler)
 
     def get_request(self) -> tuple[socket.socket, tuple[str, int]]:
-        """A new connection. Its handshake is done in its own thread, with its first bytes."""
+        """Accept a connection. Its handshake is done later in its own thread, with its first bytes."""
         connection, address = super().get_request()
         if self._context is not None:
             connection = self._context().wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
         return connection, address
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Serve a connection in a thread of its own, if there is a place for it."""
+        """Serve a connection in its own thread, if there is a place for it."""
         if not self._places.acquire(blocking=False):
             self.shutdown_request(request)
             return
@@ -91,28 +91,28 @@ class Server(ThreadingHTTPServer):
             raise
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """In the thread of the connection."""
+        """Serve a connection, in its own thread."""
         try:
             super().process_request_thread(request, client_address)
         finally:
             self._places.release()
 
-    def handle_error(self, request: object, client_address: object) -> None:  # noqa: ARG002  as the standard library has it
-        """The connection is closed."""
+    def handle_error(self, request: object, client_address: object) -> None:  # noqa: ARG002  the standard library's signature
+        """Log the error, unless it is an OSError. The connection is closed."""
         error = sys.exc_info()[1]
         if error is not None and not isinstance(error, OSError):
             log.error("a control connection failed", error)
 
 
 class _Room:
-    """The bytes that the bodies of all requests may have."""
+    """The bytes available to the bodies of all requests."""
 
     def __init__(self, size: int) -> None:
         self._left = size
         self._lock = threading.Lock()
 
     def take(self, size: int) -> bool:
-        """Return whether there was room."""
+        """Take ``size`` bytes. Return whether there was room."""
         with self._lock:
             if size > self._left:
                 return False
@@ -120,13 +120,13 @@ class _Room:
             return True
 
     def give(self, size: int) -> None:
-        """What was taken."""
+        """Give ``size`` bytes back."""
         with self._lock:
             self._left += size
 
 
 class _Reader:
-    """Reads a connection; no head is longer than ``_MOST_HEAD_BYTES``."""
+    """Reads a connection, and limits a request's head to ``_MOST_HEAD_BYTES``."""
 
     def __init__(self, file: BufferedIOBase) -> None:
         self._file = file
@@ -135,11 +135,11 @@ class _Reader:
         self.close = file.close
 
     def begin_head(self) -> None:
-        """A request begins."""
+        """Start the head of a request."""
         self._left = _MOST_HEAD_BYTES
 
     def readline(self, limit: int) -> bytes:
-        """A line of the head. Raises LineTooLong."""
+        """Return a line of the head. Raises LineTooLong."""
         line = self._file.readline(min(limit, self._left + 1))
         self._left -= len(line)
         if self._left < 0:
@@ -148,7 +148,7 @@ class _Reader:
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """One connection."""
+    """The handler of one connection."""
 
     protocol_version = "HTTP/1.1"
     server_version = "odradek"
@@ -157,26 +157,26 @@ class _Handler(BaseHTTPRequestHandler):
     server: Server
 
     def setup(self) -> None:
-        """Before the first request."""
+        """Prepare for the first request."""
         super().setup()
         self._reader = _Reader(self.rfile)
-        # The standard library asks no more of it.
+        # The standard library uses no other methods of the file.
         self.rfile = cast("BufferedIOBase", self._reader)
 
     def handle_one_request(self) -> None:
-        """One request, or none if the client has gone."""
+        """Handle one request, or none if the client has gone."""
         self._reader.begin_head()
         try:
             super().handle_one_request()
         except LineTooLong:
-            # Of the request's first line, which had no end.
+            # The limit was reached within the request's first line.
             self.command = self.requestline = ""
             self.request_version = self.protocol_version
             self.close_connection = True
             self._send(431, {"error": f"a head has {_MOST_HEAD_BYTES} bytes at most"})
 
     def handle_expect_100(self) -> bool:
-        """Nothing yet: whether the body is wanted is decided by the whole head."""
+        """Send nothing yet: ``_serve`` decides by the whole head whether the body is wanted."""
         return True
 
     def _serve(self) -> None:
@@ -185,7 +185,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self.command, self.path, self.headers.get("Authorization", ""), self.client_address[0]
             )
         except Refusal as refusal:
-            # Behind a body that is not read, the next request could not be found.
+            # After an unread body, the next request could not be found.
             is_read = self._length() <= SMALL_BYTES and not self._waits_to_send and self._read_body() is not None
             self.close_connection |= not is_read
             self._send(refusal.status, {"error": str(refusal)})
@@ -205,17 +205,17 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             body = self._read_body()
             if body is None:
-                # The client has gone in the middle.
+                # The client has disconnected in the middle of the body.
                 self.close_connection = True
             else:
                 self._send(*self.server.application.answer(self.command, self.path, body))
         finally:
             self.server.room.give(size)
 
-    do_GET = do_POST = do_DELETE = do_PUT = _serve  # noqa: N815  names of the standard library
+    do_GET = do_POST = do_DELETE = do_PUT = _serve  # noqa: N815  the standard library's names
 
     def _length(self) -> int:
-        """The size of the body; a large one where it cannot be told."""
+        """Return the size of the body; ``sys.maxsize`` if it is unknown."""
         length = self.headers.get("Content-Length", "0")
         if "Transfer-Encoding" in self.headers or not length.isdecimal() or len(length) > _MOST_LENGTH_DIGITS:
             return sys.maxsize
@@ -226,7 +226,7 @@ class _Handler(BaseHTTPRequestHandler):
         return self.headers.get("Expect", "").lower() == "100-continue"
 
     def _read_body(self) -> bytes | None:
-        """The body; None if the client goes before its end."""
+        """Return the body; None if the client disconnects before its end."""
         size = self._length()
         if self._waits_to_send:
             self.send_response_only(100)
@@ -248,5 +248,5 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  as the standard library has it
-        """Requests are not logged."""
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  the standard library's signature
+        """Do nothing: requests are not logged."""

@@ -1,4 +1,4 @@
-"""The routes of faults, snapshots, forks, the timeline, and what clients measure (KIP-714)."""
+"""The routes of faults, snapshots, forks, the timeline, and clients' metrics (KIP-714)."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ def _push(found: ClientPush) -> Json:
 def _point(found: DataPoint) -> Json:
     value = found.value
     if isinstance(value, int | float):
-        # JSON has no other numbers.
+        # JSON has no infinity or NaN.
         shown: Json = {"value": value if isfinite(value) else None}
     else:
         shown = {"count": value.count, "sum": value.total, "bounds": list(value.bounds), "counts": list(value.counts)}

@@ -1,4 +1,4 @@
-"""What a broker holds, as JSON. Bytes are text where they are UTF-8; else a field of the same name and ``_base64`` has them."""
+"""A broker's state as JSON. Bytes are text if they are valid UTF-8, otherwise base64 in a field named ``..._base64``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ROW = {
 
 
 def topic(found: Topic) -> Json:
-    """A topic."""
+    """Return a topic as JSON."""
     partitions = [
         {"partition": index, "start_offset": found.start_offsets[index], "end_offset": end}
         for index, end in found.end_offsets.items()
@@ -32,7 +32,7 @@ def topic(found: Topic) -> Json:
 
 
 def group(found: Group) -> Json:
-    """A group."""
+    """Return a group as JSON."""
     members = [
         {
             "member_id": member.member_id,
@@ -55,7 +55,7 @@ def group(found: Group) -> Json:
 
 
 def transaction(found: Transaction) -> Json:
-    """A transactional id."""
+    """Return a transactional id as JSON."""
     return {
         "transactional_id": found.transactional_id,
         "state": found.state,
@@ -67,7 +67,7 @@ def transaction(found: Transaction) -> Json:
 
 
 def record(found: StoredRecord) -> Json:
-    """A record."""
+    """Return a record as JSON."""
     return {
         "topic": found.topic,
         "partition": found.partition,
@@ -80,15 +80,15 @@ def record(found: StoredRecord) -> Json:
 
 
 def line(found: LogLine) -> Json:
-    """A line of the broker's log."""
+    """Return a line of the broker's log as JSON."""
     return {"level": found.level, "text": str(found)}
 
 
 def row(asked: object) -> tuple[object, object, dict[str, object]]:
-    """Key, value and headers of a record that is to be written. Raises BadRequest."""
+    """Return key, value and headers of a record to write. Raises BadRequest."""
     if not isinstance(asked, dict):
         raise BadRequest(f"a record is an object with key, value and headers, and not {asked!r}")
-    # Any JSON may be a value.
+    # Key and value are not checked: any JSON may be a value.
     check(_ROW, {name: content for name, content in asked.items() if name not in ("key", "value")}, "a record")
     return _given("key", asked), _given("value", asked), asked.get("headers", {})
 

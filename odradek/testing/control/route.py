@@ -1,6 +1,6 @@
-"""A route of the control interface: a path, what its body may have, and what it does. Shared by all routes.
+"""A route of the control interface: a path, the fields of its body, and its handler. Shared by all routes.
 
-What the body may have is said once: it is checked by this, and described by it in OpenAPI.
+The fields are declared once, and serve both the check and the OpenAPI description.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _TYPES: dict[str, tuple[type, ...]] = {
 
 
 class BadRequest(Exception):
-    """A request that says what cannot be done; the message says why, and what is allowed."""
+    """A request that cannot be carried out; the message says why, and what is allowed."""
 
 
 class Field(NamedTuple):
-    """One field of a body. ``type`` is JSON Schema's, ``choices`` are all values allowed where there are any."""
+    """One field of a body. ``type`` is JSON Schema's; ``choices``, if there are any, are all allowed values."""
 
     type: str
     about: str
@@ -44,7 +44,7 @@ class Field(NamedTuple):
 
 
 def check(fields: Mapping[str, Field], body: Mapping[str, object], what: str) -> None:
-    """Raises BadRequest unless ``body`` has all fields that it must, and each is as ``fields`` says."""
+    """Raise BadRequest unless ``body`` has all required fields, and each matches ``fields``."""
     for name, value in body.items():
         field = fields.get(name)
         if field is None:
@@ -59,11 +59,11 @@ def check(fields: Mapping[str, Field], body: Mapping[str, object], what: str) ->
 
 
 class Missing(Exception):
-    """There is no such thing."""
+    """The requested thing does not exist."""
 
 
 class Held:
-    """What clients of the interface have made, by the numbers that they were told; faults of each broker for itself."""
+    """The faults, forks and snapshots made by clients of the interface, by number. Faults are kept for each broker."""
 
     def __init__(self) -> None:
         self.faults: defaultdict[Broker, dict[str, Fault]] = defaultdict(dict)
@@ -72,23 +72,23 @@ class Held:
         self._numbers = count(1)
 
     def new_id(self) -> str:
-        """One that nothing else has."""
+        """Return an unused number."""
         return str(next(self._numbers))
 
     def fork(self, number: str) -> Broker:
-        """One of ``forks``. Raises Missing."""
+        """Return a fork. Raises Missing."""
         if number not in self.forks:
             raise Missing(f"there is no fork {number}; forks: {', '.join(self.forks) or 'none'}")
         return self.forks[number]
 
     def snapshot(self, number: str) -> Snapshot:
-        """One of ``snapshots``. Raises Missing."""
+        """Return a snapshot. Raises Missing."""
         if number not in self.snapshots:
             raise Missing(f"there is no snapshot {number}; snapshots: {', '.join(self.snapshots) or 'none'}")
         return self.snapshots[number]
 
     async def close(self) -> None:
-        """Stop the forks, and free what snapshots hold of the disk."""
+        """Stop the forks, and free the snapshots' disk space."""
         for fork in self.forks.values():
             await fork.__aexit__(None, None, None)
         for snapshot in self.snapshots.values():
@@ -96,7 +96,7 @@ class Held:
 
 
 class Call(NamedTuple):
-    """A request: ``named`` are the parts of its path, ``query`` and ``body`` its fields, which were checked."""
+    """A request: ``named`` are the variable parts of its path, ``query`` and ``body`` its checked fields."""
 
     broker: Broker
     held: Held
@@ -106,18 +106,18 @@ class Call(NamedTuple):
 
     @property
     def faults(self) -> dict[str, Fault]:
-        """The broker's, by number."""
+        """Return the broker's faults, by number."""
         return self.held.faults[self.broker]
 
     def fault(self, number: str) -> Fault:
-        """One of ``faults``. Raises Missing."""
+        """Return a fault. Raises Missing."""
         if number not in self.faults:
             raise Missing(f"there is no fault {number}; faults: {', '.join(self.faults) or 'none'}")
         return self.faults[number]
 
 
 class Route(NamedTuple):
-    """``path`` has names in braces. ``handle`` returns the answer. The fields of an ``open_ended`` body are not checked here."""
+    """A route. ``path`` has names in braces. ``handle`` returns the answer. An ``open_ended`` body is not checked here."""
 
     method: str
     path: str

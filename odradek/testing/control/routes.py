@@ -1,4 +1,4 @@
-"""The routes of the control interface: what a broker holds, its time and its life. They run on the broker's loop."""
+"""The routes of the control interface for a broker's state, time and life cycle. They run on the broker's loop."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Serves the control interface by HTTP: each request is done on the broker's loop, and its connection's thread waits for it.
+"""Serves the control interface by HTTP. Each request runs on the broker's loop; its connection's thread waits for it.
 
-A connection may be kept for several requests (``connections``). Routes that are not open want ``Authorization: Bearer TOKEN``,
-before anything else is looked at; a request without it is one line in the log, of one address no more than a line limit lets
-pass. With a certificate the interface speaks TLS.
+A connection may carry several requests (``connections``). Routes that are not open require ``Authorization: Bearer TOKEN``,
+which is checked first. A refused request is one line in the log, and a line limit bounds the lines for each address. With a
+certificate the interface uses TLS.
 
-Its OpenAPI description is made of its routes.
+Its OpenAPI description is made from its routes.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _ERRORS = {
 
 
 def description() -> Json:
-    """OpenAPI 3.1."""
+    """Return the OpenAPI 3.1 description."""
     paths: Json = {}
     for route in ROUTES:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route)
@@ -88,21 +88,21 @@ def _operation(route: Route) -> Json:
     return operation
 
 
-# Escaped, or in UTF-8.
+# A surrogate half, escaped or in UTF-8.
 _MAY_BE_HALVES = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")
 _UNAUTHORIZED = 401
 _NOT_FOUND = {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.TRANSACTIONAL_ID_NOT_FOUND}
 
 
-# By method and path. All others want the token, forks' too: nobody else learns which there are.
+# Open routes, by method and path. All others require the token, forks' too: strangers must not learn which exist.
 _OPEN = {("GET", OPENAPI_PATH), *((route.method, route.path) for route in ROUTES if route.is_open)}
 
 
 class ControlServer:
-    """Serves a broker and the forks of its snapshots from ``start`` to ``close``, with ``context`` by TLS. ``url`` says where."""
+    """Serves a broker and the forks of its snapshots, by TLS if there is a ``context``. ``url`` is the address."""
 
     def __init__(self, broker: Broker, token: str, context: Callable[[], ssl.SSLContext] | None = None) -> None:
-        """``context`` is called for each connection, in a thread of the server."""
+        """Make the server. ``context`` is called for each connection, in a thread of the server."""
         self.url = ""
         self._context = context
         self._line_limit = LineLimit(SystemClock())
@@ -114,7 +114,7 @@ class ControlServer:
         self._thread: threading.Thread | None = None
 
     def start(self, host: str, port: int) -> None:
-        """Listen; port 0 is a free one. Called on the broker's loop. Raises OSError."""
+        """Listen; port 0 picks a free port. Call it on the broker's loop. Raises OSError."""
         self._loop = asyncio.get_running_loop()
         self._server = Server((host, port), self, self._context)
         self.url = f"{'http' if self._context is None else 'https'}://{host}:{self._server.server_address[1]}"
@@ -122,21 +122,21 @@ class ControlServer:
         self._thread.start()
 
     def add_faults(self, rules: Iterable[Words]) -> None:
-        """Give the broker these rules, with numbers, as if they had been asked for."""
+        """Add these rules to the broker, with numbers, as if a client had added them."""
         for rule in rules:
             self._held.faults[self._broker][self._held.new_id()] = self._broker.faults.add_checked(rule)
 
     async def close(self) -> None:
-        """Listen no more, and stop the forks. Requests that are being answered are not waited for."""
+        """Stop listening, and stop the forks. Requests that are being answered are not awaited."""
         if self._server is not None and self._thread is not None:
-            # Its thread may be waiting for this loop.
+            # The server's thread may be waiting for this loop.
             await asyncio.to_thread(self._server.shutdown)
             self._server.server_close()
             self._thread.join()
         await self._held.close()
 
     def admit(self, method: str, target: str, authorization: str, peer: str) -> int:
-        """How many bytes the body may have. Raises Refusal without the token, for all but the open routes."""
+        """Return how many bytes the body may have. Raises Refusal without the token, except for the open routes."""
         try:
             path = urlsplit(target).path
         except ValueError as error:
@@ -151,7 +151,7 @@ class ControlServer:
         raise Refusal(_UNAUTHORIZED, "Authorization: Bearer TOKEN is missing or wrong; the token was printed at the start")
 
     def answer(self, method: str, target: str, body: bytes) -> tuple[int, Json]:
-        """Status and answer of a request that was admitted."""
+        """Return status and answer of an admitted request."""
         try:
             return 200, self._done(method, urlsplit(target), body)
         except Refusal as refusal:
@@ -168,14 +168,14 @@ class ControlServer:
             return 404 if error.code in _NOT_FOUND else 422, {"error": error.reason, "code": ErrorCode(error.code).name}
         except InvalidConfig as error:
             return 400, {"error": str(error)}
-        except Exception as error:  # noqa: BLE001  a fault of ours, unless the kit has refused it: told to the client as such, and to the log in full
+        except Exception as error:  # noqa: BLE001  the kit's own refusals are the client's mistakes; the rest is a fault of ours
             if isinstance(error, TypeError | ValueError) and is_of_the_kit(error):
                 return 400, {"error": str(error)}
             log.error("a control request failed", error, route=f"{method} {target}")
             return 500, {"error": f"{type(error).__name__}: the broker's log says more"}
 
     def _done(self, method: str, url: SplitResult, body: bytes) -> Json:
-        """What the route answers. Raises what ``answer`` tells."""
+        """Return the route's answer. Raises the errors that ``answer`` handles."""
         assert self._loop is not None  # noqa: S101  it was started
         if (method, url.path) == ("GET", OPENAPI_PATH):
             return description()
@@ -185,12 +185,12 @@ class ControlServer:
         return asyncio.run_coroutine_threadsafe(route.handle(call), self._loop).result()
 
     def _addressed(self, path: str) -> tuple[Broker, str]:
-        """The broker that a path is about, and the rest of the path. Raises Missing."""
+        """Return the broker that a path names, and the rest of the path. Raises Missing."""
         found = re.fullmatch(r"/forks/([^/]+)(/.+)", path)
         return (self._broker, path) if found is None else (self._held.fork(found[1]), found[2])
 
     def _tell_refused(self, peer: str, cause: str) -> None:
-        """On the loop."""
+        """Log a refused request. Runs on the loop."""
         left_out = self._line_limit.left_out((peer, cause))
         if left_out is not None:
             log.warn("control request refused", peer=peer, cause=cause, **left_out)
@@ -225,7 +225,7 @@ def _body(route: Route, body: bytes) -> Json:
     except (ValueError, RecursionError) as error:
         raise BadRequest(f"the body is not JSON: {error}") from error
     if fields is None:
-        # How some clients say nothing.
+        # Some clients send null for an empty body.
         fields = {}
     if not isinstance(fields, dict):
         raise BadRequest(f"the body is an object, and not {type(fields).__name__}")

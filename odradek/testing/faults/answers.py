@@ -1,6 +1,6 @@
 """Answers with an error code (``protocol.error_answers``) to requests, or to some of the partitions that they name.
 
-Where a rule is about some partitions of a request, the others are handled as ever, and the two answers are put together.
+If a rule matches only some partitions of a request, the others are handled as usual. The two answers are then merged.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 
     from odradek.testing.faults.subject import Request
 
-    # Whether a partition, or a topic without partitions, is meant.
+    # Return whether a rule matches a partition, or a topic without partitions.
     Means = Callable[[str, int | None], bool]
 
 __tracebackhide__ = True
 
-# Their responses are needed for what they hold beside errors.
+# These need the handler's response, for the fields that are no errors.
 ANSWERED_FIRST: Final = frozenset({ApiKey.FETCH, ApiKey.METADATA, ApiKey.DESCRIBE_TOPIC_PARTITIONS})
 _SESSION_ERRORS: Final = frozenset({70, 71, 106})
 
 
 def answer_error(request: Request, code: int, means: Means | None) -> Any:
-    """The response to all of a request with this error; with ``means`` to the partitions that are meant.
+    """Return the response with this error for the whole request, or only for the partitions that ``means`` matches.
 
-    None where the API has no place for an error: the connection is all that can tell.
+    None if the API has no place for an error: then the connection has to be closed.
     """
     if request.api_key == ApiKey.PRODUCE:
         return _produce_answer(request, code, means)
@@ -40,7 +40,7 @@ def answer_error(request: Request, code: int, means: Means | None) -> Any:
 
 
 def put_errors(request: Request, response: Any, code: int, means: Means) -> Any:
-    """The response of a handler with the error in place of what it says of the partitions that are meant."""
+    """Return a handler's response with the error in place of the results of matched partitions."""
     if request.api_key == ApiKey.FETCH:
         return _fetch_answer(request, response, code, means)
     topics = []
@@ -55,7 +55,7 @@ def put_errors(request: Request, response: Any, code: int, means: Means) -> Any:
 
 
 def without(request: Request, means: Means) -> Any:
-    """The request without the partitions that are meant; None if nothing is left of it, or if it cannot be divided."""
+    """Return the request without the matched partitions; None if nothing is left of it, or if it cannot be divided."""
     message = request.message
     field = "topics"
     if not hasattr(message, field):
@@ -83,12 +83,12 @@ def without(request: Request, means: Means) -> Any:
 
 
 def can_divide(api_key: ApiKey) -> bool:
-    """Return whether a request may be refused in part: its answer has codes by topic or partition, and none for all of it."""
+    """Return whether a request may be refused in part: its answer has codes by topic or partition, and none for the whole."""
     return api_key == ApiKey.PRODUCE or (not places_of(api_key).has_code and hasattr(messages(api_key).request(), "topics"))
 
 
 def joined(api_key: ApiKey, response: Any, errors: Any) -> Any:
-    """A handler's response to a part of a request, together with the errors of the rest."""
+    """Return a handler's response to a part of a request, merged with the errors of the rest."""
     field = "responses" if api_key == ApiKey.PRODUCE else places_of(api_key).arrays[0].field
     inner = (
         "partition_responses"
@@ -103,7 +103,7 @@ def joined(api_key: ApiKey, response: Any, errors: Any) -> Any:
                 break
         else:
             items.append(added)
-    # A shared response is of a class of its own.
+    # A shared response has a class of its own.
     plain = messages(api_key).response(*response)
     return plain._replace(**{field: items})
 

@@ -1,10 +1,10 @@
-"""What rules do to the disk: at an append or a sync; and at a point, the append of a record that tells how far things are.
+"""Rules applied to the disk: at an append, at a sync, or at a point, which is the append of one kind of record to a log.
 
-A point is the write of one kind of record to a log. ``before`` it, what was decided is nowhere; ``after`` it, it is in the log
-and nobody knows; ``torn``, a part of it is there. So "PrepareCommit is written and the markers are not" is
-``point="PrepareCommit", restart="after"``, and "offsets are appended and not answered" ``point="Offsets", restart="after"``.
+``before`` the append, the decision is nowhere. ``after`` it, the decision is in the log, and no answer is sent. ``torn``, a
+part of the record is in the log. So "PrepareCommit is written and the markers are not" is ``point="PrepareCommit",
+restart="after"``, and "offsets are appended and not answered" is ``point="Offsets", restart="after"``.
 
-Appends come on the broker's loop, syncs in threads, too. A disk that is slow is slow by the machine's clock.
+Appends come on the broker's loop, syncs in threads, too. A slow disk is slow by the machine's clock.
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ _LOG: Final = ".log"
 
 
 class Rules(Protocol):
-    """Which rules there are (``faults``)."""
+    """The rules (``faults``)."""
 
     @property
     def rules(self) -> tuple[Fault, ...]:
-        """In the order in which they are asked."""
+        """Return the rules in the order in which they are asked."""
 
     def note(self, fault: Fault, fired: Fired) -> None:
-        """A rule has fired."""
+        """Record that a rule has fired."""
 
     def restart_now(self, *, lose_power: bool = False) -> None:
         """End the broker as kill -9 does, or its machine as a loss of power does, and start it again."""
 
 
 class FaultyDisk:
-    """Stands around each operation of a broker's files (``severed.Watch``)."""
+    """Wraps each operation of a broker's files (``severed.Watch``)."""
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
@@ -62,11 +62,11 @@ class FaultyDisk:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def serve(self) -> None:
-        """The loop that runs is the broker's."""
+        """Take the running loop as the broker's."""
         self._loop = asyncio.get_running_loop()
 
     def around(self, operation: str, path: str, buffers: Sequence[Buffer], do: Callable[[Sequence[Buffer]], None]) -> None:
-        """``do`` the operation on the file at ``path``, or what a rule says instead. Raises OSError."""
+        """Perform the operation on the file at ``path``, or the action of a rule instead. Raises OSError."""
         fault = self._firing_at(operation, path, buffers)
         if fault is None:
             do(buffers)
@@ -123,7 +123,7 @@ class FaultyDisk:
 
 
 def _is_at(words: dict[str, object], path: str) -> bool:
-    """Return whether a path is of the rule's topic and partition, and as its ``path`` says."""
+    """Return whether a path matches the rule's topic, partition and ``path``."""
     directory = path.rpartition("/")[0].rpartition("/")[2]
     topic, _, partition = directory.rpartition("-")
     return (
@@ -134,7 +134,7 @@ def _is_at(words: dict[str, object], path: str) -> bool:
 
 
 def points_of(path: str, buffers: Sequence[Buffer]) -> set[str]:
-    """The points that an append to a file is at."""
+    """Return the points that an append to a file matches."""
     directory, _, name = path.rpartition("/")
     if not name.endswith(_LOG):
         return set()

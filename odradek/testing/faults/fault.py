@@ -1,4 +1,4 @@
-"""A rule at work: which requests it means, how often it has fired, and the handle that a test has of it."""
+"""An active rule: it matches requests, counts its firings, and is the test's handle."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 __tracebackhide__ = True
 
-# What a predicate may look at.
+# The fields that a predicate may read.
 REQUEST_FIELDS: Final = ("api_key", "client_id", "groups", "transactional_ids", "topics", "partitions", "message")
 DEFAULT_WITHIN_S: Final = 10.0
 
 
 class NotFired(AssertionError):
-    """A rule has not fired as often as was waited for; the message says how often."""
+    """A rule has not fired as often as awaited; the message says how often."""
 
 
 class Fired(NamedTuple):
-    """One firing: the rule in words, and what it fired at. ``action`` is None where the rule only observes."""
+    """One firing: the rule in words, and the request or file. ``action`` is None if the rule only observes."""
 
     rule: str
     action: str | None
@@ -41,13 +41,13 @@ class Fired(NamedTuple):
 
 
 class Fault:
-    """The handle of a rule. Its methods belong on the broker's loop; ``hits`` may be read anywhere."""
+    """The handle of a rule. Call its methods on the broker's loop; any thread may read ``hits``."""
 
     def __init__(self, words: Mapping[str, Any], remove: Callable[[Fault], object]) -> None:
         self.words = dict(words)
         self.action = next((key for key in ACTIONS if key in words), None)
         self.hits = 0
-        # What it is about: "connections", "files" or "requests".
+        # The subject of the rule: "connections", "files" or "requests".
         self.subject = "requests"
         if "connections" in words or "refuse" in words:
             self.subject = "connections"
@@ -56,7 +56,7 @@ class Fault:
         self.fired: list[Fired] = []
         self._remove = remove
         self._fires = asyncio.Event()
-        # How many it has meant, whether or not it fired.
+        # How many subjects it has matched, whether or not it fired.
         self._meant = 0
         self._failure: Exception | None = None
         self._random = Random(words.get("seed")) if "probability" in words else None  # noqa: S311  chance, no secret
@@ -66,11 +66,11 @@ class Fault:
 
     @property
     def value(self) -> Any:
-        """What the action's key says."""
+        """The argument of the action; None without an action."""
         return None if self.action is None else self.words[self.action]
 
     async def wait(self, n: int = 1, *, within: float = DEFAULT_WITHIN_S) -> None:
-        """Return when it has fired ``n`` times. Raises NotFired, an AssertionError, after ``within`` seconds; BadRule."""
+        """Wait until the rule has fired ``n`` times. Raises NotFired, an AssertionError, after ``within`` seconds; BadRule."""
         checked_count("the number of times", n)
         checked_within(within)
         try:
@@ -83,26 +83,26 @@ class Fault:
             raise NotFired(f"waited {within:g} s for {n} of the rule {self}; it has fired {self.hits} times") from None
 
     def remove(self) -> Done:
-        """Take the rule away. What it holds up goes on."""
+        """Remove the rule. Requests that it holds go on."""
         self._remove(self)
         return Done()
 
     def __await__(self) -> Generator[Any, Any, Self]:
-        """Itself: a rule is in force once it is added, and may be awaited like the rest."""
+        """Return the rule itself: it is in force once it is added, but may be awaited like other calls."""
         yield from ()
         return self
 
     def means(self, topic: str, partition: int | None) -> bool:
-        """Return whether a partition of a request is one that the rule is about; a topic's own answer is, if the topic is."""
+        """Return whether the rule matches a partition of a request. A topic without a partition matches if the topic does."""
         words = self.words
         return words.get("topic", topic) == topic and (partition is None or words.get("partition", partition) == partition)
 
     def fires_at(self, request: Request) -> bool:
-        """Return whether it fires at this request, which counts as one that it means."""
+        """Return whether the rule fires at this request. A match is counted."""
         return self._names(request) and self.draws()
 
     def note(self, fired: Fired) -> None:
-        """It has fired."""
+        """Record a firing."""
         self.hits += 1
         self._fires.set()
         self.fired.append(fired)
@@ -123,7 +123,7 @@ class Fault:
             return False
         try:
             return bool(self.words["predicate"](request))
-        except Exception as error:  # noqa: BLE001  the test's own: it is told there, and no client pays for it
+        except Exception as error:  # noqa: BLE001  the test's own error: the test is told, and no client pays for it
             self._failure = error
             self._fires.set()
             log.error("the predicate of a rule failed, and the rule fires no more", error, rule=str(self))
@@ -135,7 +135,7 @@ class Fault:
             raise BadRule(f"predicate: it raised {self._failure!r}; a request has {', '.join(REQUEST_FIELDS)}") from self._failure
 
     def draws(self) -> bool:
-        """Return whether it fires at what it means, which has come once more."""
+        """Count a match, and return whether the rule fires at it."""
         words = self.words
         self._meant += 1
         if "nth" in words:

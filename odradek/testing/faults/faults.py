@@ -1,4 +1,4 @@
-"""The rules of one broker, over all its processes, and what has fired. On the broker's loop only."""
+"""The rules of one broker across restarts, and their firings. Use them on the broker's loop only."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ class Host(Protocol):
     """The broker that has the faults."""
 
     def add_gate(self, gate: Gate) -> None:
-        """Have it asked about each request."""
+        """Have ``gate`` asked about each request."""
 
     def remove_gate(self, gate: Gate) -> None:
-        """Ask it no more."""
+        """Remove ``gate``."""
 
     def watch_disk(self, watch: Watch | None) -> None:
-        """Have it stand around each operation of the broker's files; None: nothing does."""
+        """Route each operation of the broker's files through ``watch``; None removes it."""
 
     def restart_now(self, *, lose_power: bool = False) -> None:
-        """End as kill -9 does, or as a loss of power does, and start again. TypeError for a disk that loses nothing."""
+        """End as kill -9 or a loss of power does, and start again. Raises TypeError for a disk that loses nothing."""
 
     def ensure_loses_power(self) -> None:
-        """Raises TypeError for a disk that loses nothing."""
+        """Raise TypeError for a disk that loses nothing."""
 
 
 class Faults:
-    """``add`` makes a rule. The first rule that fires with an action has a request; rules behind it do not see it."""
+    """The rules of a broker. The first rule that fires with an action takes the request; later rules do not see it."""
 
     def __init__(self, host: Host) -> None:
         self.fired: list[Fired] = []
@@ -58,23 +58,23 @@ class Faults:
 
     @property
     def core(self) -> BrokerCore:
-        """The broker's process that runs. Raises RuntimeError where none does."""
+        """Return the broker's running process. Raises RuntimeError if there is none."""
         if self._core is None:
             raise RuntimeError("the broker is not running")
         return self._core
 
     @property
     def rules(self) -> tuple[Fault, ...]:
-        """Those that have not been removed, in the order in which they are asked."""
+        """Return the active rules, in the order in which they are asked."""
         return tuple(self._rules)
 
     def add(self, /, *wrong: Never, **words: Unpack[Words]) -> Fault:
-        """Add a rule: see ``vocabulary``. Raises BadRule, and TypeError for what is not given by name."""
+        """Add a rule: see ``vocabulary``. Raises BadRule, and TypeError for positional arguments."""
         ensure_by_name("faults.add", 'faults.add(api="Produce", error="NOT_ENOUGH_REPLICAS")', wrong)
         return self.add_checked(checked(words))
 
     def load(self, rules: Iterable[Mapping[str, object]]) -> list[Fault]:
-        """Add rules in their declarative form. Raises BadRule, and then none has been added."""
+        """Add rules in their declarative form. If it raises BadRule, none was added."""
         return [self.add_checked(words) for words in checked_rules(rules)]
 
     def add_checked(self, words: Words) -> Fault:
@@ -87,19 +87,19 @@ class Faults:
         return fault
 
     def clear(self) -> Done:
-        """Remove all rules. What they hold up goes on; what has fired is kept."""
+        """Remove all rules. Requests that they hold go on; ``fired`` is kept."""
         for fault in self.rules:
             fault.remove()
         return Done()
 
     def serve(self, core: BrokerCore | None) -> None:
-        """``core`` is the broker's process from now on; None: there is none, and what was held up is gone with it."""
+        """Use ``core`` as the broker's process from now on; None for no process. Held requests of the old one are dropped."""
         self._gate.forget()
         self._core = core
         self._watch()
 
     def let_go(self) -> None:
-        """Let go on what is held up: the broker is about to stop."""
+        """Release all held requests: the broker is about to stop."""
         self._gate.let_go(None)
 
     def restart_now(self, *, lose_power: bool = False) -> None:
@@ -107,7 +107,7 @@ class Faults:
         self._host.restart_now(lose_power=lose_power)
 
     def firing_at(self, request: Request) -> Fault | None:
-        """The rule with an action that fires at a request. All that fire are noted."""
+        """Return the first rule with an action that fires at a request. Firing rules before it are recorded, too."""
         for fault in self._rules:
             if fault.subject != "requests" or not fault.fires_at(request):
                 continue
@@ -123,7 +123,7 @@ class Faults:
         self._gate.let_go(fault)
 
     def _watch(self) -> None:
-        """Stand where there are rules, and nowhere else."""
+        """Hook into the broker where there are rules, and unhook elsewhere."""
         subjects = {each.subject for each in self._rules}
         if ("requests" in subjects) is not self._has_gate:
             self._has_gate = not self._has_gate
@@ -146,13 +146,13 @@ class Faults:
         return False
 
     def note(self, fault: Fault, fired: Fired) -> None:
-        """A rule has fired."""
+        """Record that a rule has fired."""
         self.fired.append(fired)
         fault.note(fired)
 
 
 def checked_rules(rules: Iterable[object], where: str = "") -> list[Words]:
-    """The same for rules in their declarative form. Raises BadRule, which says which rule it is."""
+    """Check rules in their declarative form. Raises BadRule, which says which rule it is."""
     if isinstance(rules, str | Mapping) or not isinstance(rules, Iterable):
         raise BadRule(f"{where}{rules!r} is not allowed; allowed is a list of rules, as json.load reads it")
     words = []

@@ -1,6 +1,6 @@
 """Rules applied to requests: before their handlers see them, and to their answers.
 
-An answer arrives in pieces by a transport that cuts what it is given next, and sends the rest turn by turn.
+An answer is split by a transport that cuts its next write, and sends the pieces one by one.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from odradek.testing.faults.fault import Fault
 
 
-# Between two pieces; where there are many, a turn of the loop.
+# The pause between two pieces. If there are many, it is one turn of the loop.
 _PAUSE_S: Final = 0.001
 _MANY: Final = 50
 
 
 def split_next(core: BrokerCore, session: Session, cuts: int | tuple[int, ...]) -> None:
-    """Cut the next write to a client: into pieces of one size, or behind the bytes of these numbers."""
+    """Split the next write to a client: into pieces of one size, or after these byte positions."""
     for connection in core.connections or ():
         if connection.session is session:
             connection.write_through(lambda transport: _splitting(transport, cuts))
@@ -45,7 +45,7 @@ def _splitting(transport: asyncio.Transport, cuts: int | tuple[int, ...]) -> Spl
 
 
 class SplittingTransport(asyncio.Transport):
-    """Another transport, whose next write is cut at ``cuts``. What comes later waits behind the pieces."""
+    """A wrapped transport whose next write is cut at ``cuts``. Later writes wait behind the pieces."""
 
     def __init__(self, transport: asyncio.Transport) -> None:
         super().__init__()
@@ -70,7 +70,7 @@ class SplittingTransport(asyncio.Transport):
 
     @override
     def get_extra_info(self, name: str, default: Any = None) -> Any:
-        """Return the transport's information, but never the socket, which nobody may write to."""
+        """Return the transport's information, but never the socket: writing to it would bypass the pieces."""
         return None if name == "socket" else self._transport.get_extra_info(name, default)
 
     @override
@@ -126,33 +126,33 @@ _THROTTLE: Final = "throttle_time_ms"
 
 
 class Rules(Protocol):
-    """Which rule has a request (``faults``)."""
+    """The rules that requests are matched with (``faults``)."""
 
     @property
     def core(self) -> BrokerCore:
-        """The broker's process that runs."""
+        """Return the broker's running process."""
 
     def firing_at(self, request: Request) -> Fault | None:
-        """The rule with an action that fires at a request."""
+        """Return the rule with an action that fires at a request."""
 
     def restart_now(self, *, lose_power: bool = False) -> None:
         """End the broker as kill -9 does, or its machine as a loss of power does, and start it again."""
 
 
 class FaultGate:
-    """A ``Gate``. The test kit's own requests pass it."""
+    """A ``Gate`` that applies the rules. The test kit's own requests pass it."""
 
     def __init__(self, faults: Rules) -> None:
         self._faults = faults
-        # Rules whose part is the answer, by the identity of the request's context, which is kept so that it stays unique.
+        # Rules to apply to the answer, by id() of the request's context. Keeping the context keeps the id unique.
         self._due: dict[int, tuple[RequestContext, Fault]] = {}
-        # What a rule holds up, and with what it goes on.
+        # Held requests and answers: the rule, the reply, and the value that completes it.
         self._held: list[tuple[Fault, Reply[Any], Any]] = []
-        # The rules that have the whole broker pause.
+        # The rules that pause the whole broker.
         self._pausing: list[Fault] = []
 
     def admit(self, context: RequestContext, message: Any) -> Any:
-        """Apply the fault that matches the request, if one does."""
+        """Apply the rule that fires at the request, if one does."""
         if context.session.peer == PEER:
             return None
         if self._pausing:
@@ -162,7 +162,7 @@ class FaultGate:
         return None if fault is None else self._begin(fault, request)
 
     def release(self, context: RequestContext, response: Any) -> Any:
-        """Apply the fault that is due at the response, if there is one."""
+        """Apply the rule that is due at the response, if there is one."""
         _, fault = self._due.pop(id(context), (None, None))
         if fault is not None:
             response = self._end(fault, context, response)
@@ -171,7 +171,7 @@ class FaultGate:
         return response
 
     def let_go(self, fault: Fault | None) -> None:
-        """Let go on what a rule, or any, holds up."""
+        """Release all that a rule holds; None for all rules."""
         self._pausing = [each for each in self._pausing if fault is not None and each is not fault]
         held, self._held = self._held, []
         for each, reply, value in held:
@@ -181,13 +181,13 @@ class FaultGate:
                 reply.complete(value)
 
     def forget(self) -> None:
-        """The process of all that is under way has ended."""
+        """Drop all pending work: its process has ended."""
         self._due.clear()
         self._held.clear()
         self._pausing.clear()
 
     def _begin(self, fault: Fault, request: Request) -> Any:
-        """The verdict."""
+        """Return the verdict on the request."""
         value = fault.value
         match fault.action, value:
             case "error", _:
@@ -210,7 +210,7 @@ class FaultGate:
                 return None
 
     def _end(self, fault: Fault, context: RequestContext, response: Any) -> Any:
-        """The answer of a request whose rule is about that."""
+        """Apply a rule to the answer of its request."""
         match fault.action:
             case "drop":
                 return self._hold(fault, CLOSE_CONNECTION)
@@ -220,7 +220,7 @@ class FaultGate:
                 self._faults.restart_now(lose_power=fault.action == "power_loss")
                 return Reply()
             case "throttle_ms" if response is not NO_RESPONSE and response is not CLOSE_CONNECTION:
-                # A shared response is of a class of its own.
+                # A shared response has a class of its own.
                 plain = messages(context.api_key).response(*response)
                 return plain._replace(**{_THROTTLE: fault.value}) if _THROTTLE in plain._fields else response
             case "split":

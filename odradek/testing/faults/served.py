@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def read_rules(path: Path) -> list[Words]:
-    """The rules of a file. Raises OSError; and BadRule, whose message names the file, the key, its value and what is allowed."""
+    """Read the rules of a file. Raises OSError, and BadRule, which names the file, the key, its value and what is allowed."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except UnicodeDecodeError:
@@ -41,7 +41,7 @@ def read_rules(path: Path) -> list[Words]:
 
 
 class _Served:
-    """The broker of a process of its own."""
+    """A broker with a process of its own."""
 
     def __init__(self, core: BrokerCore, files: SeverableFileSystem) -> None:
         self._core = core
@@ -57,21 +57,21 @@ class _Served:
         self._files.watch = watch
 
     def ensure_loses_power(self) -> None:
-        """No rule of it is read."""
+        """Do nothing: ``read_rules`` refuses such rules."""
 
-    def restart_now(self, *, lose_power: bool = False) -> NoReturn:  # noqa: ARG002  no rule of it is taken
-        """The process dies. Who watches over it starts it again, or does not."""
+    def restart_now(self, *, lose_power: bool = False) -> NoReturn:  # noqa: ARG002  ``read_rules`` refuses power_loss
+        """Kill this process. A supervisor may start it again."""
         os.kill(os.getpid(), signal.SIGKILL)
         raise SystemExit
 
 
 def watched_files() -> SeverableFileSystem:
-    """The machine's files, for ``install``."""
+    """Return the machine's files, for ``install``."""
     return SeverableFileSystem(RealFileSystem())
 
 
 def install(core: BrokerCore, files: SeverableFileSystem, rules: list[Words]) -> Faults:
-    """Have a broker on ``files``, before it starts, keep these rules. ``let_go`` of the result before it stops."""
+    """Apply these rules to a broker on ``files``. Call it before the start, and ``let_go`` of the result before the stop."""
     faults = Faults(_Served(core, files))
     faults.serve(core)
     for words in rules:

@@ -1,7 +1,8 @@
-"""What a request is about: its groups, transactional ids, topics and partitions, read from the fields that name them.
+"""The subjects of a request: its groups, transactional ids, topics and partitions.
 
-Every API's messages name them alike (``group_id``, ``topics`` of ``partitions``, ...), so one walk serves all. Produce is read by
-hand in the broker, and a Fetch names most of its partitions in its session only: both are read apart.
+They are read from the fields that name them. All APIs use the same field names (``group_id``, ``topics`` of ``partitions``,
+...), so one walk serves all but two. Produce requests are decoded by hand in the broker, and a Fetch request has most of its
+partitions in its session only.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ _TOPICS_FIELDS: Final = ("topics", "topic_partitions")
 _PARTITIONS_FIELDS: Final = ("partitions", "partition_indexes")
 _GROUP_KEY: Final = 0
 _TRANSACTION_KEY: Final = 1
-# From this version on a Fetch names topics by id.
+# From this version on, Fetch names topics by id.
 _FETCH_BY_ID: Final = 13
 
 
 class Request:
-    """One request as a rule sees it. ``message`` is the canonical message, and valid until its answer is made."""
+    """One request as a rule sees it. ``message`` is the canonical message, valid until its answer is made."""
 
     __slots__ = ("api_key", "client_id", "context", "core", "groups", "message", "partitions", "transactional_ids")
 
@@ -47,7 +48,7 @@ class Request:
         self.client_id = context.client_id
         self.groups: list[str] = []
         self.transactional_ids: list[str] = []
-        # (topic, partition); None for a topic that is named without a partition, or whose partitions are made by the request.
+        # (topic, partition); None for a topic without partitions, or whose partitions the request makes.
         self.partitions: list[tuple[str, int | None]] = []
         match self.api_key:
             case ApiKey.PRODUCE:
@@ -63,11 +64,11 @@ class Request:
 
     @property
     def topics(self) -> list[str]:
-        """The topics, each once."""
+        """Return the topics, each once."""
         return list(dict.fromkeys(topic for topic, _ in self.partitions))
 
     def topic_named(self, key: str | bytes | UUID | None) -> str:
-        """The topic's name, for a name or an id; "" for an id that nothing has."""
+        """Return the topic's name for a name or an id; "" for an unknown id."""
         if isinstance(key, str):
             return key
         topic_id = UUID(bytes=key) if isinstance(key, bytes) else key
@@ -75,7 +76,7 @@ class Request:
         return "" if topic is None else topic.name
 
     def name_of(self, item: Any) -> str:
-        """The topic that an item of a request's ``topics`` names."""
+        """Return the topic of an item of a request's ``topics``."""
         if isinstance(item, str):
             return item
         for field in TOPIC_FIELDS:
@@ -135,7 +136,7 @@ class Request:
 
 @cache
 def named_by(api_key: ApiKey) -> frozenset[str]:
-    """The words of a rule that requests of an API can be told by: of group, transactional_id and topic."""
+    """Return the rule keys that an API's requests can match: a subset of group, transactional_id and topic."""
     match api_key:
         case ApiKey.PRODUCE:
             return frozenset({"transactional_id", "topic"})
@@ -145,7 +146,7 @@ def named_by(api_key: ApiKey) -> frozenset[str]:
 
 
 def _named_in(layout: Layout) -> Iterator[str]:
-    """As ``Request._walk`` reads it."""
+    """Yield the keys, reading the same fields as ``Request._walk``."""
     for spec in layout.fields:
         if spec.name in _GROUP_FIELDS or (spec.name in _GROUPS_FIELDS and spec.layout is None):
             yield "group"

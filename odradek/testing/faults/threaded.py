@@ -32,22 +32,22 @@ class ThreadedFault:
 
     @property
     def hits(self) -> int:
-        """How often it has fired."""
+        """Return how often the rule has fired."""
         self._fault.ensure_sound()
         return self._fault.hits
 
     @property
     def fired(self) -> list[Fired]:
-        """What it has fired at, in order."""
+        """Return the firings, in order."""
         self._fault.ensure_sound()
         return list(self._fault.fired)
 
     def wait(self, n: int = 1, *, within: float = DEFAULT_WITHIN_S) -> None:
-        """Return when it has fired ``n`` times. Raises NotFired, an AssertionError, after ``within`` seconds."""
+        """Wait until the rule has fired ``n`` times. Raises NotFired, an AssertionError, after ``within`` seconds."""
         self._thread.run(lambda: self._fault.wait(n, within=within))
 
     def remove(self) -> None:
-        """Take the rule away. What it holds up goes on."""
+        """Remove the rule. Requests that it holds go on."""
         _run(self._thread, self._fault.remove)
 
     def __enter__(self) -> Self:
@@ -60,14 +60,14 @@ class ThreadedFault:
 
 
 class ThreadedFaults:
-    """See ``Faults``. The rules are the broker's, over all its processes, and meet all who share it."""
+    """The rules of a broker: see ``Faults``. They outlive its processes, and apply to all users of a shared broker."""
 
     def __init__(self, thread: BrokerThread) -> None:
         self._thread = thread
 
     @property
     def fired(self) -> list[Fired]:
-        """What has fired, in order."""
+        """Return the firings of all rules, in order."""
         return list(self._faults.fired)
 
     def add(self, /, *wrong: Never, **words: Unpack[Words]) -> ThreadedFault:
@@ -75,11 +75,11 @@ class ThreadedFaults:
         return ThreadedFault(self._thread, _run(self._thread, lambda: self._faults.add(*wrong, **words)))
 
     def load(self, rules: Iterable[Mapping[str, Any]]) -> list[ThreadedFault]:
-        """Add rules in their declarative form. Raises BadRule, and then none has been added."""
+        """Add rules in their declarative form. If it raises BadRule, none was added."""
         return [ThreadedFault(self._thread, each) for each in _run(self._thread, lambda: self._faults.load(rules))]
 
     def clear(self) -> None:
-        """Remove all rules. What they hold up goes on; what has fired is kept."""
+        """Remove all rules. Requests that they hold go on; ``fired`` is kept."""
         _run(self._thread, self._faults.clear)
 
     @property
@@ -88,7 +88,7 @@ class ThreadedFaults:
 
 
 def _run(thread: BrokerThread, function: Callable[[], T]) -> T:
-    """Call it on the loop, if there is one."""
+    """Call ``function`` on the broker's loop, if it runs."""
     if not thread.is_running:
         return function()
 

@@ -1,4 +1,4 @@
-"""The words of a rule: what each key takes, checked. One vocabulary for Python's keyword arguments, dicts and JSON.
+"""The keys of a rule and the checks of their values. One vocabulary for Python's keyword arguments, dicts and JSON.
 
 A rule says when it fires and, if anything, what happens then.
 
@@ -32,11 +32,11 @@ __tracebackhide__ = True
 
 
 class BadRule(ValueError):
-    """A rule that cannot be; the message names the key, its value and what is allowed."""
+    """An invalid rule; the message names the key, its value and what is allowed."""
 
 
 class Words(TypedDict, total=False):
-    """The keys of a rule. ``api`` and ``error`` are names or numbers of Kafka's; ``api`` may be a list of these."""
+    """The keys of a rule. ``api`` and ``error`` are Kafka's names or numbers; ``api`` may be a list of these."""
 
     api: str | int | Sequence[str | int]
     client_id: str
@@ -114,7 +114,7 @@ _APIS: Final = {api_key.name.replace("_", "").lower(): api_key for api_key in Ap
 
 
 def checked(given: Mapping[str, object], where: str = "") -> Words:
-    """The same with names as Kafka's numbers. Raises BadRule; ``where`` begins its message."""
+    """Return the checked rule, with Kafka's numbers for names. Raises BadRule, whose message begins with ``where``."""
     words: dict[str, object] = {}
     is_of_files = any(key in given for key in OF_FILES)
     for key, value in given.items():
@@ -159,7 +159,7 @@ def _check_together(words: Mapping[str, object], where: str) -> None:
 
 
 def _check_can_fire(api_key: ApiKey, words: Mapping[str, object], where: str) -> None:
-    """Raise BadRule for a rule that can never fire at a request of this API, or then does nothing."""
+    """Raise BadRule if the rule could never fire at requests of this API, or would have no effect."""
     from odradek.protocol.messages import messages
     from odradek.testing.faults.subject import named_by
 

@@ -1,10 +1,11 @@
-"""What clients said to a broker, what it answered, and what its coordinators decided.
+"""The recorded traffic of a broker: clients' requests, its answers, and its coordinators' decisions.
 
     with Broker(timeline=True) as broker:
         application(broker.bootstrap_servers)
         print(broker.timeline.where(group="billing"))
         broker.timeline.save("session.jsonl")
 
-``events`` is what a timeline consists of, ``timeline`` looks at it (filters, text, files; ``diagram`` draws it), ``live`` is the
-one of a broker that runs. ``replay`` sends the requests of a timeline to any broker, and says which answers are others.
+``events`` has the events of a timeline. ``timeline`` filters, prints and saves them, and ``diagram`` draws them. ``live``
+records them from a running broker. ``replay`` sends the requests of a timeline to any broker, and reports the answers that
+differ.
 """

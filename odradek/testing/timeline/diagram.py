@@ -1,7 +1,7 @@
-"""A timeline as a sequence diagram in HTML: a page that stands by itself, without scripts, fonts or anything else from elsewhere.
+"""A timeline as a sequence diagram in HTML: a self-contained page, without scripts, fonts or other external resources.
 
-A connection has a line downwards, and so has the broker. A request is an arrow to the broker, its answer one back; what the
-coordinators decided stands beside the broker's line. An arrow is a link to its messages, in full below.
+Each connection and the broker have a vertical line. A request is an arrow to the broker, its answer an arrow back. The
+coordinators' decisions stand beside the broker's line. An arrow links to its full messages below.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ summary { font-family: ui-monospace, monospace; }
 
 
 def page(events: Sequence[Event]) -> str:
-    """The page."""
+    """Return the page."""
     exchanges = [event for event in events if isinstance(event, Exchange)]
     details = "\n".join(_details(event) for event in exchanges)
     return (
@@ -84,7 +84,7 @@ def _drawing(events: Sequence[Event], exchanges: Sequence[Exchange]) -> str:
 
 
 def _rows(events: Sequence[Event]) -> list[tuple[Event, bool]]:
-    """Requests, answers and decisions, in the order in which they came: (event, whether it is the answer that is meant)."""
+    """Return requests, answers and decisions in order of time: (event, whether this row is its answer)."""
     placed: list[tuple[int, Event, bool]] = [(event.begun, event, False) for event in events]
     placed += [(event.ended, event, True) for event in events if isinstance(event, Exchange) and event.ended is not None]
     return [(event, is_answer) for _, event, is_answer in sorted(placed, key=lambda row: row[0])]

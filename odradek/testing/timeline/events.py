@@ -1,7 +1,7 @@
-"""What a timeline consists of: exchanges, which are a request and what became of it, and what the coordinators decided.
+"""The events of a timeline: exchanges, each a request with its outcome, and decisions of the coordinators.
 
-A line of JSON is an event. ``at_ms`` is the broker's time in ms since the epoch, ``took_ms`` a duration. ``begun`` and ``ended``
-are the places of a request and of its answer among all events: of two events with one time they tell which came first.
+In a file each event is a line of JSON. ``at_ms`` is the broker's time in ms since the epoch, ``took_ms`` a duration. ``begun``
+and ``ended`` are the positions of a request and of its answer among all events. They order events with the same time.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from odradek.testing.timeline.messages import error_codes, request_class
 
 __tracebackhide__ = True
 
-# "unanswered": none is due, as for a Produce with acks=0, or it was withheld; "waiting": it had not come when this was looked at.
+# "unanswered": no answer is due (Produce with acks=0), or it was withheld. "waiting": no answer had come yet.
 Outcome: TypeAlias = Literal["waiting", "answered", "unanswered", "closed"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """A request and what became of it. Its messages are those of ``odradek.testing.timeline.messages``.
+    """A request and its outcome. The messages are those of ``odradek.testing.timeline.messages``.
 
-    ``connection`` is a number from 1 on, and 0 for the test's own calls (``broker.produce``). ``answer`` is None unless the
-    outcome is "answered".
+    ``connection`` counts from 1; it is 0 for the test's own calls (``broker.produce``). ``answer`` is None unless the outcome
+    is "answered".
     """
 
     begun: int
@@ -43,11 +43,11 @@ class Exchange:
 
     @property
     def errors(self) -> list[str]:
-        """The names of the errors that the answer tells, each once."""
+        """Return the names of the errors in the answer, each once."""
         return [] if self.answer is None else [code.name for code in error_codes(self.answer)]
 
     def as_json(self) -> dict[str, Any]:
-        """A line of a file."""
+        """Return the event as a line of a file."""
         return {
             "begun": self.begun,
             "at_ms": self.at_ms,
@@ -66,9 +66,9 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """What a coordinator decided, or became of the broker: "rebalance completed", "transaction Ongoing".
+    """A decision of a coordinator, or a change of the broker: "rebalance completed", "transaction Ongoing".
 
-    ``about`` has a ``group`` or a ``transactional_id``, and what else there is to say.
+    ``about`` has a ``group`` or a ``transactional_id``, and more details.
     """
 
     begun: int
@@ -77,7 +77,7 @@ class Decision:
     about: dict[str, Any] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        """A line of a file."""
+        """Return the event as a line of a file."""
         return {"begun": self.begun, "at_ms": self.at_ms, "decision": self.what, "about": _plain(self.about)}
 
 
@@ -85,7 +85,7 @@ Event: TypeAlias = Exchange | Decision
 
 
 def event_from_json(line: dict[str, Any]) -> Event:
-    """The counterpart of ``as_json``. Raises ValueError."""
+    """Read an event that ``as_json`` returned. Raises ValueError."""
     try:
         if "decision" in line:
             return Decision(begun=line["begun"], at_ms=line["at_ms"], what=line["decision"], about=line["about"])

@@ -1,7 +1,7 @@
 """Messages as JSON, and back: a struct is an object of its fields, bytes are base64, a UUID is Kafka's text of 22 characters.
 
-What a value was follows from its field's type. Fields that are missing have their defaults; an unknown field is an error. Secrets
-are left out.
+The type of a field says how to read its value. Missing fields have their defaults; an unknown field is an error. Secrets are
+left out.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __tracebackhide__ = True
 
 
 def to_json(value: Any) -> Any:
-    """Dictionaries, lists, texts, numbers, booleans and None."""
+    """Return a message as dictionaries, lists, texts, numbers, booleans and None."""
     if hasattr(value, "_fields"):
         secrets = SECRETS.get(type(value).__name__, ())
         return {name: to_json(inner) for name, inner in zip(value._fields, value, strict=True) if name not in secrets}
@@ -36,7 +36,7 @@ def to_json(value: Any) -> Any:
 
 
 def from_json(message_class: type[Any], value: Any) -> Any:
-    """A message of this class. Raises ValueError."""
+    """Return a message of this class. Raises ValueError."""
     try:
         hint: Any = message_class
         return _reader(hint)(value)
@@ -45,13 +45,13 @@ def from_json(message_class: type[Any], value: Any) -> Any:
 
 
 def uuid_text(value: UUID) -> str:
-    """A UUID as Kafka writes it."""
+    """Return a UUID as Kafka writes it."""
     return urlsafe_b64encode(value.bytes).decode().rstrip("=")
 
 
 @cache
 def _reader(hint: Any) -> Callable[[Any], Any]:
-    """What makes a value of this type from JSON."""
+    """Return the function that reads a value of this type from JSON."""
     if hasattr(hint, "_fields"):
         return _struct_reader(hint)
     origin = get_origin(hint)
@@ -64,7 +64,7 @@ def _reader(hint: Any) -> Callable[[Any], Any]:
         return lambda value: UUID(bytes=urlsafe_b64decode(value + "=="))
     if hint in (int, str, bool, float):
         return lambda value: value
-    # Records: of bytes, or of anything sized.
+    # Records: bytes, or another sized type.
     return _read_bytes
 
 

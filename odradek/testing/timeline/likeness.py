@@ -1,12 +1,11 @@
 """A comparison of two brokers' answers to one request. Ids, times and a node's own values may differ.
 
-A difference has a path: ``topics.partitions.error_code``, and ``topics[]`` for an element that only one of them has. Elements of
-what a broker has of its own are told apart in it: ``api_keys(22).max_version``. Where error codes differ, the fields beside them
-follow from that, and are left out. Not compared are the order of arrays and the wording of messages.
+A difference has a path: ``topics.partitions.error_code``, and ``topics[]`` for an element that only one answer has. In lists
+of the broker's own the path names the element: ``api_keys(22).max_version``. If error codes differ, the other fields of that
+struct are not compared. The order of arrays and the wording of messages are not compared either.
 
-A broker gives ids of its own in the place of another's (``Ids``). The ids of an answer to a replayed request stand where those of
-the recorded answer stood: so each pair is learnt, and the next requests are sent with the other broker's ids. Producer ids stand
-in the headers of batches, too.
+Another broker draws other ids (``Ids``). When answers are compared, ids at the same place form pairs. Later requests are sent
+with the other broker's ids. Producer ids also stand in the headers of batches.
 """
 
 from __future__ import annotations
@@ -23,48 +22,48 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 
-# Fields that hold an id which a broker draws, and the kind of the id. UUIDs are ids wherever they stand.
+# Fields with an id drawn by a broker, and the kind of the id. A UUID is an id in any field.
 _KINDS: Final = {
     "member_id": "member",
     "leader": "member",
     "producer_id": "producer",
     "session_id": "session",
-    # Client telemetry makes it of the client instance's id.
+    # Client telemetry makes it from the client instance's id.
     "subscription_id": "subscription",
 }
 _UUID: Final = "uuid"
-# Positions of a batch's checksum and its producer's id.
+# Positions of the checksum and the producer id in a batch.
 _CRC_AT, _PRODUCER_ID_AT = 17, 43
 _CRC: Final = Struct(">I")
 _PRODUCER_ID: Final = Struct(">q")
 
 
 class Ids:
-    """Pairs of ids: one to one, for each kind."""
+    """Pairs of ids, one to one within each kind."""
 
     def __init__(self) -> None:
         self._there: dict[tuple[str, object], object] = {}
         self._here: dict[tuple[str, object], object] = {}
 
     def copy(self) -> Ids:
-        """The pairs so far, to learn others on trial."""
+        """Return a copy of the pairs, for a comparison on trial."""
         copy = Ids()
         copy._there, copy._here = dict(self._there), dict(self._here)
         return copy
 
     def are_one(self, kind: str, recorded: object, replayed: object) -> bool:
-        """Return whether the two ids stand for each other. Two that are new do so from now on."""
+        """Return whether the two ids form a pair. If both are new, make them one."""
         there, here = (kind, recorded), (kind, replayed)
         if there not in self._there and here not in self._here:
             self._there[there], self._here[here] = replayed, recorded
         return self._there.get(there) == replayed and self._here.get(here) == recorded
 
     def sign(self, kind: str, value: object, *, is_recorded: bool) -> object:
-        """Return a value that is equal for two ids that stand for each other; "?" for an unknown id."""
+        """Return a value that is the same for both ids of a pair; "?" for an unknown id."""
         return self._there.get((kind, value), "?") if is_recorded else value if (kind, value) in self._here else "?"
 
     def translated(self, field: str, value: Any) -> Any:
-        """A recorded request, or a field of it, with the ids of the broker that it is to be sent to."""
+        """Return a recorded request, or a field of it, with the ids of the broker that it goes to."""
         if hasattr(value, "_fields"):
             return type(value)(*(self.translated(name, inner) for name, inner in zip(value._fields, value, strict=True)))
         if isinstance(value, tuple | list):
@@ -94,7 +93,7 @@ def kind_of(field: str, value: object) -> str | None:
     if isinstance(value, int):
         if kind == "subscription":
             return kind
-        # -1 is no producer, session 0 no session; a leader that is a number is a node.
+        # Producer id -1 and session 0 mean none; a numeric leader is a node.
         return kind if kind != "member" and value >= (kind == "session") else None
     return kind if value != "" else None
 
@@ -106,7 +105,7 @@ Found = tuple[str, object, object]
 _OF_THE_NODE = frozenset(
     {
         *("cluster_id", "host", "port", "throttle_time_ms", "log_dir", "total_bytes", "usable_bytes", "partition_size"),
-        # How long the metadata log has become.
+        # It grows with the metadata log.
         "finalized_features_epoch",
     }
 )
@@ -120,14 +119,14 @@ _DAY_MS: Final = 86_400_000
 
 
 class Likeness:
-    """Compares recorded answers with those that another broker gives. ``days_ms``: when that was, and when this is."""
+    """Compares recorded answers with another broker's. ``days_ms`` are the times of the recording and of the replay."""
 
     def __init__(self, ids: Ids, days_ms: tuple[int, int]) -> None:
         self._ids = ids
         self._days_ms = days_ms
 
     def differences(self, recorded: Any, replayed: Any, path: str = "") -> Iterator[Found]:
-        """(path, recorded, replayed) of whatever differs."""
+        """Yield (path, recorded, replayed) of every difference."""
         if hasattr(recorded, "_fields") and hasattr(replayed, "_fields"):
             yield from self._in_structs(recorded, replayed, path)
         elif isinstance(recorded, tuple | list) and isinstance(replayed, tuple | list):
@@ -153,7 +152,7 @@ class Likeness:
                 yield from self.differences(there[identity], here[identity], f"{path}({identity})" if is_told else path)
 
     def _by_identity(self, items: Sequence[Any], *, is_recorded: bool) -> dict[str, Any]:
-        """Elements by what they are about, and by their place among those of the same."""
+        """Return the elements by identity, with a suffix for duplicates."""
         found: dict[str, Any] = {}
         for item in items:
             identity = self._identity(item, is_recorded=is_recorded)
@@ -187,7 +186,7 @@ class Likeness:
         return self._is_time(recorded) and self._is_time(replayed)
 
     def _batches(self, data: Any, *, is_recorded: bool) -> list[object]:
-        """What the batches say that is the same on every broker, and a digest of their records."""
+        """Return the broker-independent header fields of the batches, and a digest of their records."""
         whole = b"" if data is None else bytes(data)
         found: list[object] = []
         for position, header in iter_batches(whole):

@@ -1,12 +1,12 @@
-"""The timeline of a broker that runs: what comes to it and goes from it is noted while it is recorded.
+"""The timeline of a running broker: it records requests and answers.
 
-It stands between dispatch and the handlers, as the first of the gates: it sees what the client said and what is sent to it,
-whatever other gates (faults) make of either. A broker that does not record has no gate here.
+It is the first gate between dispatch and the handlers. So it sees the client's request before other gates (faults) change it,
+and the answer as it is sent. A broker that does not record has no gate here.
 
-Left out: bytes that are no request, ApiVersions in a version that is not served, and what helpers of the test look up
+Not recorded: bytes that are no request, ApiVersions in an unsupported version, and look-ups of the test's helpers
 (``broker.groups``, ``broker.records``).
 
-State changes of transactions are seen as the coordinator writes them to ``__transaction_state``.
+State changes of transactions are read from the coordinator's records in ``__transaction_state``.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _READ_BYTES = 1024 * 1024
 
 
 class TransactionWatch:
-    """Reads what is appended from its making on, to the logs of one process of a broker (``core``). Loop thread only."""
+    """Reads the records appended to the logs of one process (``core``) since it was made. Loop thread only."""
 
     def __init__(self, core: BrokerCore) -> None:
         self.core = core
@@ -93,7 +93,7 @@ def _change(key: TransactionLogKey, value: bytes | None) -> tuple[str, dict[str,
 
 __tracebackhide__ = True
 
-# What the helpers of a test ask for in order to look.
+# APIs that a test's helpers use for look-ups.
 _LOOKS = frozenset(
     {
         *(ApiKey.FETCH, ApiKey.LIST_GROUPS, ApiKey.DESCRIBE_GROUPS, ApiKey.OFFSET_FETCH),
@@ -103,7 +103,7 @@ _LOOKS = frozenset(
 
 
 class _Noted:
-    """A request under way, or answered; what is decoded of it is decoded when somebody looks."""
+    """A pending or answered request. Its answer is decoded only when somebody looks."""
 
     __slots__ = (
         *("answer", "at_ms", "begun", "connection", "context", "ended", "exchange", "outcome", "request", "started_ms"),
@@ -124,7 +124,7 @@ class _Noted:
         self.exchange: Exchange | None = None
 
     def as_exchange(self) -> Exchange:
-        """The same, as it is told."""
+        """Return the request as an ``Exchange``."""
         if self.exchange is not None:
             return self.exchange
         context, outcome = self.context, self.outcome
@@ -148,9 +148,9 @@ class _Noted:
 
 
 class LiveTimeline(Timeline):
-    """A ``Timeline`` that grows while it records. Any thread may look at what is there; all else is for the broker's loop.
+    """A ``Timeline`` that grows while it records. Any thread may read the events; the rest is for the broker's loop.
 
-    ``place`` is that of the next event.
+    ``place`` is the position of the next event.
     """
 
     def __init__(self, broker: InProcessBroker) -> None:
@@ -167,13 +167,13 @@ class LiveTimeline(Timeline):
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What has been recorded so far."""
+        """Return the events so far."""
         return tuple(each.as_exchange() if isinstance(each, _Noted) else each for each in tuple(self._noted))
 
     def start(self, *, limit: int | None = None, records: bool = True) -> None:
         """Record from now on: the last ``limit`` events, or all. Without ``records``, only their sizes are kept.
 
-        What was recorded before stays, up to the limit.
+        Earlier events stay, up to the limit.
         """
         if limit is not None:
             checked_count("limit", limit, 1)
@@ -185,7 +185,7 @@ class LiveTimeline(Timeline):
             self.look()
 
     def stop(self) -> None:
-        """Record no more. What was recorded stays; a request that is under way still gets its answer."""
+        """Stop recording. Recorded events stay; a pending request still gets its answer."""
         if self.is_recording:
             self.look()
             self._broker.remove_gate(self)
@@ -193,7 +193,7 @@ class LiveTimeline(Timeline):
             self._transactions = None
 
     def clear(self) -> None:
-        """Forget what was recorded."""
+        """Drop the recorded events."""
         self._noted.clear()
 
     def admit(self, context: RequestContext, request: Any) -> None:
@@ -211,7 +211,7 @@ class LiveTimeline(Timeline):
             context,
             held_request(request, keeps_records=self._keeps_records),
         )
-        # The note has the context: while it is here, no other one has its id.
+        # The note keeps the context alive, so its id stays unique.
         self._open[id(context)] = noted
         self._noted.append(noted)
 
@@ -229,22 +229,22 @@ class LiveTimeline(Timeline):
                 noted.answer = held_answer(context.api_key, context.version, response, keeps_records=self._keeps_records)
             noted.ended = self._next_place()
             noted.took_ms = self._broker.clock.monotonic_ms() - noted.started_ms
-            # Last: another thread that sees it sees the rest.
+            # Set last: a thread that sees the outcome sees the rest.
             noted.outcome = outcome
         return response
 
     def note_line(self, event: str, fields: Mapping[str, object]) -> None:
-        """A line of the broker's log: what a coordinator reports is part of the timeline."""
+        """Record a line of the broker's log, if a coordinator reports in it."""
         if self.is_recording and ("group" in fields or "transactional_id" in fields):
             self._decide(event, dict(fields))
 
     def look(self) -> None:
-        """Note what has become of transactions."""
+        """Record new state changes of transactions."""
         if not (self.is_recording and self._keeps_records and self._broker.is_running):
             return
         core = self._broker.core
         if self._transactions is None or self._transactions.core is not core:
-            # Of another process than the last one; no request of it is open any more.
+            # The process has changed: no request of the old one is pending any more.
             self._transactions = TransactionWatch(core)
             self._open.clear()
         for event, fields in self._transactions.changes():
@@ -263,6 +263,6 @@ class LiveTimeline(Timeline):
             return 0
         known = self._connections.get(peer)
         if known is None or known[0] is not session:
-            # A port may be used again.
+            # A port may be reused.
             known = self._connections[peer] = (session, next(self._connection_numbers))
         return known[1]

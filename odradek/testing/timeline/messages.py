@@ -1,7 +1,7 @@
-"""Messages as a timeline keeps them: they outlive the frame that they were read from and the log that they are slices of.
+"""Messages as a timeline keeps them: independent of the frame and the log slices that they came from.
 
-They are the canonical messages of ``odradek.protocol.messages``, with one exception. A Produce request, which the broker keeps
-as plain tuples, is a ``Produce`` here, so that all messages are named tuples of fields. Where a timeline keeps no records,
+They are the canonical messages of ``odradek.protocol.messages``, with one exception. The broker keeps a Produce request as
+plain tuples. Here it is a ``Produce``, so that all messages are named tuples of fields. If a timeline keeps no records,
 ``Omitted`` stands for them.
 """
 
@@ -24,7 +24,7 @@ _LENGTH_BYTES = 4
 
 
 class Omitted(NamedTuple):
-    """In the place of records: how many bytes they had."""
+    """A placeholder for records, with their size in bytes."""
 
     size_bytes: int
 
@@ -54,18 +54,18 @@ class Produce(NamedTuple):
 
 
 class SentBytes(NamedTuple):
-    """A response as a frame without its length: its handler has written it, or it has slices of logs."""
+    """A response as a frame without its length, because its handler wrote bytes or it has slices of logs."""
 
     data: bytes
 
 
 def request_class(api: ApiKey) -> type[Any]:
-    """The class of an API's requests in a timeline."""
+    """Return the class of an API's requests in a timeline."""
     return Produce if api == ApiKey.PRODUCE else messages(api).request
 
 
 def held_request(request: Any, *, keeps_records: bool) -> Any:
-    """The request, with bytes of its own."""
+    """Return the request with its own copy of the bytes."""
     if not isinstance(request, ProduceRequest):
         return request
     return Produce(
@@ -84,7 +84,7 @@ def held_request(request: Any, *, keeps_records: bool) -> Any:
 
 
 def sendable_request(request: Any) -> Any:
-    """The counterpart of ``held_request``: what ``request_encoder`` takes. ValueError for one without its records."""
+    """Return a held request as ``request_encoder`` takes it. Raises ValueError if its records were omitted."""
     if not isinstance(request, Produce):
         return request
     if any(isinstance(partition.records, Omitted) for topic in request.topic_data for partition in topic.partition_data):
@@ -97,9 +97,9 @@ def sendable_request(request: Any) -> Any:
 
 
 def held_answer(api: ApiKey, version: int, response: Any, *, keeps_records: bool) -> Any:
-    """The response, with bytes of its own; ``sent_answer`` reads it."""
+    """Return the response with its own copy of the bytes; ``sent_answer`` decodes it."""
     if isinstance(response, bytes):
-        # The decoder takes a header; what it says is not looked at.
+        # The decoder expects a header, and ignores its content.
         is_tagged = load(api, version, "response").flexible and api != ApiKey.API_VERSIONS
         return SentBytes(bytes(5 if is_tagged else 4) + response)
     if api != ApiKey.FETCH:
@@ -121,7 +121,7 @@ def held_answer(api: ApiKey, version: int, response: Any, *, keeps_records: bool
 
 
 def sent_answer(api: ApiKey, version: int, held: Any) -> Any:
-    """What the client can have read: fields that its version lacks have their defaults."""
+    """Return the answer as the client can read it: fields that its version lacks have their defaults."""
     if isinstance(held, SentBytes):
         return response_decoder(api, version)(held.data)
     if any(isinstance(value, Omitted) for _, value in fields_of(held)):
@@ -134,14 +134,14 @@ def sent_answer(api: ApiKey, version: int, held: Any) -> Any:
 
 
 def frozen(value: Any) -> Any:
-    """A message with tuples in the place of lists, which calls from within the process may have."""
+    """Return a message with tuples instead of lists, which in-process calls may have."""
     if hasattr(value, "_fields"):
         return type(value)(*map(frozen, value))
     return tuple(map(frozen, value)) if isinstance(value, tuple | list) else value
 
 
 def fields_of(message: Any) -> Iterator[tuple[Any, Any]]:
-    """Every field of a message and of the structs within: (name, value). A struct's fields come before those within it."""
+    """Yield (name, value) of every field of a message and of its structs. A struct's own fields come before those inside it."""
     inner: list[Any] = []
     for name, value in zip(message._fields, message, strict=True):
         yield name, value
@@ -153,7 +153,7 @@ def fields_of(message: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def structs_of(message: Any) -> Iterator[Any]:
-    """The message and every struct within."""
+    """Yield the message and every struct in it."""
     yield message
     for value in message:
         for each in (value,) if hasattr(value, "_fields") else value if isinstance(value, tuple | list) else ():
@@ -162,13 +162,13 @@ def structs_of(message: Any) -> Iterator[Any]:
 
 
 def error_codes(answer: Any) -> list[ErrorCode]:
-    """The errors that an answer tells, each once."""
+    """Return the errors in an answer, each once."""
     found = (value for name, value in fields_of(answer) if name.endswith("error_code") and value)
     return [error_of(code) for code in dict.fromkeys(found)]
 
 
 def error_of(code: int) -> ErrorCode:
-    """A code of an answer; UNKNOWN_SERVER_ERROR for one that Kafka 4.3 does not have."""
+    """Return the error of a code; UNKNOWN_SERVER_ERROR if Kafka 4.3 does not have it."""
     try:
         return ErrorCode(code)
     except ValueError:
@@ -176,7 +176,7 @@ def error_of(code: int) -> ErrorCode:
 
 
 def record_count(records: Any) -> int:
-    """How many records the batches of a field have."""
+    """Return how many records the batches of a field have."""
     try:
         return sum(header.record_count for _, header in iter_batches(bytes(records)))
     except (MalformedMessage, KeyError, IndexError, ValueError):

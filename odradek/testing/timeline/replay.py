@@ -1,13 +1,13 @@
-"""The requests of a timeline, sent to any broker, and the answers compared with the recorded ones.
+"""Sends the requests of a timeline to any broker, and compares the answers with the recorded ones.
 
-Requests go out in their recorded order, each connection's on a connection of its own. Before a request is sent, the answers are
-there that had come before it. If a request was never answered (a Fetch that waited at the end), its answer is not read. Ids in
-requests are those that the broker gave in the place of the recorded ones (``ids``). ``likeness`` says when two answers are alike.
+Requests go out in their recorded order, on one connection for each recorded connection. An answer recorded before a request is
+awaited before that request is sent. If a request was never answered (a Fetch that waited at the end), its answer is not read.
+Ids in requests are replaced by the ids that the new broker gave (``Ids``). ``likeness`` decides whether two answers are alike.
 
-A broker that has just made a topic, or loads a coordinator, says that it is not ready: such an answer is no difference. The
-request is sent again, as a client would, for as long as ``timeout_s``.
+A broker that has just made a topic, or loads a coordinator, answers that it is not ready. Such an answer is no difference: the
+request is sent again, as a client would, for up to ``timeout_s``.
 
-Left out: time. A session that timed out because its client slept does so only if the broker's clock moves as it did.
+Not replayed: time. A session that timed out because its client slept does so only if the broker's clock moves the same way.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class NoAnswer(Exception):
 
 
 class ReplayConnection:
-    """``is_closed`` says whether it has ended, ``is_idle`` whether no answer is due."""
+    """A connection to the broker. ``is_closed`` is true once it has ended, ``is_idle`` while no answer is due."""
 
     def __init__(self, address: tuple[str, int]) -> None:
         self._socket = socket.create_connection(address, _CONNECT_S)
@@ -64,7 +64,7 @@ class ReplayConnection:
         return not self._due
 
     def send(self, exchange: Exchange, request: Any) -> None:
-        """Send ``request`` as the exchange was. Raises NoAnswer, KafkaError for a request that its version cannot express."""
+        """Send ``request`` like the recorded exchange. Raises NoAnswer, and KafkaError if the version cannot express it."""
         self._correlation_id += 1
         encode = request_encoder(exchange.api, exchange.version)
         frame = b"".join(encode(self._correlation_id, exchange.client_id, sendable_request(request)))
@@ -77,7 +77,7 @@ class ReplayConnection:
             self._due.append(self._correlation_id)
 
     def receive(self, exchange: Exchange, within_s: float) -> Any:
-        """The answer to the oldest request. Raises NoAnswer, after which the connection is closed, and MalformedMessage."""
+        """Return the answer to the oldest request. Raises NoAnswer, which closes the connection, and MalformedMessage."""
         self._socket.settimeout(within_s)
         try:
             frame = self._read(_LENGTH.unpack(self._read(_LENGTH.size))[0])
@@ -92,7 +92,7 @@ class ReplayConnection:
             self.close()
             raise NoAnswer("an answer to another request")
         is_refused = exchange.api == ApiKey.API_VERSIONS and int.from_bytes(frame[4:6]) == ErrorCode.UNSUPPORTED_VERSION
-        # It has the form of version 0 then (KIP-511).
+        # The answer has the form of version 0 then (KIP-511).
         return response_decoder(exchange.api, 0 if is_refused else exchange.version)(frame)
 
     def close(self) -> None:
@@ -115,7 +115,7 @@ class ReplayConnection:
 
 __tracebackhide__ = True
 
-# A client sends its request again.
+# Errors after which a client sends its request again.
 _NOT_READY: Final = frozenset(
     {
         *(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR),
@@ -124,7 +124,7 @@ _NOT_READY: Final = frozenset(
         *(ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.REPLICA_NOT_AVAILABLE),
     }
 )
-# What a cluster's other nodes learn a moment later.
+# Their answers change a moment later on a cluster's other nodes.
 _SPREADING: Final = frozenset({ApiKey.METADATA, ApiKey.DESCRIBE_TOPIC_PARTITIONS, ApiKey.DESCRIBE_CLUSTER})
 _PAUSE_S: Final = 0.05
 _SPREADS_S: Final = 2.0
@@ -132,7 +132,7 @@ _SPREADS_S: Final = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What one answer has otherwise than the recorded one, at ``path``, or "connection" for what became of that."""
+    """A difference from the recorded answer at ``path``; the path "connection" means a different outcome."""
 
     exchange: Exchange
     path: str
@@ -148,7 +148,7 @@ class Difference:
 
 @dataclass(slots=True)
 class Replay:
-    """How many requests were sent, how many of them again, and which answers are others."""
+    """The result: how many requests were sent, how many of them again, and which answers differ."""
 
     sent: int = 0
     sent_again: int = 0
@@ -162,8 +162,8 @@ class Replay:
 def replay(timeline: Timeline, bootstrap_servers: str, *, timeout_s: float = 10.0) -> Replay:
     """Send the requests of a timeline to the broker at "host:port", which may be of any make. Blocks.
 
-    An answer is waited for ``timeout_s``, and as much longer as it took when it was recorded. Raises OSError where the broker
-    cannot be reached, ValueError for a timeline without its records.
+    Each answer may take ``timeout_s`` longer than it took in the recording. Raises OSError if the broker cannot be reached,
+    ValueError for a timeline without its records.
     """
     if not isinstance(timeline, Timeline):
         raise TypeError(f"replay takes a timeline, broker.timeline or Timeline.load(path), not {timeline!r}")
@@ -183,7 +183,7 @@ def replay(timeline: Timeline, bootstrap_servers: str, *, timeout_s: float = 10.
 
 
 def _steps(exchanges: Iterable[Exchange]) -> list[tuple[Exchange, bool]]:
-    """Requests and answers in their order: (exchange, whether it is its answer)."""
+    """Return requests and answers in order: (exchange, whether this step is its answer)."""
     placed = [(place, each, place == each.ended) for each in exchanges for place in (each.begun, each.ended) if place is not None]
     return [(exchange, is_answer) for _, exchange, is_answer in sorted(placed, key=lambda step: step[0])]
 
@@ -235,7 +235,7 @@ class _Run:
             connection.close()
 
     def _ready(self, connection: ReplayConnection, exchange: Exchange, answer: Any, wait_s: float) -> Any:
-        """The answer of a broker that is ready: the request is sent again, if it may be."""
+        """Return the answer, sending the request again while the broker is not ready."""
         started_ms = self._clock.monotonic_ms()
         is_first = True
         while self._is_early(exchange, answer, (self._clock.monotonic_ms() - started_ms) / 1000) and connection.is_idle:
@@ -252,7 +252,7 @@ class _Run:
             return waited_s < self._timeout_s
         if exchange.api not in _SPREADING or waited_s > _SPREADS_S:
             return False
-        # Ids are learnt from the answer that is taken.
+        # Compare with a copy: only the final answer may add ids.
         return any(Likeness(self._ids.copy(), self._days_ms).differences(exchange.answer, answer))
 
     def _differ(self, exchange: Exchange, found: Iterable[Found]) -> None:

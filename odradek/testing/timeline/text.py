@@ -1,4 +1,4 @@
-"""A timeline as text: a line for each event, and messages in short, without the fields that have their defaults."""
+"""A timeline as text: a line for each event, with messages in short form, without fields that have their defaults."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CUT = "..."
 
 
 def line(event: Event, width: int | None = DEFAULT_WIDTH) -> str:
-    """One event in one line of at most ``width`` characters; of an exchange it is the request that is cut."""
+    """Return one event in one line of at most ``width`` characters. Of an exchange, only the request is cut."""
     time = clock_time(event.at_ms)
     if isinstance(event, Decision):
         return cut(f"{time}    {_COORDINATOR}  {decision(event)}", width)
@@ -31,12 +31,12 @@ def line(event: Event, width: int | None = DEFAULT_WIDTH) -> str:
 
 
 def who(exchange: Exchange) -> str:
-    """Who asked: the client id."""
+    """Return the client id, or "(this test)"."""
     return f"{exchange.client_id or '-':<11}" if exchange.connection else "(this test)"
 
 
 def outcome(exchange: Exchange) -> str:
-    """What became of a request: the errors of its answer, NONE where there are none."""
+    """Return the outcome of a request: the errors of its answer, or NONE."""
     if exchange.outcome == "closed":
         return "connection closed"
     if exchange.outcome != "answered":
@@ -45,23 +45,23 @@ def outcome(exchange: Exchange) -> str:
 
 
 def decision(event: Decision) -> str:
-    """What was decided, and about what."""
+    """Return a decision and its details."""
     about = {name: ", ".join(map(str, value)) if isinstance(value, list) else value for name, value in event.about.items()}
     return " ".join([event.what, *(f"{name}={value}" for name, value in about.items() if value != "")])
 
 
 def short(message: Any) -> str:
-    """A message in one line."""
+    """Return a message in one line."""
     return " ".join(f"{name}={_value(name, value)}" for name, value in _told(message))
 
 
 def cut(text: str, width: int | None) -> str:
-    """The text, or its beginning."""
+    """Return the text, cut to ``width``."""
     return text if width is None or len(text) <= width else text[: max(width - len(_CUT), 0)] + _CUT
 
 
 def clock_time(at_ms: int) -> str:
-    """The time of day, in UTC."""
+    """Return the time of day, in UTC."""
     return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%H:%M:%S}.{at_ms % 1000:03}"
 
 

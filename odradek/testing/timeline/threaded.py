@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 __tracebackhide__ = True
 
-# A broker that hangs is to be looked at all the same.
+# A hanging broker can still be looked at after this time.
 _LOOK_S = 5.0
 
 
 class ThreadedTimeline(Timeline):
-    """A ``LiveTimeline``, from another thread than its broker's; the events from the place ``since`` on."""
+    """A ``LiveTimeline`` seen from another thread than its broker's, from the position ``since`` on."""
 
     def __init__(self, thread: BrokerThread, live: LiveTimeline, since: int = 0) -> None:
         super().__init__()
@@ -32,12 +32,12 @@ class ThreadedTimeline(Timeline):
 
     @property
     def is_recording(self) -> bool:
-        """Return whether what clients say is recorded."""
+        """Return whether the timeline is recording."""
         return self._live.is_recording
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What has been recorded so far."""
+        """Return the events so far."""
         if self._live.is_recording:
             with suppress(TimeoutError):
                 self._run(self._live.look, _LOOK_S)
@@ -46,21 +46,21 @@ class ThreadedTimeline(Timeline):
     def start(self, *, limit: int | None = None, records: bool = True) -> None:
         """Record from now on: the last ``limit`` events, or all. Without ``records``, only their sizes are kept.
 
-        What was recorded before stays, up to the limit.
+        Earlier events stay, up to the limit.
         """
         self._run(lambda: self._live.start(limit=limit, records=records))
 
     def stop(self) -> None:
-        """Record no more. What was recorded stays."""
+        """Stop recording. Recorded events stay."""
         self._run(self._live.stop)
 
     def clear(self) -> None:
-        """Forget what was recorded."""
+        """Drop the recorded events."""
         self._run(self._live.clear)
 
     def _run(self, act: Callable[[], object], within_s: float = inf) -> None:
         if not self._thread.is_running:
-            # Nothing else runs that could touch it.
+            # No other thread uses the timeline.
             act()
             return
 

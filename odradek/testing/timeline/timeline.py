@@ -1,7 +1,7 @@
-"""A timeline: events in their order, to be filtered, printed, drawn, saved and loaded.
+"""A timeline: events in order, to be filtered, printed, drawn, saved and loaded.
 
-An exchange is about the groups, transactional ids and topics that its request and its answer name. Left out: the topics within a
-member's subscription and assignment, which are bytes to the protocol.
+An exchange concerns the groups, transactional ids and topics in its request and its answer. Topics inside a member's
+subscription or assignment do not count: these are bytes to the protocol.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ _TRANSACTIONAL_ID_FIELDS = ("transactional_id", "transactional_ids")
 _TOPIC_FIELDS = ("topic", "topic_name", "topic_names", "topics")
 # The fields of FindCoordinator.
 _KEY_FIELDS = ("coordinator_keys", "key")
-# The answers that have both a topic's id and its name.
+# Answers with both a topic's id and its name.
 _TELLING_IDS = frozenset({ApiKey.METADATA, ApiKey.CREATE_TOPICS, ApiKey.DESCRIBE_TOPIC_PARTITIONS})
 _OF_GROUP, _OF_TRANSACTION = 0, 1
 
 
 def groups(exchange: Exchange) -> set[str]:
-    """The groups that are named."""
+    """Return the groups in an exchange."""
     return _named(exchange, _GROUP_FIELDS, _OF_GROUP)
 
 
 def transactional_ids(exchange: Exchange) -> set[str]:
-    """The transactional ids that are named."""
+    """Return the transactional ids in an exchange."""
     return _named(exchange, _TRANSACTIONAL_ID_FIELDS, _OF_TRANSACTION)
 
 
 def topics(exchange: Exchange, names: dict[UUID, str]) -> set[str]:
-    """The topics that are named, or meant by an id that is in ``names``."""
+    """Return the topics in an exchange, by name or by an id that is in ``names``."""
     found: set[str] = set()
     for struct in _structs(exchange):
         found.update(_texts(struct, _TOPIC_FIELDS))
@@ -57,7 +57,7 @@ def topics(exchange: Exchange, names: dict[UUID, str]) -> set[str]:
 
 
 def topic_names(exchanges: Iterable[Exchange]) -> dict[UUID, str]:
-    """The names of topics by their ids, as far as an answer has both."""
+    """Return the names of topics by id, from the answers that have both."""
     found: dict[UUID, str] = {}
     for exchange in exchanges:
         if exchange.api in _TELLING_IDS and exchange.answer is not None:
@@ -96,7 +96,7 @@ _FORMAT = {"odradek_timeline": 1}
 
 
 class Timeline:
-    """Events, which do not change any more."""
+    """An immutable sequence of events."""
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
         self._events: tuple[Event, ...] = tuple(events)
@@ -112,17 +112,17 @@ class Timeline:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """All, in the order in which they began."""
+        """Return all events, in the order in which they began."""
         return self._events
 
     @property
     def exchanges(self) -> list[Exchange]:
-        """Requests and what became of them."""
+        """Return the requests with their outcomes."""
         return [event for event in self.events if isinstance(event, Exchange)]
 
     @property
     def decisions(self) -> list[Decision]:
-        """What the coordinators decided."""
+        """Return the coordinators' decisions."""
         return [event for event in self.events if isinstance(event, Decision)]
 
     def where(
@@ -136,11 +136,11 @@ class Timeline:
         topic: str | None = None,
         error: str | None = None,
     ) -> Timeline:
-        """The events that are all of this.
+        """Return the events that match all arguments.
 
-        ``api`` is "JOIN_GROUP" or "JoinGroup", ``error`` the name of an error that the answer tells, or "ANY". Decisions are
-        there unless it is asked for something else than groups and transactional ids. ValueError for an API or an error that is
-        none.
+        ``api`` is "JOIN_GROUP" or "JoinGroup". ``error`` is the name of an error in the answer, or "ANY". Decisions match on
+        ``group`` and ``transactional_id`` only: any other argument leaves them out. Raises ValueError for an unknown API or
+        error.
         """
         if error not in (None, "ANY") and error not in ErrorCode.__members__:
             raise ValueError(f'{error!r} is no error; one is called {ErrorCode.NOT_COORDINATOR.name}, and "ANY" is any')
@@ -168,11 +168,11 @@ class Timeline:
         return Timeline(filter(is_asked_for, events))
 
     def text(self, width: int | None = DEFAULT_WIDTH) -> str:
-        """A line for each event. Requests are cut to fit ``width``, unless that is None."""
+        """Return a line for each event. Requests are cut to fit ``width``, unless it is None."""
         return "\n".join(line(event, width) for event in self.events)
 
     def html(self) -> str:
-        """A sequence diagram: a page of its own, which loads nothing."""
+        """Return a sequence diagram as a self-contained HTML page."""
         from odradek.testing.timeline.diagram import page
 
         return page(self.events)
@@ -189,7 +189,7 @@ class Timeline:
 
     @classmethod
     def load(cls, path: Path | str) -> Self:
-        """Read what ``save`` has written. Raises OSError, and ValueError for anything else, with the number of the line."""
+        """Read a file that ``save`` has written. Raises OSError, and ValueError with the line number for other content."""
         events = []
         with Path(path).open(encoding="utf-8") as file:
             for number, text in enumerate(file, 1):
