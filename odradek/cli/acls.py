@@ -17,7 +17,7 @@ from odradek.protocol.message_types.describe_acls import DescribeAclsRequest
 
 Servers = list[tuple[str, int]]
 
-# The names of the protocol's codes, which the protocol numbers from 0.
+# The names of the protocol's codes, which start at 0.
 _RESOURCES: Final = ("UNKNOWN", "ANY", "TOPIC", "GROUP", "CLUSTER", "TRANSACTIONAL_ID", "DELEGATION_TOKEN", "USER")
 _PATTERNS: Final = ("UNKNOWN", "ANY", "MATCH", "LITERAL", "PREFIXED")
 _PERMISSIONS: Final = ("UNKNOWN", "ANY", "DENY", "ALLOW")
@@ -25,7 +25,7 @@ _OPERATIONS: Final = (
     *("UNKNOWN", "ANY", "ALL", "READ", "WRITE", "CREATE", "DELETE", "ALTER", "DESCRIBE", "CLUSTER_ACTION", "DESCRIBE_CONFIGS"),
     *("ALTER_CONFIGS", "IDEMPOTENT_WRITE", "CREATE_TOKENS", "DESCRIBE_TOKENS", "TWO_PHASE_COMMIT"),
 )
-# Resources that have names: their kind, and the options that name them.
+# Resources with names: their type, and the options that name them.
 _NAMED: Final = (
     ("TOPIC", "topics", "--topic", "NAME"),
     ("GROUP", "groups", "--group", "NAME"),
@@ -46,7 +46,7 @@ class _Resource(NamedTuple):
 
 
 def names_resources(command: Callable[..., int]) -> Callable[..., int]:
-    """Adds the options that name resources, which the command gets as ``resources``."""
+    """Add the options that name resources. The command gets them as ``resources``."""
 
     @wraps(command)
     def named(*, cluster: bool, **options: object) -> int:
@@ -70,7 +70,7 @@ def _resource(kind: str, name: str) -> _Resource:
 @click.group(invoke_without_command=True)
 @click.pass_context
 def acls(context: click.Context) -> None:
-    """Access control lists of any Kafka cluster."""
+    """Manage access control lists of any Kafka cluster."""
     help_where_nothing_is_asked(context)
 
 
@@ -90,7 +90,7 @@ def add(
     hosts: tuple[str, ...],
     resources: list[_Resource],
 ) -> int:
-    """Allow or deny operations on resources. Those that are there stay as they are."""
+    """Allow or deny operations on resources. Existing entries stay."""
     if not (allowed or denied) or not resources:
         raise click.UsageError("name a principal, by --allow or --deny, and a resource")
     creations = [
@@ -124,7 +124,7 @@ def add(
 
 
 def selects(command: Callable[..., int]) -> Callable[..., int]:
-    """Adds the options of a filter."""
+    """Add the options of a filter."""
     principal = click.option("--principal", metavar="PRINCIPAL", help="Of this principal.")
     operation = click.option("--operation", type=click.Choice(_OPERATIONS[1:], case_sensitive=False), default="ANY")
     return principal(operation(names_resources(command)))
@@ -140,7 +140,7 @@ def list_acls(
     operation: str,
     resources: list[_Resource],
 ) -> int:
-    """The entries that apply to the resources named, by their own patterns: all of them without options."""
+    """List the entries for the given resources, matched by the entries' own patterns; all entries without options."""
     filters = _filters(resources, principal, operation)
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
     with Cluster(bootstrap) as connected:
@@ -165,7 +165,7 @@ def remove(
     operation: str,
     resources: list[_Resource],
 ) -> int:
-    """Remove what ``list`` with the same options shows."""
+    """Remove the entries that ``list`` shows with the same options."""
     if principal is None and not resources and operation == "ANY":
         raise click.UsageError("name a principal, an operation or a resource")
     with Cluster(bootstrap) as connected:
@@ -182,13 +182,13 @@ def remove(
 
 
 def _removed(answer: DeleteAclsResponse) -> Iterator[dict[str, Any]]:
-    """Each once, though several filters may select it."""
+    """Yield each removed entry once, even if several filters match it."""
     rows = [_row(*each[2:]) for result in answer.filter_results for each in result.matching_acls]
     yield from {tuple(row.values()): row for row in rows}.values()
 
 
 def _filters(resources: list[_Resource], principal: str | None, operation: str) -> list[DeleteAclsFilter]:
-    """One for each resource; without resources one for all."""
+    """Return a filter for each resource; one filter for all entries without resources."""
     return [
         DeleteAclsFilter(
             resource.resource_type, resource.name, resource.pattern_type, principal, None, _OPERATIONS.index(operation), _ANY

@@ -1,4 +1,4 @@
-"""The APIs that the commands use, in the versions that can say what the commands need."""
+"""The APIs that the commands use, in the version ranges that have the fields they need."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from odradek.client.api import Api
 from odradek.protocol.api_keys import ApiKey
 
 if TYPE_CHECKING:
-    # A command imports the classes of the messages that it sends, and no others.
+    # Each command imports only the classes of the messages that it sends.
     from odradek.protocol.message_types import alter_client_quotas as alter_quotas
     from odradek.protocol.message_types import alter_user_scram_credentials as alter_scram
     from odradek.protocol.message_types import consumer_group_describe as group_types
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from odradek.protocol.message_types.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
     from odradek.protocol.message_types.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 
-# The newest versions of these two have ids of topics in place of names.
+# Newer versions of these two have topic ids instead of names.
 OFFSET_COMMIT: Final[Api[OffsetCommitRequest, OffsetCommitResponse]] = Api(ApiKey.OFFSET_COMMIT, 2, 9)
 OFFSET_FETCH: Final[Api[OffsetFetchRequest, OffsetFetchResponse]] = Api(ApiKey.OFFSET_FETCH, 2, 9)
 
@@ -67,7 +67,7 @@ ALTER_USER_SCRAM_CREDENTIALS: Final[
 DESCRIBE_USER_SCRAM_CREDENTIALS: Final[
     Api[describe_scram.DescribeUserScramCredentialsRequest, describe_scram.DescribeUserScramCredentialsResponse]
 ] = Api(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS)
-# Version 3 names the owner.
+# Version 3 can name another owner.
 CREATE_DELEGATION_TOKEN: Final[Api[create_token.CreateDelegationTokenRequest, create_token.CreateDelegationTokenResponse]] = Api(
     ApiKey.CREATE_DELEGATION_TOKEN
 )
@@ -86,7 +86,7 @@ DESCRIBE_DELEGATION_TOKEN: Final[
 CREATE_TOPICS: Final[Api[CreateTopicsRequest, CreateTopicsResponse]] = Api(ApiKey.CREATE_TOPICS)
 DELETE_GROUPS: Final[Api[DeleteGroupsRequest, DeleteGroupsResponse]] = Api(ApiKey.DELETE_GROUPS)
 DELETE_TOPICS: Final[Api[DeleteTopicsRequest, DeleteTopicsResponse]] = Api(ApiKey.DELETE_TOPICS)
-# Version 2 tells of fenced brokers.
+# Version 2 can include fenced brokers.
 DESCRIBE_CLUSTER: Final[Api[DescribeClusterRequest, DescribeClusterResponse]] = Api(ApiKey.DESCRIBE_CLUSTER, 2)
 INCREMENTAL_ALTER_CONFIGS: Final[Api[IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse]] = Api(
     ApiKey.INCREMENTAL_ALTER_CONFIGS
@@ -96,9 +96,9 @@ DESCRIBE_CONFIGS: Final[Api[DescribeConfigsRequest, DescribeConfigsResponse]] = 
 DESCRIBE_GROUPS: Final[Api[DescribeGroupsRequest, DescribeGroupsResponse]] = Api(ApiKey.DESCRIBE_GROUPS)
 DESCRIBE_PRODUCERS: Final[Api[DescribeProducersRequest, DescribeProducersResponse]] = Api(ApiKey.DESCRIBE_PRODUCERS)
 DESCRIBE_TRANSACTIONS: Final[Api[DescribeTransactionsRequest, DescribeTransactionsResponse]] = Api(ApiKey.DESCRIBE_TRANSACTIONS)
-# Version 0 knows groups only.
+# Version 0 supports groups only.
 FIND_COORDINATOR: Final[Api[FindCoordinatorRequest, FindCoordinatorResponse]] = Api(ApiKey.FIND_COORDINATOR, 1)
-# Newer versions have ids of topics in place of names.
+# Newer versions have topic ids instead of names.
 FETCH: Final[Api[FetchRequest, FetchResponse]] = Api(ApiKey.FETCH, 4, 12)
 INIT_PRODUCER_ID: Final[Api[InitProducerIdRequest, InitProducerIdResponse]] = Api(ApiKey.INIT_PRODUCER_ID, 2)
 LIST_GROUPS: Final[Api[ListGroupsRequest, ListGroupsResponse]] = Api(ApiKey.LIST_GROUPS)
@@ -106,6 +106,6 @@ LIST_OFFSETS: Final[Api[ListOffsetsRequest, ListOffsetsResponse]] = Api(ApiKey.L
 LIST_TRANSACTIONS: Final[Api[ListTransactionsRequest, ListTransactionsResponse]] = Api(ApiKey.LIST_TRANSACTIONS)
 LIST_TRANSACTIONS_BY_DURATION: Final[Api[ListTransactionsRequest, ListTransactionsResponse]] = Api(ApiKey.LIST_TRANSACTIONS, 1)
 LIST_TRANSACTIONS_BY_PATTERN: Final[Api[ListTransactionsRequest, ListTransactionsResponse]] = Api(ApiKey.LIST_TRANSACTIONS, 2)
-# Version 4 brought allow_auto_topic_creation.
+# Version 4 added allow_auto_topic_creation.
 METADATA: Final[Api[MetadataRequest, MetadataResponse]] = Api(ApiKey.METADATA, 4)
 WRITE_TXN_MARKERS: Final[Api[WriteTxnMarkersRequest, WriteTxnMarkersResponse]] = Api(ApiKey.WRITE_TXN_MARKERS, 1)

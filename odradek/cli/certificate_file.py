@@ -1,4 +1,4 @@
-"""A PEM file with a certificate and its key, as ``ssl.keystore.location`` has it, for a port that is no listener."""
+"""A PEM file with a certificate and its key, as for ``ssl.keystore.location``, for a port that is no Kafka listener."""
 
 import ssl
 from pathlib import Path
@@ -11,9 +11,9 @@ from odradek.common.logging import log
 
 
 class CertificateFile:
-    """What clients of the port meet. The file is read again when the next of them comes, if it is another one than before.
+    """The TLS certificate of a port. The file is read again at a new connection, if it has changed.
 
-    Raises InvalidConfig, which names the flag. A port has one thread that accepts, which alone calls ``context``.
+    Raises InvalidConfig, which names the flag. Only the port's accepting thread calls ``context``.
     """
 
     def __init__(self, path: Path, flag: str) -> None:
@@ -21,7 +21,7 @@ class CertificateFile:
         self._flag = flag
         configs = {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(path)}
         self._config = load(None, configs).listener_config("SSL")
-        # First: a file that changes meanwhile is read once more.
+        # Before reading: a file that changes meanwhile is read again.
         self._seen = store_files(self._config)
         try:
             self._context = self._read()
@@ -29,13 +29,13 @@ class CertificateFile:
             raise InvalidConfig(flag, str(path), error.allowed) from error
 
     def context(self) -> ssl.SSLContext:
-        """For a new connection. A file that cannot be used is a line in the log, and what was read before stays in force."""
+        """Return the context for a new connection. An unusable file is logged, and the old certificate stays in force."""
         seen = store_files(self._config)
         if seen != self._seen:
             self._seen = seen
             try:
                 self._context = self._read()
-            except Exception as error:  # noqa: BLE001  whatever is in a file, the port goes on
+            except Exception as error:  # noqa: BLE001  whatever the file's content, the port goes on
                 reason = error.allowed if isinstance(error, InvalidConfig) else str(error)
                 log.warn("certificate not read again: the one in force stays", path=str(self._path), needs=reason)
             else:

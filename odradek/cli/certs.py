@@ -1,4 +1,4 @@
-"""``odradek certs``: an authority, a broker's certificate and clients', in a directory, for tests."""
+"""``odradek certs``: make an authority, a broker's certificate and clients' certificates in a directory, for tests."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class _CannotMake(click.ClickException):
 def certs(*, directory: Path, hosts: tuple[str, ...], clients: tuple[str, ...], days: int, password: str, renew: bool) -> int:
     """Make certificates for tests: an authority, a broker's, and clients'.
 
-    DIRECTORY gets ca.pem and ca.key, the authority; broker.pem, certificate and key in one; NAME.pem for each client; the same as
-    .p12, and truststore.p12. What is there already stays. The lines that a broker's server.properties needs are printed.
+    DIRECTORY gets ca.pem and ca.key, the authority; broker.pem, certificate and key in one; NAME.pem for each client; the same
+    as .p12, and truststore.p12. Existing files stay. The lines for the broker's server.properties are printed.
     """
     try:
         from odradek.testing.certificates import CertificateAuthority
@@ -55,7 +55,7 @@ def certs(*, directory: Path, hosts: tuple[str, ...], clients: tuple[str, ...], 
 
 
 def broker_lines(directory: Path) -> list[str]:
-    """What a ``server.properties`` says to use the broker's certificate, and to trust the clients'."""
+    """Return the lines of a ``server.properties`` that use the broker's certificate and trust the clients'."""
     return [
         "ssl.keystore.type=PEM",
         f"ssl.keystore.location={directory / 'broker.pem'}",
@@ -81,7 +81,7 @@ def _write(directory: Path, name: str, made: Certificate, password: str) -> None
 
 
 def _file_name(client: str) -> str:
-    """What a client's files are called: its common name."""
+    """Return the name of a client's files: its common name."""
     name = next((part[3:] for part in client.split(",") if part.upper().startswith("CN=")), client).strip()
     if not name or "/" in name or "\\" in name or name.startswith(".") or name in _RESERVED:
         raise _CannotMake(f"{client!r} gives no name for a file")

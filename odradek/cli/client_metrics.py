@@ -1,6 +1,6 @@
 """``odradek client-metrics``: the subscriptions by which brokers ask clients for their metrics (KIP-714).
 
-Kafka's command is kafka-client-metrics.sh. What clients have pushed is on the metrics endpoint of the broker that they pushed to.
+Kafka's command is kafka-client-metrics.sh. Pushed metrics are on the metrics endpoint of the broker that received them.
 """
 
 import click
@@ -29,14 +29,14 @@ _LISTED = ("name", "metrics", "interval_ms", "match")
 @click.group("client-metrics", invoke_without_command=True)
 @click.pass_context
 def client_metrics(context: click.Context) -> None:
-    """Subscriptions to clients' own metrics."""
+    """Manage subscriptions to clients' own metrics."""
     help_where_nothing_is_asked(context)
 
 
 @client_metrics.command("list")
 @asks_a_broker
 def list_subscriptions(bootstrap: Servers, as_json: bool) -> int:
-    """Every subscription, with its configs."""
+    """List every subscription, with its configs."""
     with Cluster(bootstrap) as cluster:
         listed = cluster.any.call(LIST_CONFIG_RESOURCES, ListConfigResourcesRequest(resource_types=[_CLIENT_METRICS]))
         check("client metrics", listed.error_code)
@@ -54,7 +54,7 @@ def list_subscriptions(bootstrap: Servers, as_json: bool) -> int:
 def set_subscription(
     name: str, bootstrap: Servers, as_json: bool, metrics: str | None, interval_ms: int | None, match: str | None
 ) -> int:
-    """Make a subscription, or change what is given of one. Clients are told when they ask next."""
+    """Make a subscription, or change the given configs of one. Clients learn of it at their next request."""
     told = {"metrics": metrics, "interval.ms": None if interval_ms is None else str(interval_ms), "match": match}
     configs = [AlterableConfig(config, _SET, value) for config, value in told.items() if value is not None]
     if not configs:

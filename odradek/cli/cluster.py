@@ -1,10 +1,10 @@
 """The brokers of a cluster, and the choice of the broker to ask: the controller, a leader, a coordinator.
 
-A broker that is down goes on to lead partitions and to coordinate groups until its session ends. A command that asks many brokers
-tells what the others know, and names those that did not answer: ``Cluster.unreachable``.
+A broker that is down keeps leading partitions and coordinating groups until its session ends. A command that asks many brokers
+shows the answers of the others, and names the brokers that did not answer: ``Cluster.unreachable``.
 
-Errors of connections are told in plain words. Requests and responses are the canonical messages (``protocol.messages``), in the
-versions of ``cli.apis``.
+Connection errors are reported in plain words. Requests and responses are the canonical messages (``protocol.messages``), in
+the versions of ``cli.apis``.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -38,7 +38,7 @@ _TIMEOUT_S = 10.0
 
 
 class Connection:
-    """One broker. Raises Unreachable where a request has no response, Refused where the broker refuses to tell its versions."""
+    """A connection to one broker. Raises Unreachable if a request gets no response, Refused if the version negotiation fails."""
 
     def __init__(self, host: str, port: int) -> None:
         self._address = f"{host}:{port}"
@@ -54,15 +54,15 @@ class Connection:
             raise self._unreachable("API_VERSIONS", failure) from failure
 
     def close(self) -> None:
-        """Close it."""
+        """Close the connection."""
         self._client.close()
 
     def serves(self, api: Api[Any, Any]) -> bool:
-        """Return whether the broker has the API in a version of its range."""
+        """Return whether the broker serves a version of the API's range."""
         return self._client.serves(api)
 
     def call(self, api: Api[RequestT, ResponseT], request: RequestT) -> ResponseT:
-        """One request, one response."""
+        """Send a request and return its response."""
         try:
             return self._client.call(api, request)
         except UnsupportedVersion as failure:
@@ -88,7 +88,7 @@ class Connection:
 
 EARLIEST_TIMESTAMP = -2
 LATEST_TIMESTAMP = -1
-# The types of a key of FindCoordinator.
+# Key types of FindCoordinator.
 GROUP = 0
 TRANSACTIONAL_ID = 1
 
@@ -104,11 +104,11 @@ class Node(NamedTuple):
 
 
 class Cluster:
-    """The brokers of a cluster. ``any`` is the first of the bootstrap addresses that answers. A context manager."""
+    """The brokers of a cluster, a context manager. ``any`` is a connection to the first bootstrap address that answers."""
 
     def __init__(self, bootstrap: Sequence[tuple[str, int]]) -> None:
         self.any = _first_reachable(bootstrap)
-        # The failures of brokers that ``tried`` has passed over.
+        # Failures that ``tried`` has skipped.
         self.unreachable: list[Unreachable] = []
         self._connections: dict[tuple[str, int], Connection | Unreachable] = {}
         self._nodes: dict[int, Node] = {}
@@ -123,7 +123,7 @@ class Cluster:
                 connection.close()
 
     def tried(self, attempt: Callable[[], T]) -> T | None:
-        """The result of ``attempt``; None where a broker does not answer, which is then among ``unreachable``."""
+        """Return the result of ``attempt``; None if a broker does not answer. The failure is added to ``unreachable``."""
         try:
             return attempt()
         except Unreachable as failure:
@@ -132,7 +132,7 @@ class Cluster:
             return None
 
     def metadata(self, topics: Iterable[str] | None) -> list[MetadataResponseTopic]:
-        """The MetadataResponseTopics of these names, or of all topics for None. Each has its own error; none is created."""
+        """Return the MetadataResponseTopics of these names, or of all topics for None. Each has its error; none is created."""
         named = None if topics is None else [MetadataRequestTopic(name=topic) for topic in topics]
         response = self.any.call(METADATA, MetadataRequest(topics=named, allow_auto_topic_creation=False))
         self._nodes = {broker.node_id: Node(broker.node_id, broker.host, broker.port) for broker in response.brokers}
@@ -140,27 +140,27 @@ class Cluster:
         return sorted(response.topics, key=lambda topic: str(topic.name))
 
     def nodes(self) -> list[Node]:
-        """All brokers."""
+        """Return all brokers."""
         if not self._nodes:
             self.metadata([])
         return list(self._nodes.values())
 
     def controller(self) -> Connection:
-        """The broker that creates and deletes topics. With KRaft that is any broker: it forwards the request."""
+        """Return the broker that creates and deletes topics. With KRaft that is any broker: it forwards the request."""
         self.nodes()
         return self.any if self.controller_id not in self._nodes else self.node(self.controller_id)
 
     def node(self, node_id: int) -> Connection:
-        """A broker by its id, at the address that the last Metadata response has for it."""
+        """Return a broker by id, at its address in the last Metadata response."""
         node = self._nodes.get(node_id)
         if node is None:
             raise Unreachable(f"the cluster has no broker {node_id}")
         return self._connect(node.host, node.port)
 
     def coordinator(self, key: str, key_type: int = GROUP) -> tuple[Connection, Node]:
-        """The coordinator of a group or of a transactional id.
+        """Return the coordinator of a group or of a transactional id.
 
-        Raises Refused; COORDINATOR_NOT_AVAILABLE passes, so callers use ``patiently``.
+        Raises Refused. COORDINATOR_NOT_AVAILABLE is temporary, so callers use ``patiently``.
         """
         request = FindCoordinatorRequest(coordinator_keys=[key], key_type=key_type)
         found = self.any.call(FIND_COORDINATOR, request).coordinators[0]
@@ -169,9 +169,9 @@ class Cluster:
         return self._connect(node.host, node.port), node
 
     def leaders(self, topics: Iterable[str] | None, broker_id: int | None = None) -> dict[tuple[str, int], int]:
-        """The leader of each partition of these topics, or of all topics for None, in order; -1 for a partition without one.
+        """Return the leader of each partition of these topics, or of all topics for None; -1 for a partition without one.
 
-        ``broker_id`` leaves only the partitions that have a replica on this broker. Raises Refused.
+        With ``broker_id``, only partitions with a replica on this broker are returned. Raises Refused.
         """
         leaders = {}
         for topic in self.metadata(topics):
@@ -182,7 +182,7 @@ class Cluster:
         return leaders
 
     def list_offsets(self, wanted: dict[tuple[str, int], int]) -> dict[tuple[str, int], int | Refused]:
-        """The first offset at or after the timestamp that is given for each partition; -1 if every record is earlier.
+        """Return the first offset at or after the given timestamp of each partition; -1 if every record is earlier.
 
         EARLIEST_TIMESTAMP and LATEST_TIMESTAMP ask for the log's ends. A partition that does not exist, or has no leader that
         answers, gets its refusal in place of an offset.
@@ -209,7 +209,7 @@ class Cluster:
     def _by_leader(
         self, wanted: Iterable[tuple[str, int]], offsets: dict[tuple[str, int], int | Refused]
     ) -> dict[int, list[tuple[str, int]]]:
-        """The partitions by leader. A partition without one gets its refusal in ``offsets``."""
+        """Return the partitions by leader. A partition without a leader gets its refusal in ``offsets``."""
         wanted = list(wanted)
         leaders = {
             (str(topic.name), int(partition.partition_index)): int(partition.leader_id)

@@ -1,8 +1,8 @@
-"""``--command-config``: how a command speaks to brokers, in a file as Kafka's own commands have it.
+"""``--command-config``: connection settings of a command, in a file as Kafka's own commands take it.
 
-Of that file these count: ``security.protocol``, the ``ssl.`` configs for TLS, and for SASL ``sasl.mechanism`` and
-``sasl.jaas.config``, by PLAIN and SCRAM, or by a delegation token with SCRAM's option ``tokenauth=true``. The rest of it is for
-others. The file is read with the first connection.
+These configs are used: ``security.protocol``, the ``ssl.`` configs for TLS, and for SASL ``sasl.mechanism`` and
+``sasl.jaas.config``, with PLAIN and SCRAM, or with a delegation token by SCRAM's option ``tokenauth=true``. All others are
+ignored. The file is read at the first connection.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
 class CannotSpeak(click.ClickException):
-    """What the file says cannot be done."""
+    """The file's settings cannot be used."""
 
     exit_code = 2
 
 
 class CommandConfig(NamedTuple):
-    """How to speak TLS, and how to authenticate, where the broker wants that."""
+    """The TLS context and the login for connections; None if not used."""
 
     tls: ssl.SSLContext | None = None
     login: Login | None = None
 
 
 def take_command_config(context: click.Context, _option: click.Parameter, path: Path | None) -> None:
-    """Callback of the option."""
+    """Store the path; the callback of the option."""
     context.meta[_FILE] = path
 
 
 def command_config() -> CommandConfig:
-    """That of the command that runs. Raises CannotSpeak."""
+    """Return the config of the running command. Raises CannotSpeak."""
     context = click.get_current_context(silent=True)
     if context is None or context.meta.get(_FILE) is None:
         return CommandConfig()
@@ -53,7 +53,7 @@ def command_config() -> CommandConfig:
 
 
 def read_command_config(path: Path) -> CommandConfig:
-    """What a file says. Raises CannotSpeak."""
+    """Read a file. Raises CannotSpeak."""
     from odradek.common.config.broker_config import InvalidConfig, parse_properties
 
     try:
@@ -68,7 +68,7 @@ def read_command_config(path: Path) -> CommandConfig:
 
 
 def _protocol(properties: Mapping[str, str]) -> str:
-    """Raises InvalidConfig."""
+    """Return the security protocol. Raises InvalidConfig."""
     from odradek.common.config.definitions import InvalidConfig
 
     protocol = properties.get("security.protocol", _PROTOCOLS[0]).strip().upper()
@@ -78,7 +78,7 @@ def _protocol(properties: Mapping[str, str]) -> str:
 
 
 def _tls(properties: Mapping[str, str]) -> ssl.SSLContext:
-    """Raises InvalidConfig."""
+    """Return the TLS context. Raises InvalidConfig."""
     from odradek.broker.security.tls.key_stores import load_key_store
     from odradek.broker.security.tls.tls_context import client_context
     from odradek.common.config.broker_config import load
@@ -89,7 +89,7 @@ def _tls(properties: Mapping[str, str]) -> ssl.SSLContext:
 
 
 def _login(properties: Mapping[str, str]) -> Login:
-    """Raises InvalidConfig."""
+    """Return the login. Raises InvalidConfig."""
     from odradek.broker.security.sasl.jaas import JaasError, parse_jaas
     from odradek.client.login import PLAIN, Login
     from odradek.common.config.definitions import HIDDEN, InvalidConfig

@@ -1,7 +1,7 @@
 """A group as any broker describes it: its state, its members with their assignments, and its committed offsets.
 
-DescribeGroups describes classic groups; the assignments of their members are bytes of the consumer protocol, which the clients
-agree on. ConsumerGroupDescribe describes groups of the newer protocol (KIP-848), where the broker serves it.
+DescribeGroups describes classic groups. The assignments of their members are bytes in the clients' own consumer protocol.
+ConsumerGroupDescribe describes groups of the newer protocol (KIP-848), if the broker serves it.
 """
 
 from dataclasses import dataclass, field
@@ -49,7 +49,7 @@ class DescribedGroup:
 
 
 def describe_group(cluster: Cluster, group: str) -> DescribedGroup:
-    """The group and its committed offsets. Raises Refused; with GROUP_ID_NOT_FOUND if the group does not exist."""
+    """Return the group and its committed offsets. Raises Refused; with GROUP_ID_NOT_FOUND if the group does not exist."""
     return patiently(lambda: _describe(cluster, group))
 
 
@@ -80,7 +80,7 @@ def _describe(cluster: Cluster, group: str) -> DescribedGroup:
 
 def _classic_member(member: DescribedGroupMember, group: DescribedClassicGroup) -> Member:
     assignment = subscription = None
-    # A group without a protocol is between two generations, and its members have no partitions.
+    # A group without a protocol is between two generations: its members have no partitions.
     if group.protocol_type == _CONSUMER and group.protocol_data:
         assignment = _assignment(member.member_assignment)
         subscription = _subscription(member.member_metadata)
@@ -111,7 +111,7 @@ def _subscription(data: bytes) -> list[str] | None:
 def _describe_consumer_group(connection: Connection, group: str, node: Node, offsets: dict[Partition, int]) -> DescribedGroup:
     request = ConsumerGroupDescribeRequest(group_ids=[group])
     described = connection.call(CONSUMER_GROUP_DESCRIBE, request).groups[0]
-    # Where the protocol is off, there are no other groups than the classic ones.
+    # If the newer protocol is off, all groups are classic.
     if described.error_code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
         raise Refused(group, ErrorCode.GROUP_ID_NOT_FOUND)
     check(group, described.error_code, described.error_message)
@@ -132,7 +132,7 @@ def _describe_consumer_group(connection: Connection, group: str, node: Node, off
 
 
 def fetch_offsets(connection: Connection, group: str) -> dict[Partition, int]:
-    """Every committed offset of the group, asked of its coordinator. Raises Refused."""
+    """Return every committed offset of the group, as its coordinator has them. Raises Refused."""
     asked = OffsetFetchRequestGroup(group_id=group, topics=None)
     answer = connection.call(OFFSET_FETCH, OffsetFetchRequest(groups=[asked])).groups[0]
     check(group, answer.error_code)
@@ -145,6 +145,6 @@ def fetch_offsets(connection: Connection, group: str) -> dict[Partition, int]:
 
 
 def end_offsets(cluster: Cluster, partitions: set[Partition]) -> dict[Partition, int | None]:
-    """The log end offset of each partition; None if its leader does not tell it."""
+    """Return the log end offset of each partition; None if its leader does not give it."""
     found = cluster.list_offsets(dict.fromkeys(partitions, LATEST_TIMESTAMP))
     return {partition: None if isinstance(offset, Refused) else offset for partition, offset in found.items()}

@@ -1,11 +1,11 @@
 """``odradek groups explain``: why the members of a group have their partitions, from the log of any broker.
 
-The group's records in ``__consumer_offsets`` are read in the order of the log. Each target assignment is explained: what had
-changed since the one before, which partitions move, and why they have to (``assignor.moves``); then, how long each was kept by
-who gave it up.
+The group's records in ``__consumer_offsets`` are read in log order. For each target assignment the command shows the changes
+since the one before, the partitions that move, and why they move (``assignor.moves``). It also shows how long the old owner
+kept each of them.
 
-The log does not say whether a member that is gone left, or was silent for too long. So the explanation says that it is gone.
-Nor does a log that was compacted say what was before its first target assignment.
+The log does not say whether a missing member left or was silent for too long, so the explanation only says that it is gone. A
+compacted log lacks the state before its first target assignment.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ Targets = dict[str, dict["UUID", frozenset[int]]]
 
 @dataclass(slots=True)
 class ExplainedMove:
-    """``kept_ms``: from the target assignment until the source had given the partition up. None while it has not."""
+    """A move. ``kept_ms``: from the target assignment until the source gave the partition up; None while it has not."""
 
     move: Move
     kept_ms: int | None = None
@@ -79,7 +79,7 @@ class Explanation:
 
 @dataclass(slots=True)
 class _Epoch:
-    """Records since the last target assignment. ``gone`` has the ids of static members, by instance id."""
+    """Changes since the last target assignment. ``gone`` has the member ids of removed static members, by instance id."""
 
     changes: list[str] = field(default_factory=list)
     gone: dict[str, str] = field(default_factory=dict)
@@ -88,7 +88,7 @@ class _Epoch:
 
 
 class GroupStory:
-    """A group as its records tell it. ``topic_ids`` are those of the topics that there are, by name."""
+    """A group as its records describe it. ``topic_ids`` are those of the existing topics, by name."""
 
     def __init__(self, topic_ids: Mapping[str, UUID]) -> None:
         self.explanations: list[Explanation] = []
@@ -97,23 +97,23 @@ class GroupStory:
 
     @property
     def is_there(self) -> bool:
-        """Return whether there is such a group at the end of the log."""
+        """Return whether the group exists at the end of the log."""
         return self._hash is not None
 
     def _forget(self) -> None:
         self._members: dict[str, ConsumerGroupMemberMetadataValue] = {}
         self._regexes: dict[str, tuple[str, ...]] = {}
         self._targets: Targets = {}
-        # The targets of the last assignment, None where the log does not have it.
+        # The targets of the last assignment; None if the log lacks it.
         self._previous: Targets | None = None
         self._held: dict[str, set[Partition]] = {}
-        # Members that were asked to give partitions up, and since when.
+        # Members that were asked to give up partitions, and when.
         self._asked_ms: dict[str, int] = {}
         self._hash: int | None = None
         self._since = _Epoch()
 
     def take(self, key: ConsumerGroupKey, value: ConsumerGroupValue | None, at_ms: int) -> None:
-        """The next record of the group, written at ``at_ms``."""
+        """Apply the next record of the group, written at ``at_ms``."""
         if isinstance(key, ConsumerGroupMemberMetadataKey):
             self._take_member(key.member_id, cast("ConsumerGroupMemberMetadataValue | None", value), at_ms)
         elif isinstance(key, ConsumerGroupCurrentMemberAssignmentKey):
@@ -143,7 +143,7 @@ class GroupStory:
             if former is None:
                 changes.append(f"{member_id} joined")
             else:
-                # Its former self was removed to make way.
+                # The static member's former id was removed to make way.
                 changes[:] = [each for each in changes if not each.startswith(f"{former} is gone")]
                 changes.append(f"static member {value.instance_id} is back, {member_id} in place of {former}")
                 self._since.successors[former] = member_id
@@ -215,7 +215,7 @@ class GroupStory:
         return GroupSpec(members=members, topics={}, is_homogeneous=False)
 
     def _release(self, member_id: str, held: set[Partition], at_ms: int) -> None:
-        """A member has no more than ``held`` from now on."""
+        """Reduce a member's partitions to ``held``, and note how long it kept the others."""
         released = self._held.pop(member_id, set()) - held
         if not released or not self.explanations:
             return
@@ -236,7 +236,7 @@ def _subscribed(member: ConsumerGroupMemberMetadataValue) -> str:
 
 
 def _gone(member_id: str, member: ConsumerGroupMemberMetadataValue, asked_ms: int | None, at_ms: int) -> str:
-    """Return a line about a removed member. The broker's log says more."""
+    """Return a line about a removed member. The broker's log has more."""
     if asked_ms is not None and at_ms - asked_ms >= member.rebalance_timeout_ms >= 0:
         timeout = f"its rebalance timeout is {member.rebalance_timeout_ms} ms"
         return f"{member_id} is gone, {at_ms - asked_ms} ms after it was asked to give partitions up; {timeout}"
@@ -253,10 +253,10 @@ _WAIT_MS = 500
 @asks_a_broker
 @click.option("--last", type=click.IntRange(1), default=10, show_default=True, help="So many of the newest target assignments.")
 def explain(group: str, bootstrap: list[tuple[str, int]], as_json: bool, last: int) -> int:
-    """Why the members of a consumer group have their partitions: what changed, what moved and why, how long it was kept.
+    """Explain why the members of a consumer group have their partitions: what changed, which partitions moved, and why.
 
-    It reads the group's records on __consumer_offsets, of odradek or of Apache Kafka. What compaction has removed is not there
-    any more. Of classic groups the members decide, and their records do not say why.
+    It reads the group's records on __consumer_offsets, of odradek or of Apache Kafka. Records removed by compaction are
+    missing. In classic groups the members decide, and their records do not say why.
     """
     with Cluster(bootstrap) as cluster:
         topics = cluster.metadata(None)
@@ -277,7 +277,7 @@ def explain(group: str, bootstrap: list[tuple[str, int]], as_json: bool, last: i
 
 
 def _unexplained(group: DescribedGroup) -> str:
-    """The reason why a group that exists has no target assignment in the log."""
+    """Return the reason why an existing group has no target assignment in the log."""
     if group.group_type != "classic":
         return f"{group.group} has no target assignment in {_OFFSETS_TOPIC} yet: try again"
     if not group.protocol_type:
@@ -286,7 +286,7 @@ def _unexplained(group: DescribedGroup) -> str:
 
 
 def _read(cluster: Cluster, topics: list[MetadataResponseTopic], group: str) -> GroupStory:
-    """The group's story. Raises Refused, MalformedMessage."""
+    """Return the group's story. Raises Refused, MalformedMessage."""
     count = next((len(topic.partitions) for topic in topics if topic.name == _OFFSETS_TOPIC), 0)
     if not count:
         raise Refused(group, ErrorCode.GROUP_ID_NOT_FOUND)
@@ -299,7 +299,7 @@ def _read(cluster: Cluster, topics: list[MetadataResponseTopic], group: str) -> 
 
 
 def _records(cluster: Cluster, partition: int) -> Iterator[Record]:
-    """All records of a partition of ``__consumer_offsets``, those of transactions aside. Raises Refused."""
+    """Yield the records of a partition of ``__consumer_offsets``, without those of transactions. Raises Refused."""
     place = _OFFSETS_TOPIC, partition
     found = cluster.list_offsets({place: EARLIEST_TIMESTAMP})[place]
     if isinstance(found, Refused):

@@ -1,11 +1,11 @@
-"""``odradek format``: data directories of a cluster whose id is chosen before it starts, as by ``kafka-storage.sh format``.
+"""``odradek format``: format data directories with a chosen cluster id, as ``kafka-storage.sh format`` does.
 
-No directory needs that. A new one has a random id with its first start, or its controller's if that is elsewhere.
+This is optional. At its first start, a new directory gets a random cluster id, or the id of its remote controller.
 
-``--add-scram`` is a user that the cluster begins with, as for Kafka's format tool:
+``--add-scram`` adds a user that the cluster starts with, as in Kafka's format tool:
 
-SCRAM-SHA-256=[name=alice,password=alice-secret]
-SCRAM-SHA-512=[name=alice,iterations=8192,salt="BASE64",saltedpassword="BASE64"]
+    SCRAM-SHA-256=[name=alice,password=alice-secret]
+    SCRAM-SHA-512=[name=alice,iterations=8192,salt="BASE64",saltedpassword="BASE64"]
 """
 
 import secrets
@@ -35,7 +35,7 @@ _KEYS = ("name", "password", "iterations", "salt", "saltedpassword")
 
 
 def credentials(_context: click.Context, _option: click.Parameter, arguments: tuple[str, ...]) -> list[UserScramCredentialRecord]:
-    """The records of ``arguments``. Raises BadParameter, which tells no password."""
+    """Return the records of ``arguments``. Raises BadParameter, whose message has no password."""
     return [_credential(argument.strip()) for argument in arguments]
 
 
@@ -103,7 +103,7 @@ def format(  # noqa: A001  the command's name
 ) -> int:
     """Give new data directories the cluster's id.
 
-    Give the options that odradek serve will be given. The directories are log.dirs and metadata.log.dir.
+    Use the options that odradek serve will get. The directories are log.dirs and metadata.log.dir.
     """
     try:
         config = _configuration(config_file, settings, data_dir)

@@ -1,8 +1,8 @@
 """``odradek groups``: list, describe, explain, reset-offsets and delete, on any broker.
 
-``reset-offsets`` sets a group's committed offsets, as Kafka's own tool does. Without ``--execute`` it writes nothing. The members
-of a group commit its offsets themselves, so they have to be stopped first. An offset outside of the log becomes the nearer end of
-the log; a time after the last record becomes the log end offset.
+``reset-offsets`` sets a group's committed offsets, as Kafka's own tool does. Without ``--execute`` it writes nothing. Stop the
+group's members first: they commit its offsets themselves. An offset outside of the log becomes the nearer end of the log; a
+time after the last record becomes the log end offset.
 """
 
 from collections.abc import Callable, Iterable
@@ -39,7 +39,7 @@ _MEMBER = ("consumer_id", "instance_id", "host", "client_id", "partitions", "ass
 @click.group(invoke_without_command=True)
 @click.pass_context
 def groups(context: click.Context) -> None:
-    """Consumer groups of any Kafka broker."""
+    """Manage consumer groups of any Kafka broker."""
     help_where_nothing_is_asked(context)
 
 
@@ -50,7 +50,7 @@ groups.add_command(explain)
 @asks_a_broker
 @click.option("--state", "states", multiple=True, help="Only groups in this state (Stable, Empty, ...); repeatable.")
 def list_groups(bootstrap: Servers, as_json: bool, states: tuple[str, ...]) -> int:
-    """Every group, from every broker."""
+    """List every group, from every broker."""
     wanted = {state.lower() for state in states}
     with Cluster(bootstrap) as cluster:
         rows = [row for node in cluster.nodes() for row in _listed_by(cluster, node.node_id)]
@@ -64,7 +64,7 @@ def list_groups(bootstrap: Servers, as_json: bool, states: tuple[str, ...]) -> i
 @click.argument("names", nargs=-1, required=True, metavar="GROUP...")
 @asks_a_broker
 def describe(names: tuple[str, ...], bootstrap: Servers, as_json: bool) -> int:
-    """Members with what they are assigned, and for each partition the offset committed, the log's end and the lag."""
+    """Describe members with their assignments, and each partition with its committed offset, log end offset and lag."""
     documents: list[dict[str, Any]] = []
     failures: list[Refused | Unreachable] = []
     with Cluster(bootstrap) as cluster:
@@ -108,7 +108,7 @@ def _delete(cluster: Cluster, group: str) -> None:
 
 
 def _listed_by(cluster: Cluster, node_id: int) -> list[dict[str, Any]]:
-    """The groups of one broker; none where it does not answer."""
+    """Return the groups of one broker; none if it does not answer."""
     return cluster.tried(lambda: patiently(lambda: _listed(cluster, node_id))) or []
 
 
@@ -118,7 +118,7 @@ def _listed(cluster: Cluster, node_id: int) -> list[dict[str, Any]]:
     return [
         {
             "group": str(group.group_id),
-            # The state came with version 4, the type with version 5.
+            # Version 4 added the state, version 5 the type.
             "state": group.group_state or None,
             "type": group.group_type or None,
             "protocol_type": group.protocol_type,
@@ -129,7 +129,7 @@ def _listed(cluster: Cluster, node_id: int) -> list[dict[str, Any]]:
 
 
 def _partitions(cluster: Cluster, group: DescribedGroup) -> list[dict[str, Any]]:
-    """A row for each partition with a committed offset or an owner."""
+    """Return a row for each partition with a committed offset or an owner."""
     owners: dict[Partition, Member] = {partition: member for member in group.members for partition in member.assignment or ()}
     partitions = group.offsets.keys() | owners.keys()
     ends = end_offsets(cluster, partitions)
@@ -175,7 +175,7 @@ def _by_topic(assignment: Iterable[Partition] | None) -> dict[str, list[int]] | 
 
 
 def _as_text(document: dict[str, Any]) -> str:
-    """A table each of the group, its partitions and its members; an empty table is left out."""
+    """Return one table each of the group, its partitions and its members; an empty table is left out."""
     members = [
         {
             **member,
@@ -244,7 +244,7 @@ def reset_offsets(
 
 
 def _without_members(cluster: Cluster, group: str, *, may_be_new: bool) -> DescribedGroup:
-    """The group. One that does not exist yet is empty if ``may_be_new``: its first commit creates it. Raises Refused."""
+    """Return the group. A missing one counts as empty if ``may_be_new``: its first commit creates it. Raises Refused."""
     try:
         described = describe_group(cluster, group)
     except Refused as refusal:
@@ -258,7 +258,7 @@ def _without_members(cluster: Cluster, group: str, *, may_be_new: bool) -> Descr
 
 
 def _parse_topic(text: str) -> tuple[str, list[int] | None]:
-    """``orders`` or ``orders:0,2``; no topic's name has a colon."""
+    """Parse ``orders`` or ``orders:0,2``; no topic's name has a colon."""
     topic, colon, indexes = text.partition(":")
     if not colon:
         return topic, None
@@ -268,7 +268,7 @@ def _parse_topic(text: str) -> tuple[str, list[int] | None]:
 
 
 def _partitions_to_reset(cluster: Cluster, wanted: list[tuple[str, list[int] | None]]) -> Iterable[Partition]:
-    """The partitions that are asked for, by default all of a topic. Raises Refused for a topic that does not exist."""
+    """Yield the requested partitions, by default all of a topic. Raises Refused for a topic that does not exist."""
     found = {str(topic.name): topic for topic in cluster.metadata(dict.fromkeys(topic for topic, _ in wanted))}
     for name, indexes in wanted:
         topic = found[name]
@@ -290,7 +290,7 @@ def _timestamp_ms(text: str) -> int:
 def _targets(
     cluster: Cluster, current: dict[Partition, int], partitions: list[Partition], target: dict[str, Any]
 ) -> tuple[dict[Partition, int], list[Refused]]:
-    """The new offset of each partition, within its log; and the refusals."""
+    """Return the new offset of each partition, within its log, and the refusals."""
     starts = cluster.list_offsets(dict.fromkeys(partitions, EARLIEST_TIMESTAMP))
     ends = cluster.list_offsets(dict.fromkeys(partitions, LATEST_TIMESTAMP))
     since_ms = target["to_datetime"]
@@ -310,7 +310,7 @@ def _targets(
 
 
 def _chooser(target: dict[str, Any]) -> Callable[[int, int, int, int | None], int]:
-    """(log start offset, log end offset, offset for the time, committed offset) -> new offset, not yet within the log."""
+    """Return a function: (log start, log end, offset for the time, committed offset) -> new offset, not limited to the log."""
     if target["to_earliest"]:
         return lambda start, _end, _found, _current: start
     if target["to_latest"]:
@@ -326,7 +326,7 @@ def _chooser(target: dict[str, Any]) -> Callable[[int, int, int, int | None], in
 
 
 def _commit(cluster: Cluster, group: str, offsets: dict[Partition, int]) -> list[Refused]:
-    """Commit like a consumer that is no member of the group; the refusals, one a partition."""
+    """Commit like a consumer outside the group. Return the refusals, one for each refused partition."""
     topics: dict[str, list[OffsetCommitRequestPartition]] = {}
     for (topic, index), offset in offsets.items():
         committed = OffsetCommitRequestPartition(partition_index=index, committed_offset=offset, committed_metadata="")

@@ -1,10 +1,10 @@
 """``odradek grow-out``: Apache Kafka takes over a data directory. Writes its ``server.properties``, and changes nothing else.
 
-The configuration is to be the one that the broker ran with, on the command line or in a file; dynamic configs are in the data
-directory, where Kafka finds them. docs/growing-out.md has the whole way, and the way back.
+Give the configuration that the broker ran with, on the command line or in a file. Dynamic configs are in the data directory,
+where Kafka finds them. docs/growing-out.md describes the whole procedure, and the way back.
 
-The quorum of a metadata log may have its voters in the log (KIP-853). A log that ``kafka-storage.sh format --standalone`` has
-begun has a record of its voters, in its first snapshot or in the log. Any other one is told its voters by
+The quorum of a metadata log may have its voters in the log (KIP-853). A log that ``kafka-storage.sh format --standalone``
+began has a record of its voters, in its first snapshot or in the log. All other logs get their voters from
 ``controller.quorum.voters``.
 """
 
@@ -40,7 +40,7 @@ def has_voters(file_system: FileSystem, metadata_dir: str) -> bool:
 
 
 def _has_voters(data: bytes) -> bool:
-    """Return whether the voters are named before the first damaged batch, which the next start reports."""
+    """Return whether a voters record precedes the first damaged batch. The next start reports the damage."""
     try:
         return any(
             control_type(record) == KRAFT_VOTERS
@@ -81,7 +81,7 @@ def grow_out(
 ) -> int:
     """Write a server.properties for Apache Kafka on this data directory.
 
-    Stop the broker first. Give the options that odradek serve was given.
+    Stop the broker first. Give the same options as to odradek serve.
     """
     try:
         config = _configuration(config_file, settings, data_dir, host, port)
@@ -105,7 +105,7 @@ def grow_out(
 def _configuration(
     config_file: Path | None, settings: dict[str, str], data_dir: Path | None, host: str | None, port: int | None
 ) -> BrokerConfig:
-    """As ``odradek serve`` puts it together, with absolute paths: Kafka may be started elsewhere."""
+    """Build the config like ``odradek serve``, with absolute paths: Kafka may start in another working directory."""
     merged = parse_properties(config_file.read_text(encoding="utf-8")) if config_file else {}
     merged |= settings
     place_data(merged, data_dir)
@@ -141,7 +141,7 @@ def _nobody_serves(config: BrokerConfig) -> Iterator[None]:
 
 
 def _warn(config: BrokerConfig, found: KafkaProperties) -> None:
-    """Tell what its user should know, one line each."""
+    """Print warnings for the user, one line each."""
     for path in config["log.dirs"]:
         if not Path(path, checkpoints.CLEAN_SHUTDOWN_FILE).exists():
             _tell(f"{path} was not stopped cleanly: Kafka recovers its logs when it starts, which may take a while")

@@ -1,14 +1,14 @@
-"""Asks a broker whether it can answer: ``python -m odradek.cli.health [HOST:PORT] [--command-config FILE]``.
+"""Health check of a broker: ``python -m odradek.cli.health [HOST:PORT] [--command-config FILE]``.
 
-A container's health check runs this every few seconds beside the broker, so it uses a plain socket and imports next to nothing.
-It sends ApiVersions version 0, which every broker answers at any time, before SASL too, and reads the response:
+A container's health check runs this every few seconds beside the broker, so it uses a plain socket and imports next to
+nothing. It sends ApiVersions version 0, which every broker answers at any time, even before SASL, and reads the response:
 
     request   size int32 | api_key int16 = 18 | api_version int16 = 0 | correlation_id int32 | client_id nullable string
     response  size int32 | correlation_id int32 | error_code int16 | ...
 
-A broker that does not answer that is asked once more by TLS, whoever's its certificate is. A file in the directory for temporary
-files remembers that: the broker logs each client that speaks no TLS. A broker that wants a certificate of its clients is asked
-with the file that Kafka's commands take.
+If the connection breaks or the answer is wrong, the check repeats the request by TLS and accepts any certificate. A file in
+the directory for temporary files remembers that TLS worked, because the broker logs each client that speaks no TLS. For a
+broker that requires client certificates, use the file that Kafka's commands take.
 
 The exit status is 0 if the error code is 0; otherwise it is 1, and stderr has a line.
 """
@@ -31,7 +31,7 @@ TIMEOUT_S = 3.0
 
 
 class WrongAnswer(OSError):
-    """The broker was reached, and did not answer as it should."""
+    """The broker was reached, but gave no answer or a wrong one."""
 
 
 def check(host: str, port: int, timeout_s: float = TIMEOUT_S, tls: "ssl.SSLContext | None" = None) -> None:
@@ -56,9 +56,9 @@ def check(host: str, port: int, timeout_s: float = TIMEOUT_S, tls: "ssl.SSLConte
 
 
 def check_either(host: str, port: int) -> None:
-    """The same, by TLS if need be; what was found is tried first the next time. Raises OSError."""
+    """Check with or without TLS. The way that worked last is tried first. Raises OSError."""
     user = os.getuid() if hasattr(os, "getuid") else 0
-    mark = os.path.join(os.environ.get("TMPDIR", "/tmp"), f"odradek-health-{user}-{port}")  # noqa: PTH118, S108  as tempfile has it
+    mark = os.path.join(os.environ.get("TMPDIR", "/tmp"), f"odradek-health-{user}-{port}")  # noqa: PTH118, S108
     was_tls = os.path.lexists(mark)
     ways = (True, False) if was_tls else (False, True)
     failures = []
@@ -70,7 +70,7 @@ def check_either(host: str, port: int) -> None:
         else:
             _remember(mark, by_tls=by_tls, was_tls=was_tls)
             return
-    # What went wrong by TLS says more, unless it is that the broker does not speak it.
+    # The TLS failure says more, unless the broker does not speak TLS.
     raise failures[0] if was_tls else failures[-1]
 
 
@@ -78,7 +78,7 @@ def _any_certificate() -> "ssl.SSLContext":
     import ssl
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    # Nothing is told that anybody might not know.
+    # The request and its answer hold nothing secret.
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     return context
@@ -93,7 +93,7 @@ def _remember(mark: str, *, by_tls: bool, was_tls: bool) -> None:
 
 
 def _check_as_told(host: str, port: int, path: str) -> None:
-    """With a file as Kafka's commands take it. Raises OSError."""
+    """Check with the TLS settings of a ``--command-config`` file. Raises OSError."""
     from pathlib import Path
 
     from odradek.cli.command_config import CannotSpeak, read_command_config
@@ -106,7 +106,7 @@ def _check_as_told(host: str, port: int, path: str) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Check the given address, or the default one; the exit status."""
+    """Check the given address, or the default one. Return the exit status."""
     rest = list(arguments)
     try:
         path = None

@@ -12,7 +12,7 @@ from odradek.build import description
 from odradek.cli.options import help_where_nothing_is_asked, key_and_value
 from odradek.cli.serve_options import Control, Metrics, may_be_steered, serves_metrics
 
-# Each is imported when it is called.
+# Each command is imported when it is called.
 _ELSEWHERE = {
     "acls": "odradek.cli.acls",
     "certs": "odradek.cli.certs",
@@ -75,13 +75,14 @@ def serve(
 ) -> int:
     """Run a broker until it is told to stop (SIGTERM, SIGINT).
 
-    When it can answer it prints one line on stdout: odradek ready on HOST:PORT. Its log goes to stderr, with the address of
-    the metrics in it. The flags weigh more than --set, and --set more than the file.
+    When it is ready it prints one line on stdout: odradek ready on HOST:PORT. Its log goes to stderr and has the address of
+    the metrics. The flags take precedence over --set, and --set over the file.
 
-    With --secure, certificates and a password are made, and kept with the data; what clients need is printed behind that line.
+    With --secure, certificates and a password are made, and kept with the data. Instructions for clients are printed after
+    that line.
 
-    With --control-port, a line before that says where the control interface is, and its token: docs/testing.md. Such a broker
-    is for tests.
+    With --control-port, a line before that has the address of the control interface, and its token: docs/testing.md. Such a
+    broker is for tests.
     """
     try:
         import fcntl  # noqa: F401

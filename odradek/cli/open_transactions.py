@@ -1,8 +1,9 @@
-"""The producers and open transactions that partitions know, and the hanging ones among these.
+"""The producers and open transactions on partitions, and the detection of hanging transactions.
 
-A transaction hangs on a partition if it has been open there for longer than any transaction may last, and no coordinator has the
-partition in a transaction of that producer: none knows the producer id, or the transactional id has another transaction now. The
-last stable offset does not pass a hanging transaction, so consumers with read_committed stop at it.
+A transaction hangs on a partition if two things are true. It has been open there for longer than any transaction may last. And
+no coordinator has the partition in a transaction of that producer: none knows the producer id, or the transactional id has
+another transaction now. The last stable offset does not pass a hanging transaction, so consumers with read_committed stop at
+it.
 
 Source: ``FindHangingTransactionsCommand`` of Apache Kafka's tools; KIP-664.
 """
@@ -32,7 +33,7 @@ _BATCH = 500
 
 @dataclass(frozen=True, slots=True)
 class ProducerOnPartition:
-    """A producer as a partition knows it. ``start_offset`` is the first offset of its open transaction, None without one.
+    """A producer's state on a partition. ``start_offset`` is the first offset of its open transaction, None without one.
 
     ``coordinator_epoch`` is that of its last marker, -1 before the first. ``last_timestamp`` is in ms.
     """
@@ -50,10 +51,10 @@ class ProducerOnPartition:
 def partitions_of(
     cluster: Cluster, topic: str | None, partition: int | None, broker_id: int | None = None
 ) -> dict[Partition, int]:
-    """The leaders of the partitions of a topic, of one of them, or of all topics.
+    """Return the leaders of the partitions of a topic, of one of them, or of all topics.
 
-    ``broker_id`` leaves only the partitions that have a replica on this broker. Raises Refused: UNKNOWN_TOPIC_OR_PARTITION for a
-    topic or a partition that does not exist.
+    With ``broker_id``, only partitions with a replica on this broker are returned. Raises Refused: UNKNOWN_TOPIC_OR_PARTITION
+    for a topic or a partition that does not exist.
     """
     leaders = cluster.leaders(None if topic is None else [topic], broker_id)
     if topic is None or partition is None:
@@ -66,9 +67,9 @@ def partitions_of(
 def describe_producers(
     cluster: Cluster, leaders: dict[Partition, int], broker_id: int | None = None
 ) -> tuple[list[ProducerOnPartition], list[Refused]]:
-    """The producers of each partition, asked of its leader or of one broker; and the refusals.
+    """Return the producers of each partition, as its leader or ``broker_id`` has them, and the refusals.
 
-    A broker that does not answer is among ``cluster.unreachable``.
+    A broker that does not answer is added to ``cluster.unreachable``.
     """
     found: list[ProducerOnPartition] = []
     refusals: list[Refused] = []
@@ -100,14 +101,14 @@ def _ask(cluster: Cluster, node_id: int, partitions: list[Partition]) -> Iterato
 
 
 def hanging(cluster: Cluster, candidates: list[ProducerOnPartition]) -> list[ProducerOnPartition]:
-    """The candidates whose transaction no coordinator will end; none whose coordinator does not answer. Raises Refused."""
+    """Return the candidates that no coordinator will end, unless the coordinator does not answer. Raises Refused."""
     if not candidates:
         return []
     transactional_ids, are_all = _transactional_ids(cluster, {each.producer_id for each in candidates})
     expected: dict[str | None, set[Partition] | None] = {
         each: cluster.tried(partial(_partitions, cluster, each)) for each in set(transactional_ids.values())
     }
-    # The id of a producer that is unknown to those who answered.
+    # For producer ids that are unknown to the coordinators that answered.
     expected[None] = set() if are_all else None
     found = []
     for each in candidates:
@@ -118,7 +119,7 @@ def hanging(cluster: Cluster, candidates: list[ProducerOnPartition]) -> list[Pro
 
 
 def describe_transaction(cluster: Cluster, transactional_id: str) -> tuple[int, TransactionState]:
-    """The coordinator's node id, and DescribeTransactions' TransactionState. Raises Refused."""
+    """Return the coordinator's node id, and DescribeTransactions' TransactionState. Raises Refused."""
     request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
 
     def attempt() -> tuple[int, TransactionState]:
@@ -131,12 +132,12 @@ def describe_transaction(cluster: Cluster, transactional_id: str) -> tuple[int, 
 
 
 def partitions_in(described: TransactionState) -> set[Partition]:
-    """The partitions of a TransactionState."""
+    """Return the partitions of a TransactionState."""
     return {(str(topic.topic), int(index)) for topic in described.topics for index in topic.partitions}
 
 
 def _transactional_ids(cluster: Cluster, producer_ids: set[int]) -> tuple[dict[int, str], bool]:
-    """The transactional id of each producer id that a coordinator knows, and whether all coordinators answered."""
+    """Return the transactional id of each producer id that a coordinator knows, and whether all coordinators answered."""
     request = ListTransactionsRequest(producer_id_filters=sorted(producer_ids))
     found: dict[int, str] = {}
     are_all = True
@@ -156,7 +157,7 @@ def _transactional_ids(cluster: Cluster, producer_ids: set[int]) -> tuple[dict[i
 
 
 def _partitions(cluster: Cluster, transactional_id: str) -> set[Partition]:
-    """The partitions that the coordinator will write markers to; none for a transactional id that it has forgotten."""
+    """Return the partitions that the coordinator will write markers to; none for an unknown transactional id."""
     try:
         _, described = describe_transaction(cluster, transactional_id)
     except Refused as refusal:

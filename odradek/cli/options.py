@@ -15,7 +15,7 @@ CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 
 
 def asks_a_broker(command: CommandT) -> CommandT:
-    """Adds ``--bootstrap-server``, as ``bootstrap``: a list of (host, port); ``--json``, as ``as_json``; ``--command-config``."""
+    """Add ``--bootstrap-server`` (``bootstrap``: a list of (host, port)), ``--json`` (``as_json``) and ``--command-config``."""
     server = click.option(
         "--bootstrap-server",
         "bootstrap",
@@ -38,7 +38,7 @@ def asks_a_broker(command: CommandT) -> CommandT:
 
 
 def names_a_partition(command: CommandT) -> CommandT:
-    """Adds ``--topic`` and ``--partition``, both required."""
+    """Add ``--topic`` and ``--partition``, both required."""
     topic = click.option("--topic", required=True, help="A topic.")
     partition = click.option("--partition", required=True, type=click.IntRange(0), help="One of its partitions.")
     return topic(partition(command))
@@ -52,7 +52,7 @@ def help_where_nothing_is_asked(context: click.Context) -> None:
 
 
 def parse_servers(text: str) -> list[tuple[str, int]]:
-    """``HOST:PORT,HOST:PORT``; an IPv6 host is in brackets."""
+    """Parse ``HOST:PORT,HOST:PORT``; an IPv6 host is in brackets."""
     servers = []
     for address in text.split(","):
         host, colon, port = address.strip().rpartition(":")

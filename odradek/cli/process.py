@@ -1,13 +1,15 @@
-"""The process of a broker or a controller: limits, signals, memory, and its end.
+"""The process of a broker or a controller: limits, signals, garbage collection, memory, and its end.
 
-The interpreter looks at the youngest objects often. At those that outlived some of these looks it looks seldom, and at all others
-hardly ever. Each look stops the event loop, for some milliseconds for every 100,000 objects. A large request makes a million
-objects, and a cluster of thousands of partitions has as many. So the second kind of look comes early, while it is cheap, and the
-third is no business of the interpreter's: it is taken here, when no long work is under way. What is left by then stays mostly,
-and is set aside. It is looked at again when a quarter as much has come to it, since what is deleted may be among it. For 10,000
-partitions that takes 0.2 s, so it waits for a second without a request, until there is sixteen times as much.
+The interpreter collects its youngest generation of objects often, the middle one seldom, and the oldest hardly ever. Each
+collection stops the event loop, for some milliseconds per 100,000 objects. A large request makes a million objects, and a
+cluster of thousands of partitions has as many. So the middle collection is made to come early, while it is cheap. The oldest
+is not left to the interpreter: it is collected here, when no long work is in progress.
 
-Memory that is free is given back on request: the C library keeps what lies between blocks in use.
+Objects that survive mostly stay, so they are frozen. They are collected again once their number has grown by a quarter, since
+some of them may have become garbage. For 10,000 partitions that takes 0.2 s. It therefore waits for a second without a
+request, unless their number has grown sixteenfold.
+
+Free memory is given back on request: the C library keeps free space between used blocks.
 """
 
 import asyncio
@@ -26,7 +28,7 @@ CANNOT_START = 2
 
 
 def raise_open_files_limit() -> None:
-    """Take as many open files as the system allows, and have segments leave half of them to connections."""
+    """Raise the limit of open files as far as the system allows, and have segments leave half of it to connections."""
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -39,7 +41,7 @@ def raise_open_files_limit() -> None:
 
 
 def on_stop_signal(stop: Callable[[], None]) -> None:
-    """Call ``stop`` on the first SIGTERM or SIGINT; a second one ends the process as it would without us."""
+    """Call ``stop`` on the first SIGTERM or SIGINT; a second one ends the process by the default handler."""
     loop = asyncio.get_running_loop()
 
     def on_signal(number: signal.Signals) -> None:
@@ -51,35 +53,35 @@ def on_stop_signal(stop: Callable[[], None]) -> None:
 
 
 def cannot_start(reason: object) -> int:
-    """Say why the broker could not start; the exit status."""
+    """Print why the broker could not start. Return the exit status."""
     return tell(reason, CANNOT_START)
 
 
 def tell(reason: object, status: int) -> int:
-    """Say why the command ends with ``status``, in one line; returns it."""
+    """Print why the command ends, in one line. Return ``status``."""
     print(f"odradek: {' '.join(str(reason).split())}", file=sys.stderr)
     return status
 
 
 _YOUNGEST: Final = 20_000
 _YOUNG: Final = 4
-# A hundred thousand objects were made, and not freed, since.
+# 100,000 objects were made since, and not freed.
 _DUE_AFTER: Final = 1
 _NEVER: Final = 1_000_000_000
 _LOOK_S: Final = 1.0
-# All objects set aside are looked at once they have grown by this factor and by this number.
+# All frozen objects are collected once their number has grown by this factor and by this number.
 _GROWTH: Final = 1.25
 _GROWTH_AT_LEAST: Final = 100_000
 _GROWTH_AT_MOST: Final = 16
-# A broker that never rests is looked at nevertheless, after so many looks that found it at work.
+# A broker that is always busy is collected after so many looks.
 _PATIENCE: Final = 60
 
 
 class QuietCollections:
-    """The collections of one process.
+    """The garbage collections of one process.
 
-    ``is_busy`` says whether long work is under way, ``requests`` how many requests there have been; ``call_later`` is the event
-    loop's.
+    ``is_busy`` returns whether long work is in progress, ``requests`` the number of requests so far. ``call_later`` is the
+    event loop's.
     """
 
     def __init__(
@@ -91,15 +93,15 @@ class QuietCollections:
         self._is_busy = is_busy
         self._requests = requests
         self._call_later = call_later
-        # The counts at the last look.
+        # The number of requests at the last look, and of looks without a collection.
         self._requests_seen = 0
         self._passed_over = 0
-        # The number of objects set aside at the last look at all of them, and now.
+        # The number of frozen objects after the last full collection, and now.
         self._kept = self._set_aside = 0
 
     def begin(self) -> None:
-        """Set the collector, and look from now on."""
-        # Nothing made so far will ever be garbage.
+        """Configure the collector, and look every second from now on."""
+        # Objects made so far will never be garbage.
         gc.freeze()
         self._kept = self._set_aside = gc.get_freeze_count()
         gc.enable()
@@ -130,8 +132,8 @@ class QuietCollections:
 
 
 def give_back() -> None:
-    """Give back what can be given back; no effect where the C library is not glibc."""
-    # Most brokers never need it.
+    """Return free memory to the system; no effect unless the C library is glibc."""
+    # Imported late: most brokers never need it.
     import ctypes
 
     with suppress(OSError, AttributeError):

@@ -25,7 +25,7 @@ Servers = list[tuple[str, int]]
 # Names by type; None is the default entity of a type.
 Entity = dict[str, str | None]
 
-# The protocol's types, and the options that name one.
+# The protocol's types, and the options for them.
 _TYPES: Final = {"user": "user", "client-id": "client_id", "ip": "ip"}
 _EXACT, _DEFAULT = 0, 1
 _DEFAULT_NAME: Final = "<default>"
@@ -33,7 +33,7 @@ _COLUMNS: Final = (*_TYPES.values(), "quota", "value")
 
 
 def names_an_entity(command: Callable[..., int]) -> Callable[..., int]:
-    """Adds the options that name users, client ids and addresses, which the command gets as ``entity``."""
+    """Add the options for users, client ids and addresses. The command gets them as ``entity``."""
 
     @wraps(command)
     def named(**options: object) -> int:
@@ -72,10 +72,10 @@ def _key_and_number(_context: click.Context, _parameter: click.Parameter, given:
 @click.group(invoke_without_command=True)
 @click.pass_context
 def quotas(context: click.Context) -> None:
-    """Client quotas of any Kafka cluster.
+    """Manage client quotas of any Kafka cluster.
 
-    Of users and client ids: producer_byte_rate, consumer_byte_rate, request_percentage, controller_mutation_rate. Of addresses:
-    connection_creation_rate.
+    Quotas of users and client ids: producer_byte_rate, consumer_byte_rate, request_percentage, controller_mutation_rate.
+    Quotas of addresses: connection_creation_rate.
     """
     help_where_nothing_is_asked(context)
 
@@ -84,7 +84,7 @@ def quotas(context: click.Context) -> None:
 @asks_a_broker
 @names_an_entity
 def list_quotas(bootstrap: Servers, as_json: bool, entity: Entity) -> int:
-    """The quotas of entities that have the names given, and may have others: all of them without options."""
+    """List the quotas of all entities that include the given names; all quotas without options."""
     with Cluster(bootstrap) as cluster:
         found = _described(cluster, entity, strict=False)
     rows = [row for each in found for row in _rows(_names(each), {value.key: value.value for value in each.values})]
@@ -110,7 +110,7 @@ def set_quotas(values: dict[str, float], bootstrap: Servers, as_json: bool, enti
 @asks_a_broker
 @names_an_entity
 def remove(keys: tuple[str, ...], bootstrap: Servers, as_json: bool, entity: Entity) -> int:
-    """Remove quotas of one entity, or all that it has."""
+    """Remove quotas of one entity; all of them if none is named."""
     _ensure_named(entity)
     with Cluster(bootstrap) as cluster:
         found = _described(cluster, entity, strict=True)

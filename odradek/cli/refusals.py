@@ -1,4 +1,4 @@
-"""Errors between a command and a broker in plain words, and which of them are worth another try."""
+"""Errors between a command and a broker in plain words, and retries after transient ones."""
 
 from collections.abc import Callable
 from threading import Event
@@ -10,7 +10,7 @@ from odradek.protocol.errors import ErrorCode
 
 T = TypeVar("T")
 
-# Coordinators load, leaders are elected and transactions are ended within seconds.
+# Loading coordinators, electing leaders and ending transactions take seconds.
 _ATTEMPTS = 40
 _BACKOFF_S = 0.25
 _TRANSIENT = frozenset(
@@ -61,13 +61,13 @@ _PLAIN_WORDS = {
 
 
 class Unreachable(click.ClickException):
-    """There is no broker, or the conversation with it failed."""
+    """No broker answers, or the connection to it failed."""
 
     exit_code = 2
 
 
 class Refused(click.ClickException):
-    """An error code of a broker's, told as: the subject, the broker's message or ours for the code, and the code's name."""
+    """A broker's error code. The message has the subject, the broker's words or ours for the code, and the code's name."""
 
     exit_code = 1
 
@@ -88,7 +88,7 @@ def check(subject: str, code: int, message: str | None = None) -> None:
 
 
 def patiently(attempt: Callable[[], T]) -> T:
-    """The result of ``attempt``, which is repeated for some seconds while a coordinator loads or a leader is elected."""
+    """Return the result of ``attempt``; repeat it for some seconds while a coordinator loads or a leader is elected."""
     for _ in range(_ATTEMPTS - 1):
         try:
             return attempt()

@@ -1,8 +1,8 @@
-"""``odradek serve``: from what was said on the command line to a broker that runs, and to its graceful end.
+"""``odradek serve``: run a broker with the options of the command line, until its graceful end.
 
-Exit status: 0 after a graceful stop, 1 where the disks have failed under a broker that ran or the metadata log cannot be read, 2
-where it could not start for a reason its user can mend (a bad config, a port in use, a data directory that another broker holds
-or that cannot be written). Such a reason is one line on stderr.
+Exit status: 0 after a graceful stop; 1 if the disks failed under a running broker or the metadata log cannot be read; 2 if it
+could not start for a reason that the user can fix (a bad config, a port in use, a data directory that another broker holds or
+that cannot be written). Such a reason is one line on stderr.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from odradek.testing.faults.vocabulary import Words
     from odradek.testing.severed import SeverableFileSystem
 
-# How long the interpreter lets one thread run while another waits, while a thread has long work: 5 ms is its default.
+# How long one thread may run while another waits, during a thread's long work. Python's default is 5 ms.
 _SWITCH_INTERVAL_S = 0.0002
 DEFAULT_LISTENER = "PLAINTEXT://127.0.0.1:9092"
 SECURE_LISTENER = "SASL_SSL://127.0.0.1:9092"
@@ -60,11 +60,10 @@ def run(
     control: "Control | None" = None,
     serve: Callable[[Mapping[str, str], list["Words"], "Door | None"], Coroutine[None, None, int]] | None = None,
 ) -> int:
-    """Run a broker until SIGTERM or SIGINT; the exit status.
+    """Run a broker until SIGTERM or SIGINT. Return the exit status.
 
-    With ``is_secure`` it lets clients in by SASL_SSL alone (``cli.secure``), scrapers of its metrics by TLS and a token.
-    ``faults_file`` has rules for what is to go wrong. With ``control``, ``serve`` runs another broker in its place, on
-    settings and rules.
+    With ``is_secure`` it admits clients by SASL_SSL only (``cli.secure``), and scrapers of its metrics by TLS and a token.
+    ``faults_file`` has fault rules. With ``control``, ``serve`` runs another broker in its place, with the settings and rules.
     """
     try:
         rules = [] if faults_file is None else _read_rules(faults_file)
@@ -107,7 +106,7 @@ def run(
 
 
 def place_data(settings: dict[str, str], data_dir: Path | None) -> str | None:
-    """Decide where the data lives: the flag, else ``log.dirs`` or ``log.dir``, else the user's data folder, which is returned."""
+    """Place the data: the flag, else ``log.dirs`` or ``log.dir``, else the user's data folder, which is then returned."""
     if data_dir is not None:
         settings["log.dirs"] = str(data_dir.absolute())
     elif "log.dirs" not in settings and "log.dir" not in settings:
@@ -119,15 +118,15 @@ def place_data(settings: dict[str, str], data_dir: Path | None) -> str | None:
 
 
 def place_in_memory(settings: dict[str, str]) -> None:
-    """Forget where the data lives on a disk."""
+    """Remove the settings for data directories on a disk."""
     for name in ("log.dirs", "log.dir", "metadata.log.dir"):
         settings.pop(name, None)
 
 
 def place_listener(settings: dict[str, str], host: str | None, port: int | None) -> None:
-    """Put the host and port flags into the first of ``listeners``; what is not given stays as it is there.
+    """Put the host and port flags into the first of ``listeners``; a missing flag changes nothing.
 
-    A controller's listener, which a server.properties of Kafka's may name first, is passed over, but where there is no broker.
+    A server.properties of Kafka's may name a controller's listener first. It is skipped, unless the node is a controller only.
     """
     if host is None and port is None:
         return
@@ -147,7 +146,7 @@ def place_listener(settings: dict[str, str], host: str | None, port: int | None)
 
 
 def ready_line(host: str, port: int) -> str:
-    """What is printed when the broker can answer. A listener on every interface is told as localhost, where it can be reached."""
+    """Return the line that is printed when the broker is ready. A listener on every interface is shown as localhost."""
     return f"odradek ready on {f'[{host}]' if ':' in host else host or 'localhost'}:{port}"
 
 
@@ -175,11 +174,11 @@ async def _serve(
         stopping.set()
 
     broker.on_failed = fail
-    # The collector would look through the coordinators' state over and over while it grows, for tens of milliseconds each time.
+    # The collector would traverse the growing state of the coordinators again and again, for tens of milliseconds each time.
     broker.on_much_loaded = gc.freeze
     broker.on_much_freed = process.give_back
     try:
-        # Before the start, so that a port that is taken leaves the data directory as it is.
+        # Bind before the start: if the port is taken, the data directory stays as it is.
         metrics = None if metrics_flags is None else await _bind_metrics(broker, metrics_flags)
         if not await _start(server, stopping):
             return 0
@@ -206,7 +205,7 @@ async def _serve(
         log.info("metrics", url=metrics.url)
     await stopping.wait()
     if failures:
-        # As Kafka halts: no stop is clean now, and what a disk has not got it will not get.
+        # Kafka halts here, too: no stop is clean now, and unsynced data is lost.
         return tell(failures[0], FAILED)
     if metrics is not None:
         metrics.close()
@@ -217,7 +216,7 @@ async def _serve(
 
 
 async def _start(server: BrokerServer, stopping: asyncio.Event) -> bool:
-    """Start; False where the user has said stop before a broker among others was let in."""
+    """Start; return False if the user stopped it before it joined its cluster."""
     if not server.broker.is_member:
         await server.start()
         return True
@@ -235,12 +234,12 @@ async def _start(server: BrokerServer, stopping: asyncio.Event) -> bool:
 
 
 def usable_cores() -> int:
-    """How many cores this process may run on."""
+    """Return how many cores this process may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _poll_busily(server: BrokerServer) -> None:
-    """Only here: a broker in its user's own process would take turns with it. On one core it would with its clients."""
+    """Enable busy polling. Only here: elsewhere it would compete with the user's own code, and on one core with its clients."""
     broker = server.broker
     window_us: int = broker.config["socket.busy.poll.us"] if usable_cores() > 1 else 0
     connections = server.connections
@@ -248,7 +247,7 @@ def _poll_busily(server: BrokerServer) -> None:
 
 
 class ThreadsChangeOften:
-    """While one context or more is entered, the interpreter changes threads so often that requests need not wait for a thread."""
+    """A context manager for any thread. Inside, the interpreter switches threads often, so requests need not wait."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -257,7 +256,7 @@ class ThreadsChangeOften:
 
     @contextlib.contextmanager
     def __call__(self) -> Iterator[None]:
-        """One of the contexts, of any thread."""
+        """Enter one of the contexts. Any thread may do so."""
         with self._lock:
             self._entered += 1
             if self._entered == 1:
@@ -273,7 +272,7 @@ class ThreadsChangeOften:
 
 
 def _read_rules(path: Path) -> list["Words"]:
-    # Most brokers never need it.
+    # Imported late: most brokers never need it.
     from odradek.testing.faults.served import read_rules
 
     return read_rules(path)

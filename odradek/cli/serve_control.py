@@ -1,4 +1,4 @@
-"""``odradek serve --control-port``: a broker of the test kit in a process of its own, steered over HTTP."""
+"""``odradek serve --control-port``: a broker of the test kit in its own process, controlled over HTTP."""
 
 import asyncio
 from collections.abc import Iterable, Mapping
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 async def serve_controlled(
     settings: Mapping[str, str], rules: Iterable["Words"], door: "Door | None", *, control: Control
 ) -> int:
-    """Run a broker on ``settings``, with ``rules`` for what is to go wrong, until a signal; the exit status.
+    """Run a broker with ``settings`` and fault ``rules``, until a signal. Return the exit status.
 
-    With a ``door`` the control interface speaks TLS, and clients are told what they need.
+    With a ``door``, the control interface uses TLS, and instructions for clients are printed.
     """
-    # A broker without the interface does not pay for them.
+    # Imported late: a broker without the interface does not pay for them.
     from odradek.testing.control.server import ControlServer
     from odradek.testing.threaded import Broker
 
@@ -56,7 +56,7 @@ async def serve_controlled(
     except MetadataUnreadable as error:
         await server.close()
         return tell(error, FAILED)
-    # A token that was given is known, and nobody else's business.
+    # A given token is known to the user, and must not be printed.
     print(f"odradek control on {server.url}{'' if control.token else f' token {token}'}", flush=True)
     host, _, port = broker.bootstrap_servers.rpartition(":")
     print(ready_line(host, int(port)), flush=True)
@@ -70,6 +70,6 @@ async def serve_controlled(
 
 
 def _print(line: "LogLine") -> None:
-    """Log a line as a broker of its own does."""
+    """Log a line like a normal broker."""
     with lines_to(None):
         log.tell(line.level, line.event, line.fields)

@@ -1,4 +1,4 @@
-"""``odradek serve`` where ``process.roles`` is controller: a controller and no broker."""
+"""``odradek serve`` with ``process.roles`` controller: a controller without a broker."""
 
 import asyncio
 
@@ -15,7 +15,7 @@ from odradek.timing.system_clock import SystemClock
 
 
 async def serve_controller(config: BrokerConfig, *, default_data_dir: str | None) -> int:
-    """Run a controller until it is told to stop; the exit status."""
+    """Run a controller until it is told to stop. Return the exit status."""
     raise_open_files_limit()
     asyncio.get_running_loop().set_exception_handler(LoopErrors(SystemClock()).report)
     stopping = asyncio.Event()
@@ -42,7 +42,7 @@ async def serve_controller(config: BrokerConfig, *, default_data_dir: str | None
         log.info("data directory", path=default_data_dir)
     await stopping.wait()
     if failures:
-        # As Kafka halts: no stop is clean now.
+        # Kafka halts here, too: no stop is clean now.
         return tell(failures[0], FAILED)
     await server.stop()
     return 0

@@ -11,7 +11,7 @@ CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 
 
 class Control(NamedTuple):
-    """Where the control interface is, the token that it wants (without one, one is drawn), and a certificate for TLS."""
+    """The control interface: its address, its token (None: a random one is drawn), and a certificate for TLS."""
 
     host: str
     port: int
@@ -20,12 +20,12 @@ class Control(NamedTuple):
     certificate: Path | None = None
 
     def __repr__(self) -> str:
-        """Without the token."""
+        """Return the address without the token."""
         return f"Control({self.host}:{self.port})"
 
 
 def may_be_steered(command: CommandT) -> CommandT:
-    """Adds the flags of the control interface, as ``control``: a Control, or None without ``--control-port``."""
+    """Add the flags of the control interface, as ``control``: a Control, or None without ``--control-port``."""
 
     @click.option(
         "--control-port",
@@ -71,7 +71,7 @@ def may_be_steered(command: CommandT) -> CommandT:
 class Metrics(NamedTuple):
     """The endpoint of the metrics. ``certificate``, a PEM file with its key, turns TLS on. ``token`` limits access.
 
-    Without a host it is the first listener's.
+    A missing host means that of the first listener.
     """
 
     host: str | None
@@ -80,12 +80,12 @@ class Metrics(NamedTuple):
     certificate: Path | None = None
 
     def __repr__(self) -> str:
-        """Without the token."""
+        """Return the address without the token."""
         return f"Metrics({self.host}:{self.port})"
 
 
 def serves_metrics(command: CommandT) -> CommandT:
-    """Adds the flags of metrics, as ``metrics``: a Metrics, or None without ``--metrics-port``."""
+    """Add the flags of metrics, as ``metrics``: a Metrics, or None without ``--metrics-port``."""
 
     @click.option("--metrics-port", type=click.IntRange(0, 65535), help="Serve Prometheus metrics there; 0 takes a free port.")
     @click.option("--metrics-host", help="Address for them.  [default: that of the first listener]")

@@ -15,7 +15,7 @@ _GAP = "  "
 
 
 def render(columns: Sequence[str], rows: Sequence[Row]) -> str:
-    """The table with its titles, each line ended. A row may have keys that are no column."""
+    """Return the table with its titles, each line ended. A row may have keys that are no column."""
     cells = [[_title(column) for column in columns], *([_cell(row[column]) for column in columns] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     numeric = [_are_numbers([row[column] for row in rows]) for column in columns]
@@ -29,7 +29,7 @@ def render(columns: Sequence[str], rows: Sequence[Row]) -> str:
 
 
 def show_json(value: object) -> None:
-    """One JSON document on stdout."""
+    """Print one JSON document on stdout."""
     click.echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 
@@ -42,7 +42,7 @@ def show(columns: Sequence[str], rows: Sequence[Row], *, as_json: bool) -> None:
 
 
 def exit_status(failures: Sequence[click.ClickException]) -> int:
-    """Print the failures to stderr, each once; 1 if there are any."""
+    """Print the failures to stderr, each once. Return 1 if there are any, otherwise 0."""
     for message in dict.fromkeys(failure.format_message() for failure in failures):
         click.echo(f"odradek: {message}", err=True)
     return 1 if failures else 0
@@ -63,6 +63,6 @@ def _cell(value: object) -> str:
 
 
 def _are_numbers(values: list[Any]) -> bool:
-    """Return whether there are values that are not missing, and all of these are numbers."""
+    """Return whether there are values other than None, and all of them are numbers."""
     known = [value for value in values if value is not None]
     return bool(known) and all(isinstance(value, int) and not isinstance(value, bool) for value in known)

@@ -1,7 +1,7 @@
-"""``odradek tokens``: delegation tokens, by which others log in as their owner, on any cluster that has them (KIP-48).
+"""``odradek tokens``: delegation tokens, which let others log in as their owner, on any cluster that has them (KIP-48).
 
-A token's HMAC is its password: ``create`` shows it once, and no command takes it. Tokens are named by their ids; the broker tells
-their owners, and those who may renew them, the rest. Who asks has to authenticate, and not by a token: ``--command-config``.
+A token's HMAC is its password: ``create`` shows it once, and no command takes it as an argument. Commands name tokens by id.
+Brokers show a token to its owner and its renewers only. You have to authenticate, and not with a token: ``--command-config``.
 """
 
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ _CHANGED = ("token_id", "expires")
 
 
 def _principal(_context: click.Context, _option: click.Parameter, given: str | None) -> Principal | None:
-    """A callback: ``TYPE:NAME`` as (type, name)."""
+    """Parse ``TYPE:NAME`` as (type, name); the callback of an option."""
     if given is None:
         return None
     kind, _, name = given.partition(":")
@@ -51,14 +51,14 @@ def _principal(_context: click.Context, _option: click.Parameter, given: str | N
 
 
 def _principals(context: click.Context, option: click.Parameter, given: tuple[str, ...]) -> list[Principal]:
-    """The same for an option that is repeated."""
+    """Parse a repeated option; its callback."""
     return [found for each in given if (found := _principal(context, option, each)) is not None]
 
 
 @click.group(invoke_without_command=True)
 @click.pass_context
 def tokens(context: click.Context) -> None:
-    """Delegation tokens, by which others log in as their owner."""
+    """Manage delegation tokens, which let others log in as their owner."""
     help_where_nothing_is_asked(context)
 
 
@@ -66,7 +66,7 @@ def tokens(context: click.Context) -> None:
 @asks_a_broker
 @click.option("--owner", "owners", metavar="PRINCIPAL", multiple=True, callback=_principals, help="Of this one; repeatable.")
 def list_tokens(bootstrap: Servers, as_json: bool, owners: list[Principal]) -> int:
-    """The tokens that you may see, without their HMACs."""
+    """List the tokens that you may see, without their HMACs."""
     with Cluster(bootstrap) as cluster:
         found = _described(cluster, owners)
     rows = [
@@ -101,7 +101,7 @@ def create(
     owner: Principal | None,
     max_lifetime_ms: int | None,
 ) -> int:
-    """Create a token, and show its HMAC: who has the two logs in as its owner."""
+    """Create a token, and show its HMAC. Token id and HMAC together let anybody log in as the owner."""
     request = CreateDelegationTokenRequest(
         renewers=[CreatableRenewers(*renewer) for renewer in renewers],
         max_lifetime_ms=_NEVER_LATER if max_lifetime_ms is None else max_lifetime_ms,
@@ -129,7 +129,7 @@ def create(
 @asks_a_broker
 @click.option("--period-ms", type=click.IntRange(1), help="For how long from now on.  [default: what the broker says]")
 def renew(token_id: str, bootstrap: Servers, as_json: bool, period_ms: int | None) -> int:
-    """Have a token expire later."""
+    """Let a token expire later."""
     with Cluster(bootstrap) as cluster:
         hmac = _hmac(cluster, token_id)
         period_ms = _NEVER_LATER if period_ms is None else period_ms
@@ -144,7 +144,7 @@ def renew(token_id: str, bootstrap: Servers, as_json: bool, period_ms: int | Non
 @asks_a_broker
 @click.option("--in-ms", "period_ms", type=click.IntRange(0), help="So long from now on.  [default: it is removed at once]")
 def expire(token_id: str, bootstrap: Servers, as_json: bool, period_ms: int | None) -> int:
-    """Have a token expire sooner, or remove it. Sessions that are open go on."""
+    """Let a token expire sooner, or remove it. Open sessions continue."""
     with Cluster(bootstrap) as cluster:
         hmac = _hmac(cluster, token_id)
         period_ms = _NEVER_LATER if period_ms is None else period_ms
@@ -163,7 +163,7 @@ def _described(cluster: Cluster, owners: Sequence[Principal] = ()) -> list[Descr
 
 
 def _hmac(cluster: Cluster, token_id: str) -> bytes:
-    """What a broker knows a token by. Raises Refused."""
+    """Return a token's HMAC, by which requests name it. Raises Refused."""
     for token in _described(cluster):
         if token.token_id == token_id:
             return token.hmac
@@ -171,7 +171,7 @@ def _hmac(cluster: Cluster, token_id: str) -> bytes:
 
 
 def _moment(at_ms: int) -> str:
-    """In UTC; what lies beyond the calendar is told as it is."""
+    """Return a time in UTC; in ms if it is beyond the calendar."""
     try:
         return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds")
     except (ValueError, OverflowError, OSError):

@@ -31,7 +31,7 @@ _CONFIG = ("topic", "config", "value")
 @click.group(invoke_without_command=True)
 @click.pass_context
 def topics(context: click.Context) -> None:
-    """Topics of any Kafka broker."""
+    """Manage topics of any Kafka broker."""
     help_where_nothing_is_asked(context)
 
 
@@ -39,7 +39,7 @@ def topics(context: click.Context) -> None:
 @asks_a_broker
 @click.option("--exclude-internal", is_flag=True, help="Leave out the topics that brokers keep for themselves.")
 def list_topics(bootstrap: Servers, as_json: bool, exclude_internal: bool) -> int:
-    """Every topic."""
+    """List every topic."""
     with Cluster(bootstrap) as cluster:
         found = cluster.metadata(None)
     shown = [_listed(topic) for topic in found if not (exclude_internal and topic.is_internal)]
@@ -51,7 +51,7 @@ def list_topics(bootstrap: Servers, as_json: bool, exclude_internal: bool) -> in
 @click.argument("names", nargs=-1, required=True, metavar="TOPIC...")
 @asks_a_broker
 def describe(names: tuple[str, ...], bootstrap: Servers, as_json: bool) -> int:
-    """Partitions with leaders, replicas and offsets, and the configs that are a topic's own."""
+    """Describe partitions with leaders, replicas and offsets, and the topic's own configs."""
     with Cluster(bootstrap) as cluster:
         found, refusals = _known(cluster, names)
         partitions = _described_partitions(cluster, found)
@@ -84,7 +84,7 @@ def create(
     configs: dict[str, str],
     if_not_exists: bool,
 ) -> int:
-    """Create topics, all alike."""
+    """Create topics, all with the same settings."""
     asked = [
         CreatableTopic(
             name=name,
@@ -99,7 +99,7 @@ def create(
     created, refusals = [], []
     for topic in answer.topics:
         if not topic.error_code:
-            # Versions before 5 do not say what the broker chose.
+            # Versions before 5 lack the broker's choice.
             made = _known_count(topic.num_partitions, partitions), _known_count(topic.replication_factor, replication_factor)
             created.append(dict(zip(_CREATED, (str(topic.name), *made), strict=True)))
         elif not (if_not_exists and topic.error_code == ErrorCode.TOPIC_ALREADY_EXISTS):
@@ -114,7 +114,7 @@ def create(
 @asks_a_broker
 @click.option("--if-exists", is_flag=True, help="A topic that is not there is no failure.")
 def delete(names: tuple[str, ...], bootstrap: Servers, as_json: bool, if_exists: bool) -> int:
-    """Delete topics and all that is in them."""
+    """Delete topics and all their records."""
     asked = [DeleteTopicState(name=name) for name in names]
     with Cluster(bootstrap) as cluster:
         answer = cluster.controller().call(DELETE_TOPICS, DeleteTopicsRequest(topics=asked, timeout_ms=_TIMEOUT_MS))
@@ -130,12 +130,12 @@ def delete(names: tuple[str, ...], bootstrap: Servers, as_json: bool, if_exists:
 
 
 def _known_count(told: int, otherwise: int | None) -> int | None:
-    """A number of a response. It is -1 if the broker does not know it, or if the version has no field for it."""
+    """Return a number of a response. It is -1 if the broker does not know it, or if the version has no field for it."""
     return told if told >= 0 else otherwise
 
 
 def _known(cluster: Cluster, names: tuple[str, ...]) -> tuple[list[MetadataResponseTopic], list[Refused]]:
-    """The topics that exist, and a refusal for each that does not."""
+    """Return the topics that exist, and a refusal for each of the others."""
     found = cluster.metadata(dict.fromkeys(names))
     refused = [Refused(str(topic.name), topic.error_code) for topic in found if topic.error_code]
     return [topic for topic in found if not topic.error_code], refused
@@ -172,7 +172,7 @@ def _described_partitions(cluster: Cluster, found: list[MetadataResponseTopic]) 
 
 
 def _configs(cluster: Cluster, names: list[str]) -> tuple[list[dict[str, Any]], list[Refused]]:
-    """The configs that are set on the topics themselves."""
+    """Return the configs that are set on the topics themselves."""
     if not names:
         return [], []
     asked = [
@@ -192,7 +192,7 @@ def _configs(cluster: Cluster, names: list[str]) -> tuple[list[dict[str, Any]], 
 
 
 def _as_document(listed: dict[str, Any], partitions: list[dict[str, Any]], configs: list[dict[str, Any]]) -> dict[str, Any]:
-    """One topic with its partitions and configs, for JSON."""
+    """Return one topic with its partitions and configs, for JSON."""
     mine = [{key: value for key, value in row.items() if key != "topic"} for row in partitions if row["topic"] == listed["topic"]]
     own = {row["config"]: row["value"] for row in configs if row["topic"] == listed["topic"]}
     return {**listed, "partitions": mine, "configs": own}

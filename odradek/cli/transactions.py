@@ -1,8 +1,8 @@
-"""``odradek transactions``: list, describe, find what hangs, and abort it, on any broker; as ``kafka-transactions.sh`` does.
+"""``odradek transactions``: list, describe, find and abort hanging ones, on any broker, as ``kafka-transactions.sh`` does.
 
-Two commands end transactions that nobody else ends. ``abort`` writes a marker to one partition, past the coordinator; it is for a
-transaction that no coordinator knows. ``force-terminate`` fences the producer of a transactional id, so that the coordinator
-aborts the transaction everywhere.
+Two commands end transactions that nobody else ends. ``abort`` writes a marker to one partition, bypassing the coordinator; it
+is for a transaction that no coordinator knows. ``force-terminate`` fences the producer of a transactional id, so that the
+coordinator aborts the transaction everywhere.
 """
 
 from dataclasses import asdict
@@ -73,7 +73,7 @@ _MINUTE_MS = 60_000
 @click.group(invoke_without_command=True)
 @click.pass_context
 def transactions(context: click.Context) -> None:
-    """Transactions of any Kafka broker."""
+    """Manage transactions of any Kafka broker."""
     help_where_nothing_is_asked(context)
 
 
@@ -99,7 +99,7 @@ def list_transactions(
     duration_ms: int | None,
     pattern: str | None,
 ) -> int:
-    """Every transactional id, from every coordinator."""
+    """List every transactional id, from every coordinator."""
     filters: dict[str, Any] = {"state_filters": list(states), "producer_id_filters": list(producer_ids)}
     api = LIST_TRANSACTIONS
     if duration_ms is not None:
@@ -117,7 +117,7 @@ def list_transactions(
 @click.argument("names", nargs=-1, required=True, metavar="TRANSACTIONAL-ID...")
 @asks_a_broker
 def describe(names: tuple[str, ...], bootstrap: Servers, as_json: bool) -> int:
-    """State, producer, timeout and partitions; while a transaction is being ended, the partitions without a marker."""
+    """Describe state, producer, timeout and partitions. While a transaction ends, only partitions without a marker are shown."""
     rows = []
     failures: list[Refused | Unreachable] = []
     now_ms = SystemClock().now_ms()
@@ -137,7 +137,7 @@ def describe(names: tuple[str, ...], bootstrap: Servers, as_json: bool) -> int:
 @names_a_partition
 @click.option("--broker-id", type=click.IntRange(0), help="As this replica knows them.  [default: the leader]")
 def describe_active_producers(bootstrap: Servers, as_json: bool, topic: str, partition: int, broker_id: int | None) -> int:
-    """The producers that a partition remembers, and where their open transactions begin."""
+    """List a partition's producers, and the start offsets of their open transactions."""
     with Cluster(bootstrap) as cluster:
         found, refusals = describe_producers(cluster, partitions_of(cluster, topic, partition), broker_id)
     failures = [*refusals, *cluster.unreachable]
@@ -168,7 +168,7 @@ def find_hanging(
     partition: int | None,
     max_timeout_minutes: int,
 ) -> int:
-    """Transactions that are open on a partition, and that no coordinator is going to end."""
+    """Find transactions that are open on a partition, and that no coordinator will end."""
     if partition is not None and topic is None:
         raise click.UsageError("--partition needs --topic")
     clock = SystemClock()
@@ -185,7 +185,7 @@ def find_hanging(
 def _listed(
     cluster: Cluster, node_id: int, api: Api[ListTransactionsRequest, ListTransactionsResponse], request: ListTransactionsRequest
 ) -> list[dict[str, Any]]:
-    """The transactional ids of one coordinator; none where it does not answer."""
+    """Return the transactional ids of one coordinator; none if it does not answer."""
 
     def attempt() -> ListTransactionsResponse:
         connection = cluster.node(node_id)
@@ -256,7 +256,7 @@ def abort(
     with Cluster(bootstrap) as cluster:
         if start_offset is not None:
             named = _starting_at(cluster, topic, partition, start_offset)
-        # Before its first marker a producer has coordinator epoch -1; 0 is not above that of any coordinator.
+        # Before its first marker a producer has coordinator epoch -1. Epoch 0 does not exceed any coordinator's.
         named[2] = max(named[2], 0)
         row = dict(zip(_ABORTED, (topic, partition, *named), strict=True))
         _write_abort(cluster, row)
@@ -268,9 +268,9 @@ def abort(
 @click.argument("name", metavar="TRANSACTIONAL-ID")
 @asks_a_broker
 def force_terminate(name: str, bootstrap: Servers, as_json: bool) -> int:
-    """Fence the producer of a transactional id, and abort the transaction that it has open.
+    """Fence the producer of a transactional id, and abort its open transaction.
 
-    For one that has no timeout, and whose manager is not going to end it (KIP-939).
+    Use it for a transaction without a timeout that its manager is not going to end (KIP-939).
     """
     with Cluster(bootstrap) as cluster:
         describe_transaction(cluster, name)
@@ -281,7 +281,7 @@ def force_terminate(name: str, bootstrap: Servers, as_json: bool) -> int:
 
 
 def _starting_at(cluster: Cluster, topic: str, partition: int, start_offset: int) -> list[int]:
-    """Producer id, producer epoch and coordinator epoch of the transaction that begins there. Raises Refused."""
+    """Return producer id, producer epoch and coordinator epoch of the transaction that begins there. Raises Refused."""
     found, refusals = describe_producers(cluster, partitions_of(cluster, topic, partition))
     if refusals:
         raise refusals[0]

@@ -1,7 +1,7 @@
 """``odradek users``: the users that authenticate by SCRAM, on any broker.
 
-A password is never an argument, which others on the machine could read: it is asked for, or read from a file. The broker is sent
-what SCRAM makes of it.
+A password is never an argument, because other users of the machine can see arguments. It is asked for, or read from a file.
+The broker receives only the salted password.
 """
 
 import secrets
@@ -39,14 +39,14 @@ _mechanism = click.option(
 @click.group(invoke_without_command=True)
 @click.pass_context
 def users(context: click.Context) -> None:
-    """Users that authenticate by SCRAM."""
+    """Manage users that authenticate by SCRAM."""
     help_where_nothing_is_asked(context)
 
 
 @users.command("list")
 @asks_a_broker
 def list_users(bootstrap: Servers, as_json: bool) -> int:
-    """Every user with a SCRAM credential."""
+    """List every user with a SCRAM credential."""
     with Cluster(bootstrap) as cluster:
         answer = _described(cluster)
     rows = [
@@ -69,7 +69,7 @@ def list_users(bootstrap: Servers, as_json: bool) -> int:
     help="A file with the password in its first line, - for standard input.  [default: ask]",
 )
 def add(name: str, bootstrap: Servers, as_json: bool, names: tuple[str, ...], iterations: int, password_file: Path | None) -> int:
-    """Add a user, or give one another password. Sessions that are open go on."""
+    """Add a user, or change a user's password. Open sessions continue."""
     password = _password(name, password_file)
     upsertions = []
     for mechanism in _chosen(names):
@@ -80,7 +80,7 @@ def add(name: str, bootstrap: Servers, as_json: bool, names: tuple[str, ...], it
         )
     with Cluster(bootstrap) as cluster:
         for upsertion in upsertions:
-            # A user can be altered once in a request.
+            # A request may alter a user only once.
             _alter(cluster, AlterUserScramCredentialsRequest(upsertions=[upsertion]))
     rows = [(name, ScramMechanism(each.mechanism).text, each.iterations) for each in upsertions]
     show(_LISTED, [dict(zip(_LISTED, row, strict=True)) for row in rows], as_json=as_json)
@@ -92,7 +92,7 @@ def add(name: str, bootstrap: Servers, as_json: bool, names: tuple[str, ...], it
 @asks_a_broker
 @_mechanism
 def remove(name: str, bootstrap: Servers, as_json: bool, names: tuple[str, ...]) -> int:
-    """Remove a user's credentials, for all mechanisms or for some. Sessions that are open go on."""
+    """Remove a user's credentials, for all mechanisms or for some. Open sessions continue."""
     removed, refusals = [], []
     with Cluster(bootstrap) as cluster:
         (found,) = _described(cluster, name).results

@@ -1,1 +1,1 @@
-"""``odradek cluster``: a controller and brokers on this machine, a process each, under one command that supervises them."""
+"""``odradek cluster``: a controller and brokers on this machine, one process each, under one supervising command."""

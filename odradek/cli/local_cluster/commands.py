@@ -1,4 +1,4 @@
-"""``odradek cluster``: start a cluster on this machine; look at it, kill a node of it and start it again from another shell."""
+"""``odradek cluster``: start a cluster on this machine. Look at it, kill and restart its nodes from another shell."""
 
 import tempfile
 from collections import Counter
@@ -28,7 +28,7 @@ class _Refused(click.ClickException):
 
 
 class _NotThere(click.ClickException):
-    """There is no cluster to ask, or several."""
+    """There is no cluster to ask, or there are several."""
 
     exit_code = 2
 
@@ -63,8 +63,8 @@ def cluster(
 ) -> int:
     """Run a controller and brokers on this machine, a process each, until SIGTERM or SIGINT.
 
-    When every broker knows all others, one line on stdout says: odradek cluster ready on HOST:PORT,HOST:PORT,HOST:PORT. It is for
-    tests of failover; what is to survive its controller is for Apache Kafka's controllers.
+    When every broker knows all others, one line on stdout says: odradek cluster ready on HOST:PORT,HOST:PORT,HOST:PORT. It is
+    for tests of failover. If a cluster must survive the loss of its controller, use Apache Kafka's controllers.
     """
     if context.invoked_subcommand is not None:
         return 0
@@ -106,7 +106,7 @@ def _settings_of_brokers(brokers: int, asked: Sequence[str], racks: str | None) 
 @_of_directory
 @click.option("--json", "as_json", is_flag=True, help="JSON instead of a table.")
 def status(data_dir: Path | None, as_json: bool) -> int:
-    """Every node: its process, and what the cluster thinks of it."""
+    """List every node: its process, and its state in the cluster."""
     nodes = _ask(data_dir, {"do": "status"})["nodes"]
     fenced, leaders = _known_to_cluster(nodes)
     for node in nodes:
@@ -129,7 +129,7 @@ def kill(node: int, data_dir: Path | None) -> int:
 @click.argument("node", type=click.IntRange(0))
 @_of_directory
 def start(node: int, data_dir: Path | None) -> int:
-    """Start a node that is down, on its port and its directory; returns when it is ready."""
+    """Start a node that is down, with its old port and directory. Returns when it is ready."""
     return _done(_ask(data_dir, {"do": "start", "node": node}))
 
 
@@ -176,7 +176,7 @@ def _run(
 
 
 def _lock(directory: Path) -> Lock:
-    """Lock the directory, as a broker locks its own. Raises OSError for one that a broker has, or has had."""
+    """Lock the directory, as a broker locks its own. Raises OSError if a broker uses it, or has used it."""
     if (directory / checkpoints.META_PROPERTIES_FILE).exists():
         raise OSError(
             f"{directory} has the data of a single broker: run odradek serve --data-dir {directory}, or choose another directory"
@@ -195,7 +195,7 @@ def _ask(data_dir: Path | None, request: dict[str, object]) -> dict[str, Any]:
 
 
 def _only_temporary() -> Path:
-    """The directory of the one cluster that runs on a temporary one."""
+    """Return the directory of the only cluster without ``--data-dir``."""
     places = sorted(Path(tempfile.gettempdir()).glob(f"{_TEMPORARY}*/{SOCKET_NAME}"))
     running = [place.parent for place in places if is_served(place.parent)]
     if not running:
@@ -213,7 +213,7 @@ def _done(answer: dict[str, Any]) -> int:
 
 
 def _known_to_cluster(nodes: Sequence[dict[str, Any]]) -> tuple[dict[int, bool], Counter[int] | None]:
-    """By node id: whether it is fenced, and how many partitions it leads. Nothing where no broker can be asked."""
+    """Return by node id whether it is fenced, and how many partitions it leads; ({}, None) if no broker can be asked."""
     from odradek.cli.apis import DESCRIBE_CLUSTER
     from odradek.cli.cluster import Cluster
     from odradek.cli.refusals import Unreachable

@@ -1,4 +1,4 @@
-"""How ``odradek cluster status``, ``kill`` and ``start`` speak with the command that supervises the cluster.
+"""The protocol between ``odradek cluster status``, ``kill`` and ``start`` and the command that supervises the cluster.
 
 A Unix socket in the cluster's directory: one line of JSON each way.
 
@@ -6,7 +6,7 @@ A Unix socket in the cluster's directory: one line of JSON each way.
     {"do": "kill", "node": 2}   {"done": "broker 2 ..."} or {"refused": "..."}
     {"do": "start", "node": 2}  the same, when the broker is ready
 
-A socket's path may have some hundred bytes only, so both ends go to the directory while they name it.
+The path of a socket is limited to about a hundred bytes. So both ends change into the directory and use a relative path.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ from typing import Any
 
 SOCKET_NAME = "cluster.sock"
 MAX_LINE_BYTES = 4_096
-# A broker that starts may have much to recover.
+# A starting broker may have much to recover.
 _TIMEOUT_S = 300.0
 
 
@@ -27,7 +27,7 @@ class NoCluster(OSError):
 
 
 def listen(directory: Path) -> socket.socket:
-    """A listening socket in the directory; FileExistsError if a cluster runs there."""
+    """Return a listening socket in the directory. Raises FileExistsError if a cluster runs there."""
     if is_served(directory):
         raise FileExistsError(f"a cluster runs on {directory} already")
     listening = socket.socket(socket.AF_UNIX)
@@ -49,7 +49,7 @@ def is_served(directory: Path) -> bool:
 
 
 def ask(directory: Path, request: Mapping[str, object]) -> dict[str, Any]:
-    """The answer of the cluster that runs on the directory. Raises NoCluster, also if it ends meanwhile."""
+    """Return the answer of the cluster that runs on the directory. Raises NoCluster, also if it ends meanwhile."""
     with _connect(directory) as connection, connection.makefile("rb") as answers:
         try:
             connection.sendall(encode(request))
@@ -64,12 +64,12 @@ def ask(directory: Path, request: Mapping[str, object]) -> dict[str, Any]:
 
 
 def encode(message: Mapping[str, object]) -> bytes:
-    """A line."""
+    """Return the message as a line."""
     return json.dumps(message).encode() + b"\n"
 
 
 def decode(line: bytes) -> dict[str, Any] | None:
-    """The message of a line; None if it is none."""
+    """Return the message of a line; None if it is malformed."""
     try:
         message = json.loads(line)
     except ValueError:

@@ -1,8 +1,8 @@
-"""The process of a node: a fork of the supervisor, which has imported what a node needs.
+"""The process of a node: a fork of the supervisor, which has imported the modules that a node needs.
 
-So the modules are imported once, and their memory is shared. A node's process has a session of its own, so that Ctrl-C on the
-terminal reaches the supervisor alone. It ends with the supervisor, whatever ends that: the supervisor has the one write end of a
-pipe from which a thread of the node reads.
+So the modules are imported once, and their memory is shared. A node's process has its own session, so Ctrl-C on the terminal
+reaches the supervisor only. The node ends with the supervisor, however that ends: a thread of the node reads from a pipe whose
+only write end is the supervisor's.
 """
 
 import gc
@@ -25,9 +25,9 @@ from odradek.protocol.response_decoder import response_decoder
 from odradek.protocol.responses import response_encoder
 
 _FAILED = 1
-# What a node imports when it first needs it, which a node of a cluster does in its first second.
+# Modules that a node imports late. A node of a cluster needs them in its first second.
 _SOON_NEEDED = ("encodings.idna", "odradek.broker.start.cluster_start", "odradek.cli.serve_controller", "uvloop")
-# What nodes ask the controller and each other in that second, and what the first client asks a broker.
+# Requests of nodes to the controller and each other in that second, and of the first client to a broker.
 _OF_CONTROLLERS = (
     *(ApiKey.API_VERSIONS, ApiKey.DESCRIBE_CLUSTER, ApiKey.BROKER_REGISTRATION, ApiKey.BROKER_HEARTBEAT, ApiKey.FETCH),
     *(ApiKey.ALLOCATE_PRODUCER_IDS, ApiKey.ENVELOPE, ApiKey.CREATE_TOPICS),
@@ -36,7 +36,7 @@ _OF_BROKERS = (ApiKey.API_VERSIONS, ApiKey.METADATA, ApiKey.CREATE_TOPICS, ApiKe
 
 
 def import_all() -> None:
-    """Import what nodes need, and keep the garbage collector from writing to what they share."""
+    """Import the modules of nodes, and keep the garbage collector from writing to the shared memory."""
     for name in _SOON_NEEDED:
         import_module(name)
     for api_key in _OF_CONTROLLERS:
@@ -62,12 +62,12 @@ class Forks:
         self.on_fork: Callable[[], object] = lambda: None
 
     def launch(self, plan: NodePlan) -> Child:
-        """Fork."""
+        """Fork the process of a node."""
         plan.directory.parent.mkdir(parents=True, exist_ok=True)
         read_end, write_end = os.pipe()
         sys.stdout.flush()
         sys.stderr.flush()
-        # Between the fork and its own handlers a child would take the supervisor's, and lose a signal.
+        # Otherwise a signal right after the fork would reach the supervisor's handler in the child, and be lost.
         signal.pthread_sigmask(signal.SIG_BLOCK, self._signals)
         try:
             pid = os.fork()
@@ -80,7 +80,7 @@ class Forks:
         return Child(pid, read_end)
 
     def _become(self, plan: NodePlan, stdout: int) -> None:
-        """Be the node, and end with it."""
+        """Run the node, and exit with it."""
         status = _FAILED
         try:
             os.setsid()
@@ -93,11 +93,11 @@ class Forks:
             threading.Thread(target=_end_with_parent, args=(self._lifeline_read,), daemon=True).start()
             status = run(host=None, port=None, data_dir=plan.directory, config_file=None, settings=plan.settings)
             sys.stdout.flush()
-        except BaseException:  # noqa: BLE001  the process ends here, whatever it was
+        except BaseException:  # noqa: BLE001  the process ends here, whatever the error was
             sys.excepthook(*sys.exc_info())
         finally:
             sys.stderr.flush()
-            # Without what is to be done at the supervisor's exit.
+            # Skip the supervisor's exit handlers.
             os._exit(status)
 
 
@@ -110,6 +110,6 @@ def _redirect(plan: NodePlan, stdout: int) -> None:
 
 
 def _end_with_parent(lifeline: int) -> None:
-    # Nothing is ever written: this is the end of the last process that could.
+    # Nothing is ever written: this returns when the supervisor, the only writer, has ended.
     os.read(lifeline, 1)
     os.kill(os.getpid(), signal.SIGKILL)

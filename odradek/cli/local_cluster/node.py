@@ -1,9 +1,9 @@
-"""A node as its supervisor sees it: its process, and how far it has come.
+"""A node as its supervisor sees it: its process and its state.
 
-DOWN      there is no process
-STARTING  the process has not said that it is ready
-RUNNING   it has
-STOPPING  it was told to end
+    DOWN      there is no process
+    STARTING  the process has not reported ready yet
+    RUNNING   the process has reported ready
+    STOPPING  the process was told to end
 """
 
 import os
@@ -18,7 +18,7 @@ _LONGEST_LINE = 4_096
 
 
 class NodeState(Enum):
-    """As ``odradek cluster status`` tells it."""
+    """The state, with its name in ``odradek cluster status``."""
 
     DOWN = "down"
     STARTING = "starting"
@@ -38,7 +38,7 @@ _PERMITTED = frozenset(
 
 
 class Child(NamedTuple):
-    """A child process, and the end of a pipe from which its standard output is read."""
+    """A child process, and the read end of the pipe from its standard output."""
 
     pid: int
     stdout: int
@@ -49,7 +49,7 @@ Answer = Callable[[Mapping[str, object]], None]
 
 
 class Node:
-    """One node. ``on_running`` and ``on_down`` are answered when it is, and forgotten."""
+    """One node. The callbacks in ``on_running`` and ``on_down`` are called once, when it is, and dropped."""
 
     def __init__(self, plan: NodePlan) -> None:
         self.plan = plan
@@ -60,25 +60,25 @@ class Node:
         self._said = b""
 
     def launched(self, child: Child) -> None:
-        """It has a process."""
+        """Take over a new process."""
         self.enter(NodeState.STARTING)
         self.child = child
         self._said = b""
 
     def enter(self, state: NodeState) -> None:
-        """Go on to a state; ValueError where there is no way there."""
+        """Enter a state. Raises ValueError if the present state does not permit it."""
         if (self.state, state) not in _PERMITTED:
             message = f"{self.plan.name}: from {self.state.name} to {state.name}"
             raise ValueError(message)
         self.state = state
 
     def signal(self, number: int) -> None:
-        """Send a signal to the process, if there is one. It is our child and not reaped, so the id is its own."""
+        """Send a signal to the process, if there is one. The child is not reaped yet, so its process id is not reused."""
         if self.child is not None:
             os.kill(self.child.pid, number)
 
     def read(self) -> bool:
-        """Read what it says; True when it has just said its first line, which says that it is ready. False at the end, too."""
+        """Read output; return True once the first line, which reports ready, is complete. Also returns False at the end."""
         heard = os.read(self.child.stdout, _LONGEST_LINE) if self.child is not None else b""
         if self.state is not NodeState.STARTING:
             return False
@@ -86,7 +86,7 @@ class Node:
         return b"\n" in self._said
 
     def reap(self, options: int = os.WNOHANG) -> str | None:
-        """If the process has ended: how, in words. Closes the pipe. With 0 as ``options`` it is waited for."""
+        """Return how the process ended, in words; None if it has not. Closes the pipe. Waits for it if ``options`` is 0."""
         if self.child is None:
             return None
         pid, status = os.waitpid(self.child.pid, options)
@@ -99,7 +99,7 @@ class Node:
         return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"
 
     def last_words(self) -> str:
-        """The last line of its log."""
+        """Return the last line of its log."""
         try:
             lines = self.plan.log_path.read_text(encoding="utf-8", errors="replace").splitlines()
         except OSError:

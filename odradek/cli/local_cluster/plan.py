@@ -1,11 +1,11 @@
-"""What each process of a local cluster is started with.
+"""The settings of each process of a local cluster.
 
-A cluster's directory has a data directory (``broker-1``, ``controller-100``) and a log (``broker-1.log``) of each node. It also
-has the socket of ``control``, and a lock.
+A cluster's directory has a data directory (``broker-1``, ``controller-100``) and a log (``broker-1.log``) of each node. It
+also has the socket of ``control``, and a lock.
 
-Its ports stay its own, also while the broker of one is down. On Linux a socket that is bound and does not listen keeps the system
-from giving its port to somebody's outgoing connection, and lets a broker listen there (both have SO_REUSEADDR). Elsewhere the
-port is found free, and released.
+Its ports stay reserved even while their broker is down. On Linux a socket that is bound and does not listen keeps the system
+from giving its port to an outgoing connection, and lets a broker listen there (both have SO_REUSEADDR). Elsewhere a free port
+is found and released.
 """
 
 import socket
@@ -19,9 +19,9 @@ from typing import Final, Self
 
 HOST = "127.0.0.1"
 CONTROLLER_ID = 100
-# Node ids below the controller's are the brokers'.
+# Brokers have the node ids below the controller's.
 MAX_BROKERS = CONTROLLER_ID - 1
-# What the command decides itself.
+# Settings that the command decides itself.
 DECIDED = frozenset(
     {
         *("process.roles", "node.id", "broker.id", "listeners", "advertised.listeners", "listener.security.protocol.map"),
@@ -36,7 +36,7 @@ _USUAL_MIN_ISR = 2
 
 @dataclass(frozen=True, slots=True)
 class NodePlan:
-    """One node: a process of ``odradek serve`` with these settings, on an address that stays its own."""
+    """One node: a process of ``odradek serve`` with these settings, on an address that never changes."""
 
     node_id: int
     role: str
@@ -46,17 +46,17 @@ class NodePlan:
 
     @property
     def name(self) -> str:
-        """As people are told of it."""
+        """Return the node's name for people."""
         return f"{self.role} {self.node_id}"
 
     @property
     def address(self) -> str:
-        """HOST:PORT."""
+        """Return HOST:PORT."""
         return f"{HOST}:{self.port}"
 
     @property
     def log_path(self) -> Path:
-        """The file for the node's log lines."""
+        """Return the file for the node's log lines."""
         return self.directory.with_name(f"{self.directory.name}.log")
 
 
@@ -69,10 +69,11 @@ def plan_cluster(
     *,
     cores: int,
 ) -> tuple[NodePlan, ...]:
-    """The controller, and brokers 1 to N on these ports. ``chosen`` are settings of all nodes, ``of_broker`` of one by its id.
+    """Plan the controller, and brokers 1 to N on these ports.
 
-    Replication factors are three, or the number of brokers if that is less: a cluster of brokers is there to have replicas. Where
-    there are fewer cores than nodes, no broker waits for its sockets on a core that another one could use.
+    ``chosen`` are settings of all nodes, ``of_broker`` settings of single brokers by id. Replication factors are three, or the
+    number of brokers if that is less. If the machine does not have more cores than there are brokers, busy polling is off:
+    another node can use the core.
     """
     replicas = min(len(broker_ports), _USUAL_REPLICAS)
     shared = {
@@ -108,11 +109,11 @@ def plan_cluster(
 
 
 class PortTaken(Exception):
-    """Somebody listens on a port that was asked for."""
+    """A requested port is in use."""
 
 
 class ReservedPorts:
-    """``numbers`` in the order that was asked for, where 0 stands for any free port. A context manager. Raises PortTaken."""
+    """Reserved ports, a context manager. ``numbers`` are in the requested order; 0 asks for a free port. Raises PortTaken."""
 
     def __init__(self, wanted: Sequence[int]) -> None:
         with ExitStack() as on_failure:
@@ -123,7 +124,7 @@ class ReservedPorts:
             self.close()
 
     def close(self) -> None:
-        """Release them."""
+        """Release the ports."""
         for bound in self._sockets:
             with suppress(OSError):
                 bound.close()

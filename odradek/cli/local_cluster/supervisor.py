@@ -1,8 +1,8 @@
-"""Starts the nodes of a cluster, watches them, does what ``control`` is asked, and ends them in order.
+"""Starts the nodes of a cluster, watches them, carries out requests of ``control``, and stops the nodes in order.
 
-One thread and one selector: it forks, so it has neither threads nor an event loop. Signals come as bytes on a pipe. A node that
-ends by itself stays down until somebody starts it, and the others go on. To stop, all brokers are told to end, and the controller
-after them, since it is what they take leave of.
+It forks, so it has one thread and one selector, no further threads and no event loop. Signals come as bytes on a pipe. A node
+that ends by itself stays down until it is started again, and the others go on. At a stop the brokers end first, because they
+announce their end to the controller; the controller ends last.
 """
 
 import os
@@ -27,19 +27,19 @@ from odradek.timing.clock import Clock
 CANNOT_START = 2
 # How long brokers may take to leave, and then the controller to end. The rest is killed.
 _STOP_GRACE_MS = 30_000.0
-# There is nobody to take leave of.
+# Without a controller, brokers have nothing to wait for.
 _STOP_GRACE_WITHOUT_CONTROLLER_MS = 3_000.0
-# A broker that has said that it is ready answers at once. The supervisor does nothing else meanwhile.
+# A ready broker answers at once. The supervisor does nothing else meanwhile.
 _ANSWER_TIMEOUT_S = 0.3
 _ASKED_AGAIN_AFTER_S = 0.01
-# Brokers know each other within milliseconds.
+# Brokers learn of each other within milliseconds.
 _PATIENCE_MS = 10_000.0
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 HANDLED_SIGNALS = (*_STOP_SIGNALS, signal.SIGCHLD)
 
 
 class Supervisor:
-    """``run`` once. ``launch`` makes the process of a node; ``listening`` is the socket of ``control``."""
+    """The supervisor. Call ``run`` once. ``launch`` makes the process of a node; ``listening`` is the socket of ``control``."""
 
     def __init__(
         self, plans: Sequence[NodePlan], launch: Callable[[NodePlan], Child], listening: socket.socket, clock: Clock
@@ -51,16 +51,16 @@ class Supervisor:
         self._selector = selectors.DefaultSelector()
         self._signals_read, self._signals_write = os.pipe()
         self._said_ready = False
-        # Brokers that are ready and not known to all others, and until when that is waited for.
+        # Brokers that are ready but not known to all others yet, each with its deadline.
         self._joining: dict[int, float] = {}
         self._status = 0
-        # When nodes that do not stop are killed; None unless a stop is under way.
+        # When nodes that do not stop are killed; None unless a stop is in progress.
         self._deadline_ms: float | None = None
-        # Whether a second signal has come.
+        # Whether a second stop signal has come.
         self._is_impatient = False
 
     def run(self) -> int:
-        """Until the cluster is stopped, or could not start; the exit status."""
+        """Run until the cluster is stopped, or could not start. Return the exit status."""
         self._handle_signals()
         self._selector.register(self._signals_read, selectors.EVENT_READ, self._on_signals)
         self._selector.register(self._listening, selectors.EVENT_READ, self._accept)
@@ -78,7 +78,7 @@ class Supervisor:
         return self._status
 
     def release(self) -> None:
-        """Close what only the supervisor has: at its end, and in each child."""
+        """Close the supervisor's own files: at its end, and in each child."""
         signal.set_wakeup_fd(-1)
         self._selector.close()
         self._listening.close()
@@ -92,7 +92,7 @@ class Supervisor:
         for number in HANDLED_SIGNALS:
             # Under nohup a cluster outlives its terminal.
             if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
-                # The bytes on the pipe say it all; without a handler there would be none.
+                # The bytes on the pipe are enough; but without a handler there would be none.
                 signal.signal(number, lambda *_: None)
 
     def _start(self, node: Node) -> None:
@@ -110,7 +110,7 @@ class Supervisor:
             self._answer_running(node)
 
     def _introduce(self) -> None:
-        """See who is known to all others: each broker learns of them by itself, from the controller."""
+        """Find the brokers that all others know by now. Each broker learns of the others from the controller."""
         if self._deadline_ms is not None:
             return
         running = [broker for broker in self._brokers() if broker.state is NodeState.RUNNING]
@@ -174,14 +174,14 @@ class Supervisor:
             self._stop()
 
     def _stop(self) -> None:
-        """Begin to end: brokers first."""
+        """Begin to stop: the brokers first."""
         controllers = [node for node in self._nodes.values() if node not in self._brokers()]
         has_controller = all(node.state is NodeState.RUNNING for node in controllers)
         self._deadline_ms = self._clock.monotonic_ms() + (_STOP_GRACE_MS if has_controller else _STOP_GRACE_WITHOUT_CONTROLLER_MS)
         self._end(self._brokers())
 
     def _stop_further(self) -> None:
-        """When the brokers have ended: the controller; when time is over: by force."""
+        """Stop the controller when the brokers have ended; kill what remains after the deadline."""
         if self._deadline_ms is None:
             return
         if self._clock.monotonic_ms() >= self._deadline_ms:
@@ -240,7 +240,7 @@ class Supervisor:
             self._do(request, partial(_respond, connection))
 
     def _do(self, request: Mapping[str, object], answer: Answer) -> None:
-        """One command; the answer may come later."""
+        """Carry out one command; the answer may come later."""
         if request.get("do") == "status":
             answer({"nodes": [_described(node) for node in self._nodes.values()]})
             return
@@ -275,12 +275,12 @@ class Supervisor:
 
 
 def tell(line: str) -> None:
-    """One line on stderr."""
+    """Print one line on stderr."""
     print(f"odradek: {' '.join(line.split())}", file=sys.stderr, flush=True)
 
 
 def known_to(broker: Node) -> AbstractSet[int]:
-    """The ids of the brokers of which a broker tells its clients; none if it does not answer."""
+    """Return the ids of the brokers in a broker's metadata; none if it does not answer."""
     host, _, port = broker.plan.address.rpartition(":")
     try:
         client = BlockingClient(host, int(port), "odradek cluster", _ANSWER_TIMEOUT_S)

@@ -1,5 +1,5 @@
-"""``odradek serve --secure``: a broker whose door is shut, and the key to it.
+"""``odradek serve --secure``: a broker with TLS and passwords for its clients, set up by one flag.
 
-Clients come in by SASL_SSL alone, as the user ``odradek``. ``files`` makes the certificates and the password, and keeps them with
-the data; ``settings`` has the broker use them; ``clients`` says what a client needs.
+Clients connect by SASL_SSL only, as the user ``odradek``. ``files`` makes the certificates and the password, keeps them with
+the data, and adds them to the broker's settings. ``door`` prints the instructions for clients.
 """

@@ -1,7 +1,7 @@
 """The ``--secure`` option of ``odradek serve``: settings before the start, instructions for clients after it.
 
-The words are those of each client library. No secret is in them, which end up in logs: they name the files that have them. One
-file has all of it, for Java.
+The instructions use the option names of each client library. They end up in logs, so they have no secrets: they name the files
+with the secrets. One file has all settings, for Java.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ curl --cacert {authority} \\
 
 
 def client_lines(address: str, files: SecureFiles, *, metrics: bool, control_url: str | None = None) -> str:
-    """Return the printed instructions, with ``metrics`` and the control interface if any. ``address`` is the one for clients."""
+    """Return the instructions for clients that connect to ``address``; with parts for metrics and the control interface."""
     scraper = _METRICS.format(token=_quoted(files.metrics_token), authority=_quoted(files.authority)) if metrics else ""
     steering = ""
     if control_url is not None:
@@ -113,7 +113,7 @@ def client_lines(address: str, files: SecureFiles, *, metrics: bool, control_url
 
 
 def write_client_properties(address: str, files: SecureFiles) -> None:
-    """Write all that Java needs into one file: it can be copied to where the clients are. Raises OSError."""
+    """Write all settings for Java clients into one file, which can be copied to their machines. Raises OSError."""
     password = secret(files.password)
     settings = {
         "bootstrap.servers": address,
@@ -132,20 +132,20 @@ def _quoted(text: str | Path) -> str:
 
 
 class Door(NamedTuple):
-    """A door that is shut. ``files`` have what opens it, and with ``metrics`` what scrapers need."""
+    """A secured broker. ``files`` has the secrets of clients; with ``metrics``, those of scrapers, too."""
 
     files: SecureFiles
     metrics: bool
 
     def shut_control(self, control: Control) -> Control:
-        """The control interface by TLS, to those who have the token. Raises OSError."""
+        """Return the control interface with TLS and a token. Raises OSError."""
         token = control.token or secret(self.files.control_token)
         return control._replace(token=token, certificate=control.certificate or self.files.broker)
 
     def told(self, advertised: Mapping[str, Endpoint], control_url: str | None = None) -> str:
-        """What is printed of the broker's first listener; the file for Java is written.
+        """Return the instructions for the broker's first listener, and write the file for Java.
 
-        ``control_url`` is set where the control interface has the files' certificate and token.
+        ``control_url`` is set if the control interface uses the certificate and token of the files.
         """
         endpoint = next(iter(advertised.values()))
         address = f"{f'[{endpoint.host}]' if ':' in endpoint.host else endpoint.host}:{endpoint.port}"
@@ -157,11 +157,10 @@ class Door(NamedTuple):
 
 
 def shut_door(settings: dict[str, str], metrics: Metrics | None, control_host: str | None = None) -> tuple[Door, Metrics | None]:
-    """Have ``settings`` shut the door, and metrics go by TLS to those who have the token.
+    """Change ``settings`` to admit clients by SASL_SSL only, and metrics to TLS and a token.
 
-    The certificate is for the hosts of both ports, too.
-
-    Raises InvalidConfig, DataDirectoryLocked, InconsistentDataDirectory, OSError.
+    The certificate is valid for the hosts of both ports. Raises InvalidConfig, DataDirectoryLocked, InconsistentDataDirectory,
+    OSError.
     """
     more_hosts = [None if metrics is None else metrics.host, control_host]
     files = secure(settings, [host for host in more_hosts if host is not None])

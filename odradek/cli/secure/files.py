@@ -1,17 +1,18 @@
 """The certificates and secrets of ``odradek serve --secure``, files beside the metadata log.
 
-    secure-ca.pem               the authority's certificate, which clients trust; of these files the one that anybody may read
+    secure-ca.pem               the authority's certificate, which clients trust; the only file here that anybody may read
     secure-ca.key               its key
     secure-broker.pem           the broker's certificate and key
-    secure-password             of the user odradek
-    secure-metrics-token        what lets scrapers in, where metrics are served
-    secure-client.properties    what Java clients and Kafka's tools need, rewritten at each start (``clients``)
+    secure-password             the password of the user odradek
+    secure-metrics-token        the token of scrapers, if metrics are served
+    secure-control-token        the token of the control interface, if it is served
+    secure-client.properties    settings for Java clients and Kafka's tools, rewritten at each start (``door``)
 
-They are files and no directory, since Apache Kafka takes every directory among its logs for a log. What is there stays. The
-broker's certificate is made anew when it is about to expire, lacks one of the broker's hosts, or is of another authority; the
-authority when it is about to expire, after ten years.
+They are not in a directory of their own, because Apache Kafka takes every directory among its logs for a log. Existing files
+stay. A new broker's certificate is made when the old one is about to expire, lacks one of the broker's hosts, or has another
+authority. A new authority is made when the old one is about to expire, after ten years.
 
-``secure`` has a broker use them.
+``secure`` makes a broker use the files.
 """
 
 from __future__ import annotations
@@ -41,58 +42,58 @@ if TYPE_CHECKING:
 
 _AUTHORITY_DAYS: Final = 3650
 _BROKER_DAYS: Final = 365
-# A certificate that has less left is made anew.
+# A certificate with less time left is replaced.
 _SPARE_DAYS: Final = 30
 _SECRET_BYTES: Final = 24
 
 
 class CannotSecure(OSError):
-    """What certificates are made with is missing, or what was made before cannot be used."""
+    """The package for making certificates is missing, or an existing file cannot be used."""
 
 
 @dataclass(frozen=True, slots=True)
 class SecureFiles:
-    """Where the files are."""
+    """The paths of the files."""
 
     directory: Path
 
     @property
     def authority(self) -> Path:
-        """The authority's certificate."""
+        """Return the path of the authority's certificate."""
         return self.directory / "secure-ca.pem"
 
     @property
     def authority_key(self) -> Path:
-        """The authority's key."""
+        """Return the path of the authority's key."""
         return self.directory / "secure-ca.key"
 
     @property
     def broker(self) -> Path:
-        """The broker's certificate and key."""
+        """Return the path of the broker's certificate and key."""
         return self.directory / "secure-broker.pem"
 
     @property
     def password(self) -> Path:
-        """The password of the user."""
+        """Return the path of the user's password."""
         return self.directory / "secure-password"
 
     @property
     def metrics_token(self) -> Path:
-        """What scrapers show."""
+        """Return the path of the scrapers' token."""
         return self.directory / "secure-metrics-token"
 
     @property
     def control_token(self) -> Path:
-        """What steers the broker over its control interface."""
+        """Return the path of the control interface's token."""
         return self.directory / "secure-control-token"
 
     @property
     def client_properties(self) -> Path:
-        """What Java clients need."""
+        """Return the path of the settings for Java clients."""
         return self.directory / "secure-client.properties"
 
     def make(self, hosts: Sequence[str]) -> None:
-        """Make what is not there, or has had its time, for a broker of these hosts. Raises CannotSecure, OSError."""
+        """Make missing and expiring files, for a broker with these hosts. Raises CannotSecure, OSError."""
         try:
             from odradek.testing.certificates import CertificateAuthority
         except ImportError as error:
@@ -121,11 +122,11 @@ class SecureFiles:
 
 
 def secret(path: Path) -> str:
-    """What the file says; it is made, of random letters, where there is none. Raises CannotSecure, OSError."""
+    """Return the secret in a file; write a random one if there is none. Raises CannotSecure, OSError."""
     if not path.exists() or not path.stat().st_size:
         write_secret(path, secrets.token_urlsafe(_SECRET_BYTES).encode())
     text = path.read_bytes().strip()
-    # In a JAAS line, and in a header of HTTP, all other letters stand for themselves.
+    # All other characters need no escaping in a JAAS line or an HTTP header.
     if not text.isascii() or not text.decode().isprintable() or set(text) & set(b'"\\'):
         raise CannotSecure(f"{path}: must be letters of ASCII, without quotes and backslashes")
     return text.decode()
@@ -134,23 +135,24 @@ def secret(path: Path) -> str:
 USER: Final = "odradek"
 _PLAIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _SCRAM_MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
-# Other users, whom ``odradek users`` adds, come in by SCRAM.
+# Users that ``odradek users`` adds authenticate by SCRAM.
 _SCRAM: Final = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 _OWN_HOSTS: Final = ("localhost", "127.0.0.1", "::1")
 _ANY_ADDRESS: Final = ("", "0.0.0.0", "::")  # noqa: S104  compared, not bound
 
 
 def secure(settings: dict[str, str], more_hosts: Sequence[str] = ()) -> SecureFiles:
-    """Add what shuts the door to ``settings``, whose ``listeners`` and ``log.dirs`` are set; the files are made.
+    """Add the settings of ``--secure``, and make the files. ``settings`` must have ``listeners`` and ``log.dirs``.
 
-    The certificate is for ``more_hosts``, too. Raises InvalidConfig, DataDirectoryLocked, InconsistentDataDirectory, OSError.
+    The certificate is valid for ``more_hosts``, too. Raises InvalidConfig, DataDirectoryLocked, InconsistentDataDirectory,
+    OSError.
     """
     _check_settings(settings)
     config = load(None, settings)
     endpoints = _secured_endpoints(config)
     directory = Path(config["metadata.log.dir"] or log_dirs(config)[0]).absolute()
     files = SecureFiles(directory)
-    # Nobody else is to make the same files, nor in the data of another node.
+    # The lock keeps another process from making the same files; ``take`` also refuses another node's data.
     held = DataDirectory(RealFileSystem(), str(directory), log.warn)
     try:
         held.take(config["node.id"])
@@ -166,7 +168,7 @@ def secure(settings: dict[str, str], more_hosts: Sequence[str] = ()) -> SecureFi
 
 
 def _check_settings(settings: dict[str, str]) -> None:
-    """Raise InvalidConfig for what ``--secure`` sets itself."""
+    """Raise InvalidConfig for configs that ``--secure`` sets itself."""
     for key, value in settings.items():
         name = key.removeprefix(PREFIX).partition(".")[2] if key.startswith(PREFIX) else key
         if name.startswith("ssl.key") or name == "sasl.enabled.mechanisms" or name.endswith("sasl.jaas.config"):
@@ -181,7 +183,7 @@ def _check_settings(settings: dict[str, str]) -> None:
 
 
 def _secured_endpoints(config: BrokerConfig) -> list[Endpoint]:
-    """All listeners, which must be of SASL_SSL, a controller's as well. Raises InvalidConfig."""
+    """Return all listeners, controllers' too. Raises InvalidConfig unless all use SASL_SSL."""
     protocols = security_protocols(config)
     endpoints = [*parse_endpoints("listeners", config["listeners"]), *config.controller_endpoints]
     for endpoint in endpoints:
@@ -212,7 +214,7 @@ def _of_listener(name: str, files: SecureFiles, password: str) -> dict[str, str]
 
 
 def _make_super_user(settings: dict[str, str]) -> None:
-    """The user may do everything: nobody else could give rights to others."""
+    """Make the user a super user: nobody else could grant rights to others."""
     principal = f"User:{USER}"
     named = [name.strip() for name in settings.get("super.users", "").split(";") if name.strip()]
     if principal not in named:
