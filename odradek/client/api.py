@@ -1,6 +1,7 @@
-"""An API as a caller speaks it: its key, its versions, and the classes of its messages.
+"""An API for callers: its key, its versions, and the classes of its messages.
 
-And what can go wrong between a client and a node. An error code within a response is none of that: the caller reads it.
+This module also has the errors between a client and a node. An error code within a response is not among them: the caller
+reads it.
 """
 
 from typing import Generic, NamedTuple, TypeVar
@@ -19,10 +20,10 @@ class VersionRange(NamedTuple):
 
 
 class Api(Generic[RequestT, ResponseT]):
-    """An API in the versions from ``lowest`` to ``highest``; by default in all that are known.
+    """An API in the versions from ``lowest`` to ``highest``; by default in all known versions.
 
-    The newest version that the peer serves too is sent. A caller narrows the range where versions differ in what they mean:
-    a field that it needs, topics named by id.
+    Requests use the newest version that the node serves, too. A caller narrows the range if versions differ in meaning: a
+    field that it needs, or topics named by id.
     """
 
     __slots__ = ("key", "versions")
@@ -35,7 +36,7 @@ class Api(Generic[RequestT, ResponseT]):
         return f"{self.key.name} v{self.versions.lowest}-{self.versions.highest}"
 
     def common_version(self, served: VersionRange) -> int | None:
-        """The newest version within both ranges; None where there is none."""
+        """Return the newest version within both ranges; None if there is none."""
         version = min(self.versions.highest, served.highest)
         return version if version >= max(self.versions.lowest, served.lowest) else None
 
@@ -53,11 +54,11 @@ class ConnectFailed(ClientError):
 
 
 class Disconnected(ClientError):
-    """The connection ended while the request was open. Whether the node has carried it out is unknown."""
+    """The connection ended while the request was open. The node may have carried it out."""
 
 
 class RequestTimedOut(ClientError):
-    """No response came in time. Whether the node has carried the request out is unknown."""
+    """No response came in time. The node may have carried the request out."""
 
 
 class TooManyRequests(ClientError):
@@ -65,9 +66,9 @@ class TooManyRequests(ClientError):
 
 
 class UnsupportedVersion(ClientError):
-    """The node serves no version of the API that the caller speaks, or the version cannot say what the request says.
+    """The node and the caller have no common version of the API, or the version cannot express the request.
 
-    ``served`` is None where the node does not have the API.
+    ``served`` is None if the node does not have the API.
     """
 
     def __init__(self, reason: str, api_key: ApiKey, served: VersionRange | None) -> None:
@@ -89,7 +90,7 @@ class NegotiationFailed(ClientError):
 
 
 class LoginFailed(ClientError):
-    """SASL failed: the node does not let the client in, with its error ``code``, or does not know the password itself."""
+    """SASL failed: the node refuses the client, with its error ``code``, or cannot prove that it knows the password."""
 
     def __init__(self, reason: str, code: int = 0) -> None:
         super().__init__(reason)
@@ -97,15 +98,15 @@ class LoginFailed(ClientError):
 
 
 class ProtocolViolation(ClientError):
-    """The peer sent what no node of Kafka sends; the connection cannot go on."""
+    """The peer broke the protocol; the connection cannot go on."""
 
 
 class InvalidFrame(ProtocolViolation):
-    """A length that no response has: most likely the peer is no Kafka node."""
+    """A length that no response can have: most likely the peer is no Kafka node."""
 
 
 class UnexpectedResponse(ProtocolViolation):
-    """A response to nothing that was asked, or out of order."""
+    """A response without a request, or out of order."""
 
 
 class UnreadableResponse(ProtocolViolation):

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 class BlockingClient:
-    """A connection to one node, whose versions are known once it is made. ``timeout_s`` is for each wait on the socket.
+    """A connection to one node. Its versions are negotiated when it is made. ``timeout_s`` limits each wait on the socket.
 
-    ``tls`` is how to speak TLS, if that is spoken. With a ``login`` it authenticates. Raises ConnectFailed, LoginFailed, and what
-    ``call`` raises.
+    With a ``tls`` context it uses TLS, with a ``login`` it authenticates. Raises ConnectFailed, LoginFailed, and the errors of
+    ``call``.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class BlockingClient:
         return served is not None and api.common_version(served) is not None
 
     def call(self, api: Api[RequestT, ResponseT], request: RequestT) -> ResponseT:
-        """Send a request and wait for its response, which a Produce with acks 0 does not have.
+        """Send a request and wait for its response. Do not use it for a Produce with acks 0, which has no response.
 
         Raises UnsupportedVersion and InvalidRequest, after which the client can go on; Disconnected and ProtocolViolation,
         after which it cannot.

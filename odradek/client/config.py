@@ -1,4 +1,4 @@
-"""The settings of a ``NodeClient``, under Kafka's names, and its waits before it connects again (``ExponentialBackoff``)."""
+"""The settings of a ``NodeClient``, under Kafka's names, and its backoff between connection attempts."""
 
 from dataclasses import dataclass
 from random import Random
@@ -9,11 +9,11 @@ from odradek.client.connection import DEFAULT_MAX_IN_FLIGHT, DEFAULT_MAX_RESPONS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientConfig:
-    """Kafka's defaults, as its clients have them.
+    """The settings, with the defaults of Kafka's clients.
 
-    ``max_in_flight_requests`` is ``max.in.flight.requests.per.connection``; ``connection_setup_timeout_ms`` is
-    ``socket.connection.setup.timeout.ms``, negotiation included. Kafka has no ``max_response_bytes`` and no
-    ``max_queued_requests``: how many requests may wait for a connection, or for their turn on it.
+    ``max_in_flight_requests`` is ``max.in.flight.requests.per.connection``. ``connection_setup_timeout_ms`` is
+    ``socket.connection.setup.timeout.ms``, negotiation included. Two settings are not Kafka's: ``max_response_bytes``, and
+    ``max_queued_requests``, the number of requests that may wait for a connection or for their turn on it.
     """
 
     client_id: str = "odradek"
@@ -27,12 +27,12 @@ class ClientConfig:
 
 
 _JITTER: Final = 0.2
-# Beyond this the doubling is past any maximum.
+# With more doublings the delay exceeds any maximum.
 _MAX_DOUBLINGS: Final = 30
 
 
 class ExponentialBackoff:
-    """``initial_ms`` doubled with each failure up to ``max_ms``, and varied by a fifth so that clients do not come in step."""
+    """``initial_ms``, doubled with each failure up to ``max_ms``, and varied by a fifth so that clients do not come in step."""
 
     __slots__ = ("_initial_ms", "_max_ms", "_random")
 
@@ -42,7 +42,7 @@ class ExponentialBackoff:
         self._random = random
 
     def delay_ms(self, failures: int) -> float:
-        """The wait after this many failures in a row, the first of them included; 0 after none."""
+        """Return the wait after this many failures in a row; 0 after none."""
         if failures == 0:
             return 0.0
         doubled_ms = min(self._initial_ms << min(failures - 1, _MAX_DOUBLINGS), self._max_ms)

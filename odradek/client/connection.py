@@ -1,32 +1,31 @@
 """The client's end of a connection of Kafka's protocol, without I/O: no socket, no event loop, no clock.
 
-    connection.negotiate()                     ApiVersions is queued to be sent
-    connection.send(api, request) -> Sent      the request is encoded, in the newest version common to both, and queued
-    connection.data_to_send()                  the bytes that whoever owns the socket writes
-    connection.writable(), .filled(count)      room for the bytes that come, and how many came
-    connection.next_response()                 the next response, together with the request that it answers
-    connection.log_in_again()                  the session is to go on: nothing else is sent until that is done
-    connection.close() -> [Sent, ...]          the end; the requests that are still open, in order
+    connection.negotiate()                     queues ApiVersions
+    connection.send(api, request) -> Sent      encodes the request in the newest common version, and queues it
+    connection.data_to_send()                  the bytes for the owner of the socket to write
+    connection.writable(), .filled(count)      room for incoming bytes, and how many came
+    connection.next_response()                 the next response, together with its request
+    connection.log_in_again()                  renews the session: nothing else is sent until that is done
+    connection.close() -> [Sent, ...]          the end; returns the open requests, in order
 
-A node answers the requests of one connection in their order, and repeats the correlation id of each: a response that does not
-belong to the oldest open request is an error. A Produce with acks 0 has no response.
+A node answers the requests of one connection in order, and repeats the correlation id of each. A response that does not belong
+to the oldest open request is an error. A Produce with acks 0 has no response.
 
-ApiVersions comes first (KIP-511). It is sent in the newest version known here; a node that does not know this version answers
-UNSUPPORTED_VERSION in the form of version 0, names the versions that it does know if it is new enough, and is asked again.
-With a ``login`` the client authenticates next; only then is the connection ready.
+ApiVersions comes first (KIP-511). It is sent in the newest version known here. A node that does not know this version answers
+UNSUPPORTED_VERSION in the form of version 0, and a node that is new enough lists the versions that it knows. Then ApiVersions
+is sent again. With a ``login`` the client authenticates next; only then is the connection ready.
 
-What a node sends is cut into responses, each in memory that nobody writes to again. A frame is a four-byte big-endian length and
-that many bytes. Small frames are copied out of one receive buffer. A frame that does not fit into it gets memory of its own,
-which the socket fills in place: the records of a Fetch lie there, and are neither moved nor overwritten as long as somebody holds
-a view of them. (``protocol.frames`` reuses its buffer, as a broker has done with a request before it reads on.)
+The incoming bytes are cut into responses, each in memory that is never overwritten. A frame is a four-byte big-endian length
+and that many bytes. Small frames are copied out of one receive buffer. A frame that does not fit into the buffer gets its own
+memory, which the socket fills in place. The records of a Fetch stay there, neither moved nor overwritten as long as somebody
+holds a view of them. (``protocol.frames`` reuses its buffer, because a broker is done with a request before it reads on.)
 
-The memory of a large frame is taken when its length is known. The system hands it out page by page as it is written to, so a
-length that is a lie costs little.
+The memory of a large frame is allocated when its length is known. The system provides it page by page as it is written, so a
+false length costs little.
 
-A connection begins ``NEW``. Nothing but ApiVersions may be sent before its answer is there, since the answer says in which
-versions everything else may be. A client that logs in is ``AUTHENTICATING`` after that, and again before its session is over
-(KIP-368): answers to what was sent before may still come then. ``CLOSED`` is final, whether this end closed the connection,
-the peer did, or what came broke the protocol.
+A connection begins ``NEW``. Only ApiVersions may be sent before its answer, which determines the versions of everything else.
+A client that logs in is ``AUTHENTICATING`` next, and again before its session ends (KIP-368). Answers to earlier requests may
+still come then. ``CLOSED`` is final, whether this end closed the connection, the peer did, or the peer broke the protocol.
 """
 
 from collections import deque
@@ -80,17 +79,17 @@ TRANSITIONS: Final[dict[ConnectionState, frozenset[ConnectionState]]] = {
 
 
 class IllegalTransition(RuntimeError):
-    """The connection was used in a state that does not permit it: a mistake of the caller."""
+    """The caller used the connection in a state that does not permit it."""
 
 
 _BUFFER_BYTES: Final = 16 * 1024
 _LENGTH_BYTES: Final = 4
-# The correlation id.
+# The size of the correlation id.
 _MIN_RESPONSE_BYTES: Final = 4
 
 
 class ResponseBuffer:
-    """Frames out of a stream, whatever the sizes in which it arrives."""
+    """Cuts a stream into frames, whatever the sizes in which it arrives."""
 
     __slots__ = ("_buffer", "_end", "_large", "_large_end", "_max_response_bytes", "_start")
 
@@ -103,7 +102,7 @@ class ResponseBuffer:
         self._large_end = 0
 
     def writable(self) -> memoryview:
-        """Room for the socket to fill; never empty once ``next_frame`` has given None."""
+        """Return room for the socket to fill; never empty once ``next_frame`` has returned None."""
         if self._large is not None:
             return self._large[self._large_end :]
         if self._start:
@@ -120,7 +119,7 @@ class ResponseBuffer:
             self._end += count
 
     def next_frame(self) -> bytes | memoryview | None:
-        """The next whole frame without its length, None where none is there. Raises InvalidFrame."""
+        """Return the next whole frame without its length; None if there is none yet. Raises InvalidFrame."""
         if self._large is not None:
             return self._take_large()
         have = self._end - self._start
@@ -138,7 +137,7 @@ class ResponseBuffer:
         return None
 
     def _begin_large(self, length: int, begin: int) -> None:
-        """Go on in memory of the frame's own; everything in the buffer from ``begin`` on belongs to it."""
+        """Go on in the frame's own memory; everything in the buffer from ``begin`` on belongs to it."""
         large = memoryview(bytearray(length))
         have = self._end - begin
         large[:have] = self._buffer[begin : self._end]
@@ -164,7 +163,7 @@ _MAX_CORRELATION_ID: Final = 2**31 - 1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sent(Generic[ResponseT]):
-    """A request that was encoded. ``is_answered`` is False for a Produce with acks 0, which no response follows."""
+    """An encoded request. ``is_answered`` is False for a Produce with acks 0, which has no response."""
 
     api_key: ApiKey
     version: int
@@ -174,18 +173,18 @@ class Sent(Generic[ResponseT]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Received(Generic[ResponseT]):
-    """A response and the request that it answers. Views of records in ``response`` stay valid as long as they are held."""
+    """A response and its request. Views of records in ``response`` stay valid as long as they are held."""
 
     sent: Sent[ResponseT]
     response: ResponseT
 
 
 class ClientConnection:
-    """One connection to one node. Once an error of ``next_response`` was raised, the connection is CLOSED.
+    """One connection to one node. Once ``next_response`` has raised an error, the connection is CLOSED.
 
-    ``served`` holds the versions of each API that the node has told, by API key; those that are unknown here included.
-    ``login`` is who authenticates, if anybody does; it may be set until ``negotiate``, and before a session is to go on.
-    ``session_lifetime_ms`` is how long the session lasts that has begun, 0 if it has no end.
+    ``served`` has the versions of each API that the node serves, by API key, including APIs unknown here. ``login`` is used to
+    authenticate, unless it is None. It may be set before ``negotiate``, and before ``log_in_again``. ``session_lifetime_ms``
+    is how long the present session lasts, 0 if it has no end.
     """
 
     def __init__(
@@ -210,7 +209,7 @@ class ClientConnection:
 
     @property
     def in_flight(self) -> int:
-        """How many requests wait for their response."""
+        """Return how many requests wait for their response."""
         return len(self._open)
 
     @property
@@ -219,16 +218,16 @@ class ClientConnection:
         return self.state is ConnectionState.READY and len(self._open) < self._max_in_flight
 
     def negotiate(self) -> None:
-        """Ask for the versions that the node serves. ``next_response`` reads the answer, and the connection is READY then."""
+        """Ask for the versions that the node serves. After its answer, without a login, the connection is READY."""
         self._enter(ConnectionState.NEGOTIATING)
         self._ask_for_versions(_API_VERSIONS.versions.highest)
 
     def log_in_again(self) -> None:
-        """Begin to authenticate for the next session, in place of this one (KIP-368). For a connection that is READY."""
+        """Begin to authenticate for the next session, which replaces this one (KIP-368). The connection must be READY."""
         self._log_in()
 
     def version_of(self, api: Api[Any, Any]) -> int:
-        """The version in which a request of this API is sent. Raises UnsupportedVersion."""
+        """Return the version in which a request of this API is sent. Raises UnsupportedVersion."""
         served = self.served.get(api.key)
         version = None if served is None else api.common_version(served)
         if version is None:
@@ -240,7 +239,7 @@ class ClientConnection:
     def send(self, api: Api[RequestT, ResponseT], request: RequestT) -> Sent[ResponseT]:
         """Encode a canonical request (``protocol.messages``) and queue it.
 
-        Raises Disconnected when CLOSED, TooManyRequests, UnsupportedVersion, InvalidRequest; nothing is queued then.
+        Raises Disconnected when CLOSED, TooManyRequests, UnsupportedVersion, InvalidRequest; then nothing is queued.
         """
         if self.state is ConnectionState.CLOSED:
             raise Disconnected("the connection is closed")
@@ -251,12 +250,12 @@ class ClientConnection:
         return self._send(api.key, self.version_of(api), request)
 
     def data_to_send(self) -> list[bytes | memoryview]:
-        """Take the chunks that are to be written to the socket, in order."""
+        """Take the chunks to write to the socket, in order."""
         chunks, self._to_send = self._to_send, []
         return chunks
 
     def writable(self) -> memoryview:
-        """Room for the socket to fill; never empty once ``next_response`` has given None."""
+        """Return room for the socket to fill; never empty once ``next_response`` has returned None."""
         return self._received.writable()
 
     def filled(self, count: int) -> None:
@@ -264,7 +263,7 @@ class ClientConnection:
         self._received.filled(count)
 
     def next_response(self) -> Received[Any] | None:
-        """The next response; None where no whole one is there. Raises ProtocolViolation, NegotiationFailed, LoginFailed."""
+        """Return the next response; None if there is no whole one. Raises ProtocolViolation, NegotiationFailed, LoginFailed."""
         try:
             while self.state is not ConnectionState.CLOSED and (frame := self._received.next_frame()) is not None:
                 received = self._match(frame)
@@ -280,7 +279,7 @@ class ClientConnection:
         return None
 
     def close(self) -> list[Sent[Any]]:
-        """End the connection, whoever ended it; the requests that get no response any more, in order."""
+        """End the connection. Return the requests that will get no response, in order."""
         if self.state is not ConnectionState.CLOSED:
             self._enter(ConnectionState.CLOSED)
         unanswered = list(self._open)
@@ -329,11 +328,11 @@ class ClientConnection:
         self._send(ApiKey.API_VERSIONS, version, request)
 
     def _negotiated(self, received: Received[Any]) -> None:
-        """Take what the node serves, or ask again in a version that it knows. Raises NegotiationFailed."""
+        """Store the versions that the node serves, or ask again in a version that it knows. Raises NegotiationFailed."""
         response = received.response
         served = {api.api_key: VersionRange(api.min_version, api.max_version) for api in response.api_keys}
         if response.error_code == ErrorCode.UNSUPPORTED_VERSION and received.sent.version > 0:
-            # A node before Kafka 2.4 does not say what it knows: every node knows version 0.
+            # A node before Kafka 2.4 does not list its versions, but every node knows version 0.
             known = served.get(ApiKey.API_VERSIONS, VersionRange(0, 0)).highest
             self._ask_for_versions(min(known, received.sent.version - 1))
         elif response.error_code:
@@ -346,8 +345,8 @@ class ClientConnection:
                 self._log_in()
 
     def _log_in(self) -> None:
-        """Begin to authenticate. Raises LoginFailed where the node knows nothing of that."""
-        assert self.login is not None  # noqa: S101  else there is no session to go on
+        """Begin to authenticate. Raises LoginFailed if the node does not support it."""
+        assert self.login is not None  # noqa: S101  a session exists only with a login
         self._enter(ConnectionState.AUTHENTICATING)
         self._authentication = authentication = Authentication(self.login)
         self._ask_on(authentication, authentication.begin())

@@ -1,7 +1,6 @@
-"""How a client authenticates by SASL once the versions are negotiated: PLAIN, SCRAM, OAUTHBEARER.
+"""SASL authentication of a client after the versions are negotiated: PLAIN, SCRAM, OAUTHBEARER.
 
-``Authentication`` makes the requests, and reads their answers; a connection sends them. Where tokens come from is the caller's
-affair.
+``Authentication`` makes the requests and reads their answers; a connection sends them. The caller provides tokens.
 """
 
 import secrets
@@ -32,12 +31,12 @@ _NONCE_BYTES: Final = 24
 
 
 class Login(NamedTuple):
-    """Who logs in, and how. For OAUTHBEARER the password is the token, which says who the user is."""
+    """A user with a mechanism and a password. For OAUTHBEARER the password is the token, which names the user."""
 
     mechanism: str
     user: str
     password: str
-    # The user is the id of a delegation token, the password its HMAC.
+    # Whether the user is the id of a delegation token, and the password its HMAC.
     by_token: bool = False
 
     def __repr__(self) -> str:
@@ -45,29 +44,29 @@ class Login(NamedTuple):
 
 
 class Question(NamedTuple):
-    """What a connection is to send next."""
+    """The next request for a connection to send."""
 
     api: Api[Any, Any]
     request: SaslHandshakeRequest | SaslAuthenticateRequest
 
 
 class Authentication:
-    """One exchange: ``begin``, then ``answered`` with each answer until nothing is to be sent any more."""
+    """One exchange: call ``begin``, then ``answered`` with each answer until it returns None."""
 
     __slots__ = ("_login", "_tokens", "lifetime_ms")
 
     def __init__(self, login: Login, nonce: str | None = None) -> None:
         self._login = login
         self._tokens = exchange(login, nonce or secrets.token_urlsafe(_NONCE_BYTES))
-        # How long the session lasts that begins (KIP-368); 0: it has no end.
+        # How long the new session lasts (KIP-368); 0 if it has no end.
         self.lifetime_ms = 0
 
     def begin(self) -> Question:
-        """The mechanism comes first."""
+        """Return the first request, which names the mechanism."""
         return Question(_HANDSHAKE, SaslHandshakeRequest(mechanism=self._login.mechanism))
 
     def answered(self, answer: SaslHandshakeResponse | SaslAuthenticateResponse) -> Question | None:
-        """The next question; None once the node has let the client in. Raises LoginFailed."""
+        """Return the next request; None once the node has accepted the client. Raises LoginFailed."""
         if isinstance(answer, SaslHandshakeResponse):
             if answer.error_code == ErrorCode.ILLEGAL_SASL_STATE:
                 raise LoginFailed("its listener is one without SASL", answer.error_code)
@@ -89,14 +88,14 @@ def _with_token(token: bytes) -> Question:
 
 
 def exchange(login: Login, nonce: str) -> Generator[bytes, bytes, None]:
-    """The client's tokens; it is sent the broker's. Raises LoginFailed where the broker does not know the password."""
+    """Yield the client's tokens, and receive the broker's. Raises LoginFailed if the broker does not know the password."""
     if login.mechanism == PLAIN:
         yield f"\0{login.user}\0{login.password}".encode()
         return
     if login.mechanism == OAUTHBEARER:
         refusal = yield f"n,,\1auth=Bearer {login.password}\1\1".encode()
         if refusal:
-            # The answer to this says that it has failed (RFC 7628, section 3.2.3).
+            # The answer to this reports the failure (RFC 7628, section 3.2.3).
             yield b"\1"
             raise LoginFailed(refusal.decode(errors="replace"))
         return
@@ -113,7 +112,7 @@ def exchange(login: Login, nonce: str) -> Generator[bytes, bytes, None]:
 
 
 def _salted(mechanism: ScramMechanism, password: str, first: str, nonce: str) -> tuple[bytes, str]:
-    """The salted password and both nonces, by the broker's first message."""
+    """Return the salted password and the combined nonce, from the broker's first message."""
     values = dict(part.split("=", 1) for part in first.split(",") if "=" in part)
     try:
         salt, iterations, server_nonce = decode_base64(values["s"]), int(values["i"]), values["r"]

@@ -1,18 +1,23 @@
 """A client of one node on the caller's event loop: one connection, made when a request needs it.
 
-A request is queued, sent when the connection has room for it, and answered in the order of sending. It fails alone with
-UnsupportedVersion or InvalidRequest; with ConnectFailed when the attempt to connect that it waits for fails; with Disconnected
-when the connection is lost while it is in flight; and with RequestTimedOut when its time is over. A request in flight that
-times out ends the connection, since nothing behind it could be answered in order. Nothing is sent twice: the caller knows what
-may be repeated.
+A request is queued, sent when the connection has room for it, and answered in the order of sending. These errors fail a
+request:
 
-Attempts to connect are made only for requests that wait, and after a failure not before the backoff is over. A session of SASL
-that has an end is renewed for the first request that comes late in it, as by Kafka's clients (KIP-368); a renewal that fails is
-a failed attempt.
+- UnsupportedVersion or InvalidRequest: fails alone.
+- ConnectFailed: the connection attempt that it waits for fails.
+- Disconnected: the connection is lost while the request is in flight.
+- RequestTimedOut: its time is over. A request in flight that times out ends the connection, because the order of answers would
+  be lost.
 
-A request that the node lets wait (a long-poll Fetch) holds up everything behind it, so it wants a ``NodeClient`` of its own.
+Nothing is sent twice: the caller knows which requests may be repeated.
 
-Time is the ``Timer``'s, and sockets come from ``connect``, so that a test runs both.
+Connections are attempted only for waiting requests, and after a failure not before the backoff is over. A SASL session with an
+end is renewed for the first request that comes late in it, as by Kafka's clients (KIP-368). A failed renewal counts as a
+failed attempt.
+
+A request that the node delays (a long-poll Fetch) holds up everything behind it, so it needs its own ``NodeClient``.
+
+Time comes from the ``Timer``, and sockets come from ``connect``, so a test controls both.
 """
 
 import asyncio
@@ -49,9 +54,9 @@ Connect = Callable[[Callable[[], Session]], Awaitable[object]]
 def connect_to(
     host: str, port: int, tls: "Callable[[], ssl.SSLContext] | None" = None, login: Callable[[], Login] | None = None
 ) -> Connect:
-    """Connect to an address by TCP; with ``tls`` by TLS over it, and as who ``login`` says. Each connection asks for both.
+    """Return a function that connects to an address by TCP; with ``tls`` by TLS, and with ``login`` as its user.
 
-    Each session by a token asks ``login``, too.
+    Each connection calls both functions. Each session by a token calls ``login`` again.
     """
 
     async def connect(make_session: Callable[[], Session]) -> object:
@@ -69,13 +74,13 @@ def connect_to(
     return connect
 
 
-# As late in its life a session is renewed: Kafka's ExpiringCredentialRefresh has these.
+# A session is renewed at this share of its life, as in Kafka's ExpiringCredentialRefresh.
 _RENEWED_FROM: Final = 0.85
 _RENEWED_TO: Final = 0.95
 
 
 class _Call:
-    """A request of a caller's: queued, then in flight, until ``future`` is done."""
+    """A caller's request: queued, then in flight, until ``future`` is done."""
 
     __slots__ = ("api", "deadline", "future", "request")
 
@@ -86,13 +91,13 @@ class _Call:
         self.deadline: TimerTask | None = None
 
     def succeed(self, response: object) -> None:
-        """Hand the response to the caller, if the caller still waits."""
+        """Give the response to the caller, if it still waits."""
         self._done()
         if not self.future.done():
             self.future.set_result(response)
 
     def fail(self, error: ClientError) -> None:
-        """Raise the error where the caller waits."""
+        """Raise the error at the caller, if it still waits."""
         self._done()
         if not self.future.done():
             self.future.set_exception(error)
@@ -103,7 +108,7 @@ class _Call:
 
 
 class NodeClient:
-    """Everything here happens on the loop thread. ``connect`` comes from ``connect_to``, or from a test."""
+    """A client of one node. Loop thread only. ``connect`` comes from ``connect_to``, or from a test."""
 
     def __init__(self, connect: Connect, timer: Timer, random: Random, config: ClientConfig | None = None) -> None:
         self._connect = connect
@@ -115,31 +120,32 @@ class NodeClient:
         self._in_flight: dict[int, _Call] = {}
         self._session: Session | None = None
         self._is_closed = False
-        # Failures since a connection was last ready; the attempt under way to make one, or planned.
+        # Failures since a connection was last ready; the present connection attempt, or the planned one.
         self._failures = 0
         self._attempt: asyncio.Task[None] | None = None
         self._setup_deadline: TimerTask | None = None
         self._next_attempt: TimerTask | None = None
         self._backoff_ends_ms = float("-inf")
-        # When the session is to be renewed.
+        # The time when the session is to be renewed.
         self._renewal_due_ms = float("inf")
 
     @property
     def is_connected(self) -> bool:
-        """Return whether requests are sent without a connection having to be made first."""
+        """Return whether a request can be sent now, without connecting first."""
         return self._session is not None and self._session.is_ready
 
     @property
     def unanswered(self) -> int:
-        """How many requests are queued or in flight."""
+        """Return how many requests are queued or in flight."""
         return len(self._queued) + len(self._in_flight)
 
     def request(
         self, api: Api[RequestT, ResponseT], request: RequestT, timeout_ms: int | None = None
     ) -> "asyncio.Future[ResponseT]":
-        """Ask the node; the future raises a ClientError where there is no response. A Produce with acks 0 gives None when sent.
+        """Send a request to the node. The future raises a ClientError if there is no response.
 
-        ``timeout_ms`` is ``request.timeout.ms`` unless given, and counts from now. Raises TooManyRequests.
+        A Produce with acks 0 gives None when it is sent. ``timeout_ms`` is ``request.timeout.ms`` by default, and counts from
+        now. Raises TooManyRequests.
         """
         if len(self._queued) >= self._config.max_queued_requests:
             raise TooManyRequests(f"{len(self._queued)} requests wait to be sent")
@@ -159,13 +165,13 @@ class NodeClient:
         self._is_closed = True
         reason = Disconnected("the client is closed")
         self._stop_connecting()
-        # First, so that the end of the session finds nothing to connect for.
+        # First, so that the end of the session finds no request to connect for.
         self._fail_queued(reason)
         if self._session is not None:
             self._session.end(reason)
 
     def _pump(self) -> None:
-        """Send as much of the queue as the connection takes, or see to a connection."""
+        """Send as much of the queue as the connection takes, or make a connection."""
         session = self._session
         if session is None:
             if self._queued:
@@ -207,7 +213,7 @@ class NodeClient:
     # Connecting.
 
     def _plan_attempt(self) -> None:
-        """Connect now, or when the backoff is over; once."""
+        """Connect now, or when the backoff is over; at most one attempt is planned."""
         if self._next_attempt is not None:
             return
         if self._backoff_ends_ms > self._timer.clock.monotonic_ms():
@@ -218,7 +224,7 @@ class NodeClient:
     def _begin_attempt(self) -> None:
         self._next_attempt = None
         if not self._queued:
-            # All that waited has timed out.
+            # All waiting requests have timed out.
             return
         connection = ClientConnection(
             self._config.client_id,
@@ -249,7 +255,7 @@ class NodeClient:
             session.end(ConnectFailed(failure.strerror or str(failure) or type(failure).__name__))
 
     def _on_ready(self) -> None:
-        # The attempt's task may still have to be told that the connection is made: it is left alone.
+        # The attempt's task may not have finished yet: it is left alone.
         if self._setup_deadline is not None:
             self._setup_deadline.cancel()
             self._setup_deadline = None
@@ -261,7 +267,7 @@ class NodeClient:
             self._renewal_due_ms = self._timer.clock.monotonic_ms() + age_ms
 
     def _on_end(self, reason: ClientError) -> None:
-        """The connection is over, or the attempt to make one has failed."""
+        """Handle the end of the connection, or of a failed attempt to make one."""
         was_ready = self._setup_deadline is None
         self._stop_connecting()
         session, self._session = self._session, None
@@ -289,6 +295,6 @@ class NodeClient:
 
 
 def _who(session: Session | None, reason: ClientError) -> str:
-    """Who was not let in."""
+    """Return the refused user and mechanism as the start of a message; "" for other errors."""
     login = None if session is None or not isinstance(reason, LoginFailed) else session.login
     return "" if login is None else f"User:{login.user} is not let in by {login.mechanism}: "

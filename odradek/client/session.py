@@ -1,4 +1,4 @@
-"""One connection of a ``NodeClient`` while it lasts: joins a ``ClientConnection`` to an asyncio transport."""
+"""One connection of a ``NodeClient``: joins a ``ClientConnection`` to an asyncio transport."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,12 +10,12 @@ from odradek.client.login import OAUTHBEARER, Login
 
 
 class Session(asyncio.BufferedProtocol):
-    """Everything here happens on the loop thread.
+    """A connection with its callbacks. Loop thread only.
 
-    ``on_ready`` is called when the versions are negotiated and the client has authenticated, where it has to; again each time
-    that its session goes on; ``on_response`` with each response; ``on_writable`` when
-    something may be sent again that ``can_send`` has refused; ``on_end`` once, with the reason, when the connection is over,
-    whether it was ready by then or not. None of them is called after ``on_end``.
+    ``on_ready`` is called when the versions are negotiated and the client has authenticated, if it must; again after each
+    renewal of the SASL session. ``on_response`` is called with each response. ``on_writable`` is called when ``can_send`` may
+    be true again. ``on_end`` is called once, with the reason, when the connection is over, whether it was ever ready or not.
+    No callback is called after ``on_end``.
     """
 
     __slots__ = ("_connection", "_is_paused", "_login_of", "_on_end", "_on_ready", "_on_response", "_on_writable", "_transport")
@@ -49,30 +49,30 @@ class Session(asyncio.BufferedProtocol):
         return self._connection.can_send and not self._is_paused
 
     def send(self, api: Api[Any, Any], request: object) -> Sent[Any]:
-        """Encode a request and hand it to the socket. Raises what ``ClientConnection.send`` raises."""
+        """Encode a request and pass it to the socket. Raises the errors of ``ClientConnection.send``."""
         sent = self._connection.send(api, request)
         self._write()
         return sent
 
     @property
     def login(self) -> Login | None:
-        """Who authenticates."""
+        """Return the login that authenticates the client."""
         return self._connection.login
 
     def log_in_as(self, login_of: Callable[[], Login]) -> None:
-        """Authenticate before anything else is asked. For a connection that is not made yet."""
+        """Authenticate before anything else is sent. Call it before the connection is made."""
         self._login_of = login_of
         self._connection.login = login_of()
 
     @property
     def lifetime_ms(self) -> int:
-        """How long a session lasts that the client has authenticated for; 0: for ever."""
+        """Return how long the SASL session lasts; 0 if it has no end."""
         return self._connection.session_lifetime_ms
 
     def log_in_again(self) -> None:
         """Authenticate for the next session; nothing can be sent before ``on_ready``.
 
-        Who logs in stays the same for a connection, but a token is another one each time.
+        A connection keeps its user. With OAUTHBEARER each session gets a new token.
         """
         login = self._connection.login
         if self._login_of is not None and login is not None and login.mechanism == OAUTHBEARER:
@@ -81,7 +81,7 @@ class Session(asyncio.BufferedProtocol):
         self._write()
 
     def end(self, reason: ClientError) -> None:
-        """Close the connection at once: what is not written yet is dropped."""
+        """Close the connection at once. Unwritten data is dropped."""
         self._connection.close()
         if self._transport is not None:
             self._transport.abort()
@@ -89,7 +89,7 @@ class Session(asyncio.BufferedProtocol):
             on_end, self._on_end = self._on_end, None
             on_end(reason)
 
-    # What the transport calls.
+    # Callbacks of the transport.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin with the negotiation."""
@@ -100,12 +100,12 @@ class Session(asyncio.BufferedProtocol):
         self._connection.negotiate()
         self._write()
 
-    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002  the responses say how much they want
-        """Room for what comes."""
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002  the connection knows how much room it needs
+        """Return room for incoming bytes."""
         return self._connection.writable()
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Pass on the responses that are whole now."""
+        """Pass on the responses that are complete now."""
         self._connection.filled(nbytes)
         was_ready = self.is_ready
         try:
@@ -117,27 +117,27 @@ class Session(asyncio.BufferedProtocol):
         if self._on_end is None:
             return
         if not was_ready:
-            # The answer may have led to another question.
+            # The answer may have led to another request.
             self._write()
             if self.is_ready:
                 self._on_ready()
         self._on_writable()
 
     def pause_writing(self) -> None:
-        """The socket does not take more for now."""
+        """Stop sending: the socket's buffer is full."""
         self._is_paused = True
 
     def resume_writing(self) -> None:
-        """The socket takes more again."""
+        """Send again: the socket's buffer has room."""
         self._is_paused = False
         self._on_writable()
 
     def eof_received(self) -> bool:
-        """The peer sends no more: close."""
+        """Return False to close: the peer sends no more."""
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The transport is closed."""
+        """End the session: the transport is closed."""
         self.end(Disconnected("the node closed the connection" if exc is None else f"the connection was lost: {exc}"))
 
     def _write(self) -> None:

@@ -1,11 +1,11 @@
-"""Bindings, arranged for the question which of them apply to a principal and a resource.
+"""An index of ACL bindings, by resource and principal.
 
     resource type -> literal name -> principal -> bindings
     resource type -> prefix       -> principal -> bindings       and the lengths that prefixes have
 
-A decision looks up the name, ``*``, and the name's beginnings of those lengths; in each pattern found, the principal and
-``User:*``. That is O(different lengths of prefixes + bindings of these two principals in the patterns that apply), however many
-bindings there are of other names and principals.
+A decision looks up the name, ``*``, and the name's prefixes of those lengths; in each pattern found, the principal and
+``User:*``. That is O(different lengths of prefixes + bindings of these two principals in the matching patterns), however many
+bindings other names and principals have.
 """
 
 from collections import Counter
@@ -27,14 +27,14 @@ _Pattern = dict[str, list[AclBinding]]
 
 
 class Finding(NamedTuple):
-    """What the bindings say of an action: the one that decides, and whether any is for the resource at all."""
+    """The binding that decides about an action, and whether the resource has any binding at all."""
 
     binding: AclBinding | None
     has_acls: bool
 
 
 def _allowing(operation: AclOperation) -> frozenset[AclOperation]:
-    """The operations that an entry may allow, so that ``operation`` is allowed."""
+    """Return the operations whose ALLOW entries allow ``operation``, too."""
     implying = {
         AclOperation.DESCRIBE: {AclOperation.READ, AclOperation.WRITE, AclOperation.DELETE, AclOperation.ALTER},
         AclOperation.DESCRIBE_CONFIGS: {AclOperation.ALTER_CONFIGS},
@@ -43,12 +43,12 @@ def _allowing(operation: AclOperation) -> frozenset[AclOperation]:
 
 
 _ALLOWING: Final = {operation: _allowing(operation) for operation in AclOperation}
-# What is denied implies nothing.
+# A denied operation implies no other.
 _DENYING: Final = {operation: frozenset((operation, AclOperation.ALL)) for operation in AclOperation}
 
 
 class _OfType:
-    """The bindings of one type of resource."""
+    """The bindings of one resource type."""
 
     __slots__ = ("_length_counts", "lengths", "literal", "prefixed")
 
@@ -79,7 +79,7 @@ class _OfType:
         return self.prefixed if pattern_type is PatternType.PREFIXED else self.literal
 
     def applying(self, name: str) -> Iterator[_Pattern]:
-        """The patterns that name the resource ``name``."""
+        """Yield the patterns that match the resource ``name``."""
         literal = self.literal
         if name in literal:
             yield literal[name]
@@ -100,7 +100,7 @@ class _OfType:
 
 
 class AclIndex:
-    """All bindings, each by the id that its record has."""
+    """All bindings, by the id in their record."""
 
     def __init__(self, bindings: Mapping[UUID, AclBinding] | None = None) -> None:
         self._by_id: dict[UUID, AclBinding] = {}
@@ -115,23 +115,23 @@ class AclIndex:
         return iter(self._by_id.values())
 
     def items(self) -> Iterable[tuple[UUID, AclBinding]]:
-        """The bindings with their ids."""
+        """Return the bindings with their ids."""
         return self._by_id.items()
 
     def add(self, acl_id: UUID, binding: AclBinding) -> None:
-        """Take in a binding; one that had the id before goes."""
+        """Add a binding; it replaces an older one with the same id."""
         self.remove(acl_id)
         self._by_id[acl_id] = binding
         self._types.setdefault(binding.resource_type, _OfType()).add(binding)
 
     def remove(self, acl_id: UUID) -> None:
-        """Let go of the binding with that id, if there is one."""
+        """Remove the binding with this id, if there is one."""
         binding = self._by_id.pop(acl_id, None)
         if binding is not None:
             self._types[binding.resource_type].remove(binding)
 
     def find(self, principal: str, host: str, operation: AclOperation, resource_type: AclResourceType, name: str) -> Finding:
-        """The binding that denies the action, else one that allows it, if there is either."""
+        """Return the binding that denies the action, else one that allows it, else None."""
         of_type = self._types.get(resource_type)
         if of_type is None:
             return _NOTHING
@@ -152,7 +152,7 @@ class AclIndex:
         return Finding(allowed, has_acls)
 
     def of_type(self, principal: str, host: str, operation: AclOperation, resource_type: AclResourceType) -> Iterator[AclBinding]:
-        """The bindings of the two principals for exactly this operation, or for all. O(patterns of the type)."""
+        """Yield the bindings of the principal and ``User:*`` for exactly this operation, or for all. O(patterns of the type)."""
         of_type = self._types.get(resource_type)
         if of_type is None:
             return

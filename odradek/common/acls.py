@@ -1,7 +1,7 @@
 """Access control entries, and the filters that select them.
 
-A binding ties an entry (a principal, a host, an operation, allowed or denied) to the resources of a pattern: one name, every name
-that begins with a prefix, or ``*``, which is a literal pattern for every name. The codes are those of the protocol and of the
+A binding ties an entry (a principal, a host, an operation, allowed or denied) to the resources that match a pattern: one name,
+every name with a prefix, or ``*``, which is a literal pattern for every name. The codes are those of the protocol and of the
 metadata log; a code that Kafka 4.3 does not have counts as UNKNOWN.
 """
 
@@ -14,7 +14,7 @@ CLUSTER_NAME: Final = "kafka-cluster"
 
 
 class AclResourceType(IntEnum):
-    """What a pattern names."""
+    """The type of resource that a pattern names."""
 
     UNKNOWN = 0
     ANY = 1
@@ -27,7 +27,7 @@ class AclResourceType(IntEnum):
 
 
 class PatternType(IntEnum):
-    """How a pattern names it. MATCH is for filters: every pattern that applies to a name."""
+    """The type of a pattern. MATCH is for filters: every pattern that applies to a name."""
 
     UNKNOWN = 0
     ANY = 1
@@ -37,7 +37,7 @@ class PatternType(IntEnum):
 
 
 class AclOperation(IntEnum):
-    """What may be done."""
+    """An operation on a resource."""
 
     UNKNOWN = 0
     ANY = 1
@@ -70,7 +70,7 @@ CodeT = TypeVar("CodeT", AclResourceType, PatternType, AclOperation, AclPermissi
 
 
 def coded(codes: type[CodeT], code: int) -> CodeT:
-    """The member of a code; UNKNOWN for one that is not there."""
+    """Return the member of a code; UNKNOWN for an unknown code."""
     try:
         return codes(code)
     except ValueError:
@@ -78,12 +78,12 @@ def coded(codes: type[CodeT], code: int) -> CodeT:
 
 
 def kafkas_name(code: IntEnum) -> str:
-    """The name that Kafka's tools and its log print: ``TransactionalId`` for TRANSACTIONAL_ID."""
+    """Return the name that Kafka's tools and its log print: ``TransactionalId`` for TRANSACTIONAL_ID."""
     return "".join(part.capitalize() for part in code.name.split("_"))
 
 
 class AclBinding(NamedTuple):
-    """One access control entry and the pattern that it is for. Equal bindings are one."""
+    """One access control entry and its pattern. Equal bindings are the same binding."""
 
     resource_type: AclResourceType
     resource_name: str
@@ -95,7 +95,7 @@ class AclBinding(NamedTuple):
 
 
 class AclFilter(NamedTuple):
-    """What bindings are asked for. None, and ANY, stand for all of a kind."""
+    """A filter that selects bindings. None, and ANY, stand for all of a kind."""
 
     resource_type: AclResourceType = AclResourceType.ANY
     resource_name: str | None = None
@@ -107,11 +107,11 @@ class AclFilter(NamedTuple):
 
     @property
     def is_unknown(self) -> bool:
-        """Return whether a part of it has a code that is not known."""
+        """Return whether a part of the filter has an unknown code."""
         return not (self.resource_type and self.pattern_type and self.operation and self.permission)
 
     def matches(self, binding: AclBinding) -> bool:
-        """Return whether ``binding`` is asked for."""
+        """Return whether the filter selects ``binding``."""
         return (
             self.resource_type in (AclResourceType.ANY, binding.resource_type)
             and self._matches_pattern(binding)
@@ -133,7 +133,7 @@ class AclFilter(NamedTuple):
 
 
 def applies_to(binding: AclBinding, name: str) -> bool:
-    """Return whether the pattern of ``binding`` names the resource ``name`` of its type."""
+    """Return whether the pattern of ``binding`` matches the resource ``name`` of its type."""
     if binding.pattern_type is PatternType.LITERAL:
         return binding.resource_name in (name, WILDCARD)
     return name.startswith(binding.resource_name)

@@ -21,7 +21,7 @@ __all__ = [
     "Signal",
 ]
 
-# The principal of a client that has not authenticated, in the form that Kafka's ACLs name it.
+# The principal of an unauthenticated client, as Kafka's ACLs name it.
 ANONYMOUS: Final = "User:ANONYMOUS"
 
 
@@ -29,48 +29,48 @@ class Mutable(Protocol):
     """The connection of a session."""
 
     def mute(self, for_ms: float) -> None:
-        """Begin no request for so long."""
+        """Begin no request for this time."""
 
 
 class Releasable(Protocol):
-    """Memory that a large response has (``large.response_memory``)."""
+    """The memory of a large response (``large.response_memory``)."""
 
     def release(self) -> None:
-        """The client has taken it, or is gone."""
+        """Release the memory: the client has taken the response, or is gone."""
 
 
 class RequestCost:
-    """What a request takes of its client's quotas: noted only where there are any (``broker.quotas``).
+    """The cost of a request, charged to its client's quotas. None exists where there are no quotas (``broker.quotas``).
 
-    ``worked_ms`` is how long the handler has worked when its answer had to wait, and None before.
+    ``worked_ms`` is the time that the handler worked before its answer had to wait; None until then.
     """
 
     __slots__ = ("began_ms", "is_counted", "is_exempt", "worked_ms")
 
     def __init__(self, began_ms: float, *, is_exempt: bool) -> None:
         self.began_ms = began_ms
-        # Whether its time is nobody's: brokers' requests among themselves, and what is not answered.
+        # Whether its time is charged to nobody: requests between brokers, and requests that are not answered.
         self.is_exempt = is_exempt
         self.worked_ms: float | None = None
         # Whether its time has been recorded.
         self.is_counted = False
 
     def waits(self, now_ms: float) -> None:
-        """The handler is done; its answer is to come."""
+        """Note that the handler is done, and its answer has to wait."""
         if self.worked_ms is None:
             self.worked_ms = now_ms - self.began_ms
 
 
 class Session:
-    """The client at the other end: one for each connection, or for each caller in process.
+    """A client's session: one for each connection, or for each caller in process.
 
     ``peer`` is (host, port). The client's software is None until its ApiVersions request has named it (KIP-511).
     ``connection`` is None for callers in process, and when the connection is lost.
     """
 
-    # Whether this process asks itself.
+    # Whether the client is this process.
     is_own: ClassVar[bool] = False
-    # Whether a broker asks for its client.
+    # Whether a broker forwards requests of its client.
     is_forwarded: ClassVar[bool] = False
 
     __slots__ = (
@@ -88,17 +88,17 @@ class Session:
         self.listener_name = listener_name
         self.peer = peer
         self.principal = principal
-        # Whether the client has shown a delegation token.
+        # Whether the client has authenticated by a delegation token.
         self.token_authenticated = False
         self.client_software_name: str | None = None
         self.client_software_version: str | None = None
         self.connection: Mutable | None = None
-        # A large response that the connection's client has not taken.
+        # A large response that the client has not taken yet.
         self.held_response: Releasable | None = None
 
 
 class OwnSession(Session):
-    """Stands for this process where it asks itself: no authorizer is asked."""
+    """The session of this process's own requests. The authorizer is not asked."""
 
     __slots__ = ()
 
@@ -106,7 +106,7 @@ class OwnSession(Session):
 
 
 class ForwardedSession(Session):
-    """Stands for the client of a broker that has forwarded a request."""
+    """The session of a client whose request was forwarded by a broker."""
 
     __slots__ = ()
 
@@ -114,7 +114,7 @@ class ForwardedSession(Session):
 
 
 class RequestContext:
-    """Where a request came from and how it is to be answered.
+    """The origin of a request, and how to answer it.
 
     ``size_bytes``, the request with its header, is set for gates only.
     """
@@ -140,17 +140,17 @@ class RequestContext:
 
     @property
     def listener_name(self) -> str:
-        """The listener that the client connected to."""
+        """Return the listener that the client connected to."""
         return self.session.listener_name
 
     @property
     def peer(self) -> tuple[str, int]:
-        """(host, port) of the client."""
+        """Return (host, port) of the client."""
         return self.session.peer
 
 
 class Signal:
-    """A marker a handler returns instead of a response."""
+    """A marker that a handler returns instead of a response."""
 
     __slots__ = ("_name",)
 
@@ -161,22 +161,21 @@ class Signal:
         return self._name
 
 
-# Produce with acks=0 is not answered; where it went wrong the connection is closed, which is all its client can notice.
+# Produce with acks=0 is not answered. If it fails, the connection is closed: its client can notice nothing else.
 NO_RESPONSE: Final = Signal("NO_RESPONSE")
 CLOSE_CONNECTION: Final = Signal("CLOSE_CONNECTION")
 
 
-# ``handle(services, context, request)``: the response, a Reply of it, NO_RESPONSE or CLOSE_CONNECTION (``common.context``).
+# ``handle(services, context, request)`` returns the response, a Reply of it, NO_RESPONSE or CLOSE_CONNECTION.
 Handler = Callable[[Any, Any, Any], Any]
 
 
 class Served(NamedTuple):
     """An API in the versions served, both ends included.
 
-    ``advertised_min`` is what ApiVersions says where that is lower than what is really served.
-
-    ``pipeline_depth`` is how many requests of a connection may be unanswered once one of this API has begun, itself included.
-    With 1 it begins when all before it are answered. With more it may begin behind requests whose Reply ``is_decided``.
+    ``advertised_min`` is the minimum in ApiVersions, if it is lower than the served one. ``pipeline_depth`` is how many
+    requests of a connection may be unanswered once one of this API has begun, itself included. With 1, a request begins when
+    all before it are answered. With more, it may begin behind requests whose Reply ``is_decided``.
     """
 
     min_version: int

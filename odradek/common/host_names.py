@@ -1,4 +1,4 @@
-"""Looking up host names without making the loop wait."""
+"""Look up host names without blocking the event loop."""
 
 import asyncio
 import socket
@@ -7,12 +7,12 @@ from ipaddress import ip_address
 
 from odradek.timing.reply import Reply
 
-# The loop does not hold the tasks that it runs.
+# The loop does not keep references to its tasks.
 _under_way: set[asyncio.Task[None]] = set()
 
 
 def is_address(name: str) -> bool:
-    """Return whether ``name`` is an IP address rather than the name of a host; it may stand in brackets, as Java has it."""
+    """Return whether ``name`` is an IP address and no host name; it may be in brackets, as in Java."""
     try:
         ip_address(name.removeprefix("[").removesuffix("]"))
     except ValueError:
@@ -21,7 +21,7 @@ def is_address(name: str) -> bool:
 
 
 def look_up(names: Iterable[str]) -> Reply[dict[str, str | None]]:
-    """The IP address of each host; None for a name that no host has. On the loop thread."""
+    """Return the IP address of each host; None for an unknown name. Loop thread only."""
     reply: Reply[dict[str, str | None]] = Reply()
     task = asyncio.get_running_loop().create_task(_answer(list(names), reply))
     _under_way.add(task)
@@ -40,6 +40,6 @@ async def _address(name: str) -> str | None:
     except (OSError, ValueError):
         # UnicodeError is a ValueError: a name that no host can have.
         return None
-    # As Java has it: of a host with both kinds of addresses, one of IPv4.
+    # Like Java, prefer IPv4.
     addresses = sorted(found, key=lambda each: each[0] != socket.AF_INET)
     return str(addresses[0][4][0])

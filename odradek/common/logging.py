@@ -1,15 +1,15 @@
-"""The broker's own log: one event a line on stderr, for people on a terminal, as JSON elsewhere.
+"""The broker's own log: one event per line on stderr, readable on a terminal, as JSON elsewhere.
 
-Nothing here belongs on the hot path. A log that cannot be written (stderr closed, its disk full) never fails the broker: the line
-is lost.
+Do not log on the hot path. A log that cannot be written (stderr closed, its disk full) never fails the broker: the line is
+lost.
 
-A broker in its user's process may have its lines to itself: whatever runs within ``lines_to``, and whatever that sets going on
-the loop, on a timer or in the background, tells them to a function instead.
+A broker in its user's process may redirect its lines. Code within ``lines_to``, and everything that it starts on the loop, on
+a timer or in the background, passes its lines to a function instead.
 
     {"topic": "orders", "partition": 3, "bytes": 512, "event": "torn tail truncated", "level": "warning", "timestamp": "..."}
 
-Lines that clients cause are limited (``LineLimit``): one that is refused again and again would fill the disk with the same line.
-In ten seconds, ten lines of one cause and a hundred in all are told. The next line of a cause says how many were left out.
+Lines that clients cause are limited (``LineLimit``): a client that is refused again and again would fill the disk. In ten
+seconds, at most ten lines of one cause and a hundred in all are written. The next line of a cause says how many were left out.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from odradek.timing.clock import Clock
 
-# Is told of a line: its level ("info", "warning" or "error"), event and fields.
+# Called with a line: its level ("info", "warning" or "error"), event and fields.
 LineSink = Callable[[str, str, Mapping[str, object]], None]
 _COLORS: Final = {"info": "\x1b[32m", "warning": "\x1b[33m", "error": "\x1b[31m"}
 _PLAIN: Final = "\x1b[0m"
@@ -39,7 +39,7 @@ _sink: ContextVar[LineSink | None] = ContextVar("sink", default=None)
 
 @contextlib.contextmanager
 def lines_to(sink: LineSink | None) -> Iterator[None]:
-    """Within, lines go to ``sink``; to stderr where it is None."""
+    """Send lines logged within the ``with`` to ``sink``; to stderr if it is None."""
     token = _sink.set(sink)
     try:
         yield
@@ -48,24 +48,24 @@ def lines_to(sink: LineSink | None) -> Iterator[None]:
 
 
 class BrokerLogger:
-    """Events with their fields; each method takes a short phrase, and what it is about as keywords."""
+    """Logs events with fields. Each method takes a short phrase, and the details as keywords."""
 
     def info(self, event: str, **fields: object) -> None:
-        """Something an operator may want to know."""
+        """Log an event that an operator may want to know."""
         self.tell("info", event, fields)
 
     def warn(self, event: str, **fields: object) -> None:
-        """Something that was mended, ignored or refused, and that an operator should know."""
+        """Log a problem that was repaired, ignored or refused, and that an operator should know."""
         self.tell("warning", event, fields)
 
     def error(self, event: str, exception: BaseException | None = None, **fields: object) -> None:
-        """A fault of the broker or of its machine; with an exception, its traceback follows."""
+        """Log a fault of the broker or of its machine; with an exception, its traceback follows."""
         if exception is not None:
             fields["exception"] = "".join(traceback.format_exception(exception)).rstrip()
         self.tell("error", event, fields)
 
     def tell(self, level: str, event: str, fields: Mapping[str, object]) -> None:
-        """A line of a ``level``: "info", "warning" or "error"."""
+        """Log a line of a ``level``: "info", "warning" or "error"."""
         sink = _sink.get()
         if sink is not None:
             sink(level, event, fields)
@@ -97,7 +97,7 @@ def _for_people(timestamp: str, level: str, event: str, fields: Mapping[str, obj
 
 
 def _word(value: object) -> str:
-    """A value as it is where that is one printable word."""
+    """Return a value as it is if it is one printable word, otherwise its repr."""
     text = str(value)
     return text if text.isprintable() and " " not in text and text else repr(text)
 
@@ -108,7 +108,7 @@ log = BrokerLogger()
 _WINDOW_MS: Final = 10_000.0
 _OF_ONE_CAUSE: Final = 10
 _IN_ALL: Final = 100
-# Causes have names that clients choose.
+# A cause may include names chosen by clients.
 _MOST_CAUSES: Final = 1_000
 
 
@@ -123,7 +123,7 @@ class LineLimit:
         self._left_out: dict[Hashable, int] = {}
 
     def left_out(self, cause: Hashable) -> dict[str, int] | None:
-        """None if a line of this cause is to be left out, else what to add to its fields: ``left_out``, if any were."""
+        """Return None if a line of this cause is to be left out, else fields to add: ``left_out``, if any lines were."""
         now_ms = self._clock.monotonic_ms()
         if now_ms >= self._window_end_ms:
             self._window_end_ms = now_ms + _WINDOW_MS

@@ -40,7 +40,7 @@ def require_reachable(bootstrap_servers: str) -> None:
 
 
 def source_options(bootstrap_servers: str, kafka_config: Mapping[str, str]) -> dict[str, str]:
-    """Spark's options for a Kafka source or sink: the cluster's address and its clients' configs."""
+    """Return Spark's options for a Kafka source or sink: the cluster's address and its clients' configs."""
     return {**{f"kafka.{key}": value for key, value in kafka_config.items()}, "kafka.bootstrap.servers": bootstrap_servers}
 
 
@@ -65,11 +65,11 @@ class Cluster:
             raise self._told(failure) from failure
 
     def cluster_id(self) -> str:
-        """The cluster id."""
+        """Return the cluster id."""
         return str(self._wait(self._admin.describeCluster().clusterId()))
 
     def partitions(self, topics: Iterable[str]) -> dict[str, list[int]]:
-        """The partitions with a leader, for those of ``topics`` that exist."""
+        """Return the partitions with a leader, for those of ``topics`` that exist."""
         options = self._jvm.org.apache.kafka.clients.admin.ListTopicsOptions().listInternal(True)
         existing = self._wait(self._admin.listTopics(options).names())
         names = self._jvm.java.util.ArrayList()
@@ -83,20 +83,20 @@ class Cluster:
         }
 
     def topic_ids(self) -> list[tuple[str, str]]:
-        """(topic, topic id) of every topic that there is."""
+        """Return (topic, topic id) of every topic."""
         listings = self._wait(self._admin.listTopics().namesToListings())
         return [(str(name), str(listings.get(name).topicId().toString())) for name in listings.keySet()]
 
     def end_offsets(self, topics: Iterable[str]) -> list[tuple[str, int, int]]:
-        """(topic, partition, high watermark) of each partition of the topics. Partitions without a leader are omitted."""
+        """Return (topic, partition, high watermark) of each partition of the topics. Partitions without a leader are omitted."""
         return self._offsets(topics, self._jvm.org.apache.kafka.clients.admin.OffsetSpec.latest())
 
     def begin_offsets(self, topics: Iterable[str]) -> list[tuple[str, int, int]]:
-        """(topic, partition, log start offset), for the same partitions as ``end_offsets``."""
+        """Return (topic, partition, log start offset), for the same partitions as ``end_offsets``."""
         return self._offsets(topics, self._jvm.org.apache.kafka.clients.admin.OffsetSpec.earliest())
 
     def offsets_at(self, topics: Iterable[str], time_ms: int) -> list[tuple[str, int, int]]:
-        """(topic, partition, offset) of the first record at or after ``time_ms``, ms since the epoch; offset -1 for none."""
+        """Return (topic, partition, offset) of the first record at or after ``time_ms`` since the epoch; offset -1 for none."""
         return self._offsets(topics, self._jvm.org.apache.kafka.clients.admin.OffsetSpec.forTimestamp(time_ms))
 
     def _offsets(self, topics: Iterable[str], spec: Any) -> list[tuple[str, int, int]]:

@@ -45,7 +45,7 @@ class Column(NamedTuple):
 
     @classmethod
     def of(cls, array: pa.Array) -> "Column":
-        """The column without a copy of its bytes. A sliced array is read from the start of its slice."""
+        """Return the column without a copy of its bytes. A sliced array is read from the start of its slice."""
         array = array.cast(pa.binary())
         _, offsets, buffer = array.buffers()
         bounds = np.frombuffer(offsets, np.int32)[array.offset : array.offset + len(array) + 1].astype(np.int64)
@@ -55,12 +55,12 @@ class Column(NamedTuple):
         return cls(data, bounds[:-1], np.diff(bounds), array.is_null().to_numpy(zero_copy_only=False))
 
     def cursor(self, rows: Integers) -> "Cursor":
-        """A cursor at the start of these rows, none of which is null."""
+        """Return a cursor at the start of these rows, none of which is null."""
         starts = self.starts[rows]
         return Cursor(self.data, starts, starts + self.sizes[rows])
 
     def versions(self) -> Integers:
-        """The int16 at the start of each row; -1 if the row is null or shorter."""
+        """Return the int16 at the start of each row; -1 if the row is null or shorter."""
         has_one = ~self.is_null & (self.sizes >= 2)
         return np.where(has_one, integers(self.data, np.where(has_one, self.starts, 0), ">i2"), -1)
 
@@ -72,7 +72,7 @@ class Elements(NamedTuple):
     fields: Fields
 
     def where(self, is_kept: Mask) -> "Elements":
-        """The elements of the kept rows. Their row numbers count the kept rows only."""
+        """Return the elements of the kept rows. Their row numbers count the kept rows only."""
         kept = np.flatnonzero(is_kept[self.rows])
         numbers = np.cumsum(is_kept) - 1
         return Elements(numbers[self.rows[kept]], {name: field.take(kept, axis=0) for name, field in self.fields.items()})
@@ -102,27 +102,27 @@ class Cursor:
         return self.fits & is_at_end
 
     def read_int8(self) -> Integers:
-        """One signed byte."""
+        """Read one signed byte."""
         return self._read_integer(">i1")
 
     def read_uint16(self) -> Integers:
-        """Two bytes, unsigned."""
+        """Read two bytes, unsigned."""
         return self._read_integer(">u2")
 
     def read_int16(self) -> Integers:
-        """Two bytes, signed."""
+        """Read two bytes, signed."""
         return self._read_integer(">i2")
 
     def read_int32(self) -> Integers:
-        """Four bytes, signed."""
+        """Read four bytes, signed."""
         return self._read_integer(">i4")
 
     def read_int64(self) -> Integers:
-        """Eight bytes, signed."""
+        """Read eight bytes, signed."""
         return self._read_integer(">i8")
 
     def read_uvarint(self) -> Integers:
-        """Seven bits in each byte, the least significant first; two bytes at most."""
+        """Read seven bits in each byte, the least significant first; two bytes at most."""
         low = self._read_integer(">u1")
         is_long = low > 0x7F
         if not is_long.any():
@@ -133,25 +133,25 @@ class Cursor:
         return (low & 0x7F) | (high << 7)
 
     def read_nullable_string(self) -> Integers:
-        """Places; size -1 for null."""
+        """Read places; size -1 for null."""
         sizes = self.read_int16()
         self.require(sizes >= -1)
         return self._read_place(sizes)
 
     def read_string(self) -> Integers:
-        """Places. A row with a null is dropped."""
+        """Read places. A row with a null is dropped."""
         return self._read_required(self.read_int16())
 
     def read_compact_string(self) -> Integers:
-        """Places. A row with a null is dropped."""
+        """Read places. A row with a null is dropped."""
         return self._read_required(self.read_uvarint() - 1)
 
     def read_nullable_compact_string(self) -> Integers:
-        """Places; size -1 for null."""
+        """Read places; size -1 for null."""
         return self._read_place(self.read_uvarint() - 1)
 
     def read_bytes(self) -> Integers:
-        """Places. A row with a null is dropped."""
+        """Read places. A row with a null is dropped."""
         return self._read_required(self.read_int32())
 
     def skip(self, sizes: Integers | int) -> Integers:
@@ -168,7 +168,7 @@ class Cursor:
         return np.where(has_them, starts, 0)
 
     def read_array(self, counts: Integers, least_bytes: int, read: Callable[["Cursor"], Fields]) -> Elements:
-        """The elements of an array with ``counts`` elements in each row.
+        """Read the elements of an array with ``counts`` elements in each row.
 
         ``read`` is called with a cursor over several rows, and reads one element of each. An element has ``least_bytes`` or
         more.
@@ -184,10 +184,10 @@ class Cursor:
         return Elements(flat[order], {name: field.take(order, axis=0) for name, field in together.items()})
 
     def elements(self, counts: Integers, least_bytes: int) -> Iterator[tuple[Integers, "Cursor"]]:
-        """For each index into the arrays: the rows with an element at it, and a cursor at these elements.
+        """Yield, for each index into the arrays, the rows with an element at it, and a cursor at these elements.
 
-        The caller reads the elements with the cursor before it takes the next index. At least one step is given, if without
-        rows.
+        The caller reads the elements with the cursor before it takes the next index. At least one step is yielded, even
+        without rows.
         """
         self.require((counts >= 0) & (counts <= _LONGEST_ARRAY) & (counts * least_bytes <= self._ends - self._at))
         counts = np.where(self.fits, counts, 0)
@@ -200,7 +200,7 @@ class Cursor:
             self._join(having, part)
 
     def read_tagged_fields(self, sizes: Mapping[int, int]) -> dict[int, Integers]:
-        """For each tag of ``sizes``, ascending: the start of its value in each row, -1 if absent. Values have these sizes."""
+        """Return, by tag, the start of its value in each row, -1 if absent. ``sizes`` has the value sizes by ascending tag."""
         found = {}
         for tag, having, inside in self.tagged_fields(sizes):
             starts = found[tag] = np.full(len(self.fits), -1)
@@ -208,7 +208,7 @@ class Cursor:
         return found
 
     def tagged_fields(self, tags: Iterable[int]) -> Iterator[tuple[int, Integers, "Cursor"]]:
-        """For each of these tags, ascending: the rows that have it, and a cursor in its value.
+        """Yield, for each of these tags in ascending order, the rows that have it, and a cursor in its value.
 
         The caller reads the whole value with the cursor before it takes the next tag.
         """
@@ -235,15 +235,15 @@ class Cursor:
         return np.stack((self.skip(np.maximum(sizes, 0)), sizes), axis=1)
 
     def _peek(self) -> Integers:
-        """The next byte; arbitrary for a row at its end."""
+        """Return the next byte; arbitrary for a row at its end."""
         return integers(self.data, np.minimum(self._at, len(self.data) - 1), ">u1")
 
     def _part(self, rows: Integers) -> "Cursor":
-        """A cursor at the present positions of these rows, none of them dropped."""
+        """Return a cursor at the present positions of these rows, none of them dropped."""
         return Cursor(self.data, self._at[rows], self._ends[rows])
 
     def _inside(self, sizes: Integers) -> "Cursor":
-        """A cursor within the next ``sizes`` bytes of each row. This cursor is advanced past them."""
+        """Return a cursor within the next ``sizes`` bytes of each row, and advance this cursor past them."""
         starts = self.skip(sizes)
         # A row that is too short is dropped in both cursors, and its part is empty.
         part = Cursor(self.data, starts, np.where(self.fits, starts + sizes, 0))
@@ -251,13 +251,13 @@ class Cursor:
         return part
 
     def _join(self, rows: Integers, part: "Cursor") -> None:
-        """Take over the positions of these rows, and which of them are dropped, from ``part``."""
+        """Take over the positions and dropped rows of ``part``."""
         self._at[rows] = part._at  # noqa: SLF001  # one of its own
         self.fits[rows] = part.fits
 
 
 def integers(data: Bytes, at: Integers, kind: str) -> Integers:
-    """The integers at these places, of a numpy ``kind``."""
+    """Return the integers at these places, of a numpy ``kind``."""
     dtype = np.dtype(kind)
     # A view with one integer starting at each byte.
     everywhere: NDArray[Any] = np.ndarray((len(data) - dtype.itemsize + 1,), dtype, data, strides=(1,))
@@ -265,7 +265,7 @@ def integers(data: Bytes, at: Integers, kind: str) -> Integers:
 
 
 def binaries(data: Bytes, places: Integers) -> pa.Array:
-    """The bytes at these places, which ascend and do not overlap."""
+    """Return the bytes at these places, which ascend and do not overlap."""
     count = len(places)
     if not count:
         return pa.array([], pa.binary())
@@ -277,28 +277,28 @@ def binaries(data: Bytes, places: Integers) -> pa.Array:
 
 
 def each_once(data: Bytes, places: Integers, decode: Callable[[bytes], Any], decoded: pa.DataType) -> pa.Array:
-    """``decode`` of the bytes at these places, called once for equal bytes; null for a null place."""
+    """Return ``decode`` of the bytes at these places, called once for equal bytes; null for a null place."""
     found = binaries(data, places).dictionary_encode()
     return pa.array([decode(each) for each in found.dictionary.to_pylist()], decoded).take(found.indices)
 
 
 def places_among(is_there: Mask) -> pa.Array:
-    """Indices for ``take`` out of an array that holds the present rows only: ascending, and null for an absent row."""
+    """Return indices for ``take`` from an array of the present rows only: ascending, and null for an absent row."""
     return pa.array(np.cumsum(is_there) - 1, mask=~is_there)
 
 
 def strings(data: Bytes, places: Integers) -> pa.Array:
-    """The bytes at these places as text. Raises ArrowInvalid if one is not UTF-8."""
+    """Return the bytes at these places as text. Raises ArrowInvalid if one is not UTF-8."""
     return binaries(data, places).cast(pa.string())
 
 
 def arrow_columns(data: Bytes, fields: Fields) -> dict[str, pa.Array]:
-    """Fields as Arrow's numbers and texts. Raises ArrowInvalid if one is not UTF-8."""
+    """Return fields as Arrow's numbers and texts. Raises ArrowInvalid if one is not UTF-8."""
     return {name: strings(data, field) if field.ndim > 1 else pa.array(field) for name, field in fields.items()}
 
 
 def lists(elements: Elements, count: int, values: pa.Array) -> pa.Array:
-    """A list for each of ``count`` rows, made of the ``values`` of its elements."""
+    """Return a list for each of ``count`` rows, made of the ``values`` of its elements."""
     bounds = np.zeros(count + 1, np.int32)
     np.cumsum(np.bincount(elements.rows, minlength=count), out=bounds[1:])
     return pa.ListArray.from_arrays(pa.array(bounds), values)

@@ -38,7 +38,7 @@ class _Stopped(click.ClickException):
 
 
 def _interval(_context: click.Context, _option: click.Parameter, text: str | None) -> float | None:
-    """Seconds of ``30s``, ``5m``, ``500ms``."""
+    """Parse ``30s``, ``5m``, ``500ms`` to seconds."""
     if text is None:
         return None
     told = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h)", text)
@@ -48,7 +48,7 @@ def _interval(_context: click.Context, _option: click.Parameter, text: str | Non
 
 
 def _settings(_context: click.Context, _option: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
-    """``KEY=VALUE`` arguments as a dict."""
+    """Parse ``KEY=VALUE`` arguments to a dict."""
     settings = {}
     for text in texts:
         key, equals, value = text.partition("=")
@@ -59,7 +59,7 @@ def _settings(_context: click.Context, _option: click.Parameter, texts: tuple[st
 
 
 def _client_properties(path: Path | None) -> dict[str, str]:
-    """The configs in a file of properties, but for the address, which ``--bootstrap-server`` has."""
+    """Return the configs in a file of properties, without the address, which ``--bootstrap-server`` has."""
     if path is None:
         return {}
     try:
@@ -73,14 +73,14 @@ def _client_properties(path: Path | None) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class _Spark:
-    """The options that a session is made with."""
+    """The options of a session."""
 
     master: str | None
     conf: dict[str, str]
     verbose: bool
 
     def check(self, warehouse: str, *, is_made: bool) -> None:
-        """Raise PipelineError if the job cannot use the warehouse, or it is not there and not ``is_made`` by the job."""
+        """Raise PipelineError if the job cannot use the warehouse, or if it is missing and not ``is_made`` by the job."""
         check_warehouse(warehouse, master=self.master, config=self.conf, is_made=is_made)
 
 
@@ -107,14 +107,14 @@ class _Progress:
 
 
 def _with(command: Callable[..., Any], options: Sequence[Callable[..., Any]]) -> Callable[..., Any]:
-    """The command with these options, which its help lists in this order."""
+    """Add these options to the command. Its help lists them in this order."""
     for option in reversed(options):
         command = option(command)
     return command
 
 
 def _uses_spark(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds the options of every job: ``warehouse``, and ``spark``, made of ``--master``, ``--conf`` and ``--verbose``."""
+    """Add the options of every job: ``warehouse``, and ``spark``, made from ``--master``, ``--conf`` and ``--verbose``."""
 
     @wraps(command)
     def with_spark(*, master: str | None, conf: dict[str, str], verbose: bool, **arguments: Any) -> Any:
@@ -130,7 +130,7 @@ def _uses_spark(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _talks_to_a_cluster(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds the options of a job that connects to a cluster; ``kafka_config`` is what both of them say of its clients."""
+    """Add the options of a job that connects to a cluster. ``kafka_config`` merges the file and the single configs."""
 
     @wraps(command)
     def with_configs(*, command_config: Path | None, kafka_config: dict[str, str], **arguments: Any) -> Any:
@@ -162,7 +162,7 @@ def _talks_to_a_cluster(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _reads_a_cluster(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds the options of a job that reads from a cluster."""
+    """Add the options of a job that reads from a cluster."""
     options = (
         _talks_to_a_cluster,
         click.option(
@@ -180,7 +180,7 @@ def _reads_a_cluster(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _finds(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds the options of a job that looks for findings."""
+    """Add the options of a job that looks for findings."""
     options = (
         click.option("--findings-topic", metavar="TOPIC", help="The topic to send findings to; each is sent once."),
         click.option(
@@ -198,7 +198,7 @@ def _finds(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.group(invoke_without_command=True)
 @click.pass_context
 def pipeline(context: click.Context) -> None:
-    """Jobs on Spark that turn the history of a Kafka cluster's groups and transactions into tables."""
+    """Run jobs on Spark that turn the history of a Kafka cluster's groups and transactions into tables."""
     if context.invoked_subcommand is None:
         click.echo(context.get_help(), err=True)
         context.exit(2)
@@ -267,7 +267,7 @@ Job = Callable[["SparkSession", _Progress], None]
 
 
 def _options(*, once: bool, every: float | None, **where: Any) -> "IngestOptions":
-    """What to ingest, from a reachable cluster."""
+    """Return the options of ingest. Raises PipelineError if the cluster is not reachable."""
     if once and every is not None:
         raise click.UsageError("--once and --every exclude each other")
     from odradek.pipeline.ingest import IngestOptions, check

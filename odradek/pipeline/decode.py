@@ -44,12 +44,12 @@ _KINDS = (OFFSET_COMMITS, GROUPS, TRANSACTIONS)
 
 
 def decode(records: DataFrame) -> DataFrame:
-    """The rows of Spark's Kafka source as ``DECODED``."""
+    """Return the rows of Spark's Kafka source as ``DECODED``."""
     return records.select(*_READ).mapInArrow(decode_batches, DECODED)
 
 
 def decode_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Batches of ``_READ`` into batches of ``DECODED``. Order is kept within a kind of record, not between kinds."""
+    """Decode batches of ``_READ`` into batches of ``DECODED``. Order is kept within a kind of record, not between kinds."""
     schema = to_arrow_schema(DECODED)
     for batch in batches:
         is_left = np.ones(batch.num_rows, np.bool_)
@@ -62,7 +62,7 @@ def decode_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch
 
 
 def _read_by_columns(batch: pa.RecordBatch) -> Iterator[tuple[Integers, dict[str, Any]]]:
-    """For each kind: the rows that could be read by columns, and the columns of the kind."""
+    """Yield, for each kind, the rows that could be read by columns, and the columns of the kind."""
     key, value = Column.of(batch.column("key")), Column.of(batch.column("value"))
     key_versions, value_versions = key.versions(), value.versions()
     topics = batch.column("topic")
@@ -83,12 +83,12 @@ def _read_by_columns(batch: pa.RecordBatch) -> Iterator[tuple[Integers, dict[str
 
 
 def _take(batch: pa.RecordBatch, rows: Integers) -> pa.RecordBatch:
-    """These rows of the batch; their numbers ascend."""
+    """Return these rows of the batch; their numbers ascend."""
     return batch if len(rows) == batch.num_rows else batch.take(pa.array(rows))
 
 
 def _batch(schema: pa.Schema, read: pa.RecordBatch, columns: dict[str, Any]) -> pa.RecordBatch:
-    """A batch of these columns and the records' coordinates; all other columns are null."""
+    """Return a batch of these columns and the records' coordinates; all other columns are null."""
     count = read.num_rows
     built = {name: read.column(name) for name in _COORDINATES} | columns
     arrays = [_column(built[field.name], field.type) if field.name in built else pa.nulls(count, field.type) for field in schema]

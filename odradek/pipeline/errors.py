@@ -18,7 +18,7 @@ class NoRecords(PipelineError):
 
 
 def root_cause(failure: BaseException | str) -> str:
-    """The innermost cause in nested stack traces of Python and Java, in one line."""
+    """Return the innermost cause in nested stack traces of Python and Java, in one line."""
     text = str(failure).strip() or type(failure).__name__
     causes = _CAUSE.findall(text)
     line = causes[-1] if causes else text.partition("\n")[0].rpartition(" terminated with exception: ")[2]

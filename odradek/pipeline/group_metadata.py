@@ -81,7 +81,7 @@ def _build(data: Bytes, rows: Rows) -> dict[str, pa.Array]:
 def _of_consumers(
     data: Bytes, places: Integers, is_consumer: Mask, decode: Callable[[bytes], Any], decoded: pa.DataType
 ) -> pa.Array:
-    """The decoded bytes at these places; null if the group is not of consumers."""
+    """Return the decoded bytes at these places; null if the group is not of consumers."""
     return each_once(data, places[is_consumer], decode, decoded).take(places_among(is_consumer))
 
 

@@ -70,7 +70,7 @@ class Checkpoint:
         self._directory = Directory(spark, path)
 
     def offsets_in(self, batch: int) -> int | None:
-        """The number of offsets in micro-batch ``batch``: its records and its control records; None if unknown."""
+        """Return the number of offsets in micro-batch ``batch``: its records and its control records; None if unknown."""
         end = self._total(f"offsets/{batch}")
         begin = self._total(f"offsets/{batch - 1}" if batch else "sources/0/0")
         return None if begin is None or end is None else end - begin
@@ -89,7 +89,7 @@ _SHORTEST_STEP_MS = 5000
 
 
 def times_between(first_ms: int, last_ms: int) -> Iterator[int]:
-    """Times to look up, ms since the epoch, evenly spread: about 20 at most, and 5 s apart at least, except for the last one."""
+    """Yield times to look up, ms since the epoch, evenly spread: at most about 20, at least 5 s apart except for the last."""
     step_ms = max(_SHORTEST_STEP_MS, (last_ms - first_ms) // _SAMPLES)
     yield from range(first_ms + step_ms, last_ms, step_ms)
     if last_ms - first_ms >= step_ms:
@@ -97,7 +97,7 @@ def times_between(first_ms: int, last_ms: int) -> Iterator[int]:
 
 
 def past_ends(cluster: Cluster, topics: Iterable[str], first_ms: int, last_ms: int) -> list[tuple[str, int, int, int]]:
-    """(topic, partition, end offset, ms since the epoch) of the topics' partitions between these times. Raises PipelineError."""
+    """Return (topic, partition, end offset, ms since the epoch) of the topics' partitions in this time. Raises PipelineError."""
     times = list(times_between(first_ms, last_ms))
     if not times:
         return []
@@ -133,7 +133,7 @@ _UNREACHABLE = ("TimeoutException", "DisconnectException", "Connection refused",
 
 @dataclass(frozen=True, slots=True)
 class IngestOptions:
-    """Where to read from and where to write to.
+    """The source and the destination of ingest.
 
     ``starting_offsets`` applies while there is no checkpoint: ``earliest``, ``latest``, or JSON as Spark's source takes it.
     ``kafka_config`` applies to consumers and the Admin client (``security.protocol`` and so on).
@@ -175,7 +175,7 @@ def check(options: IngestOptions) -> None:
 
 
 def ingest(spark: SparkSession, options: IngestOptions, on_progress: Callable[[Ingested], None] = lambda _: None) -> Ingested:
-    """Ingest the records that the topics have now and the warehouse does not have, and return. Raises PipelineError."""
+    """Ingest the records that the topics have now and the warehouse lacks. Raises PipelineError."""
     check(options)
     with Cluster(spark, options.bootstrap_servers, options.kafka_config) as cluster:
         warehouse = Warehouse(spark, options.warehouse)
@@ -247,7 +247,7 @@ class _Run:
         self._topics: set[str] = {row.topic for row in sampled.toLocalIterator()}
 
     def write(self, records: DataFrame, batch: int) -> None:
-        """Write one micro-batch, replacing what an interrupted attempt wrote."""
+        """Write one micro-batch, replacing the output of an interrupted attempt."""
         decoded = decode(records.coalesce(self._tasks(batch)))
         observed = Observation()
         of_group_ms = f.when(f.col("kind") != TRANSACTION, f.unix_millis("timestamp"))
@@ -279,7 +279,7 @@ class _Run:
         self.done = Ingested(done.records + figures["records"], done.quarantined + figures["quarantined"], done.batches + 1)
 
     def _tasks(self, batch: int) -> int:
-        """Many tasks for many records, so that skewed partitions load all cores; few tasks, and files, for few."""
+        """Return the number of tasks: many for many records, to load all cores despite skew; few, with few files, for few."""
         offsets = self._checkpoint.offsets_in(batch)
         return self._spark.sparkContext.defaultParallelism if offsets is None else max(1, -(-offsets // _RECORDS_A_TASK))
 
@@ -299,7 +299,7 @@ class _Run:
             self._append_samples(samples.withColumn("sampled_at", f.timestamp_millis("time_ms")))
 
     def _add_topic_ids(self) -> None:
-        """Write down the topics that the cluster has and the warehouse has not: a topic may be deleted later."""
+        """Store the topics that the cluster has and the warehouse lacks: a topic may be deleted later."""
         known = {tuple(row) for row in read_topic_ids(self._spark, self._warehouse).collect()}
         new = sorted(set(self._asked(self._cluster.topic_ids)) - known)
         if new:
@@ -323,7 +323,7 @@ class _Run:
 
 
 def _topics_of_members() -> Column:
-    """The topics that the members in a group's record are assigned, or that a member of a consumer group reads; null for none.
+    """Return the topics that a record's members are assigned, or that a consumer group's member reads; null for none.
 
     Each micro-batch collects these arrays, and members of a group mostly have the same.
     """

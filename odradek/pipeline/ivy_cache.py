@@ -13,7 +13,7 @@ import platformdirs
 
 @contextmanager
 def ivy_cache() -> Iterator[Path]:
-    """The cache's directory, locked: other processes wait here until the ``with`` ends."""
+    """Yield the cache's directory, locked: other processes wait here until the ``with`` ends."""
     directory = platformdirs.user_cache_path("odradek", appauthor=False) / "ivy"
     directory.mkdir(parents=True, exist_ok=True)
     with (directory / ".lock").open("w", encoding="ascii") as lock:

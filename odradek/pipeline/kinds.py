@@ -1,9 +1,9 @@
-"""Records of one kind into columns: how to read the key and the value of each version, and how to build columns of the fields.
+"""Records of one kind into columns: how to read the key and the value of each version, and how to build columns.
 
 A row is read here only if its whole key and value are well-formed and its texts are UTF-8. The result equals that of
 ``protocol.coordinator_records``. All other rows are left to ``one_by_one``.
 
-A member's subscription and assignment are column values; None for bytes of another protocol than that of consumers.
+A member's subscription and assignment are column values; None if the bytes are not in the consumer protocol.
 """
 
 from collections.abc import Callable
@@ -35,7 +35,7 @@ class Rows(NamedTuple):
     elements: Elements = NO_ELEMENTS
 
     def where(self, is_kept: Mask) -> "Rows":
-        """The kept rows. Mostly these are all rows."""
+        """Return the kept rows. Mostly these are all rows."""
         if is_kept.all():
             return self
         kept = np.flatnonzero(is_kept)
@@ -60,7 +60,7 @@ class Kind(NamedTuple):
 
 
 def read_rows(kind: Kind, version: int, key: Column, value: Column, rows: Integers) -> tuple[Integers, dict[str, pa.Array]]:
-    """The well-formed ones among ``rows`` (keys of this kind, values of this ``version``), and their columns.
+    """Return the well-formed ones among ``rows`` (keys of this kind, values of this ``version``), and their columns.
 
     A tombstone (a null value) has nulls in the columns that come from values. If any text is not UTF-8, no row is returned.
     """
@@ -82,7 +82,7 @@ def read_rows(kind: Kind, version: int, key: Column, value: Column, rows: Intege
 
 
 def _with_nulls(columns: dict[str, pa.Array], is_null: Mask) -> dict[str, pa.Array]:
-    """Columns of the rows that have a value, extended by a null for each row without."""
+    """Return columns of the rows that have a value, extended by a null for each row without."""
     if not is_null.any():
         return columns
     places = places_among(~is_null)
@@ -92,7 +92,7 @@ def _with_nulls(columns: dict[str, pa.Array], is_null: Mask) -> dict[str, pa.Arr
 # A member mostly sends the same bytes in every generation, and members mostly send the same as each other.
 @lru_cache(maxsize=4096)
 def subscribed_topics(subscription: bytes) -> list[str] | None:
-    """The subscribed topics, in the order given."""
+    """Return the subscribed topics, in the order given."""
     try:
         return consumer_protocol.subscribed_topics(subscription)
     except MalformedMessage:
@@ -101,7 +101,7 @@ def subscribed_topics(subscription: bytes) -> list[str] | None:
 
 @lru_cache(maxsize=4096)
 def assigned_partitions(assignment: bytes) -> list[dict[str, Any]] | None:
-    """The assigned topics with their partitions; an empty list for empty bytes."""
+    """Return the assigned topics with their partitions; an empty list for empty bytes."""
     try:
         assigned = consumer_protocol.assigned_partitions(assignment)
     except MalformedMessage:

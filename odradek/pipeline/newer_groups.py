@@ -37,7 +37,7 @@ _UUID_BYTES = 16
 
 
 def read_newer(key: Column, value: Column, key_versions: Integers, is_left: Mask) -> Iterator[tuple[Integers, dict[str, Any]]]:
-    """For each kind of newer groups' records: the rows of that kind among those that are left, and their columns."""
+    """Yield, for each kind of newer groups' records, the rows of that kind among those left, and their columns."""
     for key_version in np.unique(key_versions[is_left]).tolist():
         kind = KINDS.get(key_version)
         if kind is not None:
@@ -70,7 +70,7 @@ def _read_kind(kind: Kind, key: Column, value: Column, rows: Integers) -> tuple[
 
 
 def _read(cursor: Cursor, spec: FieldSpec) -> pa.Array:
-    """The JSON text of a field in each row; arbitrary or null for a dropped row."""
+    """Return the JSON text of a field in each row; arbitrary or null for a dropped row."""
     kind = spec.kafka_type
     element = spec._replace(is_array=False, nullable=False)
     if spec.is_array:
@@ -94,7 +94,7 @@ def _read(cursor: Cursor, spec: FieldSpec) -> pa.Array:
 
 
 def _fields(cursor: Cursor, layout: Layout) -> pa.Array:
-    """The JSON text of a struct's fields, without its braces."""
+    """Return the JSON text of a struct's fields, without its braces."""
     told = _joined((spec.name, _read(cursor, spec)) for spec in layout.fields if spec.tag is None)
     tagged = {spec.tag: spec for spec in layout.fields if spec.tag is not None}
     for tag, having, inside in cursor.tagged_fields(sorted(tagged)):
@@ -104,7 +104,7 @@ def _fields(cursor: Cursor, layout: Layout) -> pa.Array:
 
 
 def _elements(cursor: Cursor, counts: Integers, element: FieldSpec) -> pa.Array:
-    """The JSON texts of the array elements of each row, joined by commas; ``counts`` elements in each row."""
+    """Return the JSON texts of the array elements of each row, joined by commas; ``counts`` elements in each row."""
     rows, texts = [], []
     for having, part in cursor.elements(counts, 1):
         rows.append(having)
@@ -115,7 +115,7 @@ def _elements(cursor: Cursor, counts: Integers, element: FieldSpec) -> pa.Array:
 
 
 def _joined(named: Any) -> pa.Array:
-    """``"name":text,"name":text`` of (name, texts) pairs, one at least."""
+    """Return ``"name":text,"name":text`` of (name, texts) pairs, one at least."""
     parts: list[Any] = []
     for name, texts in named:
         parts += [f'{"," if parts else ""}"{name}":', texts]
@@ -123,7 +123,7 @@ def _joined(named: Any) -> pa.Array:
 
 
 def _texts(cursor: Cursor, places: Integers, write: Callable[[bytes], str | None]) -> pa.Array:
-    """``write`` of the bytes at these places; null for a null place. A row for which ``write`` returns None is dropped."""
+    """Return ``write`` of the bytes at these places; null for a null place. If ``write`` returns None, the row is dropped."""
     having = np.flatnonzero(cursor.fits & (places[:, 1] >= 0))
     texts = each_once(cursor.data, places[having], write, pa.string())
     if texts.null_count:
@@ -134,7 +134,7 @@ def _texts(cursor: Cursor, places: Integers, write: Callable[[bytes], str | None
 
 
 def _spread(texts: pa.Array, rows: Integers, count: int) -> pa.Array:
-    """The texts at these rows out of ``count`` rows; null at the others."""
+    """Return the texts at these rows out of ``count`` rows; null at the others."""
     if len(rows) == count:
         return texts
     is_there = np.zeros(count, np.bool_)

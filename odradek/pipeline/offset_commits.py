@@ -52,7 +52,7 @@ def _build(data: Bytes, rows: Rows) -> dict[str, pa.Array]:
 
 
 def _topic_ids(data: Bytes, starts: Integers) -> pa.Array:
-    """Topic ids as Kafka's tools print them; null for none. A batch has few different ids; each is converted once."""
+    """Return topic ids as Kafka's tools print them; null for none. A batch has few different ids; each is converted once."""
     has_id = starts >= 0
     places = np.stack((starts[has_id], np.full(np.count_nonzero(has_id), _TOPIC_ID_BYTES)), axis=1)
     return each_once(data, places, topic_id, pa.string()).take(places_among(has_id))
@@ -61,7 +61,7 @@ def _topic_ids(data: Bytes, starts: Integers) -> pa.Array:
 # A log repeats few topics many times.
 @lru_cache(maxsize=1024)
 def topic_id(raw: bytes) -> str | None:
-    """A topic id as Kafka's tools print it; None for the zero id."""
+    """Return a topic id as Kafka's tools print it; None for the zero id."""
     return None if raw == _ZERO_ID else topic_id_text(raw)
 
 

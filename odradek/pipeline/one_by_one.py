@@ -45,9 +45,9 @@ class _Record(NamedTuple):
 
 
 def read_one_by_one(batch: pa.RecordBatch) -> Iterator[tuple[Integers, dict[str, Any]]]:
-    """The rows of each kind in a batch, and the columns of that kind.
+    """Yield the rows of each kind in a batch, and the columns of that kind.
 
-    Rows that cannot be decoded have the columns ``reason``, ``key`` and ``value``, the latter two as they were.
+    Rows that cannot be decoded have the columns ``reason``, ``key`` and ``value``, the latter two unchanged.
     """
     keys, values = batch.column("key").to_pylist(), batch.column("value").to_pylist()
     topics = batch.column("topic").to_pylist()
@@ -99,7 +99,7 @@ def _versions(column: list[bytes | None]) -> list[int | None]:
 
 
 def _fields(values: Sequence[Any], **names: str) -> dict[str, list[Any]]:
-    """Columns by name, each one field of the ``values``; null for a null value."""
+    """Return columns by name, each one field of the ``values``; null for a null value."""
     return {column: [None if value is None else getattr(value, name) for value in values] for column, name in names.items()}
 
 

@@ -1,7 +1,7 @@
 """Checks of a warehouse's directory and a report's file before Spark starts, which takes half a minute.
 
-A warehouse may be on any file system that Spark knows. Only one that is surely on this machine's disk is looked at here; Spark
-itself refuses the others.
+A warehouse may be on any file system that Spark knows. Only a directory that is surely on this machine's disk is checked here;
+for the others, Spark itself reports errors.
 """
 
 import os
@@ -13,17 +13,17 @@ from odradek.pipeline.errors import NoRecords, PipelineError
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?://)?")
 _DEFAULT_FILE_SYSTEM = re.compile(r"fs\.default(FS|\.name)$")
-# They may name another default file system; the last one says that Spark runs already.
+# They may set another default file system. With the last one, Spark runs already.
 _ELSEWHERE = ("HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_CONF_DIR", "SPARK_HOME", "PYSPARK_GATEWAY_PORT")
 
 
 def no_warehouse(path: object) -> NoRecords:
-    """The error where there is no warehouse."""
+    """Return the error for a missing warehouse."""
     return NoRecords(f"there is no warehouse at {path}: odradek pipeline ingest makes it; or correct --warehouse")
 
 
 def check_warehouse(warehouse: str, *, master: str | None, config: Mapping[str, str], is_made: bool) -> None:
-    """Raise PipelineError if the job cannot use the warehouse; where it is not ``is_made`` by the job, it must be there."""
+    """Raise PipelineError if the job cannot use the warehouse. It must exist, unless it ``is_made`` by the job."""
     path = _on_this_disk(warehouse, master, config)
     if path is None:
         return
@@ -38,7 +38,7 @@ def check_warehouse(warehouse: str, *, master: str | None, config: Mapping[str, 
 
 
 def check_report_file(out: str, option: str = "--out") -> None:
-    """Raise PipelineError if no report can be written there. ``option`` is the one that names the file."""
+    """Raise PipelineError if the report cannot be written to ``out``. ``option`` is the option that names the file."""
     path = Path(out).absolute()
     if not path.parent.is_dir():
         raise PipelineError(f"there is no directory {path.parent} for the report: make it, or give another {option}")
@@ -48,7 +48,7 @@ def check_report_file(out: str, option: str = "--out") -> None:
 
 
 def _on_this_disk(warehouse: str, master: str | None, config: Mapping[str, str]) -> Path | None:
-    """The warehouse's path, absolute; None if it may be on another file system."""
+    """Return the warehouse's path, absolute; None if it may be on another file system."""
     scheme = _SCHEME.match(warehouse)
     if scheme is not None:
         return Path(warehouse[scheme.end() :]) if scheme[1].lower() == "file" else None

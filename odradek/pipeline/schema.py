@@ -32,7 +32,7 @@ from pyspark.sql.types import (
 
 
 def local_rows(spark: SparkSession, schema: StructType | str, rows: Sequence[tuple[Any, ...]] = ()) -> DataFrame:
-    """These rows, as ``schema``. Raises pyarrow.ArrowInvalid for a value that does not fit its column."""
+    """Return these rows, as ``schema``. Raises pyarrow.ArrowInvalid for a value that does not fit its column."""
     struct = cast("StructType", StructType.fromDDL(schema)) if isinstance(schema, str) else schema
     fields = to_arrow_schema(struct)
     columns = zip(*rows, strict=True) if rows else [()] * len(fields)
@@ -60,12 +60,12 @@ TRANSACTION = "transaction"
 # Further kinds: those of ``odradek.protocol.coordinator_records.newer_groups``, ``consumer_group_metadata`` and so on.
 CONSUMER_GROUP_PREFIX = "consumer_group_"
 
-# The types of groups that the tables tell of, by Kafka's names.
+# The types of groups in the tables, by Kafka's names.
 CLASSIC, CONSUMER = "Classic", "Consumer"
 
 
 def struct(**fields: DataType) -> StructType:
-    """Columns by name, in this order; all are nullable."""
+    """Return columns by name, in this order; all are nullable."""
     return StructType([StructField(name, kind) for name, kind in fields.items()])
 
 
@@ -141,32 +141,32 @@ PARTITIONED_BY = ("topic", "date", "batch")
 
 
 def read_raw(spark: SparkSession, warehouse: str) -> DataFrame:
-    """Every decoded record, as ``RAW``; no rows before the first ingest."""
+    """Return every decoded record, as ``RAW``; no rows before the first ingest."""
     return read_parquet(spark, f"{warehouse}/{RAW_DIR}", RAW)
 
 
 def read_quarantine(spark: SparkSession, warehouse: str) -> DataFrame:
-    """Every record that could not be decoded, as ``QUARANTINE``."""
+    """Return every record that could not be decoded, as ``QUARANTINE``."""
     return read_parquet(spark, f"{warehouse}/{QUARANTINE_DIR}", QUARANTINE)
 
 
 def read_end_offsets(spark: SparkSession, warehouse: str) -> DataFrame:
-    """Every sample, as ``END_OFFSETS``."""
+    """Return every sample, as ``END_OFFSETS``."""
     return read_parquet(spark, f"{warehouse}/{END_OFFSETS_DIR}", END_OFFSETS)
 
 
 def read_topic_ids(spark: SparkSession, warehouse: str) -> DataFrame:
-    """The known topics, as ``TOPIC_IDS``."""
+    """Return the known topics, as ``TOPIC_IDS``."""
     return read_parquet(spark, f"{warehouse}/{TOPIC_IDS_DIR}", TOPIC_IDS).distinct()
 
 
 def topic_of_id(topic_id: str) -> str:
-    """What stands for the name of a topic of which only the id is known. No topic can have this name."""
+    """Return a placeholder for the name of a topic of which only the id is known. No topic can have this name."""
     return f"unknown:{topic_id}"
 
 
 def read_parquet(spark: SparkSession, path: str, schema: StructType | str) -> DataFrame:
-    """The files of a directory, as ``schema``; no rows if the directory does not exist yet."""
+    """Return the files of a directory, as ``schema``; no rows if the directory does not exist yet."""
     try:
         return spark.read.schema(schema).parquet(path)
     except AnalysisException as failure:

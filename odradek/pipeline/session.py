@@ -32,7 +32,7 @@ CONNECTOR = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
 _CONNECTOR_CLASS = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
 _ROCKS_DB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _OLDEST_JAVA = 17
-# In the current directory of the JVM; no config of Spark's says another place.
+# In the current directory of the JVM; no Spark config can change that.
 _ARTIFACTS = "artifacts"
 _INSTALL_JAVA = "on Debian or Ubuntu: sudo apt-get install -y --no-install-recommends default-jre-headless"
 _TIMEOUT_S = 30
@@ -52,7 +52,7 @@ def spark_session(
     config: dict[str, str] | None = None,
     verbose: bool = True,
 ) -> SparkSession:
-    """A new session with the jobs' settings, or the present one with these settings. Raises PipelineError.
+    """Return a new session with the jobs' settings, or the present one with these settings. Raises PipelineError.
 
     ``master`` None leaves the choice to Spark's own configuration, which is ``local[*]`` by default. ``config`` takes
     precedence over all other settings. ``verbose`` shows the output of a JVM that is started here.
@@ -66,7 +66,7 @@ def spark_session(
     }
     builder = SparkSession.builder.appName(app_name)
     has_artifacts = Path(_ARTIFACTS).exists()
-    is_first = SparkContext._gateway is None and _GATEWAY not in os.environ  # noqa: SLF001  # nothing else says whether a JVM runs
+    is_first = SparkContext._gateway is None and _GATEWAY not in os.environ  # noqa: SLF001  # the only sign of a running JVM
     if is_first:
         settings |= {"spark.jars.packages": CONNECTOR, "spark.ui.enabled": "false"} | _at_home(master, config or {})
         _require_java()
@@ -106,7 +106,7 @@ def configured(spark: SparkSession, configs: Mapping[str, str]) -> Iterator[None
 
 
 def _remove_artifacts_at_exit(spark: SparkSession) -> None:
-    """Have the JVM remove the directory in which Spark 4 keeps a session's artifacts, once it is empty: Spark leaves it there."""
+    """Have the JVM remove Spark 4's directory of session artifacts at its exit, if it is empty: Spark leaves it there."""
     jvm: Any = spark.sparkContext._jvm  # noqa: SLF001  # how PySpark itself talks to it
     jvm.java.io.File(_ARTIFACTS).deleteOnExit()
 
@@ -122,7 +122,7 @@ def _at_home(master: str | None, config: Mapping[str, str]) -> dict[str, str]:
 
 
 def _collector(config: Mapping[str, str]) -> dict[str, str]:
-    """The garbage collector of a JVM that runs Spark itself, unless the user chose one: Java refuses to start with two.
+    """Return the garbage collector of a JVM that runs Spark itself, unless the user chose one: Java refuses two.
 
     Java's default from two cores on, G1, makes the same work take a fifth longer. The old generation is sized for the memory
     that Spark keeps (spark.memory.fraction, 0.6 of the heap) and the objects that live beside it.
@@ -134,7 +134,7 @@ def _collector(config: Mapping[str, str]) -> dict[str, str]:
 
 
 def _spark_defaults() -> str:
-    """The user's own configs for every Spark. Those given at a start have precedence."""
+    """Return the user's own configs for every Spark. Those given at a start have precedence."""
     home = os.environ.get("SPARK_CONF_DIR") or Path(_find_spark_home(), "conf")  # type: ignore[no-untyped-call]  # pyspark's
     defaults = Path(home, "spark-defaults.conf")
     return defaults.read_text(encoding="utf-8", errors="replace") if defaults.is_file() else ""

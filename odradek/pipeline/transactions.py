@@ -69,7 +69,7 @@ def _read_value(version: int, value: Cursor) -> Rows:
 
 
 def _read_count(version: int, cursor: Cursor) -> Integers:
-    """The count of an array; -1 for a null one."""
+    """Return the count of an array; -1 for a null one."""
     return cursor.read_uvarint() - 1 if version >= 1 else cursor.read_int32()
 
 
@@ -97,7 +97,7 @@ def _build(data: Bytes, rows: Rows) -> dict[str, pa.Array]:
 
 
 def _partitions(data: Bytes, topics: Elements, count: int) -> pa.Array:
-    """The partitions of each row, ordered by topic and number, without duplicates, as lists of structs."""
+    """Return the partitions of each row, ordered by topic and number, without duplicates, as lists of structs."""
     counts = topics.fields["count"]
     of_topic = np.repeat(np.arange(len(counts)), counts)
     places = np.arange(len(of_topic)) - np.repeat(np.cumsum(counts) - counts, counts)

@@ -35,7 +35,7 @@ class Directory:
         return bool(self._files.exists(self._path(name)))
 
     def read_text(self, name: str) -> str:
-        """The whole text of a file."""
+        """Return the whole text of a file."""
         stream = self._files.open(self._path(name))
         try:
             return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
@@ -51,11 +51,11 @@ class Directory:
             stream.close()
 
     def rename(self, name: str, to: str) -> bool:
-        """Rename a file or directory; False if the new name is taken."""
+        """Rename a file or directory. Return False if the new name is taken."""
         return bool(self._files.rename(self._path(name), self._path(to)))
 
     def delete(self, path: Any) -> None:
-        """Delete a path given by ``found``, with all that it contains."""
+        """Delete a path given by ``found``, with all its content."""
         self._files.delete(path, True)
 
     def remove(self, name: str) -> None:
@@ -63,7 +63,7 @@ class Directory:
         self._files.delete(self._path(name), False)
 
     def found(self, pattern: str) -> list[Any]:
-        """The Hadoop paths that match this pattern."""
+        """Return the Hadoop paths that match this pattern."""
         return [status.getPath() for status in self._files.globStatus(self._path(pattern)) or []]
 
     def _path(self, name: str) -> Any:
@@ -71,7 +71,7 @@ class Directory:
 
 
 def reason_of(failure: Py4JJavaError) -> str:
-    """Java's reason, in one line."""
+    """Return Java's reason, in one line."""
     cause = failure.java_exception
     lines = str(cause.getMessage()).splitlines()
     return f"{lines[0] if lines else ''} ({cause.getClass().getSimpleName()})"
@@ -89,7 +89,7 @@ class Warehouse:
         self.path = self._directory.path
 
     def prepare(self, cluster_id: str, job: str) -> str:
-        """Create the warehouse, or check that it is writable and this cluster's; the directory of the job's checkpoint."""
+        """Create the warehouse, or check that it is writable and this cluster's. Return the directory of the job's checkpoint."""
         try:
             self._directory.write_text(_PROBE_FILE, "")
             self._directory.remove(_PROBE_FILE)
@@ -112,14 +112,14 @@ class Warehouse:
         return f"{self.path}/{checkpoint}"
 
     def require_records(self) -> str:
-        """The id of the cluster whose records it holds. Raises NoRecords before the first ingest."""
+        """Return the id of the cluster whose records it holds. Raises NoRecords before the first ingest."""
         known = self.known_cluster()
         if known is None:
             raise no_warehouse(self.path)
         return known
 
     def known_cluster(self) -> str | None:
-        """The id of the cluster whose records it holds; None before the first ingest."""
+        """Return the id of the cluster whose records it holds; None before the first ingest."""
         if not self._directory.exists(CLUSTER_FILE):
             return None
         text = self._directory.read_text(CLUSTER_FILE)

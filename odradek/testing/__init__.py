@@ -8,21 +8,21 @@
         broker.faults.add(api="Produce", topic="orders", error="NOT_ENOUGH_REPLICAS", times=1)
 
     snapshot = broker.snapshot()                        # transactions and groups included
-    with snapshot.fork() as other:                      # a second broker, which goes on from there
-        broker.restore(snapshot)                        # the first one, back where it was
+    with snapshot.fork() as other:                      # a second broker with the same state
+        broker.restore(snapshot)                        # the first one, as it was then
 
     async with Broker("data") as broker:                # in a directory, on the caller's event loop
         await broker.produce("orders", ["an order"])
 
-``SocketlessBroker`` has no listener: it is asked by messages or by bytes, under a clock of its own if need be.
+``SocketlessBroker`` has no listener. It takes messages or bytes, and may have its own clock.
 
     with SocketlessBroker(clock=VirtualClock(), background="seeded", seed=7) as broker:
         answer = broker.ask(ApiKey.JOIN_GROUP, request, version=9, within_ms=3_000)
-        broker.lose_power()                             # what was synced is there, and nothing else
+        broker.lose_power()                             # keeps the synced data, and nothing else
         broker.start()
 
-``pytest_plugin`` has pytest's fixtures. pytest imports it in every run, and this package with it: so the names below are imported
-when they are first used.
+``pytest_plugin`` has pytest's fixtures. pytest imports it in every run, and this package with it. So the names below are
+imported when they are first used.
 """
 
 from importlib import import_module

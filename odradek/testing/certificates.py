@@ -1,11 +1,11 @@
-"""Certificates for tests: an authority of one's own, brokers' certificates and clients', as PEM and PKCS12.
+"""Certificates for tests: an authority, brokers' certificates and clients', as PEM and PKCS12.
 
     authority = CertificateAuthority.make()
     broker = authority.issue("broker", hosts=["localhost", "127.0.0.1"])
     orders = authority.issue("CN=orders,OU=Shop,O=Example")
 
-Keys are of the curve P-256: they are made at once, and every client of Kafka takes them. This is for tests: the authority's key
-lies wherever it is written. Needs the package cryptography (``pip install 'odradek[tls]'``).
+Keys use the curve P-256: they are made at once, and every client of Kafka accepts them. Use it for tests only: nothing protects
+the authority's key. Needs the package cryptography (``pip install 'odradek[tls]'``).
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
     from odradek.testing import KafkaContainer          # was: from testcontainers.kafka import KafkaContainer
 
-The image and whatever else is a container's own is taken and not used. ``KAFKA_`` variables become configs, but for those that
-say where to listen and where the data lies. What would need a container (``exec``, ``get_wrapped_container``, a network for
-others) raises NotImplementedError.
+The image and other settings of containers are accepted and ignored. ``KAFKA_`` variables become configs, except those for
+listeners and data directories. Methods that need a container (``exec``, ``get_wrapped_container``, ``with_network``) raise
+NotImplementedError.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Checks of the arguments that a test passes to the kit. Each error says what to pass instead.
 
-A module with ``__tracebackhide__`` has no frames in pytest's output, so that an error is shown at the line of the test.
+pytest hides the frames of modules with ``__tracebackhide__``, so it shows an error at the line of the test.
 """
 
 from __future__ import annotations

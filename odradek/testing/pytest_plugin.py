@@ -3,13 +3,13 @@
     def test_an_order_is_billed(kafka):                         a broker of this test's own
     def test_an_order_is_billed(kafka_session):                 one for all tests, with names of this test's own
     def test_an_order_is_billed(kafka_fork):                    a fork of ``kafka_snapshot``, which conftest.py seeds
-    def test_an_order_is_billed(kafka_bootstrap_servers):       the address of any, of ``kafka`` where none is asked for
+    def test_an_order_is_billed(kafka_bootstrap_servers):       the address of any; of ``kafka`` if none is used
 
     @pytest.mark.kafka(topics={"orders": 3}, configs={"log.retention.ms": 1000})
 
 pytest imports this module in every run, so nothing of odradek is imported here before a fixture is used. The brokers run in
-threads: a fixture serves tests with any event loop, or none. In each of pytest-xdist's workers there are brokers of its own; with
-``--kafka-shared``, that of ``kafka_session`` is one for all workers, which the controller runs.
+threads: a fixture serves tests with any event loop, or none. Each worker of pytest-xdist has its own brokers. With
+``--kafka-shared``, all workers share the broker of ``kafka_session``, which the controller runs.
 """
 
 from __future__ import annotations

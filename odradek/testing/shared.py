@@ -1,12 +1,12 @@
 """One broker for all workers of pytest-xdist. The controller runs it; each worker has views of it with names of its own.
 
 A view sends its caller's request, pickled, over a connection of ``multiprocessing`` (a socket of 127.0.0.1, and a key that only
-the workers are given), one connection a thread:
+the workers get). Each thread has its own connection:
 
     (namespace, path, arguments, keyword arguments)     arguments are None to look at an attribute
     (kind, value)                                       kind is one of _VALUE, _METHOD, _PART, _ERROR
 
-What would end the broker for the others, or take it back, is refused.
+Calls that would end or reset the broker for other workers are refused.
 """
 
 from __future__ import annotations

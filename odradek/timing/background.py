@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class WorkAbandoned(BaseException):
-    """Ends long work whose broker is gone. Error handlers must not catch it, so it is no Exception."""
+    """Ends long work whose broker is gone. It is no Exception, so that error handlers do not catch it."""
 
 
 class Beside(Protocol):
@@ -37,7 +37,7 @@ class Beside(Protocol):
         """Run ``action`` on the loop thread, and wait for it. Its exception is raised here."""
 
     def checkpoint(self) -> None:
-        """A point at which the work may be interrupted. Free of cost in implementations that never interrupt."""
+        """Mark a point at which the work may be interrupted. Free of cost in implementations that never interrupt."""
 
     def rest(self, duration_ms: float) -> None:
         """Leave the processor to other threads for ``duration_ms``, or until the work is cancelled."""
@@ -47,7 +47,7 @@ class LongWork(Protocol):
     """Long work, as the loop sees it."""
 
     def cancel(self) -> None:
-        """Ask the work to end. Its outcome is delivered as always."""
+        """Ask the work to end. Its outcome is still delivered."""
 
 
 class Background(Protocol):
@@ -57,7 +57,7 @@ class Background(Protocol):
     """
 
     def run(self, work: Callable[[], T], then: Callable[[Future[T]], object], *, name: str = "disk") -> None:
-        """Do ``work``. Works with the same ``name`` may wait for each other, but never for those with another."""
+        """Do ``work``. Works with the same ``name`` may wait for each other, but never for works with another name."""
 
     def run_long(self, work: Callable[[Beside], T], then: Callable[[Future[T]], object], *, name: str) -> LongWork:
         """Do ``work`` that takes seconds or minutes."""
@@ -69,7 +69,7 @@ class Background(Protocol):
         """Wait until all outcomes have been delivered."""
 
     async def finish(self) -> None:
-        """The same, and end all threads."""
+        """Wait until all outcomes have been delivered, and end all threads."""
 
     def abandon(self) -> None:
         """Behave as if the process had ended: start no further work, and deliver no outcome."""
@@ -94,15 +94,15 @@ class InlineBackground(Background):
 
     @override
     async def settle(self) -> None:
-        """No-op: nothing is ever under way."""
+        """No-op: all work is done within its call."""
 
     @override
     async def finish(self) -> None:
-        """No-op: nothing is ever under way."""
+        """No-op: all work is done within its call."""
 
     @override
     def abandon(self) -> None:
-        """No-op: nothing is ever under way."""
+        """No-op: all work is done within its call."""
 
 
 class _Inline:
@@ -131,6 +131,6 @@ def outcome_of(work: Callable[[], T]) -> Future[T]:
     outcome: Future[T] = Future()
     try:
         outcome.set_result(work())
-    except Exception as error:  # noqa: BLE001  it is raised where the outcome is asked for
+    except Exception as error:  # noqa: BLE001  raised where the outcome is read
         outcome.set_exception(error)
     return outcome

@@ -2,7 +2,7 @@
 
 A clock has two faces. The wall face (`now_ms`, milliseconds since the Unix epoch) stamps records and may jump when an operator
 sets the machine's time. The monotonic face (`monotonic_ms`, milliseconds from an arbitrary start) never goes back; every
-deadline is measured on it. A virtual clock stands still until a test advances it, and then runs the callbacks that fall due.
+deadline is measured on it. A virtual clock stands still until a test advances it, and then runs the due callbacks.
 """
 
 from __future__ import annotations
@@ -16,33 +16,33 @@ class ClockedTimer(Protocol):
     """A timer, as a virtual clock sees it."""
 
     def next_deadline_ms(self) -> float | None:
-        """The monotonic time of the earliest deadline; None when nothing is pending."""
+        """Return the monotonic time of the earliest deadline; None when nothing is pending."""
 
     def advance(self) -> int:
-        """Run the callbacks that are due by now; returns their number."""
+        """Run the callbacks that are due by now. Return their number."""
 
 
 class Clock(Protocol):
-    """The port through which all other rooms read the time."""
+    """The port through which all other packages read the time."""
 
     @property
     def passes_by_itself(self) -> bool:
-        """True if time passes without `advance`: an event loop must wake timers. A clock that is advanced runs them itself."""
+        """Return whether time passes without `advance`: then an event loop must wake timers, else the clock runs them."""
 
     def now_ms(self) -> int:
-        """Wall time in milliseconds since the Unix epoch."""
+        """Return wall time in milliseconds since the Unix epoch."""
 
     def monotonic_ms(self) -> float:
-        """Milliseconds since an arbitrary start; never goes back."""
+        """Return milliseconds since an arbitrary start; never goes back."""
 
     def machine_ms(self, duration_ms: float) -> float:
-        """How long an event loop has to wait until ``duration_ms`` of this clock have passed; infinity while it stands still."""
+        """Return how long an event loop has to wait for ``duration_ms`` of this clock; infinity while it stands still."""
 
     def attach(self, timer: ClockedTimer) -> None:
-        """Called by every timer of this clock when it is created."""
+        """Add a timer. Every timer of this clock calls it when it is created."""
 
     def detach(self, timer: ClockedTimer) -> None:
-        """Called by the timer when it closes."""
+        """Remove a timer. The timer calls it when it closes."""
 
 
 class VirtualClock:
@@ -55,25 +55,25 @@ class VirtualClock:
 
     @property
     def passes_by_itself(self) -> bool:
-        """False: it moves when advanced."""
+        """Return False: the clock moves when advanced."""
         return False
 
     def __init__(self, now_ms: int = 1_700_000_000_000, monotonic_ms: int = 0) -> None:
         self._monotonic_ms: float = monotonic_ms
         self._wall_offset_ms = now_ms - monotonic_ms
-        # Each timer with the context in which it was created, since its callbacks belong to the same broker.
+        # Each timer with the context in which it was created: its callbacks belong to the same broker.
         self._timers: dict[ClockedTimer, Context] = {}
 
     def now_ms(self) -> int:
-        """Wall time in milliseconds since the Unix epoch, as set and advanced."""
+        """Return wall time in milliseconds since the Unix epoch, as set and advanced."""
         return int(self._monotonic_ms) + self._wall_offset_ms
 
     def monotonic_ms(self) -> float:
-        """The initial monotonic time plus all milliseconds that `advance` has let pass."""
+        """Return the initial monotonic time plus all advanced milliseconds."""
         return self._monotonic_ms
 
     def machine_ms(self, duration_ms: float) -> float:  # noqa: ARG002
-        """Infinity: it moves when advanced."""
+        """Return infinity: the clock moves when advanced."""
         return inf
 
     def attach(self, timer: ClockedTimer) -> None:
@@ -89,10 +89,10 @@ class VirtualClock:
         self._wall_offset_ms = now_ms - int(self._monotonic_ms)
 
     def advance(self, duration_ms: int) -> int:
-        """Let `duration_ms` pass; returns the number of callbacks run.
+        """Let `duration_ms` pass. Return the number of callbacks run.
 
-        All callbacks that fall due run in the order of their deadlines, over all timers (equal deadlines: in the order of the
-        timers' creation), while both faces read the deadline's time. This includes callbacks that callbacks schedule. Raises
+        All due callbacks run in the order of their deadlines, over all timers (equal deadlines: in the order of the timers'
+        creation), while both faces read the deadline's time. This includes callbacks that callbacks schedule. Raises
         ValueError for a negative duration.
         """
         if duration_ms < 0:

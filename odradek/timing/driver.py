@@ -45,7 +45,7 @@ class AsyncioDriver:
         self._disarm()
 
     def rearm(self) -> None:
-        """Begin anew, since the clock has been moved, or goes faster or slower."""
+        """Arm the loop timer again, because the clock was moved, or changed its speed."""
         self._disarm()
         if self._timer.on_earlier_deadline is not None:
             self._arm_next()
@@ -101,7 +101,7 @@ def loop_factory() -> Callable[[], AbstractEventLoop] | None:
 
 
 class Wakeup:
-    """One waits; whoever has news for it calls ``wake``. A wake that nobody waits for counts for the next wait."""
+    """A wake-up call for one waiting task. A ``wake`` while nobody waits ends the next wait."""
 
     def __init__(self, timer: Timer) -> None:
         self._timer = timer
@@ -114,11 +114,11 @@ class Wakeup:
         self._end()
 
     def forget(self) -> None:
-        """Let the next wait last."""
+        """Forget an earlier ``wake``, so that the next wait lasts."""
         self._is_woken = False
 
     async def wait(self, duration_ms: float) -> None:
-        """Wait so long, or until woken."""
+        """Wait ``duration_ms``, or until woken."""
         if not self._is_woken:
             self._waiting = asyncio.get_running_loop().create_future()
             task = self._timer.call_after(duration_ms, self._end)

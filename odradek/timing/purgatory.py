@@ -1,7 +1,7 @@
 """Operations that wait for an event or for their deadline: Kafka's DelayedOperationPurgatory.
 
-An operation that cannot complete now is watched under keys. Code that changes a state which operations may wait for (an append
-moves a high watermark, a member rejoins) checks the key afterwards, and the operations under that key are tried again. An
+An operation that cannot complete now is watched under keys. Code that changes awaited state (an append moves a high watermark,
+a member rejoins) checks the key afterwards. Then the operations under that key are tried again. An
 operation completes exactly once, by such a try or at its deadline by force. It then leaves all its keys and the timer at once.
 
 Kafka leaves completed operations in their watch lists until a reaper purges them, since many threads share the lists. Here one
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class DelayedOperation(ABC):
     """An operation that completes once: as soon as `try_complete` succeeds, or at `deadline_ms` (monotonic) by force.
 
-    `purgatory`, `watch_keys` and `timer_task` belong to the purgatory: where the operation is, and what to undo when it leaves.
+    `purgatory`, `watch_keys` and `timer_task` belong to the purgatory: they locate the operation, and are undone when it leaves.
     """
 
     __slots__ = ("_is_completed", "deadline_ms", "purgatory", "timer_task", "watch_keys")
@@ -38,7 +38,7 @@ class DelayedOperation(ABC):
 
     @property
     def is_completed(self) -> bool:
-        """True from just before `on_complete` is called."""
+        """Return whether the operation is complete. True from just before `on_complete` is called."""
         return self._is_completed
 
     @abstractmethod
@@ -53,7 +53,7 @@ class DelayedOperation(ABC):
         """Called after `on_complete` if the deadline forced the completion."""
 
     def force_complete(self) -> bool:
-        """Complete now, unconditionally; False if it is complete already."""
+        """Complete now, unconditionally. Return False if it is complete already."""
         if self._is_completed:
             return False
         self._is_completed = True
@@ -70,8 +70,8 @@ class Purgatory(Generic[OperationT]):
     """The waiting operations of one kind. `name` is Kafka's (`Fetch`, `Produce`, `Rebalance`, ...), for the metrics.
 
     Gauges: `watched`, the operations over all keys (one under three keys counts three times; Kafka's PurgatorySize), and
-    `delayed`, the operations that wait (NumDelayedOperations). Counters: `completed`, in whatever way, and `expired`, those of
-    them that their deadline forced.
+    `delayed`, the operations that wait (NumDelayedOperations). Counters: `completed`, in whatever way, and `expired`,
+    completed by their deadline.
     """
 
     __slots__ = ("_checks", "_timer", "_watchers", "completed", "delayed", "expired", "name", "watched")
@@ -90,8 +90,8 @@ class Purgatory(Generic[OperationT]):
     def try_complete_else_watch(self, operation: OperationT, keys: Iterable[Hashable]) -> bool:
         """Complete `operation` if it can complete now, otherwise watch it under `keys` until its deadline.
 
-        True if this call completed it; this needs neither watching nor a timer. Raises ValueError if it would wait under no
-        key.
+        Return True if this call completed it; then it is neither watched nor timed. Raises ValueError if it would wait under
+        no key.
         """
         operation.purgatory = self
         checks_before = self._checks
@@ -109,7 +109,7 @@ class Purgatory(Generic[OperationT]):
         return False
 
     def check_and_complete(self, key: Hashable) -> int:
-        """Try the operations under `key`, in order of arrival; returns the number completed."""
+        """Try the operations under `key`, in order of arrival. Return the number completed."""
         self._checks += 1
         if not self._watchers:
             return 0
@@ -124,7 +124,7 @@ class Purgatory(Generic[OperationT]):
         return completed
 
     def cancel_for_key(self, key: Hashable) -> list[OperationT]:
-        """Remove the operations under `key`, uncompleted, from all their keys and the timer. Returns them in order of arrival."""
+        """Remove the operations under `key`, uncompleted, from all their keys and the timer. Return them in order of arrival."""
         operations = list(self._watchers.get(key, ()))
         for operation in operations:
             self._release(operation)
@@ -132,11 +132,11 @@ class Purgatory(Generic[OperationT]):
         return operations
 
     def waiting(self) -> list[OperationT]:
-        """All operations that wait, each once."""
+        """Return all operations that wait, each once."""
         return list(dict.fromkeys(operation for watchers in self._watchers.values() for operation in watchers))
 
     def note_completed(self, operation: OperationT) -> None:
-        """Called by an operation of this purgatory when it completes, in whatever way."""
+        """Note that an operation of this purgatory has completed, in whatever way. The operation calls it."""
         self.completed += 1
         self._release(operation)
 

@@ -17,8 +17,8 @@ class Reply(Generic[T]):
     ``is_decided``: the request's effects precede those of any request that begins now, and only the response waits.
     ``response`` is None until the reply is ``done``.
 
-    A reply that may fail is one of ``T | KafkaError``; its owner turns the error into a response (``then``). Where that raises an
-    exception, the exception is the response.
+    A reply that may fail has a ``T | KafkaError``; its owner converts the error into a response (``then``). If the conversion
+    raises an exception, the exception is the response.
     """
 
     __slots__ = ("_convert", "_when_done", "done", "is_decided", "response")
@@ -35,7 +35,7 @@ class Reply(Generic[T]):
         if self.done:
             raise RuntimeError("this reply was completed before")
         self.done = True
-        # A callback may hold this reply: a cycle of the two would be left to the garbage collector.
+        # A callback may hold this reply: the cycle would be left to the garbage collector.
         convert = self._convert
         if convert is None:
             self.response = response
@@ -43,7 +43,7 @@ class Reply(Generic[T]):
             self._convert = None
             try:
                 self.response = convert(response)
-            except Exception as error:  # noqa: BLE001  whoever completes this reply has no part in it, and its owner waits
+            except Exception as error:  # noqa: BLE001  the reply's owner waits for it, not the code that completes it
                 self.response = error
         when_done = self._when_done
         if when_done is not None:
@@ -51,7 +51,7 @@ class Reply(Generic[T]):
             when_done(self.response)
 
     def then(self, convert: Callable[[T], R]) -> Reply[R]:
-        """Convert the response by ``convert`` when it is complete; returns this reply. May be called once."""
+        """Convert the response by ``convert`` when it is complete. Return this reply. May be called once."""
         if self.done:
             self.response = convert(self.response)
         elif self._convert is not None:

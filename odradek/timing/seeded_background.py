@@ -1,12 +1,12 @@
 """Long disk work whose interleaving is decided by a seed: the same seed gives the same history.
 
 In each turn of the loop the seed decides how many steps are made, and by which works. A work has two steps: it runs, and its
-outcome is delivered. Long work has one more step for each checkpoint, rest and call of ``on_loop``. Long work runs on a thread,
-because plain code cannot be suspended otherwise. The loop waits while that thread runs to its next step, so no two threads ever
-run at the same time.
+outcome is delivered. Long work has one more step for each checkpoint, rest and call of ``on_loop``. Long work runs on a
+thread, because plain code cannot be suspended otherwise. The loop waits while that thread runs to its next step, so no two
+threads ever run at the same time.
 
-With ``is_fine`` every work runs on such a thread, and has a step for each call of ``pause``. A simulated disk calls that around
-its operations, so that those of threads and of the loop come in an order that the seed decides.
+With ``is_fine`` every work runs on such a thread, and has a step for each call of ``pause``. A simulated disk calls ``pause``
+around its operations, so the seed also decides the order of disk operations of threads and of the loop.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _STEP_CHANCE = 0.5
 
 
 class SeededBackground(Background):
-    """See ``Background``. ``call_soon`` takes the place of the running loop's."""
+    """A ``Background`` whose order a seed decides. ``call_soon`` replaces the running loop's."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class SeededBackground(Background):
 
     @property
     def is_idle(self) -> bool:
-        """Return whether no work is under way, and every outcome delivered."""
+        """Return whether no work is in progress, and every outcome is delivered."""
         return not self._works
 
     @override
@@ -88,7 +88,7 @@ class SeededBackground(Background):
             await asyncio.sleep(0)
 
     def pause(self) -> None:
-        """Let others go on: a work pauses until its next step; while the loop pauses, works make steps."""
+        """Let others run. A work pauses until its next step; while the loop pauses, works make steps."""
         strand = _THREAD.strand
         if strand is not None:
             strand.checkpoint()
@@ -139,7 +139,7 @@ class _Work(ABC):
 
     @property
     def can_go_on(self) -> bool:
-        """Return whether the next step takes no action of the loop."""
+        """Return whether the next step needs no action of the loop."""
         return self.outcome is None
 
     @abstractmethod
@@ -164,7 +164,7 @@ class _ShortWork(_Work):
 
 
 class _Strand(_Work):
-    """Long work on a thread that runs only within ``step``: part of Beside, and of LongWork."""
+    """Long work on a thread that runs only within ``step``. It implements Beside and LongWork."""
 
     def __init__(self, work: Callable[[Any], Any], then: Callable[[Future[Any]], object], name: str) -> None:
         super().__init__(then)
@@ -219,18 +219,18 @@ class _Strand(_Work):
     def checkpoint(self) -> None:
         self._pause()
 
-    def rest(self, duration_ms: float) -> None:  # noqa: ARG002  time passes by the clock alone
+    def rest(self, duration_ms: float) -> None:  # noqa: ARG002  only the clock lets time pass
         self._pause()
 
     def _resume(self) -> None:
-        """On the loop's side: let the thread run to its next pause, or to its end."""
+        """Let the thread run to its next pause, or to its end. Called by the loop."""
         if not self._thread.is_alive():
             self._thread.start()
         self._may_run.release()
         self._has_paused.acquire()
 
     def _pause(self) -> None:
-        """On the thread's side: pause until the next step."""
+        """Pause until the next step. Called by the work's thread."""
         if not self._is_abandoned:
             self._has_paused.release()
             self._may_run.acquire()
@@ -243,14 +243,14 @@ class _Strand(_Work):
         ended: Future[Any] = Future()
         try:
             ended.set_result(self._work(self))
-        except BaseException as error:  # noqa: BLE001  it is raised where the outcome is asked for
+        except BaseException as error:  # noqa: BLE001  raised where the outcome is read
             ended.set_exception(error)
         self._ended = ended
         self._has_paused.release()
 
 
 class _Thread(threading.local):
-    """The work of the present thread, None on the loop's."""
+    """The work of the present thread; None on the loop's thread."""
 
     strand: _Strand | None = None
 

@@ -1,15 +1,17 @@
-"""Long work on the event loop, in slices: between two of them the loop serves everybody else.
+"""Long work on the event loop, in slices: between two slices the loop serves everybody else.
 
-Work is a generator. It yields None where it may be interrupted, which should be about every millisecond, or a ``Reply`` that it
-waits for, whose response is sent back in. A slice goes on over such points until ``SLICE_MS`` have passed. Work that is done by
-then never leaves the turn of the loop in which it began. Under a clock that stands still, all work is.
+Work is a generator. It yields None at points where it may be interrupted, about every millisecond. Or it yields a ``Reply`` to
+wait for, and receives its response. A slice continues over such points until ``SLICE_MS`` have passed. Work that is done by
+then never leaves the turn of the loop in which it began. Under a clock that stands still, all work is done within its first
+turn.
 
-If there is more work than one, new work has a short slice before all else: most is done by then. Then work with few slices goes
-before long work, and of long work that of the least weight first, and of equal weights the one that began first: a large request
-delays no smaller one. Every fourth slice is for the work that began first, so that all of it ends.
+If there are several works, a new one gets a short slice first: most are done by then. Works with few slices run before long
+work. Long work runs in the order of weight, the least first, and then in the order of beginning: a large request delays no
+smaller one. Every fourth slice is for the oldest work, so that all works end.
 
-Work without a weight keeps the part of its answer that is made. So ``_AT_ONCE`` such works go on at most, and others stop after
-their first slice. When one has ended, the newest of the others goes on, since it may be short. Each fourth time the oldest does.
+Work without a weight holds the finished part of its answer in memory. So at most ``_AT_ONCE`` such works go on, and the others
+stop after their first slice. When one has ended, the newest of the stopped works goes on, since it may be short. Each fourth
+time the oldest does.
 
 Left out: work that computes for long without yielding, and work in threads (``background``).
 """
@@ -27,21 +29,22 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# A client that asks meanwhile waits about twice as long at most: for the slice under way, and for one before its answer.
+# A client that asks meanwhile waits at most about twice as long: for the present slice, and for one before its answer.
 SLICE_MS: Final = 5.0
-# Of new work, while there is other work.
+# The first slice of new work, while there is other work.
 _FIRST_SLICE_MS: Final = 1.0
-# Work that has had so many is long. An answer that takes the loop 10 ms is then not behind those that take it seconds.
+# Work with this many slices is long. So an answer that takes 10 ms is not behind answers that take seconds.
 _FEW_SLICES: Final = 3
 _AT_ONCE: Final = 8
 _OLDEST_EVERY: Final = 4
-# The weight of work that may take minutes: all requests go first. And of the end of work: it goes before the middle of any other.
+# HEAVIEST is for work that may take minutes: all requests run first. LIGHTEST is for the end of work: it runs before the middle
+# of any other work.
 HEAVIEST: Final = 1 << 62
 LIGHTEST: Final = -1
 
 
 class _Work:
-    """A generator that is run in slices, and how it stands."""
+    """A generator that is run in slices, and its progress."""
 
     __slots__ = ("begun", "generator", "reply", "slices", "weight")
 
@@ -51,23 +54,23 @@ class _Work:
         self.begun = begun
         self.generator = generator
         self.reply = reply
-        # The number of slices it has had.
+        # How many slices it has had.
         self.slices = 0
 
     @property
     def is_half_made(self) -> bool:
-        """True for work without a weight after its first slice."""
+        """Return whether this is work without a weight after its first slice."""
         return self.slices > 0 and not self.weight
 
     @property
     def rank(self) -> int:
-        """0 for new work, up to that of long work. Work with a weight is long from its first slice on, its end never."""
+        """Return the rank: 0 for new work, rising to that of long work. Weighted work is long after one slice; its end is not."""
         if self.weight == LIGHTEST:
             return 1
         return _FEW_SLICES if self.slices and self.weight else min(self.slices, _FEW_SLICES)
 
 
-# (rank, weight, when it began; the work, what to send in)
+# (rank, weight, number; the work, the value to send)
 _Ready = tuple[int, int, int, _Work, Any]
 
 
@@ -93,31 +96,31 @@ class Slices:
         self._monotonic_ms = monotonic_ms
         self._call_soon = call_soon
         self._ready: list[_Ready] = []
-        # The number of these that are half made; the works that wait until it falls; and how many of them have gone on.
+        # How many of ``_ready`` are half made; the works that wait until there are fewer; how many of these went on.
         self._at_once = 0
         self._aside: deque[tuple[_Work, Any]] = deque()
         self._taken_from_aside = 0
-        # How many works were begun, and how many of these have not ended.
+        # How many works have begun, and how many of them have not ended.
         self._count = 0
         self._under_way = 0
         self._is_due = False
         self._is_running = False
         self._is_closed = False
-        # How many were run.
+        # How many slices were run.
         self.slices = 0
 
     @property
     def is_busy(self) -> bool:
-        """True while some work has not ended."""
+        """Return whether some work has not ended."""
         return self._under_way > 0
 
     def run(self, work: Generator[Reply[Any] | None, Any, T], weight: int = 0) -> Reply[T]:
-        """Begin ``work``, at once if there is no other; the reply has what it returns, or the exception that it raises."""
+        """Begin ``work``, at once if there is no other. The reply has its return value, or the exception that it raises."""
         reply: Reply[T] = Reply()
         is_alone = not self._ready and not self._is_running
         self._count += 1
         self._under_way += 1
-        # The end of work is older than any other work.
+        # The end of work counts as older than any other work.
         begun = self._count - HEAVIEST if weight == LIGHTEST else self._count
         self._put(_Work(weight, begun, work, reply), None)
         if is_alone:
@@ -177,7 +180,7 @@ class Slices:
         except StopIteration as end:
             self._under_way -= 1
             work.reply.complete(end.value)
-        except Exception as error:  # noqa: BLE001  it is whose who waits for the reply
+        except Exception as error:  # noqa: BLE001  the caller that waits for the reply handles it
             self._under_way -= 1
             work.reply.complete(error)
         finally:

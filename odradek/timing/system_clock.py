@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from odradek.timing.clock import ClockedTimer
 
-# A call takes 39 ns where compiled, against 48 ns through the module.
+# A call takes 39 ns in compiled code, against 48 ns through the module.
 _monotonic: Final = time.monotonic
 _time_ns: Final = time.time_ns
 
@@ -27,19 +27,19 @@ class SystemClock:
 
     @property
     def passes_by_itself(self) -> bool:
-        """True."""
+        """Return True."""
         return True
 
     def now_ms(self) -> int:
-        """Wall time in milliseconds since the Unix epoch."""
+        """Return wall time in milliseconds since the Unix epoch."""
         return _time_ns() // 1_000_000
 
     def monotonic_ms(self) -> float:
-        """Milliseconds since about the machine's start."""
+        """Return milliseconds since about the machine's start."""
         return _monotonic() * 1000.0
 
     def machine_ms(self, duration_ms: float) -> float:
-        """The same."""
+        """Return ``duration_ms``: this is the machine's time."""
         return duration_ms
 
     def attach(self, timer: ClockedTimer) -> None:
@@ -58,7 +58,7 @@ class OtherThreads:
         self._seen_ms = _used_ms()
 
     def used_ms(self) -> float:
-        """Milliseconds of processor time that the other threads have used since the last call, or since construction."""
+        """Return the milliseconds of processor time that other threads have used since the last call, or since construction."""
         seen_ms, self._seen_ms = self._seen_ms, _used_ms()
         return self._seen_ms - seen_ms
 

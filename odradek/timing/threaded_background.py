@@ -31,7 +31,7 @@ _FOR_EACH_THREADS = 16
 
 
 class ThreadedBackground(Background):
-    """See ``Background``. ``beside_long_work`` makes the context manager around long work, for process-wide settings."""
+    """A ``Background`` with threads. ``beside_long_work`` makes a context manager around long work, for process settings."""
 
     def __init__(self, beside_long_work: Callable[[], AbstractContextManager[object]] = nullcontext) -> None:
         self._beside_long_work = beside_long_work
@@ -66,7 +66,7 @@ class ThreadedBackground(Background):
             try:
                 with self._beside_long_work():
                     result = work(long)
-            except BaseException as error:  # noqa: BLE001  it is raised where the outcome is asked for
+            except BaseException as error:  # noqa: BLE001  raised where the outcome is read
                 outcome.set_exception(error)
             else:
                 outcome.set_result(result)
@@ -115,7 +115,7 @@ class ThreadedBackground(Background):
         return pool
 
     def _begun(self, then: Callable[[Future[Any]], object]) -> Callable[[Future[Any]], None]:
-        """Count a work as begun; returns the callback for its thread to call at the end."""
+        """Count a work as begun. Return the callback for its thread to call at the end."""
         loop = asyncio.get_running_loop()
         context = copy_context()
         self._running += 1
@@ -137,7 +137,7 @@ class ThreadedBackground(Background):
 
 
 class _Long:
-    """Both ends of a long work: part of Beside, and of LongWork."""
+    """Both ends of a long work. It implements Beside and LongWork."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -164,7 +164,7 @@ class _Long:
                 return
             try:
                 outcome.set_result(action())
-            except BaseException as error:  # noqa: BLE001  it is raised where it was asked for
+            except BaseException as error:  # noqa: BLE001  raised in the thread that asked
                 outcome.set_exception(error)
 
         self._loop.call_soon_threadsafe(run, context=copy_context())

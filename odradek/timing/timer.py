@@ -38,11 +38,11 @@ class TimerTask:
 
     @property
     def is_pending(self) -> bool:
-        """True until the callback starts or the task is cancelled."""
+        """Return whether the task is pending: until the callback starts or the task is cancelled."""
         return self._callback is not None
 
     def cancel(self) -> bool:
-        """Keep the callback from running; False if it has run, is running, or was cancelled before."""
+        """Keep the callback from running. Return False if it has run, is running, or was cancelled before."""
         if self._callback is None:
             return False
         self._callback = None
@@ -50,7 +50,7 @@ class TimerTask:
         return True
 
     def take_callback(self) -> Callable[[], object] | None:
-        """For the timer, which runs or drops the task: the callback at the first call, then None."""
+        """Return the callback at the first call, then None. For the timer, which runs or drops the task."""
         callback = self._callback
         self._callback = None
         return callback
@@ -76,11 +76,11 @@ class Timer:
 
     @property
     def clock(self) -> Clock:
-        """The clock; deadlines are measured on its monotonic face."""
+        """Return the clock; deadlines are measured on its monotonic face."""
         return self._clock
 
     def __len__(self) -> int:
-        """The number of pending tasks, without cancelled ones."""
+        """Return the number of pending tasks, without cancelled ones."""
         return len(self._heap) - self._cancelled
 
     def call_at(self, deadline_ms: float, callback: Callable[[], object]) -> TimerTask:
@@ -97,7 +97,7 @@ class Timer:
         return self.call_at(self._clock.monotonic_ms() + delay_ms, callback)
 
     def advance(self) -> int:
-        """Run the tasks that are due by now, in the order of their deadlines; returns the number of callbacks run.
+        """Run the due tasks in the order of their deadlines. Return the number of callbacks run.
 
         A task added by a callback also runs if it was due when `advance` was called. An exception of a callback passes through
         to the caller; the remaining tasks stay due, for the next `advance`.
@@ -115,7 +115,7 @@ class Timer:
         return callbacks_run
 
     def next_deadline_ms(self) -> float | None:
-        """The deadline of the earliest pending task; None if no task is pending."""
+        """Return the deadline of the earliest pending task; None if no task is pending."""
         heap = self._heap
         while heap:
             deadline_ms, _, task = heap[0]
@@ -134,7 +134,7 @@ class Timer:
         self._clock.detach(self)
 
     def note_cancelled(self) -> None:
-        """Called by a task of this timer when it is cancelled."""
+        """Count a cancelled task of this timer, and rebuild the heap if needed. The task calls it."""
         self._cancelled += 1
         if self._cancelled > COMPACTION_FLOOR and self._cancelled * 2 > len(self._heap):
             self._heap = [entry for entry in self._heap if entry[2].is_pending]

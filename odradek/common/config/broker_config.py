@@ -1,8 +1,7 @@
 """The broker's configuration: server.properties and the command line, and dynamic overrides on top of them.
 
 ``config["num.partitions"]`` is the value in force, whatever its source. An unknown key is a warning. An invalid value of a
-known key stops the start, and so does what no single config's validator can see: the rules across configs are those of Kafka's
-``validateValues``.
+known key stops the start. So does a violation of the rules across configs, which are those of Kafka's ``validateValues``.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +25,7 @@ from odradek.storage.log.log_config import LogConfig
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    r"""The keys and values in ``text``; the last of equal keys. Raises InvalidConfig for a ``\u`` without four digits."""
+    r"""Return the keys and values in ``text``; the last of equal keys wins. Raises InvalidConfig for a malformed ``\u``."""
     try:
         return properties.parse_properties(text)
     except properties.MalformedEscape as error:
@@ -40,7 +39,7 @@ Check = Callable[[Mapping[str, Any], Mapping[str, str]], None]
 
 
 def load(properties: str | None = None, overrides: Mapping[str, str] | None = None) -> "BrokerConfig":
-    """The configuration in the text of a server.properties, overridden by ``overrides``; raises InvalidConfig."""
+    """Return the configuration in the text of a server.properties, overridden by ``overrides``; raises InvalidConfig."""
     texts = parse_properties(properties) if properties else {}
     texts.update(overrides or {})
     return BrokerConfig(texts)
@@ -73,7 +72,7 @@ class BrokerConfig:
         return self._values[name]
 
     def _listener_names(self) -> set[str]:
-        """Of all listeners, those of the controller as well, and of those that this node connects to others by."""
+        """Return the names of all listeners: the broker's, the controller's, and those for connections to other nodes."""
         endpoints = parse_endpoints("listeners", self["listeners"])
         between = self["inter.broker.listener.name"]
         others = (*self["controller.listener.names"], *(() if between is None else (between,)))
@@ -81,7 +80,7 @@ class BrokerConfig:
 
     @property
     def controller_endpoints(self) -> list[Endpoint]:
-        """The listeners of the controller in this process, for the brokers of its cluster; none where it has no others."""
+        """Return the listeners of the controller in this process, for the brokers of its cluster; none without a controller."""
         text = self.static.get("listeners")
         if text is None or "controller" not in self["process.roles"]:
             return []
@@ -89,7 +88,7 @@ class BrokerConfig:
         return parse_endpoints("listeners", controller_listeners(listeners, self["controller.listener.names"]))
 
     def watch(self, check_also: Check, when_overridden: Callable[[], None]) -> None:
-        """Have ``check_also`` raise InvalidConfig for values and texts that a listener cannot do with, and tell of overrides."""
+        """Register ``check_also``, which raises InvalidConfig for unusable values, and a callback after overrides change."""
         self._checks.append(check_also)
         self._when_overridden.append(when_overridden)
 
@@ -102,7 +101,7 @@ class BrokerConfig:
             tell()
 
     def overridden(self, *layers: Mapping[str, str]) -> dict[str, Any]:
-        """The values that would be in force with ``layers`` of dynamic overrides; raises InvalidConfig."""
+        """Return the values that would be in force with ``layers`` of dynamic overrides; raises InvalidConfig."""
         texts = self._laid_over(layers)
         values = values_in_force(texts)
         for check_also in self._checks:
@@ -110,15 +109,15 @@ class BrokerConfig:
         return values
 
     def listener_config(self, listener: str) -> ListenerConfig:
-        """The values in force for one listener."""
+        """Return the values in force for one listener."""
         return ListenerConfig(listener, self._values, self._texts)
 
     def sasl_config(self, listener: str) -> SaslConfig:
-        """The configs in force of one listener's SASL. Raises InvalidConfig when one is looked up."""
+        """Return the SASL configs of one listener. Looking up an invalid one raises InvalidConfig."""
         return SaslConfig(listener, self._texts)
 
     def _laid_over(self, layers: Sequence[Mapping[str, str]]) -> dict[str, str]:
-        """All that is set, with ``layers`` of dynamic overrides."""
+        """Return all set texts, with ``layers`` of dynamic overrides."""
         texts = dict(self.static)
         for layer in layers:
             # A dynamic log.retention.ms, for example, overrides a static log.retention.hours, and the other way round.
@@ -129,11 +128,11 @@ class BrokerConfig:
         return texts
 
     def topic_config(self, overrides: Mapping[str, str]) -> dict[str, Any]:
-        """The typed values of all topic configs, by name, for a topic with ``overrides``."""
+        """Return the typed values of all topic configs, by name, for a topic with ``overrides``."""
         return effective(self._values, overrides)
 
     def log_config(self, overrides: Mapping[str, str]) -> LogConfig:
-        """The configs that the log of a topic with ``overrides`` uses."""
+        """Return the configs for the log of a topic with ``overrides``."""
         key = frozenset(overrides.items())
         found = self._log_configs.get(key)
         if found is None:
@@ -148,7 +147,7 @@ class BrokerConfig:
 
 
 def values_in_force(texts: Mapping[str, str]) -> dict[str, Any]:
-    """The typed values of all broker configs, given the texts that are set; raises InvalidConfig."""
+    """Return the typed values of all broker configs, given the set texts; raises InvalidConfig."""
     values: dict[str, Any] = dict(BROKER_DEFAULTS)
     for name, text in texts.items():
         definition = BROKER_CONFIGS.get(name)
@@ -166,7 +165,7 @@ def values_in_force(texts: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _with_both_ids(static: Mapping[str, str]) -> dict[str, str]:
-    """The texts with node.id and its older name broker.id both set, if one of them is."""
+    """Return the texts with node.id and its older name broker.id both set, if one of them is."""
     texts = dict(static)
     node_id = texts.get("node.id", texts.get("broker.id"))
     if node_id is not None:

@@ -1,8 +1,8 @@
 """Checks across configs, which no single config's validator can do. The rules are those of Kafka's ``validateValues``.
 
-``group.consumer.assignors`` names odradek's own assignors, and those that other packages register: by an entry point of the group
-``odradek.assignors``. Its name is the assignor's; its object is a function as ``coordinator.group.assignor.spec.Assign``
-describes it.
+``group.consumer.assignors`` names odradek's own assignors, and those that other packages register as entry points of the group
+``odradek.assignors``. An entry point has the assignor's name; its object is a function as described by
+``coordinator.group.assignor.spec.Assign``.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -48,7 +48,7 @@ _MIB = 1024 * 1024
 
 
 def check(values: Mapping[str, Any]) -> None:
-    """Raise InvalidConfig, which names the config that is most likely wrong."""
+    """Check the values across configs. Raises InvalidConfig, which names the config that is most likely wrong."""
     check_listeners(values)
     _check_connections(values)
     _check_retention(values)
@@ -67,7 +67,7 @@ def _check_connections(values: Mapping[str, Any]) -> None:
     if values["max.connections.per.ip"] == 0 and not exceptions:
         raise InvalidConfig("max.connections.per.ip", "0", "at least 1 where max.connections.per.ip.overrides is not set")
     max_bytes = values["queued.max.request.bytes"]
-    # The default is Kafka's, -1, to a configuration that was made for Kafka.
+    # With our default, a configuration made for Kafka behaves as with Kafka's default, -1.
     if 0 < max_bytes < values["socket.request.max.bytes"] and max_bytes != MOST_REQUEST_BYTES:
         raise InvalidConfig(
             "queued.max.request.bytes",

@@ -20,7 +20,7 @@ class Validator(Protocol):
     allowed: str
 
     def __call__(self, value: Any) -> str | None:
-        """The invalid part of ``value``, or None."""
+        """Return the invalid part of ``value``, or None."""
 
 
 class AtLeast:
@@ -33,12 +33,12 @@ class AtLeast:
         self._low = low
 
     def __call__(self, value: Any) -> str | None:
-        """The value if it is smaller."""
+        """Return the value if it is smaller."""
         return None if value >= self._low else str(value)
 
 
 class SizeOrSystems:
-    """The size of a socket's buffer, which the system refuses if it is not positive; or -1 for the system's own."""
+    """The size of a socket's buffer: positive, because the system refuses others; or -1 for the system's own."""
 
     __slots__ = ("allowed",)
 
@@ -46,12 +46,12 @@ class SizeOrSystems:
         self.allowed = "positive, or -1"
 
     def __call__(self, value: Any) -> str | None:
-        """The value if it is neither."""
+        """Return the value if it is neither."""
         return None if value > 0 or value == -1 else str(value)
 
 
 class Between:
-    """A number from ``low`` to ``high``, or ``besides``, a number outside the range with a meaning of its own."""
+    """A number from ``low`` to ``high``, or ``besides``, a number outside the range with its own meaning."""
 
     __slots__ = ("_besides", "_high", "_low", "allowed")
 
@@ -62,12 +62,12 @@ class Between:
         self._besides = besides
 
     def __call__(self, value: Any) -> str | None:
-        """The value if it is outside."""
+        """Return the value if it is outside."""
         return None if self._low <= value <= self._high or value == self._besides else str(value)
 
 
 class OneOf:
-    """One of some values; in ``any_case``, in upper case as well."""
+    """One of some values; with ``any_case``, in upper case as well."""
 
     __slots__ = ("_any_case", "_choices", "allowed")
 
@@ -77,7 +77,7 @@ class OneOf:
         self._any_case = any_case
 
     def __call__(self, value: Any) -> str | None:
-        """The value if it is another one."""
+        """Return the value if it is another one."""
         return None if (value.lower() if self._any_case else value) in self._choices else str(value)
 
 
@@ -98,7 +98,7 @@ class Entries:
         self._most = most
 
     def __call__(self, value: Any) -> str | None:
-        """The first invalid entry, or the whole list if its length is wrong or an entry is empty."""
+        """Return the first invalid entry, or the whole list if its length is wrong or an entry is empty."""
         if len(value) < self._least or (self._most is not None and len(value) > self._most) or "" in value:
             return ",".join(value)
         return next((entry for entry in value if self._choices and entry not in self._choices), None)
@@ -113,7 +113,7 @@ class ThrottledReplicas:
         self.allowed = "* or a list of partition:broker"
 
     def __call__(self, value: Any) -> str | None:
-        """The value if it is not such a list."""
+        """Return the value if it is not such a list."""
         pairs = [entry.split(":") for entry in value]
         if value == ("*",) or all(len(pair) == 2 and pair[0].isdecimal() and pair[1].isdecimal() for pair in pairs):
             return None
@@ -126,7 +126,7 @@ READ_ONLY = "read-only"
 PER_BROKER = "per-broker"
 CLUSTER_WIDE = "cluster-wide"
 
-# Stands for Kafka's default where the config is odradek's own.
+# Used instead of Kafka's default if Kafka does not have the config.
 NOT_KAFKAS = "none: Kafka has no such config"
 
 MAX_INT = 2**31 - 1
@@ -159,7 +159,7 @@ BOOLEAN, STRING, INT, SHORT, LONG, DOUBLE, LIST, PASSWORD = (
     ConfigType.LIST,
     ConfigType.PASSWORD,
 )
-# Stands for a secret wherever a value is told.
+# Replaces a secret in all output.
 HIDDEN = "[hidden]"
 
 
@@ -202,7 +202,7 @@ class ConfigDefinition(NamedTuple):
 
     @property
     def documentation(self) -> str:
-        """What clients and readers are told of it."""
+        """Return the description for clients and readers."""
         return f"{self.doc} No effect: {self.no_use}." if self.no_use else self.doc
 
     @property
@@ -223,7 +223,7 @@ _BITS = {ConfigType.SHORT: 16, ConfigType.INT: 32, ConfigType.LONG: 64}
 
 
 def parse(definition: ConfigDefinition, text: str) -> Value:
-    """The typed value of a config's text; raises InvalidConfig."""
+    """Return the typed value of a config's text; raises InvalidConfig."""
     value = _typed(definition, text)
     complain(definition, value)
     return value
@@ -264,13 +264,13 @@ def _typed(definition: ConfigDefinition, text: str) -> Value:
 
 
 def parse_list(text: str) -> tuple[str, ...]:
-    """The entries of a list, in order, without duplicates."""
+    """Return the entries of a list, in order, without duplicates."""
     stripped = text.strip()
     return tuple(dict.fromkeys(entry.strip() for entry in stripped.split(","))) if stripped else ()
 
 
 def to_text(value: Value) -> str | None:
-    """A value as text for clients; None if unset."""
+    """Return a value as text for clients; None if unset."""
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -281,8 +281,8 @@ def to_text(value: Value) -> str | None:
 
 
 def _double_to_text(value: float) -> str:
-    """A double as Java prints it: plain from 0.001 up to ten million, else with an exponent, and always with a fraction."""
-    if value != value or value in (float("inf"), float("-inf")):  # noqa: PLR0124  only NaN is not itself
+    """Return a double as Java prints it: plain from 0.001 up to ten million, else with an exponent; always with a fraction."""
+    if value != value or value in (float("inf"), float("-inf")):  # noqa: PLR0124  only NaN differs from itself
         return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(value)]
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(value)

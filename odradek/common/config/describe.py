@@ -48,7 +48,7 @@ class ConfigEntry(NamedTuple):
 
 
 def topic_entries(view: ConfigView, overrides: Mapping[str, str]) -> Iterator[ConfigEntry]:
-    """All configs of a topic with ``overrides``."""
+    """Yield all configs of a topic with ``overrides``."""
     values = view.config.topic_config(overrides)
     for name, definition in TOPIC_CONFIGS.items():
         if definition.internal and name not in overrides:
@@ -61,7 +61,7 @@ def topic_entries(view: ConfigView, overrides: Mapping[str, str]) -> Iterator[Co
 
 
 def other_entries(definitions: Sequence[ConfigDefinition], overrides: Mapping[str, str], source: int) -> Iterator[ConfigEntry]:
-    """All configs of a resource that falls back to no config of the broker's, with ``overrides``."""
+    """Yield all configs of a resource without a fallback to the broker's configs, with ``overrides``."""
     for definition in definitions:
         text = overrides.get(definition.name)
         value = to_text(definition.default) if text is None else _parsed(definition, text)
@@ -76,7 +76,7 @@ def other_entries(definitions: Sequence[ConfigDefinition], overrides: Mapping[st
 def group_entries(
     view: ConfigView, definitions: Sequence[ConfigDefinition], overrides: Mapping[str, str]
 ) -> Iterator[ConfigEntry]:
-    """All configs of a group with ``overrides``; those of consumer groups fall back to the broker's."""
+    """Yield all configs of a group with ``overrides``; those of consumer groups fall back to the broker's."""
     for definition in definitions:
         default = definition.server_default
         if default is None or default not in BROKER_CONFIGS:
@@ -90,7 +90,7 @@ def group_entries(
 
 
 def broker_entries(view: ConfigView) -> Iterator[ConfigEntry]:
-    """All configs of this broker, and all unknown keys that are set. Kafka treats these as a plugin's, and hides their values."""
+    """Yield all configs of this broker, and all unknown keys that are set. As in Kafka, values of unknown keys are hidden."""
     config = view.config
     dynamic = [*view.overrides(ResourceType.BROKER, view.node_id), *view.overrides(ResourceType.BROKER, CLUSTER_DEFAULT)]
     extra = dict.fromkeys(name for name in (*config.static, *dynamic) if name not in BROKER_CONFIGS)
@@ -105,7 +105,7 @@ def broker_entries(view: ConfigView) -> Iterator[ConfigEntry]:
 
 
 def cluster_default_entries(view: ConfigView) -> Iterator[ConfigEntry]:
-    """The overrides for every broker of the cluster, and nothing else."""
+    """Yield the overrides for every broker of the cluster, and nothing else."""
     for name, text in view.overrides(ResourceType.BROKER, CLUSTER_DEFAULT).items():
         set_by = (Synonym(name, text, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG),)
         definition = BROKER_CONFIGS.get(name)
@@ -116,7 +116,7 @@ def cluster_default_entries(view: ConfigView) -> Iterator[ConfigEntry]:
 
 
 def _told(view: ConfigView, name: str) -> Value:
-    """The configured value if the broker derives another one from it, else the value in force."""
+    """Return the configured value if the broker derives another one from it, else the value in force."""
     static = view.config.static
     if name == "broker.id":
         value: Any = view.config["node.id"]
@@ -144,7 +144,7 @@ def _broker_synonyms(view: ConfigView, name: str) -> tuple[Synonym, ...]:
 
 
 def _parsed(definition: ConfigDefinition, text: str) -> str | None:
-    """As Kafka tells it: without spaces, and without the second of equal entries. What cannot be parsed is told as it is."""
+    """Return the value as Kafka shows it: without spaces and duplicate entries. A text that cannot be parsed is unchanged."""
     try:
         return to_text(parse(definition, text))
     except InvalidConfig:

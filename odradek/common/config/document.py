@@ -29,7 +29,7 @@ _NO_LIMIT = (MAX_INT, MAX_LONG, MAX_DOUBLE)
 
 
 def document() -> str:
-    """The whole page."""
+    """Return the whole page."""
     return "\n".join(_lines())
 
 

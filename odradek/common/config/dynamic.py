@@ -21,7 +21,7 @@ from odradek.common.config.table import BROKER_CONFIGS, update_mode
 
 CLUSTER_DEFAULT = ""  # the broker resource whose overrides apply to every broker
 _PER_LISTENER = "listener.name."
-# The configs of a listener that Kafka lets the cluster set. A listener's other configs are set for each broker.
+# The listener configs that Kafka lets the cluster set. Other listener configs are set for each broker.
 _CLUSTER_WIDE_OF_LISTENERS = frozenset({"max.connections", "max.connection.creation.rate", "num.network.threads"})
 
 
@@ -38,8 +38,9 @@ class ResourceType(IntEnum):
 class ConfigView(NamedTuple):
     """The broker's configs, overrides by (resource type, name), and existing topics, for describing and altering configs.
 
-    ``has_elr`` says whether the cluster has eligible leader replicas (KIP-966), as one that Kafka has made. The controller of a
-    cluster alters the configs of any broker that ``broker_exists``; a broker, which has no such function, its own alone.
+    ``has_elr`` is true if the cluster has eligible leader replicas (KIP-966), as a cluster made by Kafka may. A cluster's
+    controller may alter the configs of any broker that ``broker_exists``. A broker has no such function, and may alter only
+    its own.
     """
 
     config: BrokerConfig
@@ -50,20 +51,20 @@ class ConfigView(NamedTuple):
 
     @property
     def node_id(self) -> str:
-        """This broker's name as a resource."""
+        """Return this broker's name as a resource."""
         return str(self.config["node.id"])
 
 
 def base_name(name: str) -> str:
-    """The config that a key sets; for ``listener.name.<listener>.<config>`` this is ``<config>``."""
+    """Return the config that a key sets; for ``listener.name.<listener>.<config>`` this is ``<config>``."""
     return name.split(".", 3)[3] if name.startswith(_PER_LISTENER) and name.count(".") > 2 else name
 
 
 def definition_of(name: str) -> ConfigDefinition | None:
-    """The table's row for a broker config, including one for a single listener."""
+    """Return the table's row for a broker config, including one for a single listener."""
     base = base_name(name)
     found = BROKER_CONFIGS.get(name) or BROKER_CONFIGS.get(base)
-    # One of a listener may be of one of its mechanisms: ``listener.name.<listener>.<mechanism>.<config>``.
+    # A listener's config may be for one mechanism: ``listener.name.<listener>.<mechanism>.<config>``.
     return found if found is not None or base == name else BROKER_CONFIGS.get(base.partition(".")[2])
 
 
@@ -79,11 +80,10 @@ def is_for_one_broker_only(name: str) -> bool:
 
 
 def apply_broker_overrides(view: ConfigView) -> list[str]:
-    """Apply the present overrides of the cluster and of this broker.
+    """Apply the present overrides of the cluster and of this broker. Return warnings.
 
     Call it after the metadata log has been replayed, and after a broker's overrides have changed. An override that cannot be
-    applied is left out, with a warning in the result: it was valid when it was made, under another static configuration or
-    version.
+    applied is left out, with a warning: it was valid when it was made, under another static configuration or version.
     """
     cluster, broker = (view.overrides(ResourceType.BROKER, name) for name in (CLUSTER_DEFAULT, view.node_id))
     if not cluster and not broker:
@@ -101,7 +101,7 @@ def apply_broker_overrides(view: ConfigView) -> list[str]:
 
 
 def applicable(overrides: Mapping[str, str], *, for_cluster: bool) -> tuple[dict[str, str], list[str]]:
-    """The applicable ones of a broker's, or the cluster's, ``overrides``, and a warning for each of the others."""
+    """Return the applicable ``overrides`` of a broker, or of the cluster, and a warning for each of the others."""
     fine: dict[str, str] = {}
     warnings = []
     for name, text in overrides.items():

@@ -17,7 +17,7 @@ SASL_PLAINTEXT = "SASL_PLAINTEXT"
 SASL_SSL = "SASL_SSL"
 TLS_PROTOCOLS = (SSL, SASL_SSL)
 SASL_PROTOCOLS = (SASL_PLAINTEXT, SASL_SSL)
-# By their numbers.
+# In the order of their ids.
 _PROTOCOLS = (PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL)
 _A_MAP = "a list of NAME:PROTOCOL"
 _ANY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104  compared, not bound
@@ -27,7 +27,7 @@ class ConfigValues(Protocol):
     """Typed values by the names of configs."""
 
     def __getitem__(self, name: str, /) -> Any:
-        """The value of a config."""
+        """Return the value of a config."""
 
 
 class Endpoint(NamedTuple):
@@ -39,26 +39,26 @@ class Endpoint(NamedTuple):
 
 
 def opened_listeners(listeners: Sequence[str], controller_listener_names: Sequence[str]) -> tuple[str, ...]:
-    """The ``listeners`` that the broker opens: all but those for Kafka's controllers."""
+    """Return the ``listeners`` that the broker opens: all but those for controllers."""
     withheld = {name.upper() for name in controller_listener_names}
     return tuple(listener for listener in listeners if listener.partition("://")[0].strip().upper() not in withheld)
 
 
 def controller_listeners(listeners: Sequence[str], controller_listener_names: Sequence[str]) -> tuple[str, ...]:
-    """The ``listeners`` of a controller, which are those that its broker does not open."""
+    """Return the ``listeners`` of a controller, which its broker does not open."""
     opened = opened_listeners(listeners, controller_listener_names)
     return tuple(listener for listener in listeners if listener not in opened)
 
 
 def check_controller_listeners(values: Mapping[str, Any], listeners: Sequence[str]) -> None:
-    """Raise InvalidConfig if the ``listeners`` of a controller cannot be bound. One that has no protocol is PLAINTEXT."""
+    """Raise InvalidConfig if the ``listeners`` of a controller cannot be bound. The default protocol is PLAINTEXT."""
     endpoints = parse_endpoints("listeners", listeners)
     protocols = {endpoint.name: PLAINTEXT for endpoint in endpoints} | security_protocols(values)
     _check_bindable(endpoints, protocols)
 
 
 def check_listeners(values: Mapping[str, Any]) -> None:
-    """Raise InvalidConfig if listeners cannot be parsed, bound or secured, or if an advertised listener is not listened on."""
+    """Raise InvalidConfig if listeners cannot be parsed, bound or secured, or an advertised listener does not exist."""
     protocols = security_protocols(values)
     listeners = parse_endpoints("listeners", values["listeners"])
     if not listeners and "broker" in values["process.roles"]:
@@ -82,13 +82,13 @@ def check_listeners(values: Mapping[str, Any]) -> None:
 
 
 def inter_broker_listener(values: ConfigValues) -> str:
-    """The name of the listener for connections between brokers, in upper case."""
+    """Return the name of the listener for connections between brokers, in upper case."""
     name: str = values["inter.broker.listener.name"] or values["security.inter.broker.protocol"]
     return name.upper()
 
 
 def security_protocols(values: ConfigValues) -> dict[str, str]:
-    """``listener.security.protocol.map``: the protocol of each listener's name, both in upper case; raises InvalidConfig."""
+    """Return the protocol of each listener's name (``listener.security.protocol.map``), in upper case; raises InvalidConfig."""
     protocols = {}
     for name, protocol in _parse_map("listener.security.protocol.map", values["listener.security.protocol.map"], _A_MAP):
         if protocol.upper() not in _PROTOCOLS:
@@ -98,12 +98,12 @@ def security_protocols(values: ConfigValues) -> dict[str, str]:
 
 
 def security_protocol_id(values: ConfigValues, listener: str) -> int:
-    """The number of a listener's protocol in registrations, PLAINTEXT's where the map does not have the listener."""
+    """Return the number of a listener's protocol in registrations; PLAINTEXT's if the map lacks the listener."""
     return _PROTOCOLS.index(security_protocols(values).get(listener, PLAINTEXT))
 
 
 def security_protocols_of(values: ConfigValues, endpoints: Sequence[Endpoint]) -> list[str]:
-    """The protocols of these listeners, PLAINTEXT where the map does not have one."""
+    """Return the protocols of these listeners; PLAINTEXT for listeners that the map lacks."""
     protocols = security_protocols(values)
     return [protocols.get(endpoint.name, PLAINTEXT) for endpoint in endpoints]
 
@@ -122,9 +122,9 @@ def _check_inter_broker(values: Mapping[str, Any], names: Sequence[str]) -> None
 
 @lru_cache(maxsize=8)
 def per_ip_overrides(text: str) -> Mapping[str, int]:
-    """``max.connections.per.ip.overrides``: the limit of each address or host name; raises InvalidConfig.
+    """Return ``max.connections.per.ip.overrides``: the limit of each address or host name; raises InvalidConfig.
 
-    The result is kept, since each new connection asks for it.
+    The result is cached, because each new connection needs it.
     """
     overrides = {}
     for address, limit in _parse_map("max.connections.per.ip.overrides", text, "a list of ADDRESS:COUNT"):
@@ -135,7 +135,7 @@ def per_ip_overrides(text: str) -> Mapping[str, int]:
 
 
 def parse_endpoints(key: str, listeners: Sequence[str]) -> list[Endpoint]:
-    """The listeners of config ``key``; raises InvalidConfig."""
+    """Return the listeners of config ``key``; raises InvalidConfig."""
     endpoints = []
     for listener in listeners:
         name, separator, address = listener.partition("://")

@@ -1,11 +1,11 @@
-"""A ``server.properties`` with which Apache Kafka 4.3 goes on where an odradek broker of this configuration has stopped.
+"""A ``server.properties`` for Apache Kafka 4.3 to continue with the data of an odradek broker.
 
     carried over    every config that was set and that Kafka has, including those that odradek accepts without acting on them
-    added           what Kafka must be told and odradek need not be: node id, roles, the listener for controllers, the voter;
-                    the numbers of replicas, whose defaults are for several brokers
+    added           settings that Kafka requires and odradek does not: node id, roles, the listener for controllers, the voter;
+                    the replication factors, whose defaults are for several brokers
     commented out   every config that was set and that Kafka does not have
 
-Defaults that differ without a trace in the data, such as group.initial.rebalance.delay.ms, are Kafka's own from then on.
+Some defaults differ and leave no trace in the data, such as group.initial.rebalance.delay.ms: from then on Kafka's own apply.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,7 +22,7 @@ DEFAULT_CONTROLLER_PORT = 9093
 _CONTROLLER = "CONTROLLER"
 _PER_LISTENER = "listener.name."
 _EVERY_ADDRESS = ("", "0.0.0.0", "::")  # noqa: S104  compared, not bound
-# Kafka's defaults want three brokers.
+# Kafka's defaults need three brokers.
 _REPLICATION = (
     "offsets.topic.replication.factor",
     "transaction.state.log.replication.factor",
@@ -33,14 +33,14 @@ _SAME_AS_NODE_ID = "broker.id"
 
 
 class KafkaProperties(NamedTuple):
-    """``settings`` are for Kafka; ``unknown`` it does not have; ``awakened`` odradek has ignored, and Kafka acts on them."""
+    """``settings`` are for Kafka; it does not have the ``unknown``. odradek ignored the ``awakened``, and Kafka acts on them."""
 
     settings: dict[str, str]
     unknown: dict[str, str]
     awakened: tuple[str, ...]
 
     def text(self) -> str:
-        """The file, in ASCII: Java reads Latin-1."""
+        """Return the file's text, in ASCII: Java reads Latin-1."""
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
@@ -56,11 +56,10 @@ class KafkaProperties(NamedTuple):
 def kafka_properties(
     config: BrokerConfig, controller_port: int | None = None, *, log_has_voters: bool = False
 ) -> KafkaProperties:
-    """What Kafka is to be told. ``controller_port`` is for a configuration that has no listener for controllers.
+    """Return the properties for Kafka. ``controller_port`` is for a configuration without a listener for controllers.
 
-    ``log_has_voters``: the metadata log says who the voters are (KIP-853), and not the configuration.
-
-    Raises InvalidConfig where odradek can do without what Kafka needs: a listener's port.
+    With ``log_has_voters`` the voters are in the metadata log (KIP-853), and not in the configuration. Raises InvalidConfig
+    for a listener on port 0, which odradek permits and Kafka cannot use.
     """
     carried: dict[str, str] = {}
     unknown: dict[str, str] = {}
@@ -80,11 +79,11 @@ def kafka_properties(
     if "controller" in roles:
         added |= _quorum(config, added["listeners"], added["controller.listener.names"], log_has_voters=log_has_voters)
         added |= {name: value for name, value in _SHARE_GROUPS.items() if name not in carried}
-        # The other way to tell of the quorum.
+        # The other way to name the quorum.
         for name in ("controller.quorum.voters", "controller.quorum.bootstrap.servers"):
             carried.pop(name, None)
     carried.pop("log.dir", None)
-    # Said by the listener's name.
+    # The listener's name replaces it.
     carried.pop("security.inter.broker.protocol", None)
     return KafkaProperties(added | _without(carried, added), unknown, tuple(name for name in carried if name in IGNORED))
 
@@ -101,7 +100,7 @@ def _is_kafkas(name: str) -> bool:
 
 
 def _listeners(config: BrokerConfig, controller_port: int | None) -> dict[str, str]:
-    """All that is said of listeners."""
+    """Return all settings of listeners."""
     named = [name.upper() for name in config["controller.listener.names"]]
     listeners = parse_endpoints("listeners", parse_list(config.static.get("listeners", ",".join(config["listeners"]))))
     brokers = [endpoint for endpoint in listeners if endpoint.name not in named]
@@ -128,7 +127,7 @@ def _listeners(config: BrokerConfig, controller_port: int | None) -> dict[str, s
 
 
 def _controller_port(config: BrokerConfig, listeners: Iterable[Endpoint], chosen: int | None) -> int:
-    """What was chosen, or where the voters say that this node is, or the first free number from Kafka's usual one on."""
+    """Return the chosen port, else this node's port in the voters, else the first free number from Kafka's usual one on."""
     if chosen is not None:
         return chosen
     for voter in config["controller.quorum.voters"]:
@@ -143,14 +142,14 @@ def _free_name(listeners: Iterable[Endpoint]) -> str:
 
 
 def _protocols(config: BrokerConfig, names: Iterable[str]) -> str:
-    """The map as it was, and PLAINTEXT for names that it does not have."""
+    """Return the map, extended by PLAINTEXT for names that it lacks."""
     given = [entry.strip() for entry in config["listener.security.protocol.map"].split(",") if entry.strip()]
     mapped = {entry.rpartition(":")[0].strip().upper() for entry in given}
     return ",".join([*given, *(f"{name}:PLAINTEXT" for name in names if name not in mapped)])
 
 
 def _advertised(config: BrokerConfig, brokers: Iterable[Endpoint]) -> str:
-    """What clients have been told so far: a listener on every interface is advertised as localhost."""
+    """Return the addresses that clients have used so far: a listener on every interface is advertised as localhost."""
     given = config["advertised.listeners"]
     if given:
         for endpoint in parse_endpoints("advertised.listeners", given):
@@ -162,7 +161,7 @@ def _advertised(config: BrokerConfig, brokers: Iterable[Endpoint]) -> str:
 
 
 def _quorum(config: BrokerConfig, listeners: str, controllers: str, *, log_has_voters: bool) -> dict[str, str]:
-    """This node as the one voter, or, where the log has the voters, as one to ask for them."""
+    """Return this node as the only voter, or as the bootstrap server if the log has the voters."""
     voters, servers = "controller.quorum.voters", "controller.quorum.bootstrap.servers"
     name = servers if log_has_voters else voters
     if config[name]:

@@ -1,8 +1,8 @@
 """The checks of a node's role.
 
-A node is a broker of a cluster whose controllers are elsewhere, or the only controller of a cluster: with a broker in the same
-process, or without, and with a listener for the other brokers, or without. What would have it begin a cluster of its own without
-a word is refused.
+A node is either a broker of a cluster whose controllers are elsewhere, or the only controller of a cluster. A controller may
+have a broker in the same process, and a listener for other brokers. A configuration is refused if the node would silently
+begin a cluster of its own.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ _SERVERS = "controller.quorum.bootstrap.servers"
 
 
 def check_roles(values: Mapping[str, Any], listeners: Sequence[str]) -> None:
-    """Raise InvalidConfig unless this node's role and its quorum fit together. ``listeners`` are those of controllers, too."""
+    """Raise InvalidConfig unless this node's role and its quorum fit together. ``listeners`` include those of controllers."""
     roles = values["process.roles"]
     if roles == _BROKER:
         _check_broker(values, listeners)
@@ -37,7 +37,7 @@ def check_roles(values: Mapping[str, Any], listeners: Sequence[str]) -> None:
 
 
 def _check_controller(values: Mapping[str, Any], listeners: Sequence[str]) -> None:
-    """A controller without a broker listens for brokers, and for nobody else."""
+    """Raise InvalidConfig unless a controller without a broker listens for brokers, and for nobody else."""
     names = {name.upper() for name in values["controller.listener.names"]}
     if not names:
         raise InvalidConfig("controller.listener.names", "", "the names of this controller's listeners")
@@ -47,7 +47,7 @@ def _check_controller(values: Mapping[str, Any], listeners: Sequence[str]) -> No
 
 
 def quorum_nodes(voters: Sequence[str], servers: Sequence[str]) -> list[tuple[int | None, str, int]]:
-    """The controllers that are configured: (node id, host, port), without an id where only the address is. InvalidConfig."""
+    """Return the configured controllers as (node id, host, port); the id is None for a bare address. Raises InvalidConfig."""
     known = [(node_id, *place) for node_id, place in _parsed_voters(voters).items()]
     return [*known, *((None, *place) for place in _addresses(servers))]
 
@@ -98,7 +98,7 @@ def _check_own_servers(servers: Sequence[str], own_ports: set[int]) -> None:
 
 
 def _address(address: str) -> tuple[str, int] | None:
-    """Host and port; None where that is not what it is."""
+    """Return host and port; None for a malformed address."""
     host, colon, port = address.rpartition(":")
     is_address = bool(host and colon) and port.isascii() and port.isdigit() and int(port) <= MAX_PORT
     return (host.strip("[]"), int(port)) if is_address else None

@@ -29,12 +29,12 @@ _SYNONYMS = {name: family for family in _FAMILIES for name in family} | {
 
 
 def synonyms(name: str) -> tuple[str, ...]:
-    """The names that decide a broker config, by precedence."""
+    """Return the names that decide a broker config, by precedence."""
     return _SYNONYMS.get(name, (name,))
 
 
 def update_mode(name: str) -> str:
-    """Return whether a broker config may change while the broker runs. Unknown keys may, as in Kafka: plugins may have them."""
+    """Return a broker config's update mode. Unknown keys may change while it runs, as in Kafka: plugins may have them."""
     definition = BROKER_CONFIGS.get(name)
     if definition is not None:
         return definition.update_mode

@@ -1,9 +1,8 @@
 """The table, fourth part: the broker's configs of group protocols, consumer groups (KIP-848), quotas and telemetry.
 
-And the configs that a group or a subscription to client metrics has of its own. Kafka has those of a group for the protocols of
-KIP-848, KIP-932 and KIP-1071, and those of client metrics for KIP-714. Those of share and streams groups have no use here.
-``server_default`` names the broker config that a group's config falls back to; those of share and streams groups are not in the
-broker's table.
+It also has the configs of single groups and of subscriptions to client metrics (KIP-714). Kafka's groups have configs for the
+protocols of KIP-848, KIP-932 and KIP-1071. Configs of share and streams groups have no effect here. ``server_default`` names
+the broker config that a group's config falls back to. The fallbacks of share and streams groups are not in the broker's table.
 """
 
 from odradek.common.config.definitions import (

@@ -1,4 +1,4 @@
-"""The table, the part of a node's role in a cluster and of the quorum that it belongs to."""
+"""The table, configs of a node's role in a cluster and of its quorum."""
 
 from odradek.common.config.definitions import (
     BOOLEAN,
@@ -188,7 +188,7 @@ THROTTLES = (
     _samples("alter.log.dirs.replication.quota.window.size.seconds", 1, "How long such a sample is."),
 )
 
-# What a controller looks after by itself, from time to time.
+# The controller's periodic tasks.
 ELECTIONS = (
     _Config(
         "metadata.max.idle.interval.ms",

@@ -1,10 +1,10 @@
 """The table, fifth part: security. TLS, SASL, delegation tokens, the authorizer.
 
-Each config of TLS can be set for one listener alone: ``listener.name.<listener in lower case>.ssl...``. What is said of stores is
-what ``security`` does with them. A config of Java's own (``ssl.provider``) is not here but in ``ignored``.
+Each TLS config can be set for one listener only: ``listener.name.<listener in lower case>.ssl...``. The descriptions of stores
+say what ``security`` does with them. Configs of Java itself (``ssl.provider``) are in ``ignored``.
 
-What belongs to one mechanism of one listener is set as ``listener.name.<listener>.<mechanism>.<config>`` (``listener_config``).
-Listeners and mechanisms are in lower case there. Left out: Kerberos, and what it takes to fetch tokens (``ignored``).
+Configs of one mechanism of one listener are set as ``listener.name.<listener>.<mechanism>.<config>`` (``listener_config``).
+Listeners and mechanisms are in lower case there. Left out: Kerberos, and configs for fetching tokens (``ignored``).
 """
 
 from odradek.common.config.definitions import (
@@ -211,12 +211,12 @@ class Principals:
         self.allowed = "principals as User:alice, separated by semicolons"
 
     def __call__(self, value: str) -> str | None:
-        """The first that is no principal."""
+        """Return the first entry that is no principal."""
         return next((each for each in principals(value) if ":" not in each), None)
 
 
 def principals(value: str) -> tuple[str, ...]:
-    """The principals in a value."""
+    """Return the principals in a value."""
     return tuple(each.strip() for each in value.split(";") if each.strip())
 
 

@@ -54,7 +54,7 @@ IDENTITY = (
         "The data directories, if log.dirs is not set. Without either, the directory is the platform's for user data.",
         Entries(least=1),
         "high",
-        kafka_default="/tmp/kafka-logs",  # noqa: S108  it is not ours
+        kafka_default="/tmp/kafka-logs",  # noqa: S108  Kafka's default, not ours
         difference="a folder for temporary files is emptied at the next boot",
     ),
     _Config(

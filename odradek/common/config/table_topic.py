@@ -1,4 +1,4 @@
-"""The table, third part: topic configs. One that is not set falls back to the broker config of the same meaning."""
+"""The table, third part: topic configs. An unset one falls back to the broker config of the same meaning."""
 
 from odradek.common.config.definitions import (
     BOOLEAN,

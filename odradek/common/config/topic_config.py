@@ -30,7 +30,7 @@ def _in_hours_unless_set(ms_name: str, hours_name: str, values: Mapping[str, Any
 
 
 def broker_default(definition: ConfigDefinition, values: Mapping[str, Any]) -> Value:
-    """The value of a topic config without an override, given the broker's ``values``."""
+    """Return the value of a topic config without an override, given the broker's ``values``."""
     match definition.name:
         case "retention.ms":
             return _retention_ms(values)
@@ -45,7 +45,7 @@ def broker_default(definition: ConfigDefinition, values: Mapping[str, Any]) -> V
 
 
 def effective(values: Mapping[str, Any], overrides: Mapping[str, str]) -> dict[str, Any]:
-    """Every topic config, typed; raises InvalidConfig for an override that cannot be parsed."""
+    """Return every topic config, typed; raises InvalidConfig for an override that cannot be parsed."""
     return {
         name: parse(definition, overrides[name]) if name in overrides else broker_default(definition, values)
         for name, definition in TOPIC_CONFIGS.items()
@@ -85,7 +85,7 @@ def check_defaults(values: Mapping[str, Any]) -> None:
 
 
 def log_config(values: Mapping[str, Any], overrides: Mapping[str, str]) -> LogConfig:
-    """The configs that the log of a topic with ``overrides`` uses."""
+    """Return the configs for the log of a topic with ``overrides``."""
     topic = effective(values, overrides)
     if topic["internal.segment.bytes"] is not None:
         topic["segment.bytes"] = topic["internal.segment.bytes"]

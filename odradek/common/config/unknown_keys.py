@@ -9,12 +9,12 @@ from odradek.common.config.table import BROKER_CONFIGS, TOPIC_CONFIGS
 
 
 def warnings(names: Iterable[str], listeners: Collection[str]) -> Iterator[str]:
-    """Of ``names``, which are no broker configs, those that have no effect. ``listeners`` are the names of all listeners."""
+    """Yield the warnings for those ``names``, unknown to the broker, that no listener in ``listeners`` uses either."""
     return (warning(name) for name in names if not (is_of_a_listener(name, listeners) or sets_sasl_of(name, listeners)))
 
 
 def warning(name: str) -> str:
-    """One line: ``name`` is ignored, the reason, and the config that may have been meant."""
+    """Return one line: ``name`` is ignored, the reason, and the config that may have been meant."""
     ignored = IGNORED.get(name)
     if ignored is not None:
         return f"{name} is ignored: {ignored.reason}"

@@ -1,7 +1,7 @@
 """Findings: events in a cluster's history that its operator should know about. ``<warehouse>/findings`` has rows of ``FINDING``.
 
-Spark SQL computes them from the tables alone, anew at each pass. The same tables give the same findings and the same ids,
-whatever passes they were built in. Each pass replaces ``findings``, so the next pass repairs an interrupted one. No detector
+Spark SQL computes all of them at each pass, from the tables alone. The same tables give the same findings and the same ids,
+no matter which passes built them. Each pass replaces ``findings``, so the next pass repairs an interrupted one. No detector
 reads a clock: "now" is the newest time in the tables.
 
     rows.py          the row, and helpers of the detectors  groups.py        rebalances, members, assignments
@@ -56,12 +56,12 @@ DETECTORS = (
 
 
 def detect(read: Read, thresholds: Thresholds) -> DataFrame:
-    """All findings in these tables."""
+    """Return all findings in these tables."""
     return reduce(DataFrame.unionByName, (detector(read, thresholds) for detector in DETECTORS))
 
 
 def describe(spark: SparkSession, warehouse: str) -> list[str]:
-    """The findings of high and medium severity as lines for a terminal: the gravest first, then the newest."""
+    """Return the findings of high and medium severity as lines for a terminal: the gravest first, then the newest."""
     grave = read_findings(spark, warehouse).where(f.col("severity").isin(HIGH, MEDIUM))
     when = f.concat_ws(" to ", *(f.date_format(time, "yyyy-MM-dd HH:mm:ss") for time in ("from_time", "to_time")))
     line = f.format_string("%-6s  %-20s  %-20s  %s  %s", "severity", "kind", "subject", when, "evidence")
@@ -76,7 +76,7 @@ def build_findings(
 ) -> int:
     """Replace the warehouse's findings by those of the present tables, and send the new ones.
 
-    Returns the number of messages sent. Raises PipelineError.
+    Return the number of messages sent. Raises PipelineError.
     """
     Warehouse(spark, warehouse).require_records()
     read = cache(lambda name: read_table(spark, warehouse, name))

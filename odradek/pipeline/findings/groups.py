@@ -23,7 +23,7 @@ _GONE = ("left", "expired", "gone")
 
 
 def rebalance_figures(read: Read, thresholds: Thresholds) -> DataFrame:
-    """Rebalance figures for an operator's dashboard: one row for each group and window with a rebalance.
+    """Return rebalance figures for an operator's dashboard: one row for each group and window with a rebalance.
 
     ``sync_ms`` is the part of a rebalance that the log shows: from the end of the join phase to the assignment. ``failed``
     counts the generations without a record: their assignment never arrived. (A consumer group's epoch may rise several times
@@ -54,10 +54,10 @@ def rebalance_figures(read: Read, thresholds: Thresholds) -> DataFrame:
 
 
 def rebalance_storms(read: Read, thresholds: Thresholds) -> DataFrame:
-    """Groups with ``storm_rebalances`` or more rebalances within ``storm_window_s``.
+    """Find groups with ``storm_rebalances`` or more rebalances within ``storm_window_s``.
 
-    A consumer group has a generation for each member that joins or goes. Members that join one after another are one rebalance,
-    the start of an application, and so are members that go one after another.
+    A consumer group has a generation for each member that joins or leaves. Members that join one after another count as one
+    rebalance, the start of an application. So do members that leave one after another.
     """
     came = f.signum(f.col("member_count") - f.lag("member_count", 1, 0).over(_in_order()))
     generations = read("group_generations").withColumn("came", came)
@@ -78,7 +78,7 @@ def rebalance_storms(read: Read, thresholds: Thresholds) -> DataFrame:
 
 
 def _most_changes(storms: DataFrame, changes: DataFrame) -> DataFrame:
-    """``group``, ``episode``, ``most_changes_by``, ``changes``: the client that joined and left most often, and how often."""
+    """Return ``group``, ``episode``, ``most_changes_by``, ``changes``: the client that joined and left most, and how often."""
     during = changes.join(f.broadcast(storms.select("group", "episode", "from_time", "to_time")), "group")
     during = during.where(f.col("at").between(f.col("from_time"), f.col("to_time")))
     clients = during.groupBy("group", "episode", "client_id").agg(f.count(f.lit(1)).alias("changes"))
@@ -89,7 +89,7 @@ def _most_changes(storms: DataFrame, changes: DataFrame) -> DataFrame:
 
 
 def flapping_members(read: Read, thresholds: Thresholds) -> DataFrame:
-    """Members that repeatedly leave and return."""
+    """Find members that repeatedly leave and return."""
     by = ("group", "group_instance_id", "client_id", "client_host")
     # A static member may move to another host; a dynamic member is recognised by its host too.
     host = f.when(f.col("group_instance_id").isNull(), f.col("client_host"))
@@ -120,7 +120,7 @@ def flapping_members(read: Read, thresholds: Thresholds) -> DataFrame:
 
 
 def uneven_assignments(read: Read, thresholds: Thresholds) -> DataFrame:
-    """Groups whose newest generation of ``uneven_s`` or more gives one member far more partitions than another."""
+    """Find groups whose newest generation of ``uneven_s`` or more gives one member far more partitions than another."""
     generations = read("group_generations")
     newest = generations.agg(f.max("at").alias("newest"))
     after = f.lead("at").over(_in_order())

@@ -21,7 +21,7 @@ _PARTITION = ("group", "topic", "partition")
 
 
 def stuck_partitions(read: Read, thresholds: Thresholds) -> DataFrame:
-    """Partitions whose committed offset stayed the same while their end offset grew.
+    """Find partitions whose committed offset stayed the same while their end offset grew.
 
     The times are those of samples: from the first sample at this offset to the last sample at which the end had grown.
     """
@@ -55,7 +55,7 @@ def stuck_partitions(read: Read, thresholds: Thresholds) -> DataFrame:
 
 
 def _with_members(stuck: DataFrame, generations: DataFrame, stuck_s: float) -> DataFrame:
-    """Adds ``had_members``: whether the group had members while it was stuck. Unknown counts as yes."""
+    """Add ``had_members``: whether the group had members while it was stuck. Unknown counts as yes."""
     known_stuck = f.timestamp_micros(f.unix_micros("from_time") + round(stuck_s * 1e6))
     until = f.lead("at").over(Window.partitionBy("group").orderBy("partition", "offset"))
     known = generations.select(f.col("group").alias("of"), "at", until.alias("until"), "member_count")
@@ -65,7 +65,7 @@ def _with_members(stuck: DataFrame, generations: DataFrame, stuck_s: float) -> D
 
 
 def never_committed(read: Read, thresholds: Thresholds) -> DataFrame:
-    """Partitions that a group has never committed, though a member was assigned them for long, and their end grew meanwhile.
+    """Find partitions that a group never committed, although a member had them for long and their end grew meanwhile.
 
     No lag is known without a commit: a member that fails at the first record of a partition is seen only here.
     """
@@ -106,9 +106,10 @@ def never_committed(read: Read, thresholds: Thresholds) -> DataFrame:
 
 
 def _owned(read: Read) -> DataFrame:
-    """``since`` and ``until`` when a partition had owners, one after another, and the last of them; ``until`` null: it still has.
+    """Return each period in which a partition had owners, from ``since`` to ``until``, with its last owner.
 
-    A partition that nobody is assigned now, although the log does not say since when, is left out.
+    ``until`` is null if the partition still has an owner. A period that is open although nobody is assigned the partition now
+    is left out: the log does not say when it ended.
     """
     in_order = Window.partitionBy(*_PARTITION).orderBy("record_partition", "record_offset")
     begins = f.lag("to_member").over(in_order).isNull() & f.col("to_member").isNotNull()
@@ -132,7 +133,7 @@ def _owned(read: Read) -> DataFrame:
 
 
 def lag_figures(read: Read, thresholds: Thresholds) -> DataFrame:
-    """The lag of groups, one row for each group and window, and the time to catch up at the window's rate.
+    """Return the lag of groups, one row for each group and window, and the time to catch up at the window's rate.
 
     Percentiles are over partitions and samples. A rate needs two samples in the window.
     """
@@ -179,7 +180,7 @@ def lag_figures(read: Read, thresholds: Thresholds) -> DataFrame:
 
 
 def backward_commits(read: Read, thresholds: Thresholds) -> DataFrame:
-    """Commits below the committed offset: the records between the two are processed again."""
+    """Find commits below the committed offset: the records between the two are processed again."""
     backward = read("offset_commits").where(f.col("kind") == "backward")
     found = backward.groupBy("group", "topic", windows("at", thresholds.window_s).alias("window")).agg(
         f.count(f.lit(1)).alias("commits"),

@@ -40,7 +40,7 @@ def findings_of(
     within: tuple[str, ...] = (),
     evidence: tuple[str, ...],
 ) -> DataFrame:
-    """Rows as ``FINDING``. ``subject``, the times, and the names in ``within`` and ``evidence`` are columns of ``rows``."""
+    """Return rows as ``FINDING``. ``subject``, the times, and names in ``within`` and ``evidence`` are columns of ``rows``."""
     named = [f.lit(kind), f.col(subject), *(f.col(name).cast("string") for name in within)]
     identity = f.concat_ws("\0", *named, f.unix_micros(from_time).cast("string"))
     return rows.select(
@@ -55,22 +55,22 @@ def findings_of(
 
 
 def seconds(time: str) -> Column:
-    """A timestamp as seconds since the epoch, a double."""
+    """Return a timestamp as seconds since the epoch, a double."""
     return f.unix_micros(time) / f.lit(1e6)
 
 
 def seconds_between(earlier: Column, later: Column) -> Column:
-    """The duration, rounded to milliseconds."""
+    """Return the duration, rounded to milliseconds."""
     return f.round((f.unix_micros(later) - f.unix_micros(earlier)) / f.lit(1e6), 3)
 
 
 def windows(time: str, length_s: float) -> Column:
-    """The window that contains a time. Windows start at multiples of their length."""
+    """Return the window that contains a time. Windows start at multiples of their length."""
     return f.window(time, f"{round(length_s * 1e6)} microseconds")
 
 
 def episodes(events: DataFrame, by: tuple[str, ...], *, window_s: float, at_least: float) -> DataFrame:
-    """Episodes: ``at_least`` events (``by``, ``at``) within ``window_s`` form one, and overlapping ones are merged.
+    """Return episodes: ``at_least`` events (``by``, ``at``) within ``window_s`` form one, and overlapping ones are merged.
 
     Columns: ``by``, ``episode``, ``from_time`` and ``to_time`` of the first and last event, ``events`` (their number). Events
     at the same time count together. The only shuffle is by ``by``.
@@ -99,7 +99,7 @@ def episodes(events: DataFrame, by: tuple[str, ...], *, window_s: float, at_leas
 
 
 def newest(read: Read) -> DataFrame:
-    """One row, ``newest``: the newest time in the tables, used as "now"."""
+    """Return one row, ``newest``: the newest time in the tables, used as "now"."""
     times = (
         read("group_generations").select("at"),
         read("transactions").select(f.col("completed_at").alias("at")),
@@ -110,5 +110,5 @@ def newest(read: Read) -> DataFrame:
 
 
 def read_findings(spark: SparkSession, warehouse: str) -> DataFrame:
-    """The newest findings, as ``FINDING``; no rows before the first pass."""
+    """Return the newest findings, as ``FINDING``; no rows before the first pass."""
     return read_parquet(spark, f"{warehouse}/{FINDINGS_DIR}", FINDING)

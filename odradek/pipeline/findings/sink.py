@@ -42,7 +42,7 @@ class FindingsTopic:
 
 
 def send_findings(spark: SparkSession, warehouse: str, read: Read, to: FindingsTopic) -> int:
-    """Send the findings that have not been sent; returns the number of messages. Raises PipelineError."""
+    """Send the findings that have not been sent. Return the number of messages. Raises PipelineError."""
     require_reachable(to.bootstrap_servers)
     with Cluster(spark, to.bootstrap_servers, to.kafka_config) as cluster:
         outbox = _Outbox(spark, warehouse, to, cluster)
@@ -50,7 +50,7 @@ def send_findings(spark: SparkSession, warehouse: str, read: Read, to: FindingsT
 
 
 def ready(spark: SparkSession, warehouse: str, read: Read) -> DataFrame:
-    """Findings that are final, given the present tables, as messages: id, severity, value."""
+    """Return the findings that are final, given the present tables, as messages: id, severity, value."""
     found = read_findings(spark, warehouse).crossJoin(f.broadcast(newest(read)))
     is_over = ~f.col("kind").isin(*WINDOWED) | (f.col("to_time") <= f.col("newest"))
     head = f.to_json(f.struct("id", "kind", "severity", "subject", "from_time", "to_time"))
@@ -66,7 +66,7 @@ class _Outbox:
         self._cluster_id = cluster.cluster_id()
 
     def finish(self) -> int:
-        """Send the rest of a batch that an earlier run began; returns the number of messages."""
+        """Send the rest of a batch that an earlier run began. Return the number of messages."""
         done = self._read(_DONE, "batch long")
         open_batches = self._written().join(done, "batch", "left_anti")
         # A run leaves at most one open batch.
@@ -77,7 +77,7 @@ class _Outbox:
         return self._send(left, begun[0].batch)
 
     def send(self, messages: DataFrame) -> int:
-        """Send the messages that are new or have risen in severity, as a batch; returns their number."""
+        """Send the messages that are new or have risen in severity, as a batch. Return their number."""
         sent = self._written().groupBy("id").agg(f.max(_gravity()).alias("gravity"))
         is_new = f.col("gravity").isNull() | (_gravity() > f.col("gravity"))
         new = messages.join(sent, "id", "left").where(is_new).select("id", "severity", "value")
@@ -103,7 +103,7 @@ class _Outbox:
         return count
 
     def _arrived_since(self, ends: dict[str, int]) -> DataFrame:
-        """Id and severity of the topic's messages from these offsets on."""
+        """Return id and severity of the topic's messages from these offsets on."""
         topic = self._to.topic
         partitions = self._cluster.partitions([topic]).get(topic, [])
         if not partitions:
@@ -119,7 +119,7 @@ class _Outbox:
         return messages.select(f.col("key").cast("string").alias("id"), severity.alias("severity")).distinct()
 
     def _written(self) -> DataFrame:
-        """The outbox of this topic, with batch numbers."""
+        """Return the outbox of this topic, with batch numbers."""
         is_here = (f.col("topic") == self._to.topic) & (f.col("cluster_id") == self._cluster_id)
         return self._read(_OUTBOX, f"{_MESSAGE}, batch long").where(is_here)
 

@@ -49,7 +49,7 @@ class Thresholds:
     aborted_transactions: float = 10.0
 
     def with_settings(self, settings: Mapping[str, str]) -> Self:
-        """The thresholds with these settings. Raises PipelineError for an unknown name or a malformed number."""
+        """Return the thresholds with these settings. Raises PipelineError for an unknown name or a malformed number."""
         known = {field.name for field in fields(self)}
         changed = {}
         for name, text in settings.items():

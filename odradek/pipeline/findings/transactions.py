@@ -21,12 +21,12 @@ _WHO = ("producer_id", "producer_epoch", "timeout_ms", "partitions")
 
 
 def application() -> Column:
-    """``payments`` for ``payments-0`` and for Kafka Streams' ``payments-UUID-1``; the whole id if it has no such end."""
+    """Return ``payments`` for ``payments-0`` and for Kafka Streams' ``payments-UUID-1``; the whole id if it has no such end."""
     return f.regexp_replace("transactional_id", _INSTANCE, "")
 
 
 def hanging_transactions(read: Read, thresholds: Thresholds) -> DataFrame:
-    """Transactions that their producer did not end: the coordinator aborted them at their timeout, or they are still open.
+    """Find transactions that their producer did not end: aborted by the coordinator at their timeout, or still open.
 
     While one is open, read_committed consumers see no later record of the partitions it wrote to.
     """
@@ -65,7 +65,7 @@ def hanging_transactions(read: Read, thresholds: Thresholds) -> DataFrame:
 
 
 def slow_transactions(read: Read, thresholds: Thresholds) -> DataFrame:
-    """Transactions that took long, and far longer than the median of their application. Hanging ones are excluded."""
+    """Find transactions that took long, and far longer than the median of their application. Hanging ones are excluded."""
     ended = read("transactions").withColumn("application", application())
     medians = ended.groupBy("application").agg(f.percentile_approx("total_ms", 0.5).alias("median_ms"))
     long = ended.where((f.col("total_ms") >= thresholds.slow_transaction_s * 1000) & (f.col("outcome") != "timed_out"))
@@ -93,7 +93,7 @@ def slow_transactions(read: Read, thresholds: Thresholds) -> DataFrame:
 
 
 def aborted_shares(read: Read, thresholds: Thresholds) -> DataFrame:
-    """The share of transactions that an application aborted in an hour, for whatever reason."""
+    """Return the share of transactions that each application aborted in an hour, for whatever reason."""
     ended = read("transactions").withColumn("application", application())
     shares = ended.groupBy("application", windows("completed_at", _HOUR_S).alias("window")).agg(
         f.count(f.lit(1)).alias("transactions"),

@@ -4,7 +4,7 @@
     figures.py   the drawings, with plotly
     page.py      HTML around them; page.css, page.js
 
-The page's size is bounded too: some 5 MB, most of it plotly's own code, and at most twice that.
+The page's size is bounded too: about 5 MB, most of it plotly's own code, and at most twice that.
 """
 
 from collections.abc import Callable
@@ -39,7 +39,7 @@ def write_report(spark: SparkSession, warehouse: str, out: str, on_progress: Cal
 
 
 def compose(read: Read, found: DataFrame, cluster_id: str | None, on_progress: Callable[[str], None] = lambda _: None) -> str:
-    """The page of these tables and findings."""
+    """Return the page of these tables and findings."""
     page = Page()
     on_progress("report: findings")
     span, counted = data.span_and_counts(read)

@@ -38,11 +38,11 @@ class Span:
     last: pd.Timestamp
 
     def end(self) -> Column:
-        """The end of the span."""
+        """Return the end of the span."""
         return f.timestamp_micros(f.lit(self.last.value // 1000))
 
     def bucket(self, time: str) -> Column:
-        """The start of the bucket that contains a time; the span has ``BUCKETS`` buckets."""
+        """Return the start of the bucket that contains a time; the span has ``BUCKETS`` buckets."""
         first_us = self.first.value // 1000
         width_us = max(1, (self.last.value // 1000 - first_us) // BUCKETS)
         return f.timestamp_micros(f.lit(first_us) + f.floor((f.unix_micros(time) - first_us) / width_us) * width_us)
@@ -67,7 +67,7 @@ class Counted:
 
 
 def span_and_counts(read: Read) -> tuple[Span, Counted]:
-    """The span and the counts over all tables. The span of empty tables has no length."""
+    """Return the span and the counts over all tables. The span of empty tables has no length."""
     tables = {"group_generations": "at", "transactions": "completed_at", "lag": "sampled_at", "offset_commits": "at"}
     found = {}
     for name, time in tables.items():
@@ -87,7 +87,7 @@ def span_and_counts(read: Read) -> tuple[Span, Counted]:
 
 
 def findings(found: DataFrame) -> tuple[Shown, Shown]:
-    """The findings of high and medium severity, and those of low: the gravest first, then the newest."""
+    """Return the findings of high and medium severity, and those of low: the gravest first, then the newest."""
     is_low = ~f.col("severity").isin(HIGH, MEDIUM)
     gravity = f.when(f.col("severity") == HIGH, 0).otherwise(1)
     newest_first = (gravity, f.desc("from_time"), "kind", "subject", "id")
@@ -99,7 +99,7 @@ def findings(found: DataFrame) -> tuple[Shown, Shown]:
 
 
 def groups(read: Read, found: DataFrame) -> Shown:
-    """``group``, ``generations``, ``members`` (now), ``high``, ``medium``: the gravest findings first, then the busiest."""
+    """Return ``group``, ``generations``, ``members`` (now), ``high``, ``medium``: gravest findings first, then the busiest."""
     grave = found.groupBy(f.col("subject").alias("group")).agg(
         f.count(f.when(f.col("severity") == HIGH, 1)).alias("high"),
         f.count(f.when(f.col("severity") == MEDIUM, 1)).alias("medium"),
@@ -116,7 +116,7 @@ def groups(read: Read, found: DataFrame) -> Shown:
 
 
 def generations(read: Read, shown: list[str], span: Span) -> DataFrame:
-    """The newest generations of the groups that are shown, with ``until``, the time of the next generation."""
+    """Return the newest generations of the shown groups, with ``until``, the time of the next generation."""
     in_order = Window.partitionBy("group").orderBy("partition", "offset")
     newest_first = Window.partitionBy("group").orderBy(f.desc("partition"), f.desc("offset"))
     until = f.coalesce(f.lead("at").over(in_order), f.greatest(span.end(), "at"))
@@ -126,10 +126,10 @@ def generations(read: Read, shown: list[str], span: Span) -> DataFrame:
 
 
 def ticks(read: Read, newest: DataFrame) -> pd.DataFrame:
-    """``group``, ``at``, ``generation``, ``reason``, ``member_count``, ``why``, ``moved``: a row for each generation.
+    """Return ``group``, ``at``, ``generation``, ``reason``, ``member_count``, ``why``, ``moved``: a row for each generation.
 
-    The newest generations of consumer groups have ``why``, what had changed, and ``moved``, the partitions that another member
-    has since.
+    The newest generations of consumer groups have ``why``, the changes before them, and ``moved``, the partitions that went to
+    another member.
     """
     changed_hands = f.col("from_member").isNotNull() & f.col("to_member").isNotNull()
     kept = f.when(f.col("kept_ms").isNotNull(), f.format_string(", which gave it up after %,d ms", "kept_ms"))
@@ -145,7 +145,7 @@ def ticks(read: Read, newest: DataFrame) -> pd.DataFrame:
 
 
 def segments(read: Read, newest: DataFrame) -> pd.DataFrame:
-    """``group``, ``lane``, ``at``, ``until``, ``first``, ``last`` (generation), ``partitions``: the bars of the members' lanes.
+    """Return ``group``, ``lane``, ``at``, ``until``, ``first``, ``last`` (generation), ``partitions``: bars of members' lanes.
 
     A lane is a member by the name that its operator gave it: group.instance.id or client id, numbered if several members share
     it.
@@ -174,7 +174,7 @@ def segments(read: Read, newest: DataFrame) -> pd.DataFrame:
 
 
 def moves(read: Read, shown: list[str]) -> pd.DataFrame:
-    """``group``, ``at``, ``lane`` (topic and partition), ``moved`` (from whom to whom), ``rebalance_kind``, ``generation``.
+    """Return ``group``, ``at``, ``lane`` (topic and partition), ``moved`` (from and to), ``rebalance_kind``, ``generation``.
 
     Left out: first owners in a group's first generation, and last owners when the group became empty; the members' lanes show
     these.
@@ -194,19 +194,19 @@ def moves(read: Read, shown: list[str]) -> pd.DataFrame:
 
 
 def lag_of_partitions(read: Read, shown: list[str], span: Span) -> pd.DataFrame:
-    """``group``, ``line`` (topic and partition), ``at``, ``lag``: those partitions of each group that were farthest behind."""
+    """Return ``group``, ``line`` (topic and partition), ``at``, ``lag``: the partitions of each group with the largest lag."""
     rows = read("lag").where(f.col("group").isin(shown)).withColumn("line", f.concat_ws("-", "topic", "partition"))
     return _farthest_behind(rows, ("group", "line"), "group", span)
 
 
 def lag_of_groups(read: Read, span: Span) -> pd.DataFrame:
-    """``line`` (the group), ``at``, ``lag``: the sum over each group's partitions, for the groups farthest behind."""
+    """Return ``line`` (the group), ``at``, ``lag``: the sum over each group's partitions, for the groups farthest behind."""
     rows = read("lag").groupBy(f.col("group").alias("line"), "sampled_at").agg(f.sum("lag").alias("lag"))
     return _farthest_behind(rows, ("line",), None, span)
 
 
 def transactions(read: Read, span: Span) -> pd.DataFrame:
-    """``transactional_id``, ``application``, ``at``, ``total_ms``, ``outcome``, ``alike``.
+    """Return ``transactional_id``, ``application``, ``at``, ``total_ms``, ``outcome``, ``alike``.
 
     A row is the slowest of the ``alike`` transactions with the same application, outcome and bucket.
     """
@@ -221,7 +221,7 @@ def transactions(read: Read, span: Span) -> pd.DataFrame:
 
 
 def applications(read: Read) -> Shown:
-    """``application``, ``transactional_ids``, ``transactions``, ``aborted``, ``timed_out``, ``fenced``, and durations in ms."""
+    """Return counts and durations in ms of each application: ``transactional_ids``, ``transactions``, ``aborted`` and so on."""
     rows = (
         read("transactions")
         .groupBy(application().alias("application"))
@@ -244,7 +244,7 @@ def _names(read: Read) -> DataFrame:
 
 
 def _busiest(rows: DataFrame, lane: str, time: str, lanes: int, at_most: int) -> DataFrame:
-    """In each group the lanes with the most rows, and the newest rows of these lanes."""
+    """Return the lanes with the most rows in each group, and the newest rows of these lanes."""
     of_lane = rows.groupBy("group", lane).agg(f.count(f.lit(1)).alias("rows"))
     rank = f.row_number().over(Window.partitionBy("group").orderBy(f.desc("rows"), lane))
     kept = of_lane.withColumn("rank", rank).where(f.col("rank") <= lanes).select("group", lane)

@@ -17,7 +17,7 @@ _LEFT_PX = 170
 
 
 def members(ticks: pd.DataFrame, segments: pd.DataFrame, span: Span) -> go.Figure:
-    """A group's generations: a lane for each member, a bar while it owns as many partitions, a tick for each generation."""
+    """Draw a group's generations: a lane for each member, a bar for each time of equal partitions, a tick for each generation."""
     figure = go.Figure()
     lanes = list(dict.fromkeys(segments.sort_values("at")["lane"]))
     for name, colour, rows in (
@@ -49,7 +49,7 @@ def members(ticks: pd.DataFrame, segments: pd.DataFrame, span: Span) -> go.Figur
 
 
 def moves(rows: pd.DataFrame, span: Span) -> go.Figure:
-    """Partitions that changed owners: a lane for each partition."""
+    """Draw partitions that changed owners: a lane for each partition."""
     figure = go.Figure()
     for kind, symbol, colour in (("eager", "circle", COLOURS[1]), ("cooperative", "diamond", COLOURS[2])):
         of_kind = rows[rows["rebalance_kind"] == kind]
@@ -66,7 +66,7 @@ def moves(rows: pd.DataFrame, span: Span) -> go.Figure:
 
 
 def lag(rows: pd.DataFrame, span: Span) -> go.Figure:
-    """Records behind: a line for each partition or group."""
+    """Draw records behind: a line for each partition or group."""
     figure = go.Figure()
     for colour, (name, line) in zip(COLOURS, rows.groupby("line", sort=False), strict=False):
         figure.add_scatter(
@@ -83,7 +83,7 @@ def lag(rows: pd.DataFrame, span: Span) -> go.Figure:
 
 
 def transactions(rows: pd.DataFrame, span: Span) -> go.Figure:
-    """Durations of transactions, by outcome, on a logarithmic scale."""
+    """Draw durations of transactions, by outcome, on a logarithmic scale."""
     figure = go.Figure()
     for outcome, colour in OUTCOME_COLOURS.items():
         of_outcome = rows[rows["outcome"] == outcome]
@@ -140,7 +140,7 @@ def _length_ms(span: Span) -> float:
 
 
 def _texts(times: pd.Series) -> pd.Series:
-    """Times as text without a zone. With a zone plotly would convert them to the reader's."""
+    """Return times as text without a zone. With a zone plotly would convert them to the reader's."""
     return times.dt.strftime("%Y-%m-%d %H:%M:%S.%f")
 
 

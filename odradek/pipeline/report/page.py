@@ -50,7 +50,7 @@ class Page:
         self._figures: list[str] = []
 
     def head(self, cluster_id: str | None, span: Span, counted: Counted, severities: dict[str, int]) -> None:
-        """The heading: the cluster, the span, and the numbers of rows and findings."""
+        """Add the heading: the cluster, the span, and the numbers of rows and findings."""
         of = f"Cluster {escape(cluster_id)}, " if cluster_id else ""
         self._add(
             f'<h1>What groups and transactions did</h1><p class="soft">{of}{_time(span.first)} to {_time(span.last)} UTC</p>'
@@ -69,7 +69,7 @@ class Page:
         self._add("</ul>")
 
     def findings(self, grave: Shown, low: Shown) -> None:
-        """The grave findings, and the low ones in a fold."""
+        """Add the grave findings, and the low ones in a fold."""
         self.title("Findings")
         if grave.rows.empty:
             self.text("Nothing of high or medium severity.")
@@ -84,11 +84,11 @@ class Page:
         self._add(f"<h2>{escape(text)}</h2>")
 
     def text(self, text: str) -> None:
-        """A line of text."""
+        """Add a line of text."""
         self._add(f'<p class="soft">{escape(text)}</p>')
 
     def group(self, row: Any, figures: Iterable[tuple[str, go.Figure]], explained: pd.DataFrame) -> None:
-        """A group with its drawings and the generations that are explained, unfolded if the group has findings."""
+        """Add a group with its drawings and its explained generations, unfolded if the group has findings."""
         badges = "".join(
             f' <span class="badge {name}">{count:,} {name}</span>'
             for name, count in (("high", int(row.high)), ("medium", int(row.medium)))
@@ -105,14 +105,14 @@ class Page:
         self._add("</details>")
 
     def figure(self, figure: go.Figure) -> None:
-        """A drawing."""
+        """Add a drawing."""
         name = f"figure-{len(self._figures)}"
         self._figures.append(f'<script type="application/json" id="{name}">{_within_script(figure.to_json())}</script>')
         height_px = int(figure.layout.height)
         self._add(f'<div class="chart" style="height:{height_px}px" data-figure="{name}"></div>')
 
     def applications(self, shown: Shown) -> None:
-        """A table, one row for each application."""
+        """Add a table, one row for each application."""
         heads = "".join(f"<th>{name}</th>" for name in _APPLICATION_COLUMNS.values())
         self._add(f'<div class="scrolls"><table><thead><tr>{heads}</tr></thead><tbody>')
         for row in shown.rows[list(_APPLICATION_COLUMNS)].itertuples(index=False):
@@ -122,7 +122,7 @@ class Page:
         self._rest(shown, "applications")
 
     def html(self) -> str:
-        """The whole page."""
+        """Return the whole page."""
         here = files("odradek.pipeline.report")
         style, script = (here.joinpath(name).read_text("utf-8") for name in ("page.css", "page.js"))
         return "\n".join(
@@ -138,7 +138,7 @@ class Page:
         )
 
     def _explain(self, generations: pd.DataFrame) -> None:
-        """Why the newest generations came about, the newest first."""
+        """Add the reasons for the newest generations, the newest first."""
         self._add('<h3>Why, as far as the log knows</h3><ul class="why">')
         for row in generations[::-1].itertuples():
             moved = f' <span class="soft">Moved: {escape(row.moved)}.</span>' if isinstance(row.moved, str) and row.moved else ""
@@ -190,5 +190,5 @@ def _time(time: pd.Timestamp) -> str:
 
 
 def _within_script(text: str) -> str:
-    """JSON, escaped so that it does not end the script element that contains it."""
+    """Escape JSON so that it does not end the script element that contains it."""
     return text.replace("<", "\\u003c")

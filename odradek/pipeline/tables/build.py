@@ -1,8 +1,8 @@
 """A pass over the new micro-batches: each family of tables in turn, then the mark that the pass is done.
 
-``lag`` is each sample of a partition's end offset against each group's committed offset at that time. Each commit in a pass was
-the newest of its group and partition during an interval. A sample is joined to the commit whose interval contains the sample's
-time. Samples are few, one for each partition and micro-batch, and are broadcast to the commits.
+``lag`` compares each sample of a partition's end offset with each group's committed offset at that time. Each commit in a pass
+was the newest of its group and partition during an interval. A sample is joined to the commit whose interval contains the
+sample's time. Samples are few, one for each partition and micro-batch, and are broadcast to the commits.
 """
 
 from collections.abc import Callable, Collection
@@ -99,7 +99,7 @@ def build_tables(spark: SparkSession, warehouse: str, on_progress: Callable[[str
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """One pass, on top of the ``last`` one that is done."""
+    """One pass, after the ``last`` pass that is done."""
 
     spark: SparkSession
     files: Files

@@ -1,9 +1,10 @@
-"""Consumer groups (KIP-848) in Spark: the records of each group through its ``GroupStory``, in order; what it tells, as rows.
+"""Consumer groups (KIP-848) in Spark: each group's records pass through its ``GroupStory``, in order, and become rows.
 
-A row of the output is of one table: the others' columns are null in it. It is computed once, and read by each table's writer.
-The state of a group is a row too, the last of the group: ``groups_now``'s columns, and the story's own state.
+A row of the output belongs to one table; the columns of other tables are null. The output is computed once, and each table's
+writer reads it. The state of a group is a row, too, the last one of the group: the columns of ``groups_now``, and the story's
+own state.
 
-The records of a group are one partition's, and are read in a stream: memory is that of one story, and of one batch.
+The records of a group are in one partition, and are read as a stream: memory holds one story and one batch.
 """
 
 import json
@@ -30,7 +31,7 @@ STATE = StructType([*GROUPS_NOW.fields, StructField("_story", StringType())])
 CHANGES = StructType(
     [
         *MEMBER_CHANGES.fields,
-        # What its commits are compared with: what a member that is gone had, and when its own records were last heard of.
+        # For the comparison with commits: the partitions of a member that is gone, and the time of its last record.
         StructField("assignment", ASSIGNMENT),
         StructField("session_timeout", IntegerType()),
         StructField("_since", TimestampType()),
@@ -48,18 +49,18 @@ _ROWS_A_BATCH = 1000
 
 @dataclass(frozen=True, slots=True)
 class ConsumerGroups:
-    """What the stories told in a pass: ``rows`` of a table by its name."""
+    """The output of the stories in a pass."""
 
     _told: DataFrame
 
     def rows(self, name: str) -> DataFrame:
-        """The rows of this table, as above."""
+        """Return the rows of this table."""
         return self._told.where(f.col(name).isNotNull()).select(f"{name}.*")
 
 
 @contextmanager
 def tell(raw: DataFrame, before: DataFrame, names: Mapping[str, str]) -> Iterator[ConsumerGroups]:
-    """The rows of new ``RAW`` records, upon the ``STATE`` before them; kept until the end. ``names`` are topics by id."""
+    """Yield the rows of new ``RAW`` records after the ``STATE``, persisted for the ``with``. ``names`` are topics by id."""
     is_theirs = f.col("kind").startswith(CONSUMER_GROUP_PREFIX)
     # A classic group that becomes a consumer group is deleted as a classic one.
     is_theirs |= (f.col("kind") == GROUP_METADATA) & f.col("is_tombstone")
@@ -98,7 +99,7 @@ def _teller(names: dict[str, str]) -> Callable[[Iterable[pa.RecordBatch]], Itera
 
 
 def _rows(group: str, records: Iterable[dict[str, Any]], names: Mapping[str, str]) -> Iterator[Row]:
-    """What the records of a group tell, the first of which may be its state."""
+    """Yield the rows from the records of a group. The first record may be the group's state."""
     story = GroupStory(group, names)
     for each in records:
         if each["_story"] is not None:

@@ -1,21 +1,21 @@
-"""What the records of one consumer group (KIP-848) tell, read in the order of the log: generations, members' changes, moves.
+"""Rows from the records of one consumer group (KIP-848), read in log order: generations, members' changes, moves.
 
-The coordinator writes no record with the whole of such a group, but one for each thing that changes:
+The coordinator does not write such a group as a whole, but a record for each thing that changes:
 
-    metadata             the group's epoch, which rises with whatever needs a new assignment
+    metadata             the group's epoch, which rises whenever a new assignment is needed
     member_metadata      a member: its client, its subscription; a tombstone when it is gone
-    target_assignment    what each member is to have, and the epoch of that assignment
-    current_assignment   what each member has, and what it was asked to give up
+    target_assignment    the target of each member, and the epoch of that assignment
+    current_assignment   the partitions that each member has, and those that it was asked to give up
     regular_expression   the topics that match an expression
 
-A ``GroupStory`` keeps what they add up to. It makes rows (``take``): a generation where an assignment is complete, or nobody is
-left; a change where a member comes or goes; a move where a partition is taken by another member than the last one that had it,
-with the time for which that one kept it after it was to give it up.
+A ``GroupStory`` keeps the resulting state, and makes rows (``take``). A generation is an assignment that is complete, or a
+group that has become empty. A change is a member that joins or goes. A move is a partition that another member takes over; it
+has the time for which the old owner kept the partition after it was asked to give it up.
 
-Records say that a member is gone, and mostly not why. Only these facts are told: a static member that leaves for now writes
-epoch -2, and a member that is gone although it did not is one that came to its session's end, or was removed.
+Records say that a member is gone, and mostly not why. Only two facts are certain. A static member that leaves temporarily
+writes epoch -2. A static member that is gone without this epoch was removed, or its session expired.
 
-A place is ``TOPIC_ID:PARTITION``. Records name topics by id; ``names`` has those known.
+A place is ``TOPIC_ID:PARTITION``. Records name topics by id; ``names`` has the known names.
 """
 
 import json
@@ -29,16 +29,16 @@ from odradek.pipeline.schema import CONSUMER, CONSUMER_GROUP_PREFIX, GROUP_METAD
 _AWAY_EPOCH = -2
 _STABLE = 0
 _GONE = ("gone", "expired")
-# In place of a change, of a member whose group becomes a classic one: if it is in that, it is not gone.
+# A change of a member whose group becomes a classic one. If the member is in the classic group, it is not gone.
 CONVERTED = "converted"
-# The changes that a generation is told to have come of: the first ones, and how many more.
+# How many changes the reason of a generation names; the rest is counted.
 _NAMED = 20
 
 Json = dict[str, Any]
 
 
 class Record(NamedTuple):
-    """A record of a group: ``fields`` are key and value, as ingest decodes them; ``at_us`` is since the epoch."""
+    """A record of a group: ``fields`` are key and value as decoded by ingest; ``at_us`` is since the epoch."""
 
     kind: str
     is_tombstone: bool
@@ -49,7 +49,7 @@ class Record(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A row of a table: of ``group_generations``, ``member_changes``, ``partition_moves`` or ``groups_now``."""
+    """A row of ``group_generations``, ``member_changes``, ``partition_moves`` or ``groups_now``."""
 
     table: str
     columns: Json
@@ -57,31 +57,31 @@ class Row(NamedTuple):
 
 @dataclass(slots=True)
 class _Group:
-    """Everything that a later record may need; JSON between two passes."""
+    """The state that later records may need; JSON between two passes."""
 
     epoch: int | None = None
     raised_us: int | None = None
     metadata_hash: int | None = None
     assignment_epoch: int = 0
-    # Of the last generation: when it began, and the names of its members. None: no generation is known.
+    # The last generation's time, and the names of its members; None if no generation is known.
     generation_us: int | None = None
     known_by: list[str] | None = None
     members: dict[str, Json] = field(default_factory=dict)
-    # By member: epoch, state, since when it is asked to give something up, since when it is away.
+    # By member: epoch, state, last record, since when it is asked to give something up, since when it is away.
     standing: dict[str, Json] = field(default_factory=dict)
     held: dict[str, set[str]] = field(default_factory=dict)
     targets: dict[str, set[str]] = field(default_factory=dict)
-    # By place, its last owner: member_id, known_by, client_id, asked_us, kept_ms.
+    # The last owner of each place: member_id, known_by, client_id, asked_us, kept_ms.
     owners: dict[str, Json] = field(default_factory=dict)
     regexes: dict[str, list[str]] = field(default_factory=dict)
     # Names of topics, from the records of Kafka before 4.1.
     names: dict[str, str] = field(default_factory=dict)
-    # Members whose records are being removed: standing, and what they held.
+    # Members whose records are being removed: their standing and partitions.
     leaving: dict[str, Json] = field(default_factory=dict)
-    # When it was a classic group last, if it became this one, and with which generation.
+    # When this group was last a classic group, if it was one, and its generation then.
     converted_us: int | None = None
     converted_epoch: int | None = None
-    # Changes of members that no epoch has followed yet, and what else the next generation comes of.
+    # Changes of members that no epoch has followed yet, and reasons for the next generation.
     changes: list[Json] = field(default_factory=list)
     why: list[str] = field(default_factory=list)
     newest: Json = field(default_factory=dict)
@@ -98,7 +98,7 @@ class GroupStory:
 
     @classmethod
     def resumed(cls, name: str, names: Mapping[str, str], state: str) -> Self:
-        """The story as it was when it gave this ``state``."""
+        """Return the story with the ``state`` that an earlier story returned."""
         story = cls(name, names)
         group = story._group
         for key, value in json.loads(state).items():
@@ -108,14 +108,14 @@ class GroupStory:
         return story
 
     def state(self) -> str | None:
-        """All that a later pass needs; None if there is no such group."""
+        """Return everything that a later pass needs; None if there is no such group."""
         group = self._group
         if group.epoch is None and not (group.members or group.standing or group.targets or group.regexes):
             return None
         return json.dumps({each.name: getattr(group, each.name) for each in fields(_Group)}, default=sorted, sort_keys=True)
 
     def take(self, record: Record) -> list[Row]:
-        """The rows that the next record makes."""
+        """Apply the next record, and return its rows."""
         self._rows, self._record = [], record
         value = None if record.is_tombstone else record.fields
         member_id = record.fields.get("member_id", "")
@@ -140,7 +140,7 @@ class GroupStory:
         return self._rows
 
     def now(self) -> Row:
-        """The row of ``groups_now``: each member with the partitions that it has."""
+        """Return the row of ``groups_now``: each member with its present partitions."""
         group = self._group
         members = [
             {
@@ -234,7 +234,7 @@ class GroupStory:
                 owner["asked_us"] = None if place in target else owner["asked_us"] or self._record.at_us
 
     def _take_assignment(self, epoch: int) -> None:
-        """The records of a target assignment are complete: a generation. Epoch 0 is that of a group without any."""
+        """Handle a complete target assignment: a generation. Epoch 0 is that of a group without any."""
         group = self._group
         group.assignment_epoch = epoch
         if epoch == 0 or not group.members:
@@ -242,7 +242,7 @@ class GroupStory:
         known_by = sorted(_known_by(member_id, member) for member_id, member in group.members.items())
         reason = "first" if group.known_by is None else "assignment" if known_by == group.known_by else "members"
         if self._is_converted():
-            # The classic group had this generation. What else is in this batch came of its member that speaks the new protocol.
+            # The classic group had this generation. The other records of this batch come from its member with the new protocol.
             group.generation_us, group.converted_epoch = self._record.at_us, epoch
         else:
             self._tell_generation(epoch, "Reconciling", reason)
@@ -260,7 +260,7 @@ class GroupStory:
     # ------------------------------------------------------------------------------------------------------------- members
 
     def _note_came(self, member_id: str, member: Json) -> None:
-        """A new member; or a static one under another id, whose former self was removed just before to make way."""
+        """Note a new member, or a static one with a new id, whose former id was removed just before."""
         group, instance_id = self._group, member["instance_id"]
         if self._is_converted():
             return
@@ -276,7 +276,7 @@ class GroupStory:
         self._rows.append(self._change(member_id, member, "bounced_static", generation=group.epoch))
 
     def _note_gone(self, member_id: str, member: Json, standing: Json) -> None:
-        """What speaks for its having left, or for its having expired; its commits are looked at when all are known."""
+        """Note a member that is gone, with evidence that it left or expired. Its commits are compared later."""
         at_us, said = self._record.at_us, {}
         change = "gone"
         away_us, asked_us = standing.get("away_us"), standing.get("asked_us")
@@ -297,13 +297,13 @@ class GroupStory:
         self._group.changes.append(row | evidence | {"why": why})
 
     def _tell_converted(self) -> None:
-        """The group ends. If its members are removed with it, it has become a classic one, and who is in that is not gone."""
+        """End the group. If its members go with it, it became a classic group, and the members of that are not gone."""
         for change in self._group.changes:
             if change["change"] in _GONE and change["at"] == self._record.at_us:
                 self._rows.append(Row("member_changes", change | {"change": CONVERTED, "generation": self._group.epoch}))
 
     def _tell_changes(self, epoch: int) -> None:
-        """The epoch that was raised for them is known."""
+        """Emit the pending changes: the epoch that was raised for them is known now."""
         for change in self._group.changes:
             columns = {name: value for name, value in change.items() if name != "why"}
             self._rows.append(Row("member_changes", columns | {"generation": epoch}))
@@ -317,7 +317,7 @@ class GroupStory:
     # ---------------------------------------------------------------------------------------------------------- partitions
 
     def _own(self, place: str, member_id: str, epoch: int) -> None:
-        """A member has a partition that it did not have before."""
+        """Give a member a partition that it did not have before."""
         member = self._group.members.get(member_id, {})
         owner = {"member_id": member_id, "known_by": member.get("instance_id") or member_id}
         owner |= {"client_id": member.get("client_id"), "asked_us": None, "kept_ms": None}
@@ -329,7 +329,7 @@ class GroupStory:
             self._tell_move(place, epoch, former, owner)
 
     def _release(self, member_id: str, held: set[str]) -> None:
-        """A member has no more than ``held`` of what it had."""
+        """Reduce a member's partitions to ``held``."""
         before = self._group.held.pop(member_id, set())
         if held:
             self._group.held[member_id] = held
@@ -360,7 +360,7 @@ class GroupStory:
     # --------------------------------------------------------------------------------------------------------- generations
 
     def _tell_empty(self, epoch: int) -> None:
-        """Nobody is left: a generation without members, and each partition is nobody's."""
+        """Emit a generation without members: the group is empty, and its partitions have no owner."""
         group = self._group
         for place, owner in sorted(group.owners.items()):
             self._tell_move(place, epoch, owner | {"kept_ms": None}, None)
@@ -399,11 +399,11 @@ class GroupStory:
         group.generation_us, group.why = at_us, []
 
     def _is_converted(self) -> bool:
-        """Return whether this record is one of those that made a classic group this one, up to its target assignment."""
+        """Return whether this record converts a classic group to this one, up to its target assignment."""
         return self._group.converted_us == self._record.at_us and self._group.converted_epoch is None
 
     def _state(self) -> str:
-        """As ConsumerGroupDescribe says it."""
+        """Return the state as in ConsumerGroupDescribe."""
         group = self._group
         if not group.members:
             return "Empty"
@@ -414,7 +414,7 @@ class GroupStory:
         return "Stable" if all(is_there.items() <= each.items() for each in standings) else "Reconciling"
 
     def _assignor(self) -> str | None:
-        """The one that most members want. Where none wants one, the broker has its own default, which is not in the log."""
+        """Return the assignor with the most votes; None for a tie or no votes: the broker's default is not in the log."""
         wanted = Counter(member["server_assignor"] for member in self._group.members.values() if member["server_assignor"])
         [first, second] = [*wanted.most_common(2), (None, 0), (None, 0)][:2]
         return first[0] if first[1] > second[1] else None
@@ -425,7 +425,7 @@ class GroupStory:
     # -------------------------------------------------------------------------------------------------------------- helpers
 
     def _by_topic(self, places: Iterable[str]) -> list[Json]:
-        """``topic`` and ``partitions``, sorted."""
+        """Return ``topic`` and ``partitions``, sorted."""
         found: dict[str, list[int]] = {}
         for place in places:
             topic_id, _, partition = place.rpartition(":")
@@ -459,7 +459,7 @@ def _subscription(member: Json) -> str:
 
 
 def _session_timeout(member: Json) -> int | None:
-    """In the log only of members that speak the classic protocol."""
+    """Return the session timeout. The log has it only for members with the classic protocol."""
     classic = member.get("classic_member_metadata")
     return None if classic is None else int(classic["session_timeout_ms"])
 

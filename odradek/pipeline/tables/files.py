@@ -44,7 +44,7 @@ class Pass:
     transactions_pass: int = -1
 
     def state_pass(self, name: str) -> int:
-        """The number of the pass that wrote this state; -1 for none."""
+        """Return the number of the pass that wrote this state; -1 for none."""
         return int(getattr(self, _STATES[name]))
 
 
@@ -56,7 +56,7 @@ class Files:
         self.path = self._directory.path
 
     def new_raw(self, after: int) -> tuple[list[str], int]:
-        """The directories of the complete micro-batches after ``after``, and the number of the last complete micro-batch."""
+        """Return the directories of the complete micro-batches after ``after``, and the last complete micro-batch."""
         names = self._names(f"{_COMMITS}/*")
         last = max((int(name) for name in names if name.isdecimal()), default=-1)
         found = [
@@ -71,7 +71,7 @@ class Files:
         return self._directory.exists(directory)
 
     def last_pass(self) -> Pass:
-        """The newest pass that is done: the position of the tables."""
+        """Return the newest pass that is done: the position of the tables."""
         names = [name.partition(".")[0] for name in self._names(f"{_PASSES}/*.json")]
         if not names:
             return Pass()

@@ -1,14 +1,14 @@
 """``group_generations`` and ``groups_now``; and classic groups' records in order, the input of member changes and moves.
 
-A classic group's record holds its whole state: generation and members. A record with the generation of the one before is not a
-new generation: a static member returned under another member id. A record of generation 0 creates the group.
+A classic group's record holds its whole state: generation and members. A record with the same generation as the one before is
+no new generation: a static member returned under another member id. A record of generation 0 creates the group.
 
 The records of a group with a thousand members are large, and mostly repeat the members of the record before. The window
 functions therefore work on ``steps``: records without their members, with hashes of the member ids and of the assignments
-instead. Consecutive steps with equal hashes are a run, numbered within the group. Members are read only at the start or the end
-of a run.
+instead. Consecutive steps with equal hashes are a run, numbered within the group. Members are read only at the start or the
+end of a run.
 
-What ``consumer_groups`` tells of the other type of group is added to each table.
+The rows of ``consumer_groups`` are added to each table.
 """
 
 from pyspark import StorageLevel
@@ -26,7 +26,7 @@ from odradek.pipeline.tables_schema import GROUP_GENERATIONS, GROUPS_NOW
 
 _KEY = "group"
 _RECORD_ORDER = ("record_partition", "record_offset")
-# Of a generation's first record: its time, and the end of the join phase, null where the record does not have it.
+# A generation's first record: its time, and the end of the join phase, null if the record lacks it.
 _GENERATION = StructType([StructField("at", TimestampType()), StructField("joined_at", TimestampType())])
 # ``_era`` counts how often the group was empty or deleted. ``_generation`` is the present one.
 STATE = StructType(
@@ -43,7 +43,7 @@ _ASSIGNMENT = """sort_array(flatten(transform(members, member -> coalesce(
         member.member_id AS member_id, each.topic AS topic, sort_array(each.partitions) AS partitions)),
     array()))))"""
 _IDS = "sort_array(transform(members, member -> member.member_id))"
-# The names that members are recognised by: a static member keeps its instance id under another member id.
+# The names that identify members: a static member keeps its instance id under another member id.
 _KNOWN_BY = "sort_array(transform(members, member -> coalesce(member.group_instance_id, member.member_id)))"
 
 
@@ -52,7 +52,7 @@ def build_groups(
 ) -> None:
     """Write all tables of groups.
 
-    Out of new ``RAW`` rows, the ``STATE`` and the owners of partitions before them, and the rows of consumer groups.
+    The input is new ``RAW`` rows, the ``STATE`` and the owners of partitions before them, and the rows of consumer groups.
     """
     records = _records(raw, before)
     members = records.select(_KEY, *_RECORD_ORDER, "members")
@@ -70,7 +70,7 @@ def build_groups(
 
 
 def _records(raw: DataFrame, before: DataFrame) -> DataFrame:
-    """Old and new records, including tombstones."""
+    """Return old and new records, including tombstones."""
     new = raw.where(f.col("kind") == GROUP_METADATA).select(
         _KEY,
         "protocol_type",
@@ -90,7 +90,7 @@ def _records(raw: DataFrame, before: DataFrame) -> DataFrame:
 
 
 def _steps(records: DataFrame) -> DataFrame:
-    """Records without their members, each with columns of the record before it, partitioned by group."""
+    """Return records without their members, each with columns of the record before it, partitioned by group."""
     is_there = f.col("members").isNotNull()
     rows = records.withColumns(
         {
@@ -128,7 +128,7 @@ def _steps(records: DataFrame) -> DataFrame:
 
 
 def _generation() -> Column:
-    """A generation, of its first record. A record that deletes the group resets it to null."""
+    """Return a generation's times, from its first record. A record that deletes the group resets them to null."""
     joined_at = f.when(f.col("state_timestamp_ms") >= 0, f.timestamp_millis("state_timestamp_ms"))
     known = f.struct("at", joined_at.alias("joined_at")).cast(_GENERATION)
     none = f.lit(None).cast("timestamp")
@@ -139,7 +139,7 @@ def _generation() -> Column:
 
 
 def _generations(begun: DataFrame) -> DataFrame:
-    """``GROUP_GENERATIONS``, out of the first record of each generation."""
+    """Return ``GROUP_GENERATIONS``, out of the first record of each generation."""
     is_known = "size(members) = 0 OR exists(members, member -> member.assignment IS NOT NULL)"
     return begun.selectExpr(
         "group",

@@ -1,6 +1,6 @@
 """``member_changes``: members that are in a group's record and not in the one before, or the other way round.
 
-Each member is followed by itself, over the runs of records with the same members. It joined in the first run that has it after
+Each member is tracked separately, over the runs of records with the same members. It joined in the first run that has it after
 a run without it, and it was gone in the next run without it. So a large group becomes many small histories. The changes in
 consumer groups come from ``consumer_groups``.
 
@@ -9,7 +9,7 @@ The log does not say why a member of a classic group is gone. Only these two fac
     left      the time since the end of the last join phase is shorter than any timeout that could have removed the member
     expired   otherwise, if it is a static member: closing a static member does not make it leave
 
-Every other member is ``gone``. Its commits speak for one side or the other: those for partitions of its own, since it joined.
+Every other member is ``gone``. Its commits since it joined, for its own partitions, are evidence for one or the other.
 """
 
 from pyspark import StorageLevel
@@ -33,7 +33,7 @@ _TOLD = (
     "session_timeout",
     "assignment",
 )
-# The session timeout of consumer groups is a config of the broker, or of the group. What was committed within a heartbeat is
+# The session timeout of consumer groups is a config of the broker, or of the group. A commit within a heartbeat interval is
 # recent, whatever that timeout is.
 _DEFAULT_HEARTBEAT_MS = 5_000
 _DEFAULT_SESSION_TIMEOUT_MS = 45_000
@@ -42,7 +42,7 @@ _DEFAULT_SESSION_TIMEOUT_MS = 45_000
 def build_member_changes(
     steps: DataFrame, members: DataFrame, commits: Commits, consumer: ConsumerGroups, writer: Writer
 ) -> None:
-    """Write the table for new records of classic groups, as ordered by ``groups``, and their members; and of consumer groups."""
+    """Write the table for the members in new records of classic groups, in the order of ``groups``, and of consumer groups."""
     classic = _told_of_classic(_changes(steps, members))
     changes = classic.unionByName(consumer.rows("member_changes"), allowMissingColumns=True)
     changes = _without_converted(by_key(changes, "group")).persist(StorageLevel.DISK_ONLY)
@@ -55,7 +55,7 @@ def build_member_changes(
 
 
 def _without_converted(changes: DataFrame) -> DataFrame:
-    """A member whose group became a classic one is gone, unless it has joined that at the same time: then it was there before."""
+    """Drop both changes of a member that stayed while its group became classic. Other members of the old group are gone."""
     at_once = Window.partitionBy("group", "at", "member_id")
     is_converted = f.col("change") == CONVERTED
     rows = changes.withColumns(
@@ -69,7 +69,7 @@ def _without_converted(changes: DataFrame) -> DataFrame:
 
 
 def _changes(steps: DataFrame, members: DataFrame) -> DataFrame:
-    """A row for each change, with the member as it was then; ``_since``: the end of the join phase before, where it is known."""
+    """Return a row for each change, with the member then. ``_since`` is the end of the join phase before, if known."""
     rows = _seen(steps, members)
     in_order = Window.partitionBy("group", "known_by").orderBy("run")
     rows = rows.withColumns(
@@ -92,7 +92,7 @@ def _changes(steps: DataFrame, members: DataFrame) -> DataFrame:
 
 
 def _seen(steps: DataFrame, members: DataFrame) -> DataFrame:
-    """A row for each member and run that has it, with its fields in the run's last record, partitioned by member."""
+    """Return a row for each member and run that has it, with its fields in the run's last record, partitioned by member."""
     ended = steps.where("_ends_member_run AND _is_there").select("group", *_RECORD_ORDER, f.col("_member_run").alias("run"))
     rows = ended.join(members, ["group", *_RECORD_ORDER]).selectExpr(
         "group",
@@ -111,7 +111,7 @@ def _seen(steps: DataFrame, members: DataFrame) -> DataFrame:
 
 
 def _told_of_classic(changes: DataFrame) -> DataFrame:
-    """With ``left`` or ``expired`` for ``gone`` where the log knows which, and why it does."""
+    """Replace ``gone`` by ``left`` or ``expired`` where the log shows which, and add the reason."""
     # Records before version 1 have no rebalance timeout; the session timeout applies.
     shortest_ms = f.expr("least(session_timeout, if(rebalance_timeout < 0, session_timeout, rebalance_timeout))")
     since_ms = _millis_between("_since", "at")
@@ -130,7 +130,7 @@ def _told_of_classic(changes: DataFrame) -> DataFrame:
 
 
 def _with_commits(rows: DataFrame) -> DataFrame:
-    """With what the last commit of a member that is gone speaks for."""
+    """Add the evidence from the last commits of members that are gone."""
     silent_ms, timeout_ms = _millis_between("_heard_at", "at"), f.col("session_timeout")
     is_gone = (f.col("change") == "gone") & (f.col("_heard_at") > f.col("_since"))
     is_known = timeout_ms.isNotNull()
@@ -152,7 +152,7 @@ def _with_commits(rows: DataFrame) -> DataFrame:
 
 
 def _heard(gone: DataFrame, commits: Commits) -> DataFrame:
-    """The time of the last commit for a partition of the member, before the record that the member is missing from."""
+    """Return the time of the last commit for a partition of the member, before the record that lacks the member."""
     owned = gone.selectExpr("group", *_RECORD_ORDER, "member_id", "inline(assignment)")
     owned = owned.select("group", *_RECORD_ORDER, "member_id", "topic", f.explode("partitions").alias("partition"))
     made = commits.found.where("kind != 'deleted'").select(*KEY, *_RECORD_ORDER, "at")

@@ -50,7 +50,7 @@ def build_moves(steps: DataFrame, members: DataFrame, before: DataFrame, consume
     try:
         converted = consumer.rows("member_changes").where(f.col("change") == CONVERTED)
         converted = converted.select("group", "at", f.col("member_id").alias("to_member"))
-        # Who was in the group before it became a classic one has taken nothing then.
+        # Members that were in the group before it became a classic one have taken no partitions then.
         taken = _taken(rows).join(f.broadcast(converted), ["group", "at", "to_member"], "left_anti")
         moves = taken.select(*PARTITION_MOVES.names).unionByName(_lost(rows, begun)).unionByName(consumer.rows("partition_moves"))
         writer.table("partition_moves", by_key(moves, *KEY), *KEY, *_RECORD_ORDER, "to_member")
@@ -62,7 +62,7 @@ def build_moves(steps: DataFrame, members: DataFrame, before: DataFrame, consume
 
 
 def _owned(begun: DataFrame, before: DataFrame) -> DataFrame:
-    """A row for each partition and run with an owner, and the owner before; includes the last owners of earlier passes."""
+    """Return a row for each partition and run with an owner, and the owner before; includes the last owners of earlier passes."""
     held = """inline(flatten(transform(members, member -> transform(coalesce(member.assignment, array()), each -> struct(
         each.topic AS topic,
         each.partitions AS partitions,
@@ -87,7 +87,7 @@ def _owned(begun: DataFrame, before: DataFrame) -> DataFrame:
 
 
 def _taken(rows: DataFrame) -> DataFrame:
-    """``PARTITION_MOVES`` of partitions with a new owner."""
+    """Return ``PARTITION_MOVES`` of partitions with a new owner."""
     rows = rows.where("NOT _is_before").withColumn("_from", f.expr("CASE WHEN _previous.era = owner.era THEN _previous END"))
     rows = rows.where("_from IS NULL OR _from.known_by != owner.known_by")
     is_cooperative = f"{_IS_COOPERATIVE} OR coalesce(owner.run - _from.run > 1, false)"
@@ -106,7 +106,7 @@ def _taken(rows: DataFrame) -> DataFrame:
 
 
 def _lost(rows: DataFrame, begun: DataFrame) -> DataFrame:
-    """``PARTITION_MOVES`` of partitions whose group became empty."""
+    """Return ``PARTITION_MOVES`` of partitions whose group became empty."""
     emptied = begun.where("state = 'Empty'").selectExpr(
         "group", "_assignment_run AS run", "generation", "at", "_previous_protocol AS protocol", *_RECORD_ORDER
     )

@@ -49,7 +49,7 @@ def build_offsets(raw: DataFrame, before: DataFrame, writer: Writer) -> Commits:
 
 
 def _commits(raw: DataFrame, before: DataFrame) -> DataFrame:
-    """The new commits, partitioned by key."""
+    """Return the new commits, partitioned by key."""
     new = raw.where(f.col("kind") == OFFSET_COMMIT).select(
         "group",
         f.col("commit_topic").alias("topic"),

@@ -10,13 +10,13 @@ from odradek.pipeline.tables_schema import HISTORY, SAMPLES, SNAPSHOTS, STATE_DI
 
 # A view of the state of all transactional ids.
 _OPEN = "open_transactions"
-# Classic groups and consumer groups have states of their own.
+# Classic groups and consumer groups have separate states.
 _GROUPS, _CONSUMER_GROUPS = "groups_now", "consumer_groups"
 _OPEN_STATUSES = ("Ongoing", "PrepareCommit", "PrepareAbort")
 
 
 def read_table(spark: SparkSession, warehouse: str, name: str) -> DataFrame:
-    """A table with its columns of ``tables_schema.TABLES``; no rows before the first pass. KeyError for an unknown name."""
+    """Return a table with its columns of ``tables_schema.TABLES``; no rows before the first pass. Raises KeyError."""
     schema = TABLES[name]
     files = Files(spark, warehouse)
     done = files.last_pass()
@@ -40,12 +40,12 @@ def read_table(spark: SparkSession, warehouse: str, name: str) -> DataFrame:
 
 
 def distinct_samples(samples: DataFrame) -> DataFrame:
-    """``END_OFFSETS``: a sample of the past is there twice if ingest began anew."""
+    """Return distinct ``END_OFFSETS``: a sample of the past exists twice if ingest began anew."""
     return samples.groupBy("topic", "partition", "sampled_at").agg(f.max("end_offset").alias("end_offset"))
 
 
 def read_state(spark: SparkSession, files: Files, name: str, schema: StructType, done: Pass) -> DataFrame:
-    """A state after this pass; no rows before the first."""
+    """Return a state after this pass; no rows before the first."""
     number = done.state_pass(name)
     if number < 0:
         return local_rows(spark, schema)

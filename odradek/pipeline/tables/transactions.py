@@ -45,7 +45,7 @@ def build_transactions(raw: DataFrame, before: DataFrame, writer: Writer) -> Non
 
 
 def _records(raw: DataFrame, before: DataFrame) -> DataFrame:
-    """Old and new records with the beginning and the decision of their transactions, partitioned by id."""
+    """Return old and new records with the beginning and the decision of their transactions, partitioned by id."""
     new = raw.where(f.col("kind") == TRANSACTION).select(
         _KEY,
         "producer_id",
@@ -82,7 +82,7 @@ def _records(raw: DataFrame, before: DataFrame) -> DataFrame:
 
 
 def _beginning() -> Column:
-    """The beginning of a transaction, from its first record; all null if that record is not Ongoing."""
+    """Return the beginning of a transaction, from its first record; all null if that record is not Ongoing."""
     version = f.col("client_transaction_version").alias("client_version")
     known = f.struct(f.col("_at").alias("at"), "producer_id", "producer_epoch", version).cast(_BEGINNING)
     unknown = f.struct(*[f.lit(None).cast(field.dataType).alias(field.name) for field in _BEGINNING.fields])
@@ -91,7 +91,7 @@ def _beginning() -> Column:
 
 
 def _prepared() -> Column:
-    """The decision of a transaction, from its prepare record; all null from the transaction's beginning until then."""
+    """Return the decision of a transaction, from its prepare record; all null from the transaction's beginning until then."""
     known = f.struct(f.col("_at").alias("at"), "producer_epoch").cast(_PREPARED)
     unknown = f.struct(*[f.lit(None).cast(field.dataType).alias(field.name) for field in _PREPARED.fields])
     decides = f.col("status").isin("PrepareCommit", "PrepareAbort")
@@ -99,7 +99,7 @@ def _prepared() -> Column:
 
 
 def _ended(over: DataFrame) -> DataFrame:
-    """``TRANSACTIONS``, out of the completing records."""
+    """Return ``TRANSACTIONS``, out of the completing records."""
     partitions = f.when(f.col("_begins"), f.col("partitions")).otherwise(f.col("_previous_partitions"))
     rows = over.withColumns(
         {

@@ -19,7 +19,7 @@ _RECORDS_A_PARTITION = 1_000_000
 
 
 def fixed_plans(spark: SparkSession, records: int) -> dict[str, str]:
-    """Configs for plans that depend only on the query and on the number of records."""
+    """Return configs for plans that depend only on the query and on the number of records."""
     partitions = max(_partitions(spark), -(-records // _RECORDS_A_PARTITION))
     return {
         "spark.sql.adaptive.enabled": "false",
@@ -29,7 +29,7 @@ def fixed_plans(spark: SparkSession, records: int) -> dict[str, str]:
 
 
 def by_key(rows: DataFrame, *key: str) -> DataFrame:
-    """The rows partitioned by their key; window functions over the key need no further exchange."""
+    """Return the rows partitioned by their key; window functions over the key need no further exchange."""
     return rows.repartition(_partitions(rows.sparkSession), *key)
 
 

@@ -1,16 +1,16 @@
 """The keys of a rule and the checks of their values. One vocabulary for Python's keyword arguments, dicts and JSON.
 
-A rule says when it fires and, if anything, what happens then.
+A rule has conditions, and at most one action.
 
     when    api, client_id, group, transactional_id, topic, partition     a request that names all of these
             connections                                                   each new connection
             disk (append, sync); path, topic, partition                   an operation on a file of the broker's
             point; path, topic, partition                                 the append of a record of this kind (``disk``)
-            nth, after, times, probability, seed                          which of those
+            nth, after, times, probability, seed                          which of the matches
             predicate                                                     of Python only: a function of the request
     what    error, delay_ms, drop, close, stall, throttle_ms, split, pause_ms, refuse, restart, power_loss
 
-A rule has one of these at most. Without one, it observes.
+A rule without an action only observes.
 """
 
 from __future__ import annotations
