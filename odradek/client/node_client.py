@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     import ssl
 
 Connect = Callable[[Callable[[], Session]], Awaitable[object]]
-"""Connects the session that it is given the maker of; raises OSError."""
+"""A function that makes a session with its argument, and connects it. Raises OSError."""
 
 
 def connect_to(

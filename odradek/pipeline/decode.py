@@ -36,7 +36,7 @@ DECODED = StructType(
         StructField("value", BinaryType()),
     ]
 )
-"""A row of ``RAW``, or one of ``QUARANTINE``: which of the two, ``reason`` tells. The partition columns come later."""
+"""A row of ``RAW``; or of ``QUARANTINE``, if it has a ``reason``. The partition columns come later."""
 
 _READ = ("topic", "partition", "offset", "timestamp", "key", "value")
 _COORDINATES = _READ[:4]

@@ -125,17 +125,17 @@ RAW = struct(
     date=DateType(),
     batch=_LONG,
 )
-"""Partitioned by ``topic``, ``date``, the UTC day of ``timestamp``, and ``batch``, the micro-batch that the record came in."""
+"""Partitioned by ``topic``, ``date`` (the UTC day of ``timestamp``), and ``batch`` (the micro-batch of the record)."""
 
 QUARANTINE = struct(**_COORDINATES, reason=_STRING, key=BinaryType(), value=BinaryType(), date=DateType(), batch=_LONG)
 """Partitioned like ``RAW``."""
 
 END_OFFSETS = struct(topic=_STRING, partition=_INT, end_offset=_LONG, sampled_at=TimestampType())
-"""``end_offset`` is the high watermark. A partition that groups have committed to has a row a micro-batch, and rows for times
-that the records of the micro-batch are of (``ingest``)."""
+"""``end_offset`` is the high watermark. A partition that groups have committed to has a row for each micro-batch, and rows for
+the times of the micro-batch's records (``ingest``)."""
 
 TOPIC_IDS = struct(topic=_STRING, topic_id=_STRING)
-"""The topics that there were when records of consumer groups were ingested; those records have only ids. May have repetitions."""
+"""The topics that existed when records of consumer groups were ingested: those records have only ids. May have duplicates."""
 
 PARTITIONED_BY = ("topic", "date", "batch")
 

@@ -27,7 +27,7 @@ from odradek.pipeline.errors import PipelineError, root_cause
 from odradek.pipeline.ivy_cache import ivy_cache
 
 CONNECTOR = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
-"""Of Spark's own version: one of another does not load, or fails when it is first used."""
+"""The connector must have Spark's version: another version does not load, or fails when it is first used."""
 
 _CONNECTOR_CLASS = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
 _ROCKS_DB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"

@@ -47,16 +47,16 @@ GROUP_GENERATIONS = struct(
     group_type=_STRING,
     why=_STRING,
 )
-"""A row a generation of a group. ``members`` are member ids, sorted; ``assignment`` is sorted, and of groups of consumers alone.
+"""A row for each generation of a group. ``members`` are sorted ids. ``assignment`` is sorted, and only of groups of consumers.
 
 ``state`` is Stable, Reconciling or Empty. ``since_last_ms``: since the generation before. ``sync_ms``: from the end of the join
 phase to the assignment; how long the join phase took is not in the log. ``reason``: ``first`` (the first one known), ``empty``
 (everyone has gone), ``members`` (somebody came or went), ``assignment`` (the same members once more). ``partition`` and
 ``offset`` are the record's. ``group_type`` is Classic or Consumer.
 
-A generation of a consumer group (KIP-848) is an epoch of its target assignment. ``assignment`` is what members are to have in
-the end; ``partition_moves`` tells when they have it. ``sync_ms``: from the rise of the epoch to its assignment. ``protocol``:
-the assignor, null where no member names one. ``why``: what changed. Of a classic group the log does not say that: null.
+A generation of a consumer group (KIP-848) is an epoch of its target assignment. ``assignment`` is the target;
+``partition_moves`` shows when members reach it. ``sync_ms``: from the rise of the epoch to its assignment. ``protocol``:
+the assignor, null if no member names one. ``why``: the changes; null for a classic group, whose log does not have them.
 """
 
 MEMBER_CHANGES = struct(
@@ -72,8 +72,8 @@ MEMBER_CHANGES = struct(
     for_expired=_STRING,
     **_RECORD,
 )
-"""A row a member that came or went with ``generation``, the first one with it, or without it; of a consumer group, the epoch
-that it raised.
+"""A row for each member that joined or went. ``generation`` is the first with or without it; in a consumer group, the epoch that
+it raised.
 
 ``change``: ``joined``; ``left`` or ``expired``, where the log knows which; ``gone``, where it does not; ``bounced_static``
 (another ``member_id``, here the new one, under the same ``group_instance_id``); ``away_static`` (a static member of a consumer
@@ -94,8 +94,8 @@ PARTITION_MOVES = struct(
     kept_ms=_LONG,
     **_RECORD,
 )
-"""A row each time that a partition has another owner. Null is nobody: ``from_member`` of a group's first generation, or the
-first after it was empty, and ``to_member`` when it has become empty. ``rebalance_kind``: eager or cooperative; a cooperative
+"""A row for each change of a partition's owner. Null means no owner: ``from_member`` in a group's first generation, or the first
+after it was empty, and ``to_member`` when it has become empty. ``rebalance_kind``: eager or cooperative; a cooperative
 move, given up in one generation and taken in the next, is one row, of the generation it was taken in.
 
 A move in a consumer group is cooperative, and of the record that says that the new owner has the partition. ``kept_ms``: from the
@@ -118,14 +118,14 @@ OFFSET_COMMITS = struct(
     leader_epoch=_INT,
     **_RECORD,
 )
-"""A row a commit. ``kind``: first, progress, repeat (the same offset), backward, deleted (``committed_offset`` is null).
+"""A row for each commit. ``kind``: first, progress, repeat (the same offset), backward, deleted (``committed_offset`` is null).
 
 ``previous_offset``, ``delta`` and ``seconds_since`` are against the commit before, null for ``first``; ``rate_per_s`` is null
 where no time has passed.
 """
 
 LAG = struct(group=_STRING, topic=_STRING, partition=_INT, sampled_at=_TIME, end_offset=_LONG, committed_offset=_LONG, lag=_LONG)
-"""A row a sample of ``end_offsets`` and group that had committed by then: what was committed last, and how far that is behind."""
+"""A row for each sample of ``end_offsets`` and each group with a commit by then: the last commit, and its lag."""
 
 TRANSACTIONS = struct(
     transactional_id=_STRING,
@@ -144,7 +144,7 @@ TRANSACTIONS = struct(
     timeout_ms=_INT,
     **_RECORD,
 )
-"""A row a transaction that is over. ``outcome``: committed, aborted, timed_out, fenced.
+"""A row for each ended transaction. ``outcome``: committed, aborted, timed_out, fenced.
 
 ``start_at`` is what the coordinator says; ``ongoing_at``, ``prepared_at``, ``completed_at`` are the times of its first records in
 these states. ``ongoing_ms`` is from start to prepared, ``prepare_ms`` from there to completed, ``total_ms`` their sum.
@@ -162,7 +162,7 @@ OPEN_TRANSACTIONS = struct(
     timeout_ms=_INT,
     **_RECORD,
 )
-"""A row a transaction that is not over. ``status``: Ongoing, PrepareCommit, PrepareAbort."""
+"""A row for each open transaction. ``status``: Ongoing, PrepareCommit, PrepareAbort."""
 
 GROUPS_NOW = struct(
     group=_STRING,
@@ -176,8 +176,8 @@ GROUPS_NOW = struct(
     at=_TIME,
     **_RECORD,
 )
-"""A row a group that is there, as of its newest record: of the classic protocol, or a consumer group. Members of the latter have
-as ``assignment`` what they have at the time, and no ``session_timeout``, which is not in the log.
+"""A row for each existing group, classic or consumer, as of its newest record. Members of a consumer group have their present
+partitions as ``assignment``, and no ``session_timeout``, which is not in the log.
 """
 
 OFFSETS_NOW = struct(
@@ -190,7 +190,7 @@ OFFSETS_NOW = struct(
     at=_TIME,
     **_RECORD,
 )
-"""A row a group and partition: the offset that is committed now."""
+"""A row for each group and partition: the offset that is committed now."""
 
 TRANSACTIONAL_IDS_NOW = struct(
     transactional_id=_STRING,
@@ -203,7 +203,7 @@ TRANSACTIONAL_IDS_NOW = struct(
     last_update_at=_TIME,
     **_RECORD,
 )
-"""A row a transactional id that is there: its newest record. ``status`` is as DescribeTransactions says it."""
+"""A row for each existing transactional id: its newest record. ``status`` is as in DescribeTransactions."""
 
 HISTORY = {
     "group_generations": GROUP_GENERATIONS,

@@ -1,5 +1,7 @@
 """A node as its supervisor sees it: its process and its state.
 
+``NodeState`` has the states:
+
     DOWN      there is no process
     STARTING  the process has not reported ready yet
     RUNNING   the process has reported ready

@@ -22,11 +22,11 @@ FINDING = StructType(
         StructField("evidence", StringType()),
     ]
 )
-"""``id`` is made of kind, subject, what within the subject, and ``from_time``: the same trouble found again has the same one.
+"""``id`` is a hash of kind, subject, the columns within the subject, and ``from_time``: the same trouble keeps its id.
 ``subject`` is a group, a transactional id or an application; ``evidence`` is a JSON object whose fields depend on the kind."""
 
 Read = Callable[[str], DataFrame]
-"""A table of the warehouse by its name."""
+"""Return a table of the warehouse by its name."""
 
 
 def findings_of(
