@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from odradek.timing.reply import Reply
 
 
-_FIRST_VERSION_WITH_CONFIGS = 5
-
 _FIRST_WITH_CONFIGS: Final = 5
 
 may_answer_much = True
@@ -52,7 +50,7 @@ def handle(
         if isinstance(outcome, KafkaError):
             outcome = [TopicResult(name=topic.name, error=outcome) for topic in asked]
         topics = [_answer(result) for result in outcome]
-        if context.version >= _FIRST_VERSION_WITH_CONFIGS:
+        if context.version >= _FIRST_WITH_CONFIGS:
             topics = _with_configs(services, asked, topics)
         return CreateTopicsResponse(topics=topics, throttle_time_ms=0 if quota is None else quota.throttle_ms)
 

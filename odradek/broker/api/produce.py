@@ -218,8 +218,7 @@ def _handle_transactional(
         if isinstance(response, Reply):
             response.when_done(reply.complete)
         else:
-            # The connection is closed only for requests that are answered at once.
-            reply.complete(NO_RESPONSE if response is CLOSE_CONNECTION else response)
+            reply.complete(response)
 
     checks.when_done(append)
     return reply

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from odradek.broker.replica.fetch_partitions import FetchPartition, FetchPartitions
     from odradek.broker.replica.fetch_sessions import Results
-    from odradek.broker.replica.partition import Partition
     from odradek.storage.log.log import Log
     from odradek.storage.log.log_segments import LogSlice
 

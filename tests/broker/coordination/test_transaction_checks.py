@@ -3,7 +3,7 @@
 import pytest
 
 from odradek.broker.api import produce
-from odradek.common.context import NO_RESPONSE, Reply, RequestContext, Session
+from odradek.common.context import CLOSE_CONNECTION, Reply, RequestContext, Session
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.produce_request import ProduceRequest
@@ -146,14 +146,14 @@ def test_the_append_waits_for_the_answer(broker):
     assert (codes(answers[0]), end_of(broker)) == ([ErrorCode.NONE], 1)
 
 
-def test_without_acks_nothing_is_answered_though_it_was_refused_later(broker):
+def test_without_acks_a_later_refusal_closes_the_connection(broker):
     broker.transactions.waits = True
     broker.transactions.verdict = ErrorCode.TRANSACTION_ABORTABLE
     reply = send(broker, (0, transactional_batch()), acks=0)
     broker.transactions.answer()
     answers = []
     reply.when_done(answers.append)
-    assert answers == [NO_RESPONSE]
+    assert answers == [CLOSE_CONNECTION]
 
 
 def test_a_fault_of_the_broker_after_the_answer_is_told(broker, monkeypatch, capsys):
