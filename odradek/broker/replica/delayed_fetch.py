@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Final
 
 from typing_extensions import override
 
-from odradek.broker.replica.partition import Partition
 from odradek.common.logging import log
 from odradek.controller.metadata.cluster import NO_NODE, ClusterNode
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
 
     from odradek.broker.replica.fetch_partitions import FetchPartition, FetchPartitions
     from odradek.broker.replica.fetch_sessions import Results
+    from odradek.broker.replica.partition import Partition
     from odradek.storage.log.log import Log
     from odradek.storage.log.log_segments import LogSlice
 
