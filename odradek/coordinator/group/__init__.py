@@ -1,1 +1,1 @@
-"""Groups and their offsets: who is in a group, which generation it is in, and how far it has read."""
+"""Groups and their offsets: a group's members, its generation, and how far it has read."""

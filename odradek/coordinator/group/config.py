@@ -1,4 +1,4 @@
-"""The configs of groups, the sender of a request, and the broker's log: values that operations on groups are given."""
+"""The inputs of operations on groups: the configs, the sender of a request, and the broker's log."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,9 +7,9 @@ from typing import NamedTuple, Protocol
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupConfig:
-    """The configs of groups, under Kafka's names; the defaults are Kafka's, whatever the broker's are.
+    """The configs of groups, under Kafka's names and with Kafka's defaults, whatever the broker's defaults are.
 
-    Handed out anew for each decision that needs it, since some of them change while the broker runs.
+    Each decision gets the current configs, as some of them change while the broker runs.
     """
 
     group_min_session_timeout_ms: int = 6_000
@@ -19,9 +19,9 @@ class GroupConfig:
 
 
 class MemberContext(NamedTuple):
-    """The sender of a request: its client id and address as Kafka prints them (``/127.0.0.1``), and the request's version.
+    """The sender of a request: its client id, its address as Kafka prints it (``/127.0.0.1``), and the request's version.
 
-    ``may_see`` says of a topic's name whether the client may know of it; without it the client may know of all.
+    ``may_see`` tells whether the client may know of a topic. Without it, the client may know of all topics.
     """
 
     client_id: str
@@ -31,7 +31,7 @@ class MemberContext(NamedTuple):
 
 
 class GroupReports(Protocol):
-    """The broker's log, as the coordinator writes to it."""
+    """The broker's log, for the coordinator's lines."""
 
     def info(self, event: str, **fields: object) -> None:
         """Log an event that may interest an operator."""

@@ -1,4 +1,4 @@
-"""DescribeGroups and ListGroups: groups of any kind, as the log has them at its committed offset."""
+"""DescribeGroups and ListGroups: groups of any kind, as of the log's committed offset."""
 
 from collections.abc import Generator, Iterable
 from collections.abc import Set as AbstractSet
@@ -9,15 +9,15 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.describe_groups import DescribedGroup
 from odradek.protocol.message_types.list_groups import ListedGroup
 
-# The state of a group that does not exist. Since version 6 that is an error as well (KIP-1043).
+# The state of a group that does not exist. Since version 6 it comes with an error (KIP-1043).
 _DEAD: Final = "Dead"
 _NOT_FOUND_SINCE: Final = 6
-# Groups that are listed without an interruption: half a millisecond.
+# The number of groups listed without a pause: half a millisecond.
 _TOGETHER: Final = 250
 
 
 def describe_group(groups: GroupRegistry, group_id: str, version: int, committed_offset: int) -> DescribedGroup:
-    """The DescribedGroup of DescribeGroups. A group of a kind that DescribeGroups does not show is answered as one not found."""
+    """Return the DescribedGroup of DescribeGroups. A group of a kind it does not show is answered as not found."""
     group = groups.find_at(group_id, committed_offset)
     if group is None:
         return _not_found(group_id, version, f"Group {group_id} not found.")
@@ -25,16 +25,16 @@ def describe_group(groups: GroupRegistry, group_id: str, version: int, committed
 
 
 def group_filter(names: Iterable[str]) -> frozenset[str]:
-    """States or types for ``list_groups``, from names in upper or lower case."""
+    """Return a filter for ``list_groups`` from names of states or types, in any case."""
     return frozenset([name.strip().lower() for name in names])
 
 
 def list_groups(
     groups: GroupRegistry, states: AbstractSet[str], types: AbstractSet[str], committed_offset: int
 ) -> Generator[None, None, list[ListedGroup]]:
-    """The ListedGroups in one of ``states`` and of one of ``types`` (``group_filter``); an empty filter lets all pass.
+    """List the ListedGroups in ``states`` and of ``types`` (``group_filter``). An empty filter matches everything.
 
-    By a generator that may be left now and then. A group that changes meanwhile is listed as it is then, or not any more.
+    A generator that pauses now and then. A group that changes meanwhile is listed in its newer state, or not at all.
     """
     found = []
     for place, group in enumerate(groups.groups_at(committed_offset), 1):

@@ -1,9 +1,9 @@
-"""The groups of one partition of ``__consumer_offsets``: what the runtime hosts, and what the handlers ask.
+"""The groups of one partition of ``__consumer_offsets``: hosted by the runtime, called by the handlers.
 
-Composes the registry of the groups by id (``groups``), the classic protocol (``classic``), the consumer protocol (``consumer``,
-imported with its first record or request) and the offsets that groups committed (``offsets``).
+Consists of the registry of groups by id (``groups``), the classic protocol (``classic``), the consumer protocol (``consumer``,
+imported with its first record or request), and the committed offsets (``offsets``).
 
-A JoinGroup or SyncGroup may be held: its ``reply`` is answered by a later result.
+A JoinGroup or SyncGroup may be held. A later result then answers its ``reply``.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
 
 class GroupShard:
-    """See ``coordinator.runtime.ports.CoordinatorShard``. Loop thread only."""
+    """The shard of groups; see ``coordinator.runtime.ports.CoordinatorShard``. Loop thread only."""
 
     __slots__ = ("_consumer", "_context", "_new_id", "_reports", "_services", "classic", "groups", "offsets")
 
@@ -95,12 +95,12 @@ class GroupShard:
 
     @property
     def consumer(self) -> ConsumerGroups:
-        """The consumer groups. Made when first asked for."""
+        """Return the consumer groups, made on first use."""
         return self._consumer or self._make_consumer()
 
     @property
     def consumer_if_made(self) -> ConsumerGroups | None:
-        """The consumer groups, None before there was one."""
+        """Return the consumer groups, or None before their first use."""
         return self._consumer
 
     def _make_consumer(self) -> ConsumerGroups:
@@ -134,29 +134,29 @@ class GroupShard:
                 self._consumer.note_classic(key.group, has_members=stored is not None and bool(stored.members))
             self.classic.replay(key.group, stored)
             if value is None and key.group in self.offsets.by_group:
-                # It became a consumer group, whose records follow, or one of Kafka's newer kinds. Its offsets stay.
+                # The group became a consumer group, whose records follow, or one of Kafka's newer kinds. Its offsets stay.
                 self.classic.replay_offset_of(key.group)
         elif not isinstance(key, OffsetCommitKey | TransactionLogKey):
             self.consumer.replay(key, cast("ConsumerGroupValue | None", value))
 
     def replay_in_transaction(self, record: CoordinatorRecord, offset: int, producer_id: int) -> None:
-        """Take note of an offset that counts if its producer's transaction is committed."""
+        """Note an offset that takes effect when its producer's transaction is committed."""
         key, value = record
         if isinstance(key, OffsetCommitKey) and isinstance(value, OffsetCommitValue):
             self.classic.replay_offset_of(key.group)
             self.offsets.pending.replay(producer_id, key, value, offset)
 
     def replay_marker(self, marker: EndTxnMarker) -> None:
-        """Let the offsets of a producer's transaction count, or vanish."""
+        """Apply or drop the offsets of a producer's transaction."""
         self.offsets.replay_marker(marker.producer_id, is_commit=marker.is_commit)
 
     def on_loaded(self, now_ms: int) -> None:  # noqa: ARG002  sessions are measured on the monotonic clock
-        """Restore the groups. A classic group with more members than group.max.size begins a rebalance, in which it shrinks."""
+        """Restore the groups. A classic group with more than group.max.size members begins a rebalance that shrinks it."""
         self.groups.load()
         for group in list(self.classic.each()):
             shrink_to_capacity(self.classic, group)
         if self._consumer is not None:
-            # A consumer group that became a classic one rebalances: that its log ends there is no reason not to.
+            # A consumer group that became a classic one must still rebalance if its log ends there.
             from odradek.coordinator.group.consumer.leave import begin_sessions
 
             begin_sessions(self._consumer)
@@ -165,7 +165,7 @@ class GroupShard:
         schedule_expiry(self.offsets)
 
     def on_unloaded(self) -> Iterable[tuple[Reply[Any], object]]:
-        """Answer the JoinGroups and SyncGroups that are held."""
+        """Answer the held JoinGroups and SyncGroups."""
         responses = self.classic.unload()
         self.groups.unload()
         return responses
@@ -173,9 +173,9 @@ class GroupShard:
     def join_group(
         self, context: MemberContext, request: JoinGroupRequest, reply: JoinReply
     ) -> CoordinatorResult[JoinGroupResponse]:
-        """JoinGroup."""
+        """Handle JoinGroup."""
         group = self._consumer_group(request.group_id)
-        # An empty one makes way for a classic group.
+        # An empty consumer group makes way for a classic one.
         if self._consumer is None or group is None or not group.members:
             return join_group(self.classic, context, request, reply)
         from odradek.coordinator.group.migration.join import join_consumer_group
@@ -185,7 +185,7 @@ class GroupShard:
     def sync_group(
         self, context: MemberContext, request: SyncGroupRequest, reply: SyncReply
     ) -> CoordinatorResult[SyncGroupResponse]:
-        """SyncGroup."""
+        """Handle SyncGroup."""
         group = self._consumer_group(request.group_id)
         if self._consumer is None or group is None:
             return sync_group(self.classic, context, request, reply)
@@ -194,7 +194,7 @@ class GroupShard:
         return sync_consumer_group(self._consumer, group, context, request, reply)
 
     def heartbeat(self, request: HeartbeatRequest) -> CoordinatorResult[HeartbeatResponse]:
-        """Heartbeat. HOT."""
+        """Handle Heartbeat. HOT."""
         group = self._consumer_group(request.group_id)
         if self._consumer is None or group is None:
             return heartbeat(self.classic, request)
@@ -203,7 +203,7 @@ class GroupShard:
         return heartbeat_to_consumer_group(self._consumer, group, request)
 
     def leave_group(self, request: LeaveGroupRequest) -> CoordinatorResult[LeaveGroupResponse]:
-        """LeaveGroup."""
+        """Handle LeaveGroup."""
         group = self._consumer_group(request.group_id)
         if self._consumer is None or group is None:
             return leave_group(self.classic, request)
@@ -212,40 +212,40 @@ class GroupShard:
         return leave_consumer_group(self._consumer, group, request)
 
     def _consumer_group(self, group_id: str) -> ConsumerGroup | None:
-        """The consumer group of this id, to which members of the classic protocol may belong. HOT."""
+        """Return the consumer group of this id, which may have members of the classic protocol. HOT."""
         return None if self._consumer is None else self._consumer.find(group_id)
 
     def consumer_group_heartbeat(
         self, context: MemberContext, request: ConsumerGroupHeartbeatRequest
     ) -> CoordinatorResult[ConsumerGroupHeartbeatResponse]:
-        """ConsumerGroupHeartbeat."""
+        """Handle ConsumerGroupHeartbeat."""
         from odradek.coordinator.group.consumer.heartbeat import heartbeat as consumer_heartbeat
 
         return consumer_heartbeat(self.consumer, context, request)
 
     def describe_consumer_group(self, group_id: str, committed_offset: int) -> Generator[None, None, DescribedConsumerGroup]:
-        """The DescribedGroup of ConsumerGroupDescribe, by a generator that may be left after each member."""
+        """Return the DescribedGroup of ConsumerGroupDescribe, in a generator that pauses after each member."""
         from odradek.coordinator.group.consumer.describe import describe_consumer_group
 
         return describe_consumer_group(self.consumer, group_id, committed_offset)
 
     def note_topics(self, changed: Iterable[str], *, has_new: bool) -> None:
-        """The topics of these names are new, gone, or other than they were."""
+        """Note created, deleted or changed topics."""
         if self._consumer is not None:
             self._consumer.note_topics(changed, has_new=has_new)
 
     def describe_group(self, group_id: str, version: int, committed_offset: int) -> DescribedGroup:
-        """The DescribedGroup of DescribeGroups."""
+        """Return the DescribedGroup of DescribeGroups."""
         return describe_group(self.groups, group_id, version, committed_offset)
 
     def list_groups(
         self, states: AbstractSet[str], types: AbstractSet[str], committed_offset: int
     ) -> Generator[None, None, list[ListedGroup]]:
-        """The ListedGroups of ListGroups, by a generator that may be left."""
+        """Return the ListedGroups of ListGroups, in a generator that may be abandoned."""
         return list_groups(self.groups, states, types, committed_offset)
 
     def delete_group(self, group_id: str) -> CoordinatorResult[DeletableGroupResult]:
-        """The DeletableGroupResult of DeleteGroups. A group is deleted together with its offsets."""
+        """Return the DeletableGroupResult of DeleteGroups. Deletes the group together with its offsets."""
         group = self.groups.find_stored(group_id)
         error = ErrorCode.GROUP_ID_NOT_FOUND if group is None else group.validate_delete()
         response = DeletableGroupResult(group_id=group_id, error_code=error)

@@ -1,7 +1,7 @@
 """The interface of a group, whatever its kind. Kafka's interface of this name.
 
-Offsets, ListGroups, DescribeGroups, DeleteGroups and the metrics know groups by this interface alone. There are classic
-groups and consumer groups (KIP-848).
+Offsets, ListGroups, DescribeGroups, DeleteGroups and the metrics use only this interface. There are classic groups and consumer
+groups (KIP-848).
 """
 
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from odradek.coordinator.runtime.record import CoordinatorRecord
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.describe_groups import DescribedGroup
 
-# In place of a time: each offset expires by the time of its own commit.
+# Stands for a time: each offset expires by the time of its own commit.
 SINCE_COMMIT: Final = -1
 
 
@@ -23,15 +23,15 @@ class Group(Protocol):
 
     @property
     def group_type(self) -> str:
-        """The kind of the group, as ListGroups names it: ``classic`` or ``consumer``."""
+        """Return the kind of the group, as ListGroups names it: ``classic`` or ``consumer``."""
 
     @property
     def state(self) -> str:
-        """The state of the group, as Kafka names it."""
+        """Return the state of the group, under Kafka's name."""
 
     @property
     def protocol_type(self) -> str | None:
-        """The type of the protocol that the members speak, None where nobody has joined."""
+        """Return the type of the members' protocol; None if no member has joined."""
 
     @property
     def is_empty(self) -> bool:
@@ -39,46 +39,46 @@ class Group(Protocol):
 
     @property
     def member_count(self) -> int:
-        """The number of members."""
+        """Return the number of members."""
 
     def describe(self) -> DescribedGroup | None:
-        """The group and its members as DescribeGroups shows them; None for a kind that has a describing API of its own."""
+        """Return the group for DescribeGroups; None for a kind with a describing API of its own."""
 
     def validate_offset_commit(
         self, member_id: str, group_instance_id: str | None, generation: int, *, is_transactional: bool, version: int
     ) -> ErrorCode:
-        """The error that keeps a member, or for generation -1 anybody, from committing offsets; NONE if there is none.
+        """Return the error that forbids a member, or for generation -1 any client, to commit offsets; else NONE.
 
-        ``version`` is that of the request.
+        ``version`` is the request's version.
         """
 
     def permits_late_commit(self, member_id: str, generation: int, partitions: Iterable[tuple[UUID | None, int]]) -> bool:
-        """Return whether a commit that the generation alone keeps from being taken is taken for just these partitions."""
+        """Return whether a commit with a wrong generation is accepted for these partitions all the same."""
 
     def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> ErrorCode:
-        """The error that keeps a member, or for epoch -1 anybody, from fetching offsets; NONE if there is none."""
+        """Return the error that forbids a member, or for epoch -1 any client, to fetch offsets; else NONE."""
 
     def validate_offset_delete(self) -> ErrorCode:
-        """NON_EMPTY_GROUP where members may read any topic, so that none of their offsets can be deleted."""
+        """Return NON_EMPTY_GROUP if members may read any topic, so that no offset can be deleted; else NONE."""
 
     def validate_delete(self) -> ErrorCode:
-        """NON_EMPTY_GROUP for a group with members."""
+        """Return NON_EMPTY_GROUP for a group with members; else NONE."""
 
     def is_subscribed_to(self, topic: str) -> bool:
         """Return whether a member reads ``topic``."""
 
     def offsets_expire_since_ms(self) -> int | None:
-        """Since when offsets without a subscription are unused, wall time; SINCE_COMMIT, or None where they do not expire."""
+        """Return since when (wall time) unsubscribed offsets are unused; SINCE_COMMIT, or None if they never expire."""
 
     def tombstones(self) -> list[CoordinatorRecord]:
-        """The records that delete the group, its offsets apart."""
+        """Return the records that delete the group, without its offsets."""
 
 
 class GroupKind(Protocol):
     """The owner of all groups of one kind in a shard, as the registry knows it."""
 
     def restore(self, group_id: str, value: object) -> Group:
-        """The live group of ``value``, the stored form of this kind. The sessions of its members begin now."""
+        """Return the live group of ``value``, the stored form of this kind. Its members' sessions begin now."""
 
     def note_alive(self, group: Group, member_id: str) -> None:
-        """A member of ``group`` has committed offsets. ``group`` is of this kind; the member may not exist."""
+        """Note that a member of ``group``, which is of this kind, has committed offsets. The member may not exist."""

@@ -1,14 +1,14 @@
-"""OffsetCommit: who may commit, and the records of what is committed.
+"""OffsetCommit: the check of the committer, and the records of the commit.
 
-    the group is not there    generation < 0: it becomes a simple group, a place for offsets; else GROUP_ID_NOT_FOUND, which was
+    group does not exist      generation < 0: it becomes a simple group, a place for offsets; else GROUP_ID_NOT_FOUND, which was
                               ILLEGAL_GENERATION before version 9
-    Empty, generation < 0     anybody: an administrator, or a consumer that assigns itself its partitions
-    nothing but the group     UNKNOWN_MEMBER_ID where it has members
+    Empty, generation < 0     any client may commit: an administrator, or a consumer that assigns itself its partitions
+    no member named           UNKNOWN_MEMBER_ID if the group has members
     otherwise                 a member of this generation: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION
-    CompletingRebalance       REBALANCE_IN_PROGRESS even so: the member has yet to learn what it is assigned
+    CompletingRebalance       REBALANCE_IN_PROGRESS even so: the member has yet to learn its assignment
 
-The table is that of a classic group. In a consumer group a member commits with its epoch; with an older one it may commit for
-partitions that it has had since then, else that is STALE_MEMBER_EPOCH.
+The table is for classic groups. In a consumer group, a member commits with its epoch. With an older epoch, it may commit for
+partitions that it has had since then. Otherwise the answer is STALE_MEMBER_EPOCH.
 
 Source: ``OffsetMetadataManager.commitOffset`` of Apache Kafka. HOT.
 """
@@ -35,29 +35,29 @@ from odradek.protocol.message_types.offset_commit import (
 _Topic: Final = OffsetCommitResponseTopic
 _Partition: Final = OffsetCommitResponsePartition
 
-# The id of a topic, what is to be committed of its partitions, its name: the fields of an OffsetCommitRequestTopic.
+# A topic's id, the commits of its partitions, and its name: the fields of an OffsetCommitRequestTopic.
 CommitTopic: TypeAlias = tuple[UUID | None, Sequence[OffsetCommitRequestPartition], str]
 # Name, id, and the index and error code of each partition.
 _AnsweredTopic: TypeAlias = tuple[str, UUID | None, tuple[tuple[int, ErrorCode], ...]]
-# Named tuples are made for each partition of each commit: so, without their classes' constructors, in half the time.
+# Each partition of each commit makes named tuples. Bypassing their constructors halves the time.
 _new: Final = tuple.__new__
 
-# From this version on a client is told that the group is not there.
+# The first version that can be answered GROUP_ID_NOT_FOUND.
 _FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND: Final = 9
 _NO_RETENTION_TIME: Final = -1
 _NO_EXPIRE_TIMESTAMP: Final = -1
 _LATEST_MS: Final = (1 << 63) - 1
-# Topics and partitions in an answer that is kept. All that are kept take a few MiB.
+# The most topics and partitions in a cached answer. All cached answers take a few MiB.
 _MOST_SHARED: Final = 64
 
 
 def commit_offsets(
     offsets: CommittedOffsets, request: OffsetCommitRequest, topics: Sequence[CommitTopic], version: int
 ) -> CoordinatorResult[OffsetCommitResponse]:
-    """Decide on an OffsetCommit for ``topics``, those of the request whose partitions are known to exist.
+    """Decide on an OffsetCommit for ``topics``: the request's topics with partitions known to exist.
 
     Metadata beyond ``offset.metadata.max.bytes`` is answered OFFSET_METADATA_TOO_LARGE, partition by partition. Raises KafkaError
-    for what concerns the whole request. A commit is a sign of life of its member.
+    for errors of the whole request. A commit restarts its member's session.
     """
     _check_committer(offsets, request, topics, version)
     group_id = request.group_id
@@ -99,17 +99,17 @@ def _answer(topics: Iterable[_AnsweredTopic]) -> OffsetCommitResponse:
     )
 
 
-# Groups commit the same partitions again and again. Only what exists is answered so: of one topic there are not many forms.
+# Groups commit the same partitions again and again. Only existing partitions reach this cache, so one topic has few forms.
 @lru_cache(maxsize=1024)
 def _accept(topics: tuple[_AnsweredTopic, ...]) -> OffsetCommitResponse:
-    """The answer to a commit of which all was taken, encoded but once; nobody writes to it."""
+    """Return the answer to a fully accepted commit. It is encoded only once and never modified."""
     return AcceptedCommit(topics=_answer(topics).topics)
 
 
 def _check_committer(
     offsets: CommittedOffsets, request: OffsetCommitRequest, topics: Iterable[CommitTopic], version: int
 ) -> None:
-    """Raise what keeps the request from committing, or note that its member lives."""
+    """Raise the error that forbids the request to commit, or note that its member is alive."""
     groups = offsets.groups
     generation = request.generation_id_or_member_epoch
     group = groups.find(request.group_id)

@@ -1,4 +1,4 @@
-"""Offsets that are deleted on request: OffsetDelete (KIP-496), and the deletion of a topic.
+"""Deletes offsets: on request (OffsetDelete, KIP-496), and when a topic is deleted.
 
 Source: ``OffsetMetadataManager.deleteOffsets`` and ``onTopicsDeleted`` of Apache Kafka.
 """
@@ -33,8 +33,8 @@ _Partition: Final = OffsetDeleteResponsePartition
 def delete_offsets(offsets: CommittedOffsets, request: OffsetDeleteRequest) -> CoordinatorResult[OffsetDeleteResponse]:
     """Decide on an OffsetDelete whose topics and partitions are known to exist.
 
-    A topic that a member is subscribed to is answered GROUP_SUBSCRIBED_TO_TOPIC; a partition without an offset is deleted as any
-    other. Raises KafkaError: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP for a group with members that are no consumers.
+    A topic that a member is subscribed to is answered GROUP_SUBSCRIBED_TO_TOPIC; a partition without an offset is answered as
+    deleted. Raises KafkaError: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP for a group with members that are not consumers.
     """
     group = _deletable(offsets, request.group_id)
     records = []
@@ -61,9 +61,9 @@ def delete_offsets(offsets: CommittedOffsets, request: OffsetDeleteRequest) -> C
 
 
 def delete_offsets_of_topics(offsets: CommittedOffsets, deleted: Mapping[str, UUID | None]) -> CoordinatorResult[None]:
-    """Delete the offsets of all groups for topics that are deleted: their ids by their names.
+    """Delete the offsets of all groups for ``deleted`` topics (names and ids).
 
-    Offsets of another topic of such a name, a former or a new one, stay. An offset without a topic id belongs to the deleted one.
+    Offsets of another topic of the same name, older or newer, stay. An offset without a topic id belongs to the deleted topic.
     """
     records: list[CoordinatorRecord] = []
     for group_id, topics in offsets.by_group.items():

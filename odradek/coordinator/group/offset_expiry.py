@@ -1,13 +1,13 @@
-"""Expired offsets, which are deleted, and with the last of them their group (KIP-211).
+"""Deletes expired offsets, and a group with the last of its offsets (KIP-211).
 
     group                           an offset expires, ``offsets.retention.minutes`` after
-    simple: nobody ever joined      it was committed
-    Empty                           the group became empty; where that is not known, the offset was committed
+    simple: never had a member      it was committed
+    Empty                           the group became empty; if that is unknown, the offset was committed
     consumers in Stable             it was committed, unless a member is subscribed to its topic
     any other                       never
 
-An offset with an expire timestamp, which commits before version 5 could set, expires then. An Empty group without offsets is
-deleted. An offset that is pending in an open transaction does not expire, nor does its group.
+An offset with an expire timestamp expires at that time; commits before version 5 could set one. An Empty group without offsets is
+deleted. An offset pending in an open transaction does not expire, and neither does its group.
 
 Source: ``OffsetMetadataManager.cleanupExpiredOffsets``, ``ClassicGroup.offsetExpirationCondition`` of Apache Kafka.
 """
@@ -22,19 +22,19 @@ from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.protocol.coordinator_records import OffsetCommitKey, OffsetCommitValue
 
 _KEY: Final = "expire-offsets"
-# Groups and offsets that are looked at in one turn of the loop: a millisecond or two. The offsets of a group share a turn.
+# The number of groups and offsets checked in one turn of the loop: a millisecond or two. A group's offsets share a turn.
 _TOGETHER: Final = 2_000
 _PAUSE_MS: Final = 1
 
 
 def schedule_expiry(offsets: CommittedOffsets) -> None:
-    """Look for expired offsets every ``offsets.retention.check.interval.ms``, for as long as the shard is here."""
+    """Check for expired offsets every ``offsets.retention.check.interval.ms``, as long as the shard is hosted."""
     interval_ms = offsets.config.offsets_retention_check_interval_ms
     offsets.context.schedule(_KEY, interval_ms, lambda: _expire(offsets, iter(list(offsets.groups.stored_ids()))))
 
 
 def _expire(offsets: CommittedOffsets, group_ids: Iterator[str]) -> CoordinatorResult[None]:
-    """Delete the expired offsets of the first of these groups. The next turns delete those of the other groups."""
+    """Delete the expired offsets of the first groups. The next turns handle the other groups."""
     now_ms = offsets.clock.now_ms()
     records: list[CoordinatorRecord] = []
     with_pending = offsets.pending.group_ids()

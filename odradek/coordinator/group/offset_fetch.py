@@ -1,10 +1,10 @@
-"""OffsetFetch: the offsets that a group has committed, for the partitions asked or for all it has.
+"""OffsetFetch: the committed offsets of a group, for the requested partitions or for all.
 
-A partition without a committed offset has offset -1 and no error, also where the group does not exist. A request by topic id does
+A partition without a committed offset has offset -1 and no error, even if the group does not exist. A request by topic id does
 not see offsets of a deleted topic of the same name.
 
-A request for stable offsets is answered UNSTABLE_OFFSET_COMMIT for a partition with an offset that is pending in a transaction
-(KIP-447), and its client retries.
+A request for stable offsets gets UNSTABLE_OFFSET_COMMIT for a partition with an offset pending in a transaction (KIP-447). The
+client then retries.
 
 Source: ``OffsetMetadataManager.fetchOffsets`` and ``fetchAllOffsets`` of Apache Kafka.
 """
@@ -28,17 +28,17 @@ _Topic: Final = OffsetFetchResponseTopics
 _Partition: Final = OffsetFetchResponsePartitions
 
 NO_OFFSET: Final = -1
-# Beyond every offset of a log: the state there is now, committed or not.
+# An offset beyond every log's end: selects the current state, committed or not.
 LATEST: Final = 2**63 - 1
-# Offsets that are told without an interruption: half a millisecond.
+# The number of offsets answered without a pause: half a millisecond.
 _TOGETHER: Final = 500
 
 
 def fetch_offsets(offsets: CommittedOffsets, request: OffsetFetchRequestGroup, at_offset: int) -> OffsetFetchResponseGroup:
-    """The OffsetFetchResponseGroup for an OffsetFetchRequestGroup, as the log has it at ``at_offset``; ``LATEST`` for now.
+    """Return the OffsetFetchResponseGroup for a request, as of ``at_offset`` of the log; ``LATEST`` for now.
 
-    Topics are asked by name; one with an id, too, is answered with both. Raises KafkaError where the group does not let the
-    member fetch.
+    Topics are requested by name. If the request also has the id, the answer has both. Raises KafkaError if the member may not
+    fetch.
     """
     _validate(offsets, request, at_offset)
     topics = offsets.by_group.get_at(request.group_id, at_offset)
@@ -50,9 +50,9 @@ def fetch_offsets(offsets: CommittedOffsets, request: OffsetFetchRequestGroup, a
 def fetch_all_offsets(
     offsets: CommittedOffsets, request: OffsetFetchRequestGroup, at_offset: int
 ) -> Generator[None, None, OffsetFetchResponseGroup]:
-    """The same where all that is committed is asked for (null), which may be much: by a generator that may be left.
+    """Return all committed offsets (a null request), in a generator that pauses, as they may be many.
 
-    It has all that may change when it is left.
+    Everything that may change is read before the first pause.
     """
     _validate(offsets, request, at_offset)
     topics = offsets.by_group.get_at(request.group_id, at_offset)
@@ -79,12 +79,12 @@ def _tell_all(
 
 
 def _columns(items: ItemsView[int, OffsetCommitValue]) -> tuple[list[int], list[OffsetCommitValue]]:
-    """The same without a tuple for each, which hundreds of requests may keep."""
+    """Split the items into two lists. Hundreds of requests may keep them, so spare a tuple for each item."""
     return [index for index, _ in items], [value for _, value in items]
 
 
 def _pending(offsets: CommittedOffsets, request: OffsetFetchRequestGroup, at_offset: int) -> frozenset[OffsetCommitKey]:
-    """The group's offsets that transactions are about to commit. Only a request for stable ones asks for ``LATEST``."""
+    """Return the group's offsets pending in transactions. Only requests for stable offsets use ``LATEST``."""
     return frozenset(offsets.pending.of_group(request.group_id)) if at_offset == LATEST and offsets.pending else frozenset()
 
 

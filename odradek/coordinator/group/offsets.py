@@ -1,9 +1,9 @@
-"""The offsets that groups have committed, as one shard keeps them: group -> topic -> partition -> ``OffsetCommitValue``.
+"""The committed offsets of one shard: group -> topic -> partition -> ``OffsetCommitValue``.
 
-Only ``replay`` changes them. What commits, fetches, deletes and expires them stands in ``offset_commit``, ``offset_fetch``,
-``offset_delete`` and ``offset_expiry``, functions of what is here. A topic without offsets is not kept, nor is a group.
+Only ``replay`` changes them. The functions in ``offset_commit``, ``offset_fetch``, ``offset_delete`` and ``offset_expiry``
+commit, fetch, delete and expire them. Topics and groups without offsets are not kept.
 
-What is pending in transactions is kept beside it (``pending_offsets``).
+Offsets pending in transactions are kept separately (``pending_offsets``).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class OffsetConfig:
 
 @dataclass(slots=True)
 class OffsetCounters:
-    """Counts of a shard's offsets since it was loaded. An offset counts when an operation decides on it."""
+    """Counters of a shard's offsets since it was loaded. An offset counts when an operation decides on it."""
 
     commits: int = 0
     deletions: int = 0
@@ -60,11 +60,11 @@ class CommittedOffsets:
         self.counters = OffsetCounters()
 
     def __len__(self) -> int:
-        """How many offsets there are."""
+        """Return the number of committed offsets."""
         return sum(len(partitions) for topics in self.by_group.values() for partitions in topics.values())
 
     def replay(self, key: OffsetCommitKey, value: OffsetCommitValue | None, at_offset: int) -> None:
-        """Apply an OffsetCommit record, at ``at_offset``; None is a tombstone. HOT: each one committed and loaded comes here."""
+        """Apply an OffsetCommit record, at ``at_offset``; None is a tombstone. HOT: every committed or loaded offset."""
         if self.pending:
             if value is None:
                 self.pending.forget(key)
@@ -84,19 +84,19 @@ class CommittedOffsets:
         partitions[partition] = value
 
     def replay_marker(self, producer_id: int, *, is_commit: bool) -> None:
-        """A producer's transaction has ended: its pending offsets are committed or dropped."""
+        """Commit or drop the pending offsets of a producer whose transaction has ended."""
         for key, at_offset, value in self.pending.end(producer_id):
             if is_commit:
                 self.replay(key, value, at_offset)
 
     def get(self, group_id: str, topic: str, partition: int) -> OffsetCommitValue | None:
-        """An offset as it is now, None where there is none."""
+        """Return the current offset, or None."""
         topics = self.by_group.get(group_id)
         partitions = None if topics is None else topics.get(topic)
         return None if partitions is None else partitions.get(partition)
 
     def tombstones(self, group_id: str) -> list[CoordinatorRecord]:
-        """The records that delete all offsets of a group, pending ones included."""
+        """Return the records that delete all offsets of a group, including pending ones."""
         keys = dict.fromkeys(self.pending.of_group(group_id))
         for topic, partitions in (self.by_group.get(group_id) or {}).items():
             keys.update((OffsetCommitKey(group_id, topic, index), None) for index in partitions)
@@ -116,5 +116,5 @@ class CommittedOffsets:
 
 
 def offset_tombstone(group_id: str, topic: str, partition: int) -> CoordinatorRecord:
-    """The record that deletes an offset."""
+    """Return the record that deletes an offset."""
     return CoordinatorRecord(OffsetCommitKey(group_id, topic, partition), None)

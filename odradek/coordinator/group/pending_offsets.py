@@ -1,12 +1,12 @@
 """The offsets of one shard that are pending in open transactions.
 
-Of two commits for a partition the one later in the log wins, in whatever order their transactions end:
+If a partition has two commits, the later one in the log wins, whatever the order in which their transactions end:
 
     TxnOffsetCommit 5 | OffsetCommit 7 | marker: commit          7
     A: 5 | B: 6 | B: commit | A: commit                          6
 
-A tombstone removes pending offsets along with the committed one. The producer id of a batch tells which transaction its offsets
-belong to; a producer has one open transaction at most.
+A tombstone removes pending offsets along with the committed one. A batch's producer id identifies the transaction of its offsets,
+as a producer has at most one open transaction.
 
 Source: ``OffsetMetadataManager`` (``replay``, ``replayEndTransactionMarker``) of Apache Kafka.
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from odradek.protocol.coordinator_records import OffsetCommitKey, OffsetCommitValue
 
-# Where a pending offset lies in the log, and the offset; None once a later commit is there.
+# A pending offset's position in the log, and its value; None once a later commit exists.
 _Pending: TypeAlias = "tuple[int, OffsetCommitValue | None]"
 
 
@@ -37,7 +37,7 @@ class PendingOffsets:
         self._producers: TimelineDict[OffsetCommitKey, frozenset[int]] = TimelineDict(snapshots)
 
     def __len__(self) -> int:
-        """The number of partitions with pending offsets."""
+        """Return the number of partitions with pending offsets."""
         return len(self._producers)
 
     def __contains__(self, key: OffsetCommitKey) -> bool:
@@ -45,15 +45,15 @@ class PendingOffsets:
         return key in self._producers
 
     def of_group(self, group_id: str) -> list[OffsetCommitKey]:
-        """A group's offsets that are pending."""
+        """Return the pending offsets of a group."""
         return [key for key in self._producers if key.group == group_id]
 
     def group_ids(self) -> set[str]:
-        """The groups that have pending offsets."""
+        """Return the groups that have pending offsets."""
         return {key.group for key in self._producers}
 
     def of_topics(self, topics: Container[str]) -> list[OffsetCommitKey]:
-        """The offsets of topics that are pending, of all groups."""
+        """Return the pending offsets of these topics, in all groups."""
         return [key for key in self._producers if key.topic in topics]
 
     def replay(self, producer_id: int, key: OffsetCommitKey, value: OffsetCommitValue, at_offset: int) -> None:
@@ -67,14 +67,14 @@ class PendingOffsets:
             self._producers[key] = producers | {producer_id}
 
     def supersede(self, key: OffsetCommitKey, at_offset: int) -> None:
-        """The offset was committed at ``at_offset``. Earlier pending offsets stay pending, and will not replace it."""
+        """Note a commit at ``at_offset``. Earlier pending offsets stay pending, but will not replace it."""
         for producer_id in self._producers.get(key) or ():
             pending = self._by_producer[producer_id]
             if pending[key][0] < at_offset:
                 pending[key] = pending[key][0], None
 
     def forget(self, key: OffsetCommitKey) -> None:
-        """The offset was deleted: remove its pending offsets."""
+        """Remove the pending offsets of a deleted offset."""
         for producer_id in self._producers.pop(key) or ():
             pending = self._by_producer[producer_id]
             del pending[key]
@@ -82,7 +82,7 @@ class PendingOffsets:
                 del self._by_producer[producer_id]
 
     def end(self, producer_id: int) -> list[tuple[OffsetCommitKey, int, OffsetCommitValue]]:
-        """Remove a producer's pending offsets. Returns (key, offset in the log, value) of those that no later commit replaces."""
+        """Remove a producer's pending offsets. Return (key, log offset, value) of each that no later commit replaces."""
         pending = self._by_producer.pop(producer_id)
         if pending is None:
             return []

@@ -1,9 +1,8 @@
-"""The registry of a shard's groups: one id, one group, of whatever kind.
+"""The registry of a shard's groups of all kinds: one id, one group.
 
-Each kind of group registers its type and the class of its stored form. The registry restores the groups of a kind from their
-stored form, and operations that are common to all kinds find groups here. A group without a live state of its own may be its own
-stored form: it is never among the live ones. Left out: the replay of records, which each kind does
-itself.
+Each kind of group registers its type and the class of its stored form. The registry restores groups from their stored form.
+Operations common to all kinds find groups here. A group without a separate live state is its own stored form, and never among the
+live groups. Left out: the replay of records, which each kind does itself.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ class GroupRegistry:
     """Owner of the stored and the live groups of one shard. Loop thread only.
 
     ``stored`` is persistent: only replayed records change it, and it rolls back when an append fails. ``live`` holds the same
-    groups as they are now. A live group that is not stored is about to be stored, or its record could not be appended: it does
-    not exist for ListGroups, DescribeGroups and DeleteGroups.
+    groups as they are now. A live group that is not stored is about to be stored, or its record could not be appended.
+    ListGroups, DescribeGroups and DeleteGroups do not see it.
     """
 
     __slots__ = ("_kinds", "_kinds_by_value", "groups_deleted", "is_loaded", "live", "stored")
@@ -38,14 +37,14 @@ class GroupRegistry:
         self.is_loaded = False
 
     def add_kind(self, group_type: str, value_class: type, kind: GroupKind) -> None:
-        """Let ``kind`` own the groups of ``group_type``, which are stored as values of ``value_class``."""
+        """Make ``kind`` the owner of the groups of ``group_type``, which are stored as values of ``value_class``."""
         self._kinds[group_type] = kind
         self._kinds_by_value[value_class] = kind
 
     # ----------------------------------------------------------------------------------------------------------- find
 
     def find(self, group_id: str) -> Group | None:
-        """The group as it is now, or None. HOT."""
+        """Return the group as it is now, or None. HOT."""
         group = self.live.get(group_id)
         if group is None and self.is_loaded:
             value = self.stored.get(group_id)
@@ -55,45 +54,45 @@ class GroupRegistry:
         return group
 
     def find_at(self, group_id: str, committed_offset: int) -> Group | None:
-        """The group as it is now, None where it does not exist at ``committed_offset`` of the log."""
+        """Return the group as it is now; None if it does not exist at ``committed_offset`` of the log."""
         return None if self.stored.get_at(group_id, committed_offset) is None else self.find(group_id)
 
     def find_stored(self, group_id: str) -> Group | None:
-        """The group as it is now, None where it is not stored."""
+        """Return the group as it is now; None if it is not stored."""
         return self.find(group_id) if group_id in self.stored else None
 
     def groups_at(self, committed_offset: int) -> Iterator[Group]:
-        """The groups that exist at ``committed_offset`` of the log, each as it is now."""
+        """Iterate over the groups that exist at ``committed_offset`` of the log, each as it is now."""
         for group_id in [group_id for group_id, _ in self.stored.items_at(committed_offset)]:
             group = self.find(group_id)
             if group is not None:
                 yield group
 
     def groups(self) -> list[Group]:
-        """All groups as they are now, the live ones that are not stored included."""
+        """Return all groups as they are now, including live ones that are not stored."""
         for group_id in self.stored:
             self.find(group_id)
         own_forms = (self.find(group_id) for group_id in self.stored if group_id not in self.live)
         return [*self.live.values(), *(group for group in own_forms if group is not None)]
 
     def stored_ids(self) -> Iterable[str]:
-        """The ids of the groups that the log has."""
+        """Return the ids of the groups in the log."""
         return self.stored.keys()
 
     def note_alive(self, group: Group, member_id: str) -> None:
-        """A member of ``group`` has committed offsets, which its kind may take for a sign of life. HOT."""
+        """Note that a member of ``group`` has committed offsets; its kind may take that as a sign of life. HOT."""
         self._kinds[group.group_type].note_alive(group, member_id)
 
     # ----------------------------------------------------------------------------------------------- load and unload
 
     def load(self) -> None:
-        """Restore all groups that were replayed. Before, only groups that are live are found."""
+        """Restore all groups that were replayed. Until then, only live groups are found."""
         self.is_loaded = True
         for group_id, value in self.stored.items():
             self._restore(group_id, value)
 
     def unload(self) -> None:
-        """Forget the live groups, after their kinds have let them go."""
+        """Drop the live groups, after their kinds have let them go."""
         self.live.clear()
 
     def _restore(self, group_id: str, value: object) -> Group:

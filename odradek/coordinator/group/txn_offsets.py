@@ -1,6 +1,6 @@
-"""Offsets committed in transactions: TxnOffsetCommit, and the transaction's end. Pending offsets are kept by ``pending_offsets``.
+"""Offsets committed in transactions: TxnOffsetCommit, and the transaction's end. See also ``pending_offsets``.
 
-A transactional commit is validated as an OffsetCommit, with two exceptions: a producer that names no member may commit for any
+A transactional commit is validated like an OffsetCommit, with two exceptions: a producer that names no member may commit for any
 group, and members may commit during a rebalance.
 
 Source: ``OffsetMetadataManager.commitTransactionalOffset`` of Apache Kafka; KIP-447.
@@ -46,11 +46,11 @@ def end_transaction(marker: EndTxnMarker) -> CoordinatorResult[None]:
 def commit_offsets_in_transaction(
     offsets: CommittedOffsets, request: TxnOffsetCommitRequest, topic_id: Callable[[str], UUID | None] | None = None
 ) -> CoordinatorResult[TxnOffsetCommitResponse | None]:
-    """Decide on a TxnOffsetCommit of a transaction that has this group's partition, whose topics and partitions exist.
+    """Decide on a TxnOffsetCommit. Topics and partitions exist; the transaction has the group's partition.
 
-    The response is None where all offsets are taken. Metadata beyond ``offset.metadata.max.bytes`` is answered
-    OFFSET_METADATA_TOO_LARGE, partition by partition. ``topic_id`` finds the id of a topic. Raises KafkaError for what concerns
-    the whole request.
+    The response is None if all offsets are accepted. Metadata beyond ``offset.metadata.max.bytes`` is answered
+    OFFSET_METADATA_TOO_LARGE, partition by partition. ``topic_id`` finds the id of a topic. Raises KafkaError for errors of the
+    whole request.
     """
     _check_committer(offsets, request, topic_id)
     now_ms = offsets.clock.now_ms()
@@ -64,7 +64,7 @@ def commit_offsets_in_transaction(
             if len(metadata) > limit:
                 is_any_too_large = True
                 continue
-            # The quick way to make named tuples.
+            # The fastest way to make named tuples.
             key = _new_tuple(OffsetCommitKey, (group_id, topic.name, partition.partition_index))
             value = _new_tuple(
                 OffsetCommitValue,
@@ -77,7 +77,7 @@ def commit_offsets_in_transaction(
 
 
 def _too_large(topics: Sequence[TxnOffsetCommitRequestTopic], limit: int) -> TxnOffsetCommitResponse:
-    """The response where some metadata has more than ``limit`` characters."""
+    """Return the response if some metadata has more than ``limit`` characters."""
     return _Response(
         topics=[
             _Topic(
@@ -100,7 +100,7 @@ def _too_large(topics: Sequence[TxnOffsetCommitRequestTopic], limit: int) -> Txn
 def _check_committer(
     offsets: CommittedOffsets, request: TxnOffsetCommitRequest, topic_id: Callable[[str], UUID | None] | None
 ) -> None:
-    """Raise what keeps the request from committing, or note that its member lives."""
+    """Raise the error that forbids the request to commit, or note that its member is alive."""
     group = offsets.groups.find(request.group_id)
     if group is None:
         if request.generation_id >= 0:

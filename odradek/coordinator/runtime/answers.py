@@ -1,9 +1,9 @@
-"""Completes the replies of operations whose records are committed, and fails those of operations whose records are not.
+"""Completes the replies of operations once their records are committed, and fails the others.
 
-The callback of a reply may submit the next operation, and the append of that one may complete further replies: those are added
-to the queue, so that replies are completed in the order of the decisions.
+A reply's callback may submit the next operation, whose append may complete further replies. Those are queued, so replies are
+completed in the order of the decisions.
 
-Until then they are deferred (Kafka: DeferredEventQueue).
+Until their records are committed, operations are deferred (Kafka: DeferredEventQueue).
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ class DeferredEvent:
 
 
 class DeferredEventQueue:
-    """Events by the offset that the high watermark has to reach, and by the time until which they may wait. Loop thread only."""
+    """Events, sorted by the high watermark offset they wait for, with a deadline each. Loop thread only."""
 
     __slots__ = ("_events", "_overdue")
 
     def __init__(self) -> None:
         # Offsets and deadlines ascend.
         self._events: deque[tuple[int, float, list[DeferredEvent]]] = deque()
-        # The first ones, by offset: their deadline has passed, and their records may still be committed.
+        # The earliest events, by offset. Their deadline has passed, but their records may still be committed.
         self._overdue: deque[tuple[int, list[DeferredEvent]]] = deque()
 
     def add(self, offset: int, deadline_ms: float, events: list[DeferredEvent]) -> None:
-        """These wait for ``offset``. Neither that nor the deadline is below those of any event added before."""
+        """Add events that wait for ``offset``. Neither offset nor deadline may be lower than those of an event added before."""
         self._events.append((offset, deadline_ms, events))
 
     def take_completed(self, offset: int) -> list[DeferredEvent]:
@@ -58,11 +58,11 @@ class DeferredEventQueue:
         return completed
 
     def next_deadline_ms(self) -> float | None:
-        """The first deadline that has not passed; None where there is none."""
+        """Return the first deadline that has not passed, or None."""
         return self._events[0][1] if self._events else None
 
     def pass_deadline(self, now_ms: float) -> list[DeferredEvent]:
-        """Return the events whose deadline passes at ``now_ms``. They stay."""
+        """Return the events whose deadline has passed by ``now_ms``. They stay in the queue."""
         late: list[DeferredEvent] = []
         events = self._events
         while events and events[0][1] <= now_ms:
@@ -80,13 +80,13 @@ class DeferredEventQueue:
 
 
 class OwnReply(Reply[Any]):
-    """The reply to an operation of the shard itself, a deadline's say. It waits as long as it takes."""
+    """The reply to an operation of the shard itself, such as an expired deadline's. It has no time limit."""
 
     __slots__ = ()
 
 
 class Answers:
-    """One shard's. A hook or callback that raises is reported, and does not keep the others from being called."""
+    """The replies of one shard. A hook or callback that raises is reported; the others are still called."""
 
     __slots__ = ("_committed", "_is_delivering", "_on_fault", "_partition")
 
@@ -97,14 +97,14 @@ class Answers:
         self._is_delivering = False
 
     def commit(self, events: Iterable[DeferredEvent]) -> None:
-        """The records of these are committed: call their hooks, and let them wait for ``deliver``."""
+        """Call the hooks of events whose records are committed, and queue the events for ``deliver``."""
         for event in events:
             if event.result.on_commit is not None:
                 self.guard(event.result.on_commit)
             self._committed.append(event)
 
     def deliver(self) -> None:
-        """Complete the replies of what is committed."""
+        """Complete the replies of the committed events."""
         if self._is_delivering:
             return
         self._is_delivering = True
@@ -123,12 +123,12 @@ class Answers:
             self._give(reply, result.response)
 
     def give(self, responses: Iterable[tuple[Reply[Any], object]]) -> None:
-        """Complete these replies."""
+        """Complete each reply with its response."""
         for reply, response in responses:
             self._give(reply, response)
 
     def fail(self, events: list[DeferredEvent], error: KafkaError) -> None:
-        """First correct the state, the latest decision first; then fail the replies, in the order of the decisions."""
+        """Correct the state, latest decision first; then fail the replies, in the order of the decisions."""
         for event in events[::-1]:
             hook = event.result.on_failure
             if hook is not None:
@@ -158,11 +158,11 @@ class Answers:
 
     def _give(self, reply: Reply[Any], response: object) -> None:
         if reply.done:
-            # A reply may be in two results: a JoinGroup held by one, and answered by another.
+            # One reply may appear in two results: one holds a JoinGroup, another answers it.
             return
         try:
             reply.complete(response)
-        except Exception as error:  # noqa: BLE001  the same
+        except Exception as error:  # noqa: BLE001  it is not the others' fault
             self._report(error)
 
     def _report(self, error: Exception) -> None:

@@ -1,8 +1,8 @@
-"""The common environment of one runtime's parts: the topic's logs, the clock, makers of shards and records, counters.
+"""The common environment of one runtime's parts: the topic's logs, the clock, factories of shards and records, counters.
 
-At the end of a turn of the event loop open batches are appended, and what follows an answer is done: one scheduled call for all
-of it (``TurnEnd``). It runs when everything that arrived in this turn has been handled and the answers have been handed on, and
-before the loop looks for new requests: event loops run what is called soon before they poll again.
+``TurnEnd`` runs at the end of a turn of the event loop. One scheduled call appends the open batches and runs the work that
+follows an answer. By then everything that arrived in this turn is handled and answered. New requests come later: event loops run
+``call_soon`` callbacks before they poll again.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class TurnEnd:
         self._callbacks: list[Callable[[], object]] = []
 
     def call(self, callback: Callable[[], object]) -> None:
-        """Call back when the turn ends. A callback that raises does not keep the others from being called."""
+        """Call back when the turn ends. A callback that raises does not stop the others."""
         self._callbacks.append(callback)
         if len(self._callbacks) == 1:
             self._call_soon(self.run)
@@ -51,7 +51,7 @@ class TurnEnd:
 class RuntimeCounters:
     """Numbers that only grow, and the last and the longest of the times measured, in ms.
 
-    ``skipped_records`` are those of key versions not known here.
+    ``skipped_records`` counts records with an unknown key version.
     """
 
     appends: int = 0
@@ -70,14 +70,14 @@ class RuntimeCounters:
     unloads: int = 0
 
     def count_append(self, records: int, duration_ms: float) -> None:
-        """A batch was appended."""
+        """Count an appended batch."""
         self.appends += 1
         self.appended_records += records
         self.append_ms += duration_ms
         self.longest_append_ms = max(self.longest_append_ms, duration_ms)
 
     def count_load(self, records: int, skipped_records: int, size_bytes: int, duration_ms: float) -> None:
-        """A shard was loaded."""
+        """Count a loaded shard."""
         self.loads += 1
         self.loaded_records += records
         self.skipped_records += skipped_records
@@ -91,7 +91,7 @@ ShardT = TypeVar("ShardT", bound=CoordinatorShard)
 
 
 class RuntimeEnvironment(Generic[ShardT]):
-    """Made once, and passed to each part. See ``CoordinatorRuntime`` for what the callables do."""
+    """The environment, made once and passed to each part. ``CoordinatorRuntime`` documents the callables."""
 
     __slots__ = (
         "clock",

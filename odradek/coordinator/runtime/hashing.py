@@ -1,8 +1,8 @@
-"""Which partition coordinates an id: Java's ``String.hashCode``, made positive and taken modulo the partitions' number.
+"""Maps an id to its coordinator partition: Java's ``String.hashCode``, made positive, modulo the number of partitions.
 
     h = 31 * h + unit      over the UTF-16 code units, in 32 bits with overflow
 
-Kafka's own clients, tools and brokers find a group's partition this way, so a log written by one is routed alike by all.
+Kafka's clients, tools and brokers find a group's partition this way, so all of them agree on it.
 """
 
 from typing import Final
@@ -13,7 +13,7 @@ _MAX_INT32: Final = 0x7FFFFFFF
 
 
 def java_string_hash(text: str) -> int:
-    """``text.hashCode()`` as Java has it: a signed 32-bit integer. A character beyond the BMP counts as its two surrogates."""
+    """Return Java's ``text.hashCode()``, a signed 32-bit integer. A character beyond the BMP counts as its two surrogates."""
     units = text.encode("utf-16-be", "surrogatepass")
     value = 0
     for high, low in zip(units[::2], units[1::2], strict=True):
@@ -22,7 +22,7 @@ def java_string_hash(text: str) -> int:
 
 
 def partition_for(coordinated_id: str, partition_count: int) -> int:
-    """The partition that coordinates a group id or transactional id, as Kafka's ``Utils.abs(hash) % count``.
+    """Return the partition that coordinates a group id or transactional id: Kafka's ``Utils.abs(hash) % count``.
 
     Java cannot negate Integer.MIN_VALUE; Kafka counts it as 0.
     """

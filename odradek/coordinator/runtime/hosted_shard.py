@@ -1,13 +1,13 @@
-"""One shard at work: operations decide, their records are replayed and appended, their replies wait for the high watermark.
+"""One hosted shard: operations decide, their records are replayed and appended, their replies wait for the high watermark.
 
     committed_offset  <=  written_offset  <=  next_offset
     high watermark        the log's end       the open batch included
 
-The order of replaying and appending is the shard's (``shard.WriteOrder``). Where records are replayed first, they are part of the
-open batch (``open_batch``) until the turn of the event loop ends. If its append fails, the timelines roll back to where the batch
-began, and the replies of all operations decided since then fail, in order. Operations of appended batches wait in a queue by
-offset (``deferred``), and are answered from there (``answers``). Where the high watermark does not move for so long that clients
-should look for another coordinator, they are told; what was decided stays.
+The shard's ``WriteOrder`` says whether records are first replayed or first appended. Records that are replayed first stay in the
+open batch (``open_batch``) until the turn of the event loop ends. If its append fails, the timelines roll back to the start of
+the batch. The replies of all operations decided since then fail, in order. Operations of appended batches wait in a queue by
+offset (``deferred``) and are answered from there (``answers``). If the high watermark does not move within the write timeout, the
+waiting clients are told to look for another coordinator. Their records stay in the log.
 """
 
 from __future__ import annotations
@@ -74,9 +74,9 @@ class HostedShard(Generic[ShardT]):
         self._batch = OpenBatch()
         self._deferred = DeferredEventQueue()
         self._answers = Answers(partition, environment.on_fault)
-        # What is to be done once the answers given by now have been handed on.
+        # Callbacks to run once the answers given so far have been delivered.
         self._following: list[Callable[[], object]] = []
-        # The first of the operations that wait for a commit has this deadline, or had it and is committed.
+        # The deadline of the first operation that waits for a commit. That operation may be committed by now.
         self._commit_deadline: TimerTask | None = None
         # Operations submitted during a decision.
         self._is_deciding = False
@@ -90,7 +90,7 @@ class HostedShard(Generic[ShardT]):
     # ------------------------------------------------------------------------------------------------------ life cycle
 
     def activate(self, now_ms: int) -> None:
-        """The log has been replayed: take operations."""
+        """Accept operations, now that the log has been replayed."""
         self._become(ShardState.ACTIVE)
         self.written_offset = self.next_offset = self.log.log_end_offset
         self.committed_offset = min(self.log.high_watermark, self.written_offset)
@@ -133,7 +133,7 @@ class HostedShard(Generic[ShardT]):
     # ------------------------------------------------------------------------------------------------------- decisions
 
     def write(self, operation: Callable[[ShardT], CoordinatorResult[Any]], reply: Reply[Any]) -> None:
-        """Decide; replay and append what was decided; complete ``reply`` when it is committed, or fail it with a KafkaError.
+        """Decide; replay and append the decided records; complete ``reply`` on commit, or fail it with a KafkaError.
 
         Operations submitted during a decision are queued. HOT.
         """
@@ -149,7 +149,7 @@ class HostedShard(Generic[ShardT]):
                 self._decide_queued()
 
     def read(self, operation: Callable[[ShardT, int], T]) -> T:
-        """What ``operation`` makes of the shard and its committed offset. Raises KafkaError where the shard is not ACTIVE."""
+        """Return the result of ``operation(shard, committed_offset)``. Raises KafkaError if the shard is not ACTIVE."""
         self.settle()
         if self.state is not _ACTIVE:
             raise unavailable(self.state)
@@ -161,7 +161,7 @@ class HostedShard(Generic[ShardT]):
             self._environment.turn_end.call(self._follow)
 
     def settle(self) -> None:
-        """Do what follows the answers given by now, unless an operation is deciding."""
+        """Run the callbacks that follow the answers given so far, unless an operation is deciding."""
         if self._following and not self._is_deciding:
             self._follow()
 
@@ -186,7 +186,7 @@ class HostedShard(Generic[ShardT]):
                     self._append_then_replay(result)
                 else:
                     self._replay_then_append(result.records, atomic=result.atomic)
-        except Exception as error:  # noqa: BLE001  whatever it is, it is this operation's, and its caller is told
+        except Exception as error:  # noqa: BLE001  any error belongs to this operation and is returned to its caller
             self._is_deciding = False
             self._refuse(result, reply, error)
             return
@@ -220,7 +220,7 @@ class HostedShard(Generic[ShardT]):
             self._fail([DeferredEvent(result, reply)], answer)
 
     def _fail(self, events: list[DeferredEvent], error: KafkaError) -> None:
-        """Operations submitted while state is corrected are queued: they are to find all of it correct."""
+        """Fail ``events``. Operations submitted meanwhile are queued until all of the state is corrected."""
         was_deciding, self._is_deciding = self._is_deciding, True
         self._answers.fail(events, error)
         self._is_deciding = was_deciding
@@ -228,7 +228,7 @@ class HostedShard(Generic[ShardT]):
     # ---------------------------------------------------------------------------------------------- replay, then append
 
     def _replay_then_append(self, records: Sequence[CoordinatorRecord], *, atomic: bool) -> None:
-        """Replay ``records`` and put them into the open batch. Raises what keeps them out of it; then none is in it."""
+        """Replay ``records`` and add them to the open batch, all or none. Raises the error that prevents it."""
         encoded = [encode_record(record) for record in records]
         if atomic:
             self._make_room(encoded)
@@ -248,14 +248,14 @@ class HostedShard(Generic[ShardT]):
                 batch.append(pair)
                 self.next_offset = offset + 1
         except Exception as error:
-            # The operations of this batch have seen state that is half done: all of them fail.
+            # The operations of this batch have seen half-applied state, so all of them fail.
             self._roll_back(operation_error(error))
             raise
         finally:
             snapshots.offset = READ_ONLY
 
     def _make_room(self, records: Sequence[tuple[bytes, bytes | None]]) -> None:
-        """Count encoded records into the open batch, appending it first if it cannot take them.
+        """Reserve room for encoded records in the open batch, after appending the batch if it is too full.
 
         Raises KafkaError if that fails or they fit no batch.
         """
@@ -274,7 +274,7 @@ class HostedShard(Generic[ShardT]):
         self._batch.take_room(size_bytes)
 
     def flush(self) -> KafkaError | None:
-        """Append the open batch, if there is one; the error its operations were answered with if that failed."""
+        """Append the open batch, if any. Return the error its operations were answered with, or None."""
         batch = self._batch
         if not batch.records or self.state is not _ACTIVE:
             return None
@@ -291,7 +291,7 @@ class HostedShard(Generic[ShardT]):
     # ---------------------------------------------------------------------------------------------- append, then replay
 
     def _append_then_replay(self, result: CoordinatorResult[Any]) -> None:
-        """Append behind the open batch, then replay. Raises what prevents it."""
+        """Append after the open batch, then replay. Raises the error that prevents it."""
         if self._transactional is None and (result.producer is not None or result.marker is not None):
             raise TypeError("a transaction on a shard that knows of none")
         encoded = [encode_record(record) for record in result.records]
@@ -310,7 +310,7 @@ class HostedShard(Generic[ShardT]):
                 self._append_and_replay(result, records, part)
 
     def _abort_left_open(self, producer: tuple[int, int] | None, marker: EndTxnMarker | None) -> None:
-        """Abort the transaction, if any, that was left open in front of these records of a transaction, or this marker."""
+        """Abort the transaction left open before these records of a later transaction, or before this marker, if there is one."""
         found = None
         if producer is not None:
             found = self.log.left_open(*producer)
@@ -326,7 +326,7 @@ class HostedShard(Generic[ShardT]):
         records: Sequence[CoordinatorRecord],
         encoded: Sequence[tuple[bytes, bytes | None]],
     ) -> None:
-        """One batch."""
+        """Append and replay one batch."""
         if self.state is not _ACTIVE:
             raise not_coordinator()
         offset = self.next_offset
@@ -338,7 +338,7 @@ class HostedShard(Generic[ShardT]):
         try:
             self._replay_appended(result, records, offset, is_committed=self.log.high_watermark >= self.next_offset)
         except Exception as error:
-            # The log has what the state has not: the state is read again.
+            # The log is ahead of the state, so the state is loaded again.
             self._environment.on_fault(f"a record of partition {self.partition} cannot be replayed", error)
             self._reload(self)
             raise not_coordinator() from error
@@ -351,7 +351,7 @@ class HostedShard(Generic[ShardT]):
     def _replay_appended(
         self, result: CoordinatorResult[Any], records: Sequence[CoordinatorRecord], offset: int, *, is_committed: bool
     ) -> None:
-        """Replay what lies from ``offset`` on."""
+        """Replay records that were appended at ``offset``."""
         snapshots = self.context.snapshots
         snapshots.offset = COMMITTED if is_committed else offset
         shard = self._transactional
@@ -369,9 +369,10 @@ class HostedShard(Generic[ShardT]):
     # ----------------------------------------------------------------------------------------------- commits and failures
 
     def _advance(self) -> None:
-        """The high watermark may have moved: answer the operations whose records it has passed."""
+        """Answer the operations below the high watermark, which may have moved."""
         if self._writer.is_appending:
-            # An answer may bring the next operation, which must not get into the batch being appended. The append calls again.
+            # An answer may trigger the next operation, which must not enter the batch being appended. The append calls this
+            # method again.
             return
         try:
             committed_offset = min(self.log.high_watermark, self.written_offset)
@@ -384,12 +385,12 @@ class HostedShard(Generic[ShardT]):
         self.committed_offset = committed_offset
         self.context.snapshots.commit(committed_offset)
         self._answers.commit(self._deferred.take_completed(committed_offset))
-        # Records that the hooks decided on are appended before any answer: the next request does not find them pending.
+        # Append the hooks' records before any answer, so that the next request does not find them pending.
         self.flush()
         self._answers.deliver()
 
     def _defer(self, events: list[DeferredEvent]) -> None:
-        """Let events wait until all that is written is committed, or their time is up: replicas or the controller may be away."""
+        """Queue events until everything written is committed or the write timeout passes; replicas may be away."""
         environment = self._environment
         self._deferred.add(self.written_offset, environment.clock.monotonic_ms() + environment.write_timeout_ms, events)
 
@@ -407,17 +408,17 @@ class HostedShard(Generic[ShardT]):
         self._watch_commit()
 
     def _append_failed(self, error: Exception) -> KafkaError:
-        """The error for the operations whose append failed. Those of the open batch are answered with it."""
+        """Return the error for the operations whose append failed. Those of the open batch are answered with it."""
         if self._writer.ends_at(self.written_offset):
             answer = operation_error(error)
             self._roll_back(answer)
             return answer
-        # The log has what was rolled back, or what somebody else wrote, or cannot be read: only reading it tells the state.
+        # The log holds rolled-back records or another writer's records, or is unreadable. Only loading it again gives the state.
         self._reload(self)
         return not_coordinator()
 
     def _roll_back(self, error: KafkaError) -> None:
-        """Undo all that is not written, and fail the operations of the open batch."""
+        """Undo everything not written, and fail the operations of the open batch."""
         self.context.snapshots.roll_back(self.written_offset)
         self.next_offset = self.written_offset
         events = self._batch.events

@@ -1,13 +1,12 @@
-"""Replays logs into shards, a slice at a time, so that the loop can serve others in between.
+"""Replays logs into shards, one slice at a time, so that the loop can serve other requests in between.
 
-One shard loads after the other, in the order in which they were asked for. A slice ends after a few milliseconds or some
-hundreds of records, whichever comes first. Records that the high watermark does not cover yet are replayed as uncommitted.
+Shards load one after the other, in the order requested. A slice ends after a few milliseconds or some hundreds of records,
+whichever comes first. Records at or above the high watermark are replayed as uncommitted.
 
-What transactions write (control batches and transactional ones) is for shards that know of them, ``TransactionalShard``s; for
-others it is counted as skipped.
+Control batches and transactional batches are replayed only into a ``TransactionalShard``. For other shards they count as skipped.
 
-A record that cannot be read is skipped, and told of: a client of the id ``__admin_client`` may write anything to the topic. A
-batch whose CRC is wrong is damage, and the shard fails.
+An unreadable record is skipped and reported: a client with the id ``__admin_client`` may write anything to the topic. A batch
+with a wrong CRC is damage, and the shard fails.
 """
 
 from __future__ import annotations
@@ -35,15 +34,15 @@ if TYPE_CHECKING:
 
 _SLICE_MS: Final = 3.0
 _SLICE_STEPS: Final = 12
-# Between two looks at the clock: some fifty offsets, or one group with a few dozen members.
+# The cost between two looks at the clock: some fifty offsets, or one group with a few dozen members.
 _STEP_COST: Final = 4096
 _RECORD_COST: Final = 64
-# So many records leave state behind that a garbage collection would take tens of milliseconds to look through.
+# After this many records, a garbage collection takes tens of milliseconds.
 _MANY_RECORDS: Final = 10_000
 
 
 class _Load:
-    """One shard's load under way."""
+    """The load of one shard, under way."""
 
     __slots__ = (
         "_first_unreadable",
@@ -67,13 +66,13 @@ class _Load:
         self.steps = self._replay(environment)
 
     def _replay(self, environment: RuntimeEnvironment[Any]) -> Iterator[None]:
-        """Replay the whole log; pauses after each step."""
+        """Replay the whole log, pausing after each step."""
         log = self.hosted.log
         offset = log.log_start_offset
         while offset < log.log_end_offset:
             data = log.read(offset, environment.load_buffer_bytes)
             if not data:
-                # Compaction has taken all that was left, but not the offsets.
+                # Compaction has removed all remaining records, but not their offsets.
                 return
             read_from = offset
             for position, header in iter_batches(data):
@@ -87,7 +86,7 @@ class _Load:
                         producer_id = header.producer_id if header.is_transactional else None
                         yield from self._replay_batch(environment, read_batch(data, position), producer_id)
                 except MalformedMessage as error:
-                    # The rest of the batch, or all of it.
+                    # The rest of the batch, or the whole batch, is unreadable.
                     self._note_unreadable(header.base_offset, error)
                 offset = header.next_offset
                 self.bytes += header.size_bytes
@@ -109,7 +108,7 @@ class _Load:
         for offset, key, value in records:
             try:
                 record = None if key is None else decode(key, value)
-            except Exception as error:  # noqa: BLE001  whatever a client has written there
+            except Exception as error:  # noqa: BLE001  a client may have written anything there
                 self._note_unreadable(offset, error)
                 record = None
             if record is None:
@@ -128,7 +127,7 @@ class _Load:
         hosted = self.hosted
         marker_record = next(read_batch(data, position), None)
         if marker_record is None:
-            # Compaction has taken it, and keeps the batch for its producer's sake.
+            # Compaction has removed the marker, and keeps the batch for its producer's sake.
             return
         offset, key, value = marker_record
         kind, coordinator_epoch = read_control_record(Record(key=key, value=value))
@@ -146,7 +145,7 @@ class _Load:
             self._first_unreadable = offset, error
 
     def tell_unreadable(self, on_fault: Callable[[str, Exception], None]) -> None:
-        """Tell in one line of the records that were skipped, if there are any."""
+        """Report the skipped records, if any, in one line."""
         if self._first_unreadable is not None:
             offset, error = self._first_unreadable
             reason = KafkaError(ErrorCode.CORRUPT_MESSAGE, f"the first is at offset {offset}: {error!r}")
@@ -169,7 +168,7 @@ class LoadQueue:
         return len(self._loads)
 
     def add(self, hosted: HostedShard[Any]) -> None:
-        """Load ``hosted``, which is LOADING, when its turn comes; before this call returns if its log is empty."""
+        """Queue the load of ``hosted``, which is LOADING. An empty log is loaded before this call returns."""
         load = _Load(hosted, self._environment)
         if hosted.log.log_start_offset == hosted.log.log_end_offset:
             self._run_steps(load)
@@ -181,7 +180,7 @@ class LoadQueue:
     def _run_slice(self) -> None:
         load = self._loads[0]
         records_before = load.records
-        # It may have been unloaded since.
+        # The shard may have been unloaded since.
         if load.hosted.state is not ShardState.LOADING or self._run_steps(load):
             self._loads.popleft()
         self._untold_records += load.records - records_before
@@ -192,7 +191,7 @@ class LoadQueue:
             self._environment.logs.call_soon(self._run_slice)
 
     def _run_steps(self, load: _Load) -> bool:
-        """One slice of ``load``; True if there is nothing left of it."""
+        """Run one slice of ``load``. Return True when the load has ended."""
         environment = self._environment
         monotonic_ms = environment.clock.monotonic_ms
         deadline_ms = monotonic_ms() + _SLICE_MS
@@ -202,7 +201,7 @@ class LoadQueue:
                     return False
             load.tell_unreadable(environment.on_fault)
             load.hosted.activate(environment.clock.now_ms())
-        except Exception as error:  # noqa: BLE001  whatever is in the log, the broker goes on without this shard
+        except Exception as error:  # noqa: BLE001  a bad log costs this shard, not the broker
             environment.counters.failed_loads += 1
             environment.on_fault(f"partition {load.hosted.partition} cannot be loaded", error)
             load.hosted.close(ShardState.FAILED)

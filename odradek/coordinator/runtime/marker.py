@@ -1,12 +1,12 @@
-"""The end of a transaction on one partition, as the transaction coordinator decides it and a group coordinator's log takes it."""
+"""The end of a transaction on one partition: decided by the transaction coordinator, appended to a group coordinator's log."""
 
 from typing import NamedTuple
 
 
 class EndTxnMarker(NamedTuple):
-    """A producer's transaction is committed or aborted; which it was is told by id and epoch.
+    """The commit or abort of a producer's transaction, which id and epoch identify.
 
-    ``transaction_version`` 2: the epoch is one that the transaction itself did not have (KIP-890).
+    With ``transaction_version`` 2 the epoch is one above the transaction's own epoch (KIP-890).
     """
 
     producer_id: int

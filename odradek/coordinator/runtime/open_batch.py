@@ -1,6 +1,6 @@
-"""The open batch of a shard: records that are replayed and not yet appended, and the operations that wait for them.
+"""The open batch of a shard: records replayed but not yet appended, and the operations that wait for them.
 
-``LogWriter`` appends it to the log, and finds records that somebody else wrote.
+``LogWriter`` appends it to the log, and detects records of another writer.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ if TYPE_CHECKING:
     from odradek.coordinator.runtime.ports import CoordinatorLog
     from odradek.coordinator.runtime.record import CoordinatorRecord
 
-# A batch's header; and what a record may need beside its key and value: five lengths or deltas of up to five bytes, attributes.
+# The size of a batch's header. Then a record's overhead: its attributes, and five lengths or deltas of up to five bytes.
 BATCH_OVERHEAD_BYTES: Final = 61
 _RECORD_OVERHEAD_BYTES: Final = 26
 _FIRST_OF_TWO_BYTES: Final = 64
 
 
 class OpenBatch:
-    """Encoded (key, value) ``records``, and the ``events`` decided since the batch was opened, those without records too."""
+    """Encoded (key, value) ``records``, and all ``events`` decided since the batch was opened, with or without records."""
 
     __slots__ = ("_limit_bytes", "_size_bytes", "events", "records")
 
     def __init__(self) -> None:
         self.records: list[tuple[bytes, bytes | None]] = []
         self.events: list[DeferredEvent] = []
-        # An upper bound of the size; and the log's limit, which is looked up by the first record.
+        # An upper bound of the size, and the log's limit, which the first record looks up.
         self._size_bytes = BATCH_OVERHEAD_BYTES
         self._limit_bytes = 0
 
     def take_room(self, size_bytes: int) -> bool:
-        """Count records of so many bytes that will be added; False where they do not fit into the limit as far as it is known."""
+        """Reserve ``size_bytes`` for records to be added. Return False if they do not fit the limit known so far."""
         size_bytes += self._size_bytes
         if size_bytes > self._limit_bytes:
             return False
@@ -45,12 +45,12 @@ class OpenBatch:
         return True
 
     def set_limit(self, limit_bytes: int) -> None:
-        """The log takes batches of this size."""
+        """Set the size of the largest batch that the log accepts."""
         self._limit_bytes = limit_bytes
 
 
 def size_of(records: Sequence[tuple[bytes, bytes | None]]) -> int:
-    """An upper bound of the size of encoded records, bytes."""
+    """Return an upper bound of the size of encoded records, in bytes."""
     size_bytes = 0
     for key, value in records:
         size_bytes += len(key) + _RECORD_OVERHEAD_BYTES if value is None else len(key) + len(value) + _RECORD_OVERHEAD_BYTES
@@ -91,7 +91,7 @@ def fitting_size(records: Sequence[tuple[bytes, bytes | None]], limit_bytes: int
 def split(
     records: Sequence[CoordinatorRecord], encoded: Sequence[tuple[bytes, bytes | None]], limit_bytes: int
 ) -> Iterator[tuple[Sequence[CoordinatorRecord], Sequence[tuple[bytes, bytes | None]]]]:
-    """Records, and the same encoded, in as few parts as fit a batch each; one record at least."""
+    """Split records, and their encoded form, into as few parts as fit one batch each. Each part has at least one record."""
     first = 0
     size_bytes = BATCH_OVERHEAD_BYTES
     for position, pair in enumerate(encoded):
@@ -104,12 +104,12 @@ def split(
     yield records[first:], encoded[first:]
 
 
-# A fenced producer or transaction coordinator is told so: no fault of the broker.
+# Errors of a fenced producer or transaction coordinator: the broker is not at fault.
 _REFUSALS: Final = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED})
 
 
 class LogWriter:
-    """``is_appending`` holds within an append: the high watermark may move by then."""
+    """The writer of one shard's log. ``is_appending`` is set during an append, when the high watermark may move already."""
 
     __slots__ = ("_clock", "_counters", "_log", "_on_fault", "_partition", "is_appending")
 
@@ -128,7 +128,7 @@ class LogWriter:
         producer: tuple[int, int] | None = None,
         marker: EndTxnMarker | None = None,
     ) -> Exception | None:
-        """Append ``records``, or ``marker``, after which the log ends at ``end_offset``; the error where that failed."""
+        """Append ``records`` or ``marker``, after which the log must end at ``end_offset``. Return the error, or None."""
         started_ms = self._clock.monotonic_ms()
         self.is_appending = True
         try:
@@ -139,7 +139,7 @@ class LogWriter:
                 found_offset = self._log.append(records, now_ms)
             else:
                 found_offset = self._log.append(records, now_ms, producer)
-        except Exception as error:  # noqa: BLE001  whatever it is, the operations of the batch have failed
+        except Exception as error:  # noqa: BLE001  any error fails the operations of the batch
             return self._failed(error)
         finally:
             self.is_appending = False

@@ -10,7 +10,7 @@ from odradek.timing.reply import Reply
 
 
 class CoordinatorLog(Protocol):
-    """One partition's log. Offsets are those of records; nothing but the runtime appends to it."""
+    """One partition's log. Offsets are record offsets. Only the runtime appends to the log."""
 
     @property
     def log_start_offset(self) -> int:
@@ -22,33 +22,34 @@ class CoordinatorLog(Protocol):
 
     @property
     def high_watermark(self) -> int:
-        """Records below this offset are committed. Raises KafkaError where it can never reach the log's end."""
+        """The offset below which records are committed. Raises KafkaError if it can never reach the log's end."""
 
     @property
     def max_batch_bytes(self) -> int:
         """The largest batch that can be appended."""
 
     def append(self, records: Sequence[tuple[bytes, bytes | None]], now_ms: int, producer: tuple[int, int] | None = None) -> int:
-        """Append (key, value) records as one batch, all or nothing; the offset behind the last. Raises KafkaError.
+        """Append (key, value) records as one batch, all or nothing. Return the next offset. Raises KafkaError.
 
-        With a ``producer``, its id and epoch, they are part of its transaction. Where an error leaves records in the log all the
-        same, ``log_end_offset`` tells.
+        With a ``producer``, an id and epoch, the records belong to its transaction. An error may leave records in the log;
+        ``log_end_offset`` shows that.
         """
 
     def append_marker(self, marker: EndTxnMarker, now_ms: int) -> int:
-        """End a transaction; the offset behind the marker. Raises KafkaError."""
+        """End a transaction. Return the offset after the marker. Raises KafkaError."""
 
     def left_open(self, producer_id: int, oldest_epoch: int) -> EndTxnMarker | None:
-        """The marker that aborts the producer's open transaction, if that is of an epoch before ``oldest_epoch``.
+        """Return the marker that aborts the producer's open transaction, if its epoch is below ``oldest_epoch``.
 
-        Its own marker is lost. This one has to be appended before anything of a later transaction is. None where nothing can be
-        appended.
+        The transaction's own marker is lost. Append the returned marker before any record of a later transaction. Returns None if
+        nothing can be appended.
         """
 
     def read(self, offset: int, max_bytes: int) -> bytes:
-        """Batches from the one with ``offset`` on: at most ``max_bytes``, which may cut the last, but one whole batch at least.
+        """Return batches, starting with the one that contains ``offset``.
 
-        Nothing where no batch is left from there on. Raises KafkaError.
+        At most ``max_bytes``, which may cut the last batch, but at least one whole batch. Empty if no batch is left. Raises
+        KafkaError.
         """
 
 
@@ -57,13 +58,13 @@ class CoordinatorLogs(Protocol):
 
     @property
     def partition_count(self) -> int:
-        """How many partitions the topic has. It is created if it is not there. Raises KafkaError where it cannot be."""
+        """The number of the topic's partitions. Creates a missing topic. Raises KafkaError if that fails."""
 
     def open(self, partition: int) -> CoordinatorLog:
-        """The log of a partition that is led here. Raises KafkaError where it is not."""
+        """Open the log of a partition that is led here. Raises KafkaError if it is not."""
 
     def on_high_watermark(self, partition: int, callback: Callable[[], None] | None) -> None:
-        """Call back whenever the partition's high watermark has moved, within an append too, or never will; None: no longer."""
+        """Call back when the partition's high watermark moves, even within an append, or never can again. None unsubscribes."""
 
     def call_soon(self, callback: Callable[[], None]) -> None:
         """Call back when this turn of the event loop ends, before the loop looks for new requests."""
@@ -72,16 +73,16 @@ class CoordinatorLogs(Protocol):
 class WriteOrder(Enum):
     """The order in which an operation's records are replayed and appended. Each kind of shard has its own.
 
-    REPLAY_THEN_APPEND: records are replayed when they are decided, and appended together with those of the other operations of
-    the same turn of the event loop, as one batch, when the turn ends. The next operation decides on what the one before it
-    decided. If the append fails, the timelines roll back to where the batch began. For many small operations on one shard.
+    REPLAY_THEN_APPEND: records are replayed when they are decided. When the turn of the event loop ends, all its records are
+    appended as one batch. So each operation decides on the state left by the previous one. If the append fails, the timelines
+    roll back to the start of the batch. For many small operations on one shard.
 
-    APPEND_THEN_REPLAY: the records of each operation are appended before the call returns, as a batch of their own, and then
-    replayed. If the append fails, nothing has been replayed. Where the high watermark follows immediately, the timelines keep no
-    earlier values. For operations whose clients wait for each of them.
+    APPEND_THEN_REPLAY: each operation's records are appended as a batch of their own before the call returns, and then replayed.
+    If the append fails, nothing has been replayed. If the high watermark follows immediately, the timelines keep no earlier
+    values. For operations whose clients wait for each one.
 
-    Whatever the kind of shard, what belongs to a transaction is appended, then replayed: records under a producer, which need a
-    batch with its id and epoch, and markers. The open batch is appended before them.
+    Transactional writes are always appended first, then replayed: records of a producer, which need a batch with its id and
+    epoch, and markers. The open batch is appended before them.
     """
 
     REPLAY_THEN_APPEND = "replay, then append"
@@ -89,7 +90,7 @@ class WriteOrder(Enum):
 
 
 class CoordinatorShard(Protocol):
-    """Decides in operations: callables that the runtime is handed, and whose ``CoordinatorResult``s it replays and appends.
+    """Decides in operations: callables given to the runtime, which replays and appends their ``CoordinatorResult``.
 
     Only ``replay`` changes persistent state, which is kept in the timelines of ``runtime.timeline``. One shard object lives from
     a load to the next unload. ``write_order`` is the same for all shards of a class. Loop thread only.
@@ -98,21 +99,21 @@ class CoordinatorShard(Protocol):
     write_order: ClassVar[WriteOrder]
 
     def replay(self, record: CoordinatorRecord, offset: int) -> None:
-        """Apply one record: while loading, and when an operation has decided on it, in the order that ``write_order`` says."""
+        """Apply one record, while loading or after an operation decided on it (see ``write_order``)."""
 
     def on_loaded(self, now_ms: int) -> None:
-        """The log has been replayed; operations follow. Deadlines may be set here. ``now_ms``: wall time."""
+        """Note that the log has been replayed and operations follow. May set deadlines. ``now_ms`` is wall time."""
 
     def on_unloaded(self) -> Iterable[tuple[Reply[Any], object]]:
-        """The shard is let go, its deadlines are dropped. Returns the replies that it still holds, with their responses."""
+        """Let go of the shard; its deadlines are dropped. Return the replies it still holds, with their responses."""
 
 
 @runtime_checkable
 class TransactionalShard(CoordinatorShard, Protocol):
-    """A shard whose state changes with transactions, too: as part of one, and when it ends."""
+    """A shard whose records may be part of a transaction, and take effect when it is committed."""
 
     def replay_in_transaction(self, record: CoordinatorRecord, offset: int, producer_id: int) -> None:
-        """Take note of a record that counts if its producer's transaction is committed."""
+        """Note a record that takes effect when its producer's transaction is committed."""
 
     def replay_marker(self, marker: EndTxnMarker) -> None:
-        """Let the records of a producer's transaction count, or vanish."""
+        """Apply or drop the records of a producer's transaction."""

@@ -1,4 +1,4 @@
-"""A change to a coordinator's persistent state, as an object; bytes it becomes when it is appended."""
+"""A change to a coordinator's persistent state, as an object. It is encoded when it is appended."""
 
 from typing import NamedTuple
 
@@ -22,7 +22,7 @@ from odradek.protocol.coordinator_records import (
 class CoordinatorRecord(NamedTuple):
     """One record of a coordinator's log: a key of ``protocol.coordinator_records`` and its value, None for a tombstone.
 
-    A named tuple, not a dataclass: one is made for each partition of each commit.
+    A named tuple, not a dataclass: each partition of each commit makes one.
     """
 
     key: CoordinatorKey
@@ -30,7 +30,7 @@ class CoordinatorRecord(NamedTuple):
 
 
 def encode_record(record: CoordinatorRecord) -> tuple[bytes, bytes | None]:
-    """(key, value) as the log has them. Raises struct.error for a string too long for its 16-bit length."""
+    """Return (key, value) as stored in the log. Raises struct.error for a string too long for its 16-bit length."""
     key, value = record
     if type(key) is OffsetCommitKey and type(value) is OffsetCommitValue:
         return offsets.encode_key(key), offsets.encode_value(value)
@@ -40,7 +40,7 @@ def encode_record(record: CoordinatorRecord) -> tuple[bytes, bytes | None]:
 
 
 def decode_group_record(key: bytes, value: bytes | None) -> CoordinatorRecord | None:
-    """The record behind the bytes on ``__consumer_offsets``; None where the key's version is none we know.
+    """Decode a record of ``__consumer_offsets``. Return None if the key's version is unknown.
 
     Raises MalformedMessage.
     """

@@ -1,4 +1,4 @@
-"""What an operation of a shard decides."""
+"""The decision of an operation on a shard: records and responses."""
 
 from __future__ import annotations
 
@@ -20,28 +20,27 @@ class Later:
         return "LATER"
 
 
-# In place of a response: the shard holds the operation's reply, and completes it by the ``responses`` of this or a later result.
+# Stands for a response: the shard holds the operation's reply. This or a later result completes it through ``responses``.
 LATER: Final = Later()
 
 
 class CoordinatorResult(Generic[T]):
-    """Records to append and replay, and the responses to give when they are committed. Kafka's class of this name.
+    """Records to append and replay, and the responses to give once they are committed. Kafka's class of this name.
 
     ``response`` is for the operation's own reply, ``responses`` for replies that the shard held. The runtime completes all of
-    them once the high watermark has passed the records, and fails all of them with the KafkaError where the records cannot be
-    appended or the shard is unloaded before they are committed. A reply that is done already is left alone.
+    them once the high watermark has passed the records. If the append fails, or the shard is unloaded before the commit, it fails
+    all of them with the KafkaError. Replies that are done already are left alone.
 
-    ``on_commit`` is called when the records are committed, before any response is given; it may add to ``responses``. Records
-    that it decides on for the same shard are appended before a response is given.
-    ``on_failure`` is called in place of ``on_commit`` when the responses fail: it corrects state outside of the timelines, which
-    are rolled back by then. Of all results that fail together the latest is corrected first. Operations submitted meanwhile are
-    queued until all are corrected.
+    ``on_commit`` is called when the records are committed, before any response is given; it may add to ``responses``. Its own
+    records for the same shard are appended before a response is given. ``on_failure`` is called instead of ``on_commit`` when the
+    responses fail. It corrects state outside the timelines, which are rolled back by then. If several results fail together, the
+    latest is corrected first. Operations submitted meanwhile are queued until all are corrected.
 
-    The records go into one batch, all or nothing, unless ``atomic`` is False: then several batches may take them, and those
-    appended before a failure stay.
+    The records go into one batch, all or nothing. If ``atomic`` is False they may be split into several batches; batches appended
+    before a failure stay.
 
     With a ``producer``, an id and its epoch, the records are part of its transaction; a ``marker`` ends a transaction, without
-    records. Only a ``TransactionalShard`` decides on these.
+    records. Only a ``TransactionalShard`` may use these.
     """
 
     __slots__ = ("atomic", "marker", "on_commit", "on_failure", "producer", "records", "response", "responses")

@@ -1,8 +1,8 @@
-"""The runtime: which shard an operation is for, and the shards' comings and goings.
+"""The runtime: routes operations to shards, and loads and unloads the shards.
 
 A shard lives on each partition of the coordinator's topic that is led here. An operation is routed by its group id or
 transactional id, or names the partition itself. Kafka's counterpart is CoordinatorRuntime (coordinator-common); its threads,
-queues and event accumulator have none here, for there is one thread.
+queues and event accumulator have no counterpart here, as there is one thread.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Read at a time while loading: as much as does not keep the loop waiting.
+# The bytes read at a time while loading: few enough not to block the loop.
 DEFAULT_LOAD_BUFFER_BYTES: Final = 1024 * 1024
 DEFAULT_WRITE_TIMEOUT_MS: Final = 5_000
 _MAX_KNOWN_IDS: Final = 16_384
 
 
 def _ignore() -> None:
-    """Nobody wants to know."""
+    """No-op callback."""
 
 
 class CoordinatorRuntime(Generic[ShardT]):
     """The shards of one coordinator. Loop thread only.
 
-    ``decode`` makes a record of the log's bytes, None where it does not know the key's version. ``on_fault`` is told of what
-    should not happen, and goes on happening to nobody else: a failed append, an unreadable log, an exception in a callback.
-    ``on_much_loaded`` is called each time that some thousand more records have been replayed: their state stays. Who waits for
-    replicas is told to look for the coordinator again once they have been silent for ``write_timeout_ms``.
+    ``decode`` turns the log's bytes into a record, or None if the key's version is unknown. ``on_fault`` is called for internal
+    errors: a failed append, an unreadable log, an exception in a callback. ``on_much_loaded`` is called each time some thousand
+    more records have been replayed into lasting state. If replicas are silent for ``write_timeout_ms``, waiting requests fail,
+    and clients look for the coordinator again.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class CoordinatorRuntime(Generic[ShardT]):
         # Leader epochs of the partitions that are led here and whose log cannot be opened.
         self._unopened: dict[int, int] = {}
         self._loads = LoadQueue(self._environment)
-        # Partitions by id, until partitions come or go: each request has an id, and most the id of one before.
+        # A cache of partitions by id, cleared when partitions come or go. Most requests repeat an earlier id.
         self._partition_of: dict[str, int] = {}
 
     @property
@@ -89,9 +89,9 @@ class CoordinatorRuntime(Generic[ShardT]):
         return states | {partition: hosted.state for partition, hosted in self._hosted.items()}
 
     def partition_for(self, coordinated_id: str) -> int:
-        """The partition that a group or transactional id belongs to.
+        """Return the partition that a group or transactional id belongs to.
 
-        KafkaError: COORDINATOR_NOT_AVAILABLE where the topic is not there and cannot be created.
+        KafkaError: COORDINATOR_NOT_AVAILABLE if the topic is missing and cannot be created.
         """
         known = self._partition_of.get(coordinated_id)
         if known is not None:
@@ -101,7 +101,7 @@ class CoordinatorRuntime(Generic[ShardT]):
         except KafkaError as error:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, error.reason) from error
         if partition in self._hosted:
-            # So that made-up ids cannot fill the memory.
+            # Made-up ids must not fill the memory.
             if len(self._partition_of) >= _MAX_KNOWN_IDS:
                 self._partition_of.clear()
             self._partition_of[coordinated_id] = partition
@@ -115,10 +115,10 @@ class CoordinatorRuntime(Generic[ShardT]):
     ) -> Reply[T | KafkaError]:
         """Run ``operation`` on the shard of ``target``, a group or transactional id or a partition. HOT.
 
-        It decides within this call; when its records are replayed and appended is told by the shard's ``WriteOrder``. The reply
-        has the result's response once the high watermark has passed the records (by the end of this call where there are none
-        and nothing is pending), or a KafkaError: COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE, or
-        what the operation raised. ``reply`` is given where the operation keeps it for a later one to answer.
+        The operation decides within this call. The shard's ``WriteOrder`` says when its records are replayed and appended. The
+        reply gets the response once the high watermark has passed the records; without records and with nothing pending, by the
+        end of this call. Or it gets a KafkaError: COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE, or
+        the operation's own error. Pass ``reply`` if the operation holds it for a later operation to answer.
         """
         if reply is None:
             reply = Reply()
@@ -135,9 +135,9 @@ class CoordinatorRuntime(Generic[ShardT]):
         return reply
 
     def read(self, target: str | int, operation: Callable[[ShardT, int], T]) -> T:
-        """What ``operation`` makes of the shard and its committed offset, to look at the state there is at that offset.
+        """Return the result of ``operation(shard, committed_offset)``, which looks at the state at that offset.
 
-        Raises KafkaError: COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE, or what the operation raises.
+        Raises KafkaError: COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE, or the operation's own error.
         """
         partition = target if isinstance(target, int) else self.partition_for(target)
         hosted = self._hosted.get(partition)
@@ -146,7 +146,7 @@ class CoordinatorRuntime(Generic[ShardT]):
         return hosted.read(operation)
 
     def settle(self, target: str) -> None:
-        """Do what follows the answers that the shard of ``target`` has given by now. An operation on the shard does so itself."""
+        """Run the callbacks that follow the answers given so far by the shard of ``target``. Operations do so themselves."""
         try:
             hosted = self._hosted.get(self.partition_for(target))
         except KafkaError:
@@ -155,7 +155,7 @@ class CoordinatorRuntime(Generic[ShardT]):
             hosted.settle()
 
     def start_loading(self, partition: int, leader_epoch: int) -> None:
-        """This broker leads ``partition``: load its shard. One of an older epoch is unloaded first; of this or a newer, kept."""
+        """Load the shard of ``partition``, now led here. An older epoch's shard is unloaded first, any other is kept."""
         self._partition_of.clear()
         known = self._hosted.get(partition)
         if known is not None:
@@ -168,9 +168,9 @@ class CoordinatorRuntime(Generic[ShardT]):
         self._load(partition, leader_epoch)
 
     def unload(self, partition: int, leader_epoch: int | None = None) -> None:
-        """This broker does not lead ``partition`` any more, since ``leader_epoch`` if given. A shard that is newer is kept.
+        """Unload a partition that is no longer led here, since ``leader_epoch`` if given. A newer shard is kept.
 
-        Who waits is answered NOT_COORDINATOR, deadlines are dropped, and what was not yet appended is forgotten.
+        Waiting requests are answered NOT_COORDINATOR. Deadlines and records not yet appended are dropped.
         """
         hosted = self._hosted.get(partition)
         if hosted is not None and (leader_epoch is None or hosted.leader_epoch < leader_epoch):
@@ -181,7 +181,7 @@ class CoordinatorRuntime(Generic[ShardT]):
             self._unopened.pop(partition, None)
 
     def close(self) -> None:
-        """End the turn, appending what is decided, then let go of all shards."""
+        """End the turn, which appends the decided records; then unload all shards."""
         self._environment.turn_end.run()
         for partition in self.partitions():
             self.unload(partition)

@@ -1,7 +1,7 @@
-"""What a shard is given when it is made: where it lives, the registry of its timelines, the clock, and deadlines.
+"""The context a shard is made with: its partition, the registry of its timelines, the clock, and deadlines.
 
-A deadline has a key and is set again by overwriting. When it comes, its operation decides as any other does, and what it decides
-is appended and replayed. All deadlines of a shard go when it is unloaded.
+A deadline has a key; setting it again replaces it. When it expires, its operation decides like any other, and its records are
+appended and replayed. Unloading the shard drops all its deadlines.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from odradek.timing.reply import Reply
     from odradek.timing.timer import Timer, TimerTask
 
-# Before a deadline's operation whose append failed is tried again; as in Kafka.
+# The delay before a deadline's operation is retried after a failed append; as in Kafka.
 RETRY_BACKOFF_MS: Final = 500
 
 
 class ShardContext:
-    """One shard's, from a load to the next unload. ``write`` runs an operation on the shard, as a request would."""
+    """The context of one shard, from a load to the next unload. ``write`` runs an operation on the shard, as a request would."""
 
     __slots__ = ("_after_answer", "_tasks", "clock", "is_open", "leader_epoch", "partition", "snapshots", "timer", "write")
 
@@ -47,24 +47,24 @@ class ShardContext:
         self._tasks: dict[Hashable, TimerTask] = {}
 
     def __len__(self) -> int:
-        """How many deadlines are set."""
+        """Return the number of deadlines set."""
         return len(self._tasks)
 
     def after_answer(self, callback: Callable[[], object]) -> None:
-        """Call back once the answers of this operation have been handed on, unless the shard is unloaded by then.
+        """Call back once the answers of this operation have been delivered, unless the shard is unloaded by then.
 
-        That is when this turn of the event loop ends, or when the next operation of the shard is submitted, whichever is first:
-        the next operation always finds done what follows an answer.
+        The callback runs when this turn of the event loop ends, or when the shard's next operation is submitted, whichever is
+        first. So the next operation always finds it done.
         """
         self._after_answer(callback)
 
     def schedule(
         self, key: Hashable, delay_ms: float, operation: Callable[[], CoordinatorResult[Any]], *, retry: bool = True
     ) -> None:
-        """Run ``operation`` in ``delay_ms``, in place of what was set under ``key``; nothing once the shard is unloaded.
+        """Run ``operation`` in ``delay_ms``, replacing the deadline under ``key``. Does nothing once the shard is unloaded.
 
-        If what it decides cannot be appended it is tried again after RETRY_BACKOFF_MS, unless ``retry`` is False or the key has
-        been set anew.
+        If the append fails, the operation is retried after RETRY_BACKOFF_MS, unless ``retry`` is False or the key has been set
+        again.
         """
         if not self.is_open:
             return
@@ -74,7 +74,7 @@ class ShardContext:
         self._tasks[key] = self.timer.call_after(delay_ms, lambda: self._expire(key, operation, retry=retry))
 
     def cancel(self, key: Hashable) -> bool:
-        """Drop the deadline; False where there is none."""
+        """Drop the deadline. Return False if there is none."""
         task = self._tasks.pop(key, None)
         return task is not None and task.cancel()
 

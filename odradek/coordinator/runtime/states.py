@@ -38,11 +38,11 @@ def unavailable(state: ShardState) -> KafkaError:
 
 
 def not_coordinator() -> KafkaError:
-    """For an id that is not, or no longer, coordinated here."""
+    """Return the error for an id that is not, or no longer, coordinated here."""
     return KafkaError(ErrorCode.NOT_COORDINATOR, "the coordinator is not here")
 
 
-# What the log says, in terms a coordinator's client understands (Kafka: CoordinatorOperationExceptionHelper).
+# The log's errors, as errors that a coordinator's client understands (Kafka: CoordinatorOperationExceptionHelper).
 _TRANSLATED: Final = {
     ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -57,7 +57,7 @@ _TRANSLATED: Final = {
 
 
 def operation_error(error: Exception) -> KafkaError:
-    """The error that an operation is answered with when ``error`` ended it or its append."""
+    """Return the error that answers an operation when ``error`` ended it or its append."""
     if not isinstance(error, KafkaError):
         return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error))
     code = _TRANSLATED.get(error.code)

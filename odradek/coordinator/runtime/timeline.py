@@ -1,16 +1,16 @@
-"""State that can be taken back, and read as it was at an earlier offset.
+"""State that can be rolled back, and read as of an earlier offset.
 
-A change belongs to the offset of the record that was replayed when it was made. As long as that offset is not committed, the
-value from before is kept beside the value now, so that
+A change belongs to the offset of the record whose replay made it. Until that offset is committed, the previous value is kept
+beside the current one, so that
 
     reading at offset c     sees the changes of records below c, and no others
     rolling back to r       undoes the changes of records at r and above, latest first
 
-and as soon as it is, the value from before is dropped. So the cost is that of what is under way: a dict's own where nothing is
-(while a log that is committed is loaded, nothing ever is), and an entry in two lists for each change that is.
+Once the offset is committed, the previous value is dropped. So only uncommitted changes cost anything: an entry in two lists
+each. Without them (for instance while a committed log is loaded) the cost is that of a dict.
 
-Kafka's timeline structures (server-common, ``timeline``) keep a hash table for each snapshot, for readers on other threads;
-here all is on the loop thread.
+Kafka's timeline structures (server-common, ``timeline``) keep a hash table for each snapshot, for readers on other threads; here
+everything is on the loop thread.
 """
 
 from abc import ABC, abstractmethod
@@ -24,12 +24,12 @@ V = TypeVar("V")
 # In SnapshotRegistry.offset, besides the offset of the record being replayed.
 COMMITTED: Final = -1
 READ_ONLY: Final = -2
-# As many changes are forgotten one by one in less time than dicts are emptied.
+# Forgetting this many changes one by one is faster than clearing dicts.
 _FEW: Final = 8
 
 
 class _Absent:
-    """The value of a key that is not there."""
+    """The value of a missing key."""
 
 
 _ABSENT: Final = _Absent()
@@ -38,8 +38,8 @@ _ABSENT: Final = _Absent()
 class SnapshotRegistry:
     """The uncommitted changes of one shard's timelines, in the order they were made.
 
-    ``offset`` says what changes belong to: a record's offset; COMMITTED, where they need never be taken back (a new registry
-    begins so); READ_ONLY between records, where a change would be one that no log knows of, and raises RuntimeError.
+    ``offset`` says which record the changes belong to. COMMITTED: they never need to be rolled back (the initial value).
+    READ_ONLY, between records: a change raises RuntimeError, as no log would know of it.
     """
 
     __slots__ = ("_journal", "offset")
@@ -49,11 +49,11 @@ class SnapshotRegistry:
         self._journal: deque[tuple[int, _Timeline, Any]] = deque()
 
     def __len__(self) -> int:
-        """How many changes are uncommitted."""
+        """Return the number of uncommitted changes."""
         return len(self._journal)
 
     def note(self, timeline: "_Timeline", key: Any) -> int:
-        """Told by a timeline that ``key`` is about to change; at which offset."""
+        """Note that ``key`` of ``timeline`` is about to change. Return the offset of the change."""
         offset = self.offset
         if offset == READ_ONLY:
             raise RuntimeError("state may change only while a record is replayed")
@@ -61,7 +61,7 @@ class SnapshotRegistry:
         return offset
 
     def commit(self, offset: int) -> None:
-        """Nothing below ``offset`` will be taken back any more, nor be read as it was before."""
+        """Drop the previous values of changes below ``offset``: they are neither rolled back nor read again."""
         journal = self._journal
         if len(journal) > _FEW and journal[-1][0] < offset:
             for _, timeline, _ in journal:
@@ -72,7 +72,7 @@ class SnapshotRegistry:
             timeline.forget(key)
 
     def roll_back(self, offset: int) -> None:
-        """Undo what was changed at ``offset`` and above."""
+        """Undo the changes made at ``offset`` and above."""
         journal = self._journal
         while journal and journal[-1][0] >= offset:
             _, timeline, key = journal.pop()
@@ -80,7 +80,7 @@ class SnapshotRegistry:
 
 
 class _Timeline(ABC):
-    """The values from before, by key: (offset of the change, value before it), in the order of the changes."""
+    """The previous values, by key: (offset of the change, value before it), in the order of the changes."""
 
     __slots__ = ("_before", "_registry")
 
@@ -90,7 +90,7 @@ class _Timeline(ABC):
 
     @abstractmethod
     def _restore(self, key: Any, value: Any) -> None:
-        """Let ``key`` have a value it had before, or not be there for _ABSENT."""
+        """Give ``key`` its previous value, or remove it for _ABSENT."""
 
     def _note(self, key: Any, before: Any) -> None:
         offset = self._registry.note(self, key)
@@ -101,7 +101,7 @@ class _Timeline(ABC):
             known.append((offset, before))
 
     def _at(self, key: Any, offset: int, now: Any) -> Any:
-        """The value at ``offset`` of a key whose value is ``now``."""
+        """Return the value at ``offset`` of a key whose current value is ``now``."""
         for changed_at, before in self._before.get(key, ()):
             if changed_at >= offset:
                 return before
@@ -116,19 +116,19 @@ class _Timeline(ABC):
         self._restore(key, value)
 
     def forget(self, key: Any) -> None:
-        """Drop the value from before the earliest change of ``key``."""
+        """Drop the value kept from before the earliest change of ``key``."""
         changes = self._before[key]
         del changes[0]
         if not changes:
             del self._before[key]
 
     def forget_all(self) -> None:
-        """Drop all values from before."""
+        """Drop all previous values."""
         self._before.clear()
 
 
 class TimelineDict(_Timeline, Generic[K, V]):
-    """A dict. Plain access is to the values now, ``_at`` methods to those at an offset not below the committed one."""
+    """A dict. Plain access reads current values; ``_at`` methods read at an offset not below the committed one."""
 
     __slots__ = ("_now",)
 
@@ -148,7 +148,7 @@ class TimelineDict(_Timeline, Generic[K, V]):
         del self._now[key]
 
     def pop(self, key: K) -> V | None:
-        """Remove ``key`` and return what it had; None where it is not there."""
+        """Remove ``key`` and return its value, or None if it is missing."""
         value = self._now.get(key)
         if key in self._now:
             del self[key]
@@ -158,7 +158,7 @@ class TimelineDict(_Timeline, Generic[K, V]):
         return self._now[key]
 
     def get(self, key: K) -> V | None:
-        """The value now, or None."""
+        """Return the current value, or None."""
         return self._now.get(key)
 
     def __contains__(self, key: object) -> bool:
@@ -171,19 +171,19 @@ class TimelineDict(_Timeline, Generic[K, V]):
         return iter(self._now)
 
     def keys(self) -> KeysView[K]:
-        """A dict's."""
+        """Return the current keys, like a dict."""
         return self._now.keys()
 
     def values(self) -> ValuesView[V]:
-        """A dict's."""
+        """Return the current values, like a dict."""
         return self._now.values()
 
     def items(self) -> ItemsView[K, V]:
-        """A dict's."""
+        """Return the current items, like a dict."""
         return self._now.items()
 
     def get_at(self, key: K, offset: int) -> V | None:
-        """The value at ``offset``, or None."""
+        """Return the value at ``offset``, or None."""
         now = self._now.get(key)
         if not self._before:
             return now
@@ -191,7 +191,7 @@ class TimelineDict(_Timeline, Generic[K, V]):
         return None if value is _ABSENT else value
 
     def items_at(self, offset: int) -> ItemsView[K, V]:
-        """The items at ``offset``: a view where nothing is under way, else of a copy."""
+        """Return the items at ``offset``: a view if no change is uncommitted, else a view of a copy."""
         if not self._before:
             return self._now.items()
         items: dict[K, Any] = dict(self._now)
@@ -211,7 +211,7 @@ class TimelineDict(_Timeline, Generic[K, V]):
 
 
 class TimelineValue(_Timeline, Generic[V]):
-    """One value."""
+    """A single value."""
 
     __slots__ = ("_value",)
 
@@ -220,19 +220,19 @@ class TimelineValue(_Timeline, Generic[V]):
         self._value = value
 
     def get(self) -> V:
-        """The value now."""
+        """Return the current value."""
         return self._value
 
     def set(self, value: V) -> None:
-        """Let it be ``value`` from the record replayed on."""
+        """Set ``value`` as of the record being replayed."""
         if self._registry.offset != COMMITTED:
             self._note(None, self._value)
         self._value = value
 
     def get_at(self, offset: int) -> V:
-        """The value at ``offset``, not below the committed one."""
+        """Return the value at ``offset``, which is not below the committed one."""
         value: V = self._at(None, offset, self._value)
         return value
 
-    def _restore(self, key: None, value: V) -> None:  # noqa: ARG002  there is but one key
+    def _restore(self, key: None, value: V) -> None:  # noqa: ARG002  there is only one key
         self._value = value

@@ -1,1 +1,1 @@
-"""Transactional ids, their producers, and transactions, which are committed or aborted in two phases."""
+"""Transactional ids, their producers, and their transactions, which commit or abort in two phases."""

@@ -1,4 +1,4 @@
-"""AddPartitionsToTxn and AddOffsetsToTxn: partitions that the transaction will write to, which begins here if none is open.
+"""AddPartitionsToTxn and AddOffsetsToTxn add partitions to a transaction, and begin one if none is open.
 
 Verification (KIP-890) asks whether partitions are in the transaction, and changes nothing.
 
@@ -29,7 +29,7 @@ def add_partitions(
 
     Raises KafkaError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS. HOT.
     """
-    # First, for a producer whose epochs are used up may come with the id that it is about to have.
+    # Check this first: a producer with exhausted epochs may already send the id that it is about to get.
     transactions.require_settled(transactional_id)
     current = transactions.by_id.get(transactional_id)
     if current is None:
@@ -51,10 +51,10 @@ def verify_partitions(
     partitions: frozenset[tuple[str, int]],
     at_offset: int,
 ) -> dict[tuple[str, int], ErrorCode]:
-    """For each partition NONE where it is in the open transaction as of ``at_offset``, TRANSACTION_ABORTABLE where it is not.
+    """Return NONE for each partition in the open transaction as of ``at_offset``, TRANSACTION_ABORTABLE for the others.
 
-    CONCURRENT_TRANSACTIONS for a partition whose addition is not committed yet. Its producer can only have gone on at the next
-    coordinator, while this one is cut off from it. Kafka answers TRANSACTION_ABORTABLE.
+    A partition whose addition is not committed yet raises CONCURRENT_TRANSACTIONS. Its producer can have continued only at the
+    next coordinator, while this one is cut off from it. Kafka answers TRANSACTION_ABORTABLE.
 
     Raises KafkaError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS.
     """
@@ -72,7 +72,7 @@ def verify_partitions(
 
 
 def check_producer(transactional_id: str, current: TransactionLogValue, producer: ProducerIdentity) -> None:
-    """INVALID_PRODUCER_ID_MAPPING where it is not the transactional id's producer, PRODUCER_FENCED where it was."""
+    """Raise INVALID_PRODUCER_ID_MAPPING if the producer id is another one, PRODUCER_FENCED if the epoch is."""
     if current.producer_id != producer.producer_id:
         raise unknown_mapping(transactional_id)
     if current.producer_epoch != producer.producer_epoch:
@@ -82,5 +82,5 @@ def check_producer(transactional_id: str, current: TransactionLogValue, producer
 
 
 def unknown_mapping(transactional_id: str) -> KafkaError:
-    """For a producer id that the transactional id does not have."""
+    """Return the error for a producer id that the transactional id does not have."""
     return KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"{transactional_id} has no such producer id")

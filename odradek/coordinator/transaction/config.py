@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from odradek.protocol.errors import KafkaError
     from odradek.timing.reply import Reply
 
-# The timeout of transactions that an external manager ends (KIP-939): none.
+# The timeout value for transactions that an external manager ends (KIP-939): they have no timeout.
 NO_TIMEOUT_MS: Final = 2**31 - 1
 
 
@@ -24,7 +24,7 @@ class TransactionConfig:
 
 
 class ProducerIdentity(NamedTuple):
-    """A producer id and its epoch, -1 both where there is none."""
+    """A producer id and its epoch. Both are -1 if there is none."""
 
     producer_id: int
     producer_epoch: int
@@ -34,15 +34,15 @@ class MarkerWriter(Protocol):
     """Ends a producer's transaction on one partition."""
 
     def write_marker(self, topic: str, partition: int, marker: EndTxnMarker) -> Reply[KafkaError | None] | None:
-        """Append the marker; a Reply where it is yet to be replicated, or to be written by another broker.
+        """Append the marker. Return a Reply if it must still be replicated, or written by another broker.
 
-        KafkaError: UNKNOWN_TOPIC_OR_PARTITION where the partition is deleted, INVALID_PRODUCER_EPOCH or
-        TRANSACTION_COORDINATOR_FENCED where somebody newer has been there, any other where it may be tried again.
+        KafkaError: UNKNOWN_TOPIC_OR_PARTITION if the partition is deleted, INVALID_PRODUCER_EPOCH or
+        TRANSACTION_COORDINATOR_FENCED if a newer epoch has written there, any other error if the write may be retried.
         """
 
 
 class TransactionReports(Protocol):
-    """The broker's log, as the coordinator writes to it."""
+    """The broker's log, for the coordinator's lines."""
 
     def info(self, event: str, **fields: object) -> None:
         """Log an event that may interest an operator."""

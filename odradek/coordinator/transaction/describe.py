@@ -21,20 +21,20 @@ if TYPE_CHECKING:
     from odradek.coordinator.transaction.transactions import Transactions
     from odradek.protocol.coordinator_records import TransactionLogValue
 
-# Transactions that are listed without an interruption: half a millisecond.
+# The number of transactions listed without a pause: half a millisecond.
 _TOGETHER: Final = 250
 
 
 @dataclass(frozen=True, slots=True)
 class TransactionFilter:
-    """The filters of ListTransactions, but its pattern. An empty collection and a duration below 0 let everything pass."""
+    """The filters of ListTransactions except its pattern. Empty collections and a negative duration match everything."""
 
     states: Collection[TransactionState]
     producer_ids: Collection[int]
     duration_ms: int
 
     def includes(self, value: TransactionLogValue, now_ms: int) -> bool:
-        """Return whether the filters let it pass."""
+        """Return whether the filters match ``value``."""
         if self.producer_ids and value.producer_id not in self.producer_ids:
             return False
         if self.states and value.status not in self.states:
@@ -45,7 +45,7 @@ class TransactionFilter:
 def describe_transaction(
     transactions: Transactions, markers: Markers, transactional_id: str, at_offset: int
 ) -> DescribedTransaction:
-    """The TransactionState of DescribeTransactions; while a transaction is ended, its partitions are those without a marker."""
+    """Return the TransactionState for DescribeTransactions. A transaction being ended lists its partitions without a marker."""
     value = transactions.by_id.get_at(transactional_id, at_offset)
     if value is None:
         return DescribedTransaction(transactional_id=transactional_id, error_code=ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)
@@ -71,7 +71,7 @@ def describe_transaction(
 def list_transactions(
     transactions: Transactions, asked: TransactionFilter, at_offset: int
 ) -> Generator[None, None, list[ListedTransaction]]:
-    """The TransactionStates of ListTransactions, by a generator that may be left. They are as they were at its first step."""
+    """List the TransactionStates for ListTransactions, as of the first step of this generator. It may be abandoned."""
     now_ms = transactions.clock.now_ms()
     listed = []
     for place, (transactional_id, value) in enumerate(list(transactions.by_id.items_at(at_offset)), 1):

@@ -1,4 +1,4 @@
-"""EndTxn: the decision to commit or abort, appended before its answer; and the abort for a producer that is fenced.
+"""EndTxn: decides to commit or abort, appended before its answer. Also aborts the transaction of a fenced producer.
 
 Up to version 4 (client version 0) a producer keeps its epoch from one transaction to the next:
 
@@ -8,16 +8,16 @@ Up to version 4 (client version 0) a producer keeps its epoch from one transacti
     CompleteAbort     INVALID_TXN_STATE            done before
     Empty             INVALID_TXN_STATE            INVALID_TXN_STATE
 
-From version 5 on (client version 2, KIP-890) it gets the next one each time, so that a request tells by its epoch whether it is
-a repetition (it has the epoch before) or about the next transaction (it has the current one):
+From version 5 on (client version 2, KIP-890) the producer gets the next epoch each time. So the epoch tells whether a request is
+a repetition (the previous epoch) or about the next transaction (the current epoch):
 
     state             commit, repeated             commit              abort, repeated       abort
     Empty             PRODUCER_FENCED              INVALID_TXN_STATE   PRODUCER_FENCED       PrepareAbort
     CompleteCommit    done before                  INVALID_TXN_STATE   INVALID_TXN_STATE     PrepareAbort
     CompleteAbort     INVALID_TXN_STATE            INVALID_TXN_STATE   done before           PrepareAbort
 
-with Ongoing as above. While a change is under way, and so in all of Prepare*, it is CONCURRENT_TRANSACTIONS: for a newer client
-whoever it is, for an older one after its producer id and epoch have been found to be right.
+with Ongoing as above. While a change is under way, and so in all of Prepare*, the answer is CONCURRENT_TRANSACTIONS. A newer
+client gets it in any case, an older one only after its producer id and epoch have been checked.
 
 Source: ``TransactionCoordinator.endTransaction`` and ``endTransactionWithTV1`` of Apache Kafka.
 """
@@ -60,14 +60,14 @@ def end_txn(
     commit: bool,
     client_version: int,
 ) -> CoordinatorResult[ProducerIdentity]:
-    """Decide on an EndTxn; the response is the producer's identity from now on, or NOBODY where its epoch is not bumped.
+    """Decide on an EndTxn. The response is the producer's new identity, or NOBODY if its epoch is not bumped.
 
     Raises KafkaError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS, INVALID_TXN_STATE. HOT.
     """
     bumps = client_version >= EPOCH_BUMPING_VERSION
     if bumps:
         transactions.require_settled(transactional_id)
-    # An older client is validated against the committed state before a pending change is.
+    # An older client is validated against the committed state before pending changes are checked.
     current = transactions.by_id.get_at(transactional_id, COMMITTED)
     if current is None:
         raise unknown_mapping(transactional_id)
@@ -98,7 +98,7 @@ def end_txn(
 def fence(
     transactions: Transactions, markers: Markers, transactional_id: str, current: TransactionLogValue, response: T
 ) -> CoordinatorResult[T]:
-    """Abort an open transaction with its producer's epoch bumped, so that it can write no more, and answer ``response``."""
+    """Abort an open transaction with a bumped producer epoch, which fences the producer, and answer ``response``."""
     next_producer_id = transactions.new_producer_id() if is_exhausted(current.producer_epoch) else NO_PRODUCER_ID
     value = prepared(
         current,
@@ -122,9 +122,9 @@ def _move(
 
 
 def _check_bumping_producer(transactional_id: str, current: TransactionLogValue, producer: ProducerIdentity) -> bool:
-    """Return whether the request repeats one that was decided on. Raises KafkaError if it does not come from the producer."""
+    """Return whether the request repeats an earlier one. Raises KafkaError if it does not come from the producer."""
     epoch = producer.producer_epoch
-    # The answer with the new producer id did not arrive.
+    # The producer did not get the answer with its new producer id.
     repeats_overflow = (
         current.previous_producer_id == producer.producer_id and epoch == LAST_EPOCH and current.producer_epoch == 0
     )
@@ -138,7 +138,7 @@ def _check_bumping_producer(transactional_id: str, current: TransactionLogValue,
 
 
 def _is_done(current: TransactionLogValue, *, commit: bool, bumps: bool, is_repeated: bool) -> bool:
-    """For Empty and Complete*: True where the request was carried out before, False where it is to be now."""
+    """For Empty and Complete*: return True if the request was carried out before, False if it must be now."""
     state = TransactionState(current.status)
     ended = TransactionState.COMPLETE_COMMIT if commit else TransactionState.COMPLETE_ABORT
     if is_repeated and state is ended:

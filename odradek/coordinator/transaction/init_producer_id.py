@@ -1,4 +1,4 @@
-"""InitProducerId with a transactional id: the caller becomes its producer, and the producer before it is fenced.
+"""InitProducerId with a transactional id: the caller becomes its producer, and the previous producer is fenced.
 
     pending, Prepare*              CONCURRENT_TRANSACTIONS
     caller is not the producer     PRODUCER_FENCED
@@ -6,8 +6,8 @@
     Ongoing                        the open transaction is aborted with its producer fenced, and the answer is
                                    CONCURRENT_TRANSACTIONS: when the client comes again, it gets an epoch of its own
 
-A caller that names its producer id and epoch (KIP-360) has to be the last one to have had an answer. One that repeats a request
-whose answer it did not see names the epoch before; it is given the answer again.
+A caller that names its producer id and epoch (KIP-360) must be the last one that got an answer. One that repeats a request
+because it missed the answer names the previous epoch, and gets the answer again.
 
 Source: ``TransactionCoordinator.prepareInitProducerIdTransit`` of Apache Kafka.
 """
@@ -28,9 +28,9 @@ Outcome = ProducerIdentity | KafkaError
 def init_producer_id(
     transactions: Transactions, markers: Markers, transactional_id: str, timeout_ms: int, expected: ProducerIdentity
 ) -> CoordinatorResult[Outcome]:
-    """Decide on an InitProducerId whose timeout has been checked. ``expected`` is the identity that the caller sends, or -1.
+    """Decide on an InitProducerId whose timeout has been checked. ``expected`` is the caller's identity, or -1.
 
-    The response is the producer id and epoch, or, after records have been written all the same, the error. Raises KafkaError.
+    The response is the producer id and epoch, or an error that is answered after records have been written. Raises KafkaError.
     """
     now_ms = transactions.clock.now_ms()
     transactions.require_settled(transactional_id)
@@ -44,7 +44,7 @@ def init_producer_id(
     if state in PREPARED:
         raise Unsettled(state)
     if state is TransactionState.ONGOING:
-        # The caller comes again, and is not kept waiting: what it knows of its transaction has changed.
+        # Answer at once and let the caller retry: its view of its transaction is outdated.
         error = KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS, "the open transaction is aborted first")
         return fence(transactions, markers, transactional_id, current, error)
     value = _next(transactions, transactional_id, current, timeout_ms, expected, now_ms)
@@ -54,7 +54,7 @@ def init_producer_id(
 def _is_known(current: TransactionLogValue, expected: ProducerIdentity) -> bool:
     if expected.producer_id in (NO_PRODUCER_ID, current.producer_id):
         return True
-    # Its epochs were used up, and it may not have seen the answer with its new id.
+    # The producer's epochs were exhausted, and it may have missed the answer with its new id.
     return expected.producer_id == current.previous_producer_id and is_exhausted(expected.producer_epoch)
 
 

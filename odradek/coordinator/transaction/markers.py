@@ -1,12 +1,12 @@
 """The second phase of a transaction: a marker on each of its partitions, then Complete*.
 
-Markers are written after the producer has been answered, when the turn of the event loop in which Prepare* was committed ends, or
-before the next operation on the same shard. Complete* is decided with the last marker: the producer's next request finds nothing
-pending, and whoever reads after the answer sees what was committed. A partition that cannot be written to is tried again until it
-can be, or is deleted; it delays no other transaction. The log does not say which partitions have their markers: after a load each
-gets one again, which does no harm to those that have it.
+Markers are written after the producer has been answered: when the turn of the event loop that committed Prepare* ends, or before
+the next operation on the same shard. Complete* is decided with the last marker. So the producer's next request finds nothing
+pending, and a reader that starts after the answer sees the committed records. A partition that cannot be written to is retried
+until the write succeeds or the partition is deleted. It delays no other transaction. The log does not say which partitions have
+their markers. After a load each partition gets one again, which is harmless.
 
-Where a marker is on its way to another broker, or to this partition's followers, it is waited for; the others go on.
+A transaction waits for markers on their way to another broker or to followers. Other transactions continue.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from odradek.protocol.coordinator_records import TransactionLogValue
     from odradek.timing.reply import Reply
 
-# The quick way to make a named tuple.
+# The fastest way to make a named tuple.
 _new_tuple: Final = tuple.__new__
 
 _PREPARE_COMMIT: Final = TransactionState.PREPARE_COMMIT
@@ -45,9 +45,9 @@ _NOT_NEEDED: Final = frozenset(
 
 
 class Markers:
-    """Transactions of one shard that are being ended. Loop thread only.
+    """The transactions of one shard that are being ended. Loop thread only.
 
-    ``remaining`` are the partitions that have no marker yet, by transactional id, and ``under_way`` those whose marker is sent.
+    By transactional id, ``remaining`` holds the partitions without a marker and ``under_way`` those whose marker is sent.
     """
 
     __slots__ = ("_told", "_transactions", "_writer", "remaining", "under_way")
@@ -57,35 +57,35 @@ class Markers:
         self.under_way: dict[str, set[tuple[str, int]]] = {}
         self._transactions = transactions
         self._writer = writer
-        # The partitions of which it was said that their markers have to wait.
+        # The partitions whose delayed marker has been logged.
         self._told: dict[str, set[tuple[str, int]]] = {}
 
     def __len__(self) -> int:
-        """The number of markers that are still to be written."""
+        """Return the number of markers still to be written."""
         return sum(map(len, self.remaining.values())) + sum(map(len, self.under_way.values()))
 
     def pending(self, transactional_id: str) -> list[tuple[str, int]] | None:
-        """The partitions of a transaction that have no marker yet, or none that is known of; None if it is not being ended."""
+        """Return the partitions of a transaction without a confirmed marker; None if it is not being ended."""
         remaining = self.remaining.get(transactional_id)
         return None if remaining is None else [*remaining, *self.under_way.get(transactional_id, ())]
 
     @property
     def unfinished(self) -> int:
-        """The number of transactions that have all their markers, and wait for Complete*."""
+        """Return the number of transactions that have all markers and wait for Complete*."""
         return sum(not partitions and each not in self.under_way for each, partitions in self.remaining.items())
 
     def begin(self, transactional_id: str, value: TransactionLogValue) -> None:
-        """``value``, Prepare*, is committed: write the markers after the answer. Pending until Complete* is committed."""
+        """Write the markers for ``value``, a committed Prepare*, after the answer. Pending until Complete* is committed."""
         is_commit = value.status == _PREPARE_COMMIT
         self._transactions.pending[transactional_id] = _COMPLETE_COMMIT if is_commit else _COMPLETE_ABORT
         self.remaining[transactional_id] = sorted(value.partitions)
         self._transactions.context.after_answer(lambda: self.write(transactional_id, value))
 
     def resume(self) -> None:
-        """After a load, go on with the transactions in Prepare*. All that was loaded is committed."""
+        """Continue the transactions in Prepare* after a load. Everything loaded is committed."""
         pending = self._transactions.pending
         for transactional_id, value in list(self._transactions.by_id.items()):
-            # What is pending has been decided since the load.
+            # A pending change was decided after the load.
             if value.status in PREPARED and transactional_id not in pending:
                 self.begin(transactional_id, value)
 
@@ -121,7 +121,7 @@ class Markers:
         self._go_on(transactional_id, value, 0 if later else RETRY_BACKOFF_MS)
 
     def _go_on(self, transactional_id: str, value: TransactionLogValue, delay_ms: float) -> None:
-        """Write what remains in ``delay_ms``; where nothing does, the transaction is complete."""
+        """Write the remaining markers in ``delay_ms``. If none remain, complete the transaction."""
         if self.remaining[transactional_id]:
             self._transactions.context.schedule(
                 ("markers", transactional_id), delay_ms, lambda: self._write_again(transactional_id, value)
@@ -132,13 +132,13 @@ class Markers:
     def _await(
         self, transactional_id: str, value: TransactionLogValue, partition: tuple[str, int], reply: Reply[KafkaError | None]
     ) -> None:
-        """A marker is on its way: the transaction is not complete without it."""
+        """Keep the transaction incomplete until a marker under way is written."""
         under_way = self.under_way.setdefault(transactional_id, set())
         under_way.add(partition)
 
         def arrived(error: KafkaError | None) -> None:
             if not self._transactions.context.is_open:
-                # The next coordinator writes it again.
+                # The next coordinator writes the marker again.
                 return
             under_way.discard(partition)
             if not under_way:
@@ -151,7 +151,7 @@ class Markers:
         reply.when_done(arrived)
 
     def _is_needed(self, transactional_id: str, partition: tuple[str, int], error: KafkaError) -> bool:
-        """Return whether a marker that was not written is to be tried again. Once is told, however often it is tried."""
+        """Return whether an unwritten marker must be retried. The wait is logged only once."""
         if error.code in _NOT_NEEDED:
             self._report("a transaction's marker is not needed", transactional_id, partition, error)
             return False
@@ -171,7 +171,7 @@ class Markers:
 
         def finished(outcome: object) -> None:
             if isinstance(outcome, KafkaError):
-                # From then on the deadline tries it again.
+                # From here on, the deadline retries the completion.
                 context.schedule(("markers", transactional_id), RETRY_BACKOFF_MS, lambda: self._completion(transactional_id))
 
         context.write(lambda: self._completion(transactional_id)).when_done(finished)

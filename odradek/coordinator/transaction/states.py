@@ -7,8 +7,8 @@
     PrepareEpochFence  decided on, never written: the producer is fenced while its transaction is open, PrepareAbort follows
     Dead             expired: a tombstone is under way
 
-Abort may come from Empty and Complete*, too: a producer of KIP-890's second part that does not know whether anything of its
-transaction arrived has it aborted, and its epoch bumped, in any case.
+An abort may also come from Empty and Complete*. A producer of KIP-890's second part may not know whether any of its transaction
+arrived. It then aborts in any case, and gets its epoch bumped.
 
 Source: ``TransactionState`` of Apache Kafka.
 """
@@ -62,10 +62,10 @@ PREPARED: Final = frozenset({_S.PREPARE_COMMIT, _S.PREPARE_ABORT})
 
 
 class IllegalTransition(Exception):
-    """A fault of the coordinator: a transactional id was about to change its state in a way the table does not know."""
+    """An internal error: a transactional id was about to make a transition that the table does not permit."""
 
 
 def check_transition(current: int, target: TransactionState) -> None:
-    """Raise ``IllegalTransition`` where the table does not lead from ``current``, a state's number, to ``target``."""
+    """Raise ``IllegalTransition`` unless the table permits the transition from ``current``, a state's number, to ``target``."""
     if target not in PERMITTED[current]:  # type: ignore[index]  # a number is as good a key as its state
         raise IllegalTransition(f"a transaction cannot go from state {current} to {STATE_NAMES[target]}")

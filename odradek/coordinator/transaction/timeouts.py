@@ -1,4 +1,4 @@
-"""Deadlines of transactions: those open for longer than their timeout are aborted, unused transactional ids expire.
+"""Deadlines: aborts transactions that exceed their timeout, and expires unused transactional ids.
 
     transaction.timeout.ms             looked at every ``transaction.abort.timed.out.transaction.cleanup.interval.ms`` while any
                                        transaction is open: the producer is fenced, its transaction aborted; never
@@ -39,12 +39,12 @@ class Timeouts:
         self._markers = markers
 
     def load(self) -> None:
-        """The shard is loaded: schedule the expiry of ids, and the timeouts if a transaction is open."""
+        """Schedule the expiry of ids after a load, and the timeout check if a transaction is open."""
         self._watch_expiry()
         self._watch_if_any_is_open()
 
     def watch(self) -> None:
-        """A transaction is open: schedule the check of its timeout, unless it is scheduled. HOT."""
+        """Schedule the timeout check now that a transaction is open, unless it is scheduled already. HOT."""
         context = self._transactions.context
         if not context.is_scheduled(_TIMEOUTS):
             context.schedule(_TIMEOUTS, self._transactions.config.abort_timed_out_interval_ms, self._look)
@@ -56,7 +56,7 @@ class Timeouts:
     def _look(self) -> CoordinatorResult[None]:
         context = self._transactions.context
         for transactional_id in self._timed_out():
-            # The next check finds a transaction again whose abort could not be appended.
+            # If the abort cannot be appended, the next check finds the transaction again.
             context.write(partial(self._abort, transactional_id))
         self._watch_if_any_is_open()
         return CoordinatorResult((), None)

@@ -1,4 +1,4 @@
-"""The transactional ids of one partition of ``__transaction_state``: what the runtime hosts, and what the handlers ask."""
+"""The transactional ids of one partition of ``__transaction_state``: hosted by the runtime, called by the handlers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class TransactionShard:
-    """See ``coordinator.runtime.ports.CoordinatorShard``. Loop thread only."""
+    """The shard of transactional ids; see ``coordinator.runtime.ports.CoordinatorShard``. Loop thread only."""
 
     __slots__ = ("_loaded_offset", "_next_offset", "markers", "timeouts", "transactions")
 
@@ -57,26 +57,26 @@ class TransactionShard:
             self.transactions.replay(key.transactional_id, cast("TransactionLogValue | None", value))
 
     def on_loaded(self, now_ms: int) -> None:  # noqa: ARG002  deadlines are measured on the monotonic clock
-        """Go on ending the transactions in Prepare*, and schedule the deadlines of the others.
+        """Continue ending the transactions in Prepare*, and schedule the deadlines of the others.
 
-        A Prepare* that is not committed may be lost yet, with this leader: no marker is written for it before it is.
+        An uncommitted Prepare* may still be lost with this leader, so its markers are written only after it is committed.
         """
         self._loaded_offset = self._next_offset
         self.timeouts.load()
         self.transactions.context.write(lambda: CoordinatorResult((), None, on_commit=self.markers.resume))
 
     def on_unloaded(self) -> Iterable[tuple[Reply[Any], object]]:
-        """No reply is held by this shard."""
+        """Return no replies, as this shard holds none."""
         return ()
 
     def init_producer_id(self, transactional_id: str, timeout_ms: int, expected: ProducerIdentity) -> CoordinatorResult[Outcome]:
-        """InitProducerId with a transactional id."""
+        """Handle InitProducerId with a transactional id."""
         return init_producer_id(self.transactions, self.markers, transactional_id, timeout_ms, expected)
 
     def add_partitions(
         self, transactional_id: str, producer: ProducerIdentity, partitions: frozenset[tuple[str, int]], client_version: int
     ) -> CoordinatorResult[None]:
-        """AddPartitionsToTxn, AddOffsetsToTxn."""
+        """Handle AddPartitionsToTxn and AddOffsetsToTxn."""
         result = add_partitions(self.transactions, transactional_id, producer, partitions, client_version)
         self.timeouts.watch()
         return result
@@ -84,10 +84,10 @@ class TransactionShard:
     def verify_partitions(
         self, transactional_id: str, producer: ProducerIdentity, partitions: frozenset[tuple[str, int]], committed_offset: int
     ) -> dict[tuple[str, int], ErrorCode]:
-        """AddPartitionsToTxn, verify only.
+        """Handle a verify-only AddPartitionsToTxn.
 
-        What was loaded counts, as in Kafka: a leader that has just been elected learns only with the next fetches that all of it
-        is committed, and the coordinator before has told the producer so.
+        Everything loaded counts as committed, as in Kafka. A newly elected leader learns of the commit only with the next
+        fetches, while the previous coordinator has already answered the producer.
         """
         at_offset = max(committed_offset, self._loaded_offset)
         return verify_partitions(self.transactions, transactional_id, producer, partitions, at_offset)
@@ -95,22 +95,22 @@ class TransactionShard:
     def end_txn(
         self, transactional_id: str, producer: ProducerIdentity, *, commit: bool, client_version: int
     ) -> CoordinatorResult[ProducerIdentity]:
-        """EndTxn."""
+        """Handle EndTxn."""
         return end_txn(self.transactions, self.markers, transactional_id, producer, commit=commit, client_version=client_version)
 
     def describe_transaction(self, transactional_id: str, committed_offset: int) -> DescribedTransaction:
-        """The TransactionState of DescribeTransactions."""
+        """Return the TransactionState for DescribeTransactions."""
         return describe_transaction(self.transactions, self.markers, transactional_id, committed_offset)
 
     def list_transactions(
         self, asked: TransactionFilter, committed_offset: int
     ) -> Generator[None, None, list[ListedTransaction]]:
-        """The TransactionStates of ListTransactions, by a generator that may be left."""
+        """List the TransactionStates for ListTransactions, in a generator that may be abandoned."""
         return list_transactions(self.transactions, asked, committed_offset)
 
 
 def decode_transaction_record(key: bytes, value: bytes | None) -> CoordinatorRecord | None:
-    """The decoded record; None if the version of its key is unknown. Raises MalformedMessage."""
+    """Decode a record. Return None if the version of its key is unknown. Raises MalformedMessage."""
     decoded = decode_transaction_key(key)
     if isinstance(decoded, UnknownKey):
         return None

@@ -1,7 +1,7 @@
 """The transactional ids of one shard: their persistent state, and their pending changes.
 
-A pending change is not persistent. From the decision on a change until it is committed, and from a transaction's end until
-Complete* is committed, requests for other changes of the transactional id are answered CONCURRENT_TRANSACTIONS.
+A pending change is not persistent. A change is pending from its decision until it is committed; a transaction's end until
+Complete* is committed. Meanwhile requests for other changes of the transactional id are answered CONCURRENT_TRANSACTIONS.
 
 Transactions are counted by outcome, with their durations.
 """
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from odradek.coordinator.transaction.config import TransactionConfig, TransactionReports
     from odradek.protocol.coordinator_records import TransactionLogValue
 
-# Upper bounds of the duration histogram's buckets; the last bucket is what lies beyond them.
+# Upper bounds of the duration histogram's buckets. The last bucket counts longer durations.
 DURATION_BOUNDS_MS: Final = (1, 2, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 300_000, 900_000)
-# The outcomes, by the states that say them.
+# The outcomes, by state.
 OUTCOMES: Final = {TransactionState.COMPLETE_COMMIT: "commit", TransactionState.COMPLETE_ABORT: "abort"}
 _COMMITTED: Final = int(TransactionState.COMPLETE_COMMIT)
 _ABORTED: Final = int(TransactionState.COMPLETE_ABORT)
@@ -38,9 +38,9 @@ _ABORTED: Final = int(TransactionState.COMPLETE_ABORT)
 class TransactionCounters:
     """Counters of one shard's writes since it was loaded. Plain numbers, read on demand. Loop thread only.
 
-    ``transitions`` are by the number of the state that was written. ``duration_buckets`` and ``duration_sum_ms`` are from a
-    transaction's first partition to its Complete*, buckets by ``DURATION_BOUNDS_MS``, both by Complete*'s number. ``timed_out``
-    counts transactions aborted for their timeout, ``expired`` transactional ids forgotten.
+    ``transitions`` is indexed by the number of the state written. ``duration_buckets`` (see ``DURATION_BOUNDS_MS``) and
+    ``duration_sum_ms`` measure from a transaction's first partition to its Complete*, and are keyed by the number of that state.
+    ``timed_out`` counts transactions aborted by timeout, ``expired`` the transactional ids removed.
     """
 
     __slots__ = ("duration_buckets", "duration_sum_ms", "expired", "timed_out", "transitions")
@@ -53,7 +53,7 @@ class TransactionCounters:
         self.expired = 0
 
     def note(self, value: TransactionLogValue) -> None:
-        """``value`` is committed. HOT."""
+        """Count ``value``, which is committed. HOT."""
         state = value.status
         self.transitions[state] += 1
         if state in (_COMMITTED, _ABORTED):
@@ -69,7 +69,7 @@ _new_tuple: Final = tuple.__new__
 
 
 class Unsettled(KafkaError):
-    """CONCURRENT_TRANSACTIONS for a request that has changed nothing, since a change to or from ``state`` is under way."""
+    """CONCURRENT_TRANSACTIONS for a request that changed nothing, as a change to or from ``state`` is under way."""
 
     def __init__(self, state: int) -> None:
         super().__init__(
@@ -93,14 +93,14 @@ class DelayedDecision(DelayedOperation):
         return self._is_settled() and self.force_complete()
 
     def on_complete(self) -> None:
-        """Decide, whether the time is over or not."""
+        """Decide, whether or not the deadline has passed."""
         self._decide()
 
 
 class Transactions:
     """Owner of one shard's transactional ids. Loop thread only.
 
-    ``pending`` has the state, by its number, that an id is about to be in.
+    ``pending`` maps an id to the number of the state it is about to enter.
     """
 
     __slots__ = ("by_id", "clock", "config", "context", "counters", "new_producer_id", "pending", "reports", "settling")
@@ -146,7 +146,7 @@ class Transactions:
         self.settling.try_complete_else_watch(delayed, (transactional_id,))
 
     def require_settled(self, transactional_id: str) -> None:
-        """Raise Unsettled while a change is pending, or a load has found one that is not committed."""
+        """Raise Unsettled while a change is pending, or if a load has found an uncommitted one."""
         if transactional_id in self.pending:
             raise Unsettled(self.pending[transactional_id])
         value = self.by_id.get(transactional_id)
@@ -160,7 +160,7 @@ class Transactions:
         response: T,
         then: Callable[[], None] | None = None,
     ) -> CoordinatorResult[T]:
-        """Write ``value``, which is pending until it is committed. Then ``then`` is called."""
+        """Write ``value``, which is pending until it is committed. Then call ``then``."""
         self.pending[transactional_id] = value.status
 
         def persisted() -> None:
@@ -174,18 +174,18 @@ class Transactions:
         return CoordinatorResult((record_of(transactional_id, value),), response, failed, persisted)
 
     def settle(self, transactional_id: str, value: TransactionLogValue) -> None:
-        """``value`` is committed."""
+        """End the pending change to ``value``, which is committed."""
         self.end_pending(transactional_id)
         self.counters.note(value)
 
     def end_pending(self, transactional_id: str) -> None:
-        """No change is pending any more: requests that wait for that are tried once this one is answered."""
+        """End the pending change. Requests that wait for it are retried once this one is answered."""
         del self.pending[transactional_id]
         if self.settling.delayed:
             self.context.after_answer(partial(self.settling.check_and_complete, transactional_id))
 
 
 def record_of(transactional_id: str, value: TransactionLogValue | None) -> CoordinatorRecord:
-    """The record of ``value``; None is a tombstone."""
-    # The quick way to make one: each transaction has five.
+    """Return the record of ``value``; None makes a tombstone."""
+    # The fastest way to make one: each transaction has five.
     return _new_tuple(CoordinatorRecord, (_new_tuple(TransactionLogKey, (transactional_id,)), value))

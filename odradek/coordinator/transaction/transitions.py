@@ -1,7 +1,7 @@
-"""Transitions of a transactional id: pure functions from its present state to the state that is to be written.
+"""Transitions of a transactional id: pure functions from its current state to the next state to write.
 
-Epochs end at 32,766 for clients: with 32,767 the coordinator can always fence whoever has the last one. A producer that has
-used them up gets a new id, with epoch 0:
+Clients get epochs up to 32,766, so that the coordinator can always fence the last one with 32,767. A producer that has exhausted
+its epochs gets a new id, with epoch 0:
 
     InitProducerId    on the spot, no transaction is open then
     EndTxn, from version 5 on, and a fence    ``next_producer_id`` is written with Prepare*, whose markers have epoch 32,767, and
@@ -37,7 +37,7 @@ def is_exhausted(epoch: int) -> bool:
 
 
 def created(producer_id: int, timeout_ms: int, now_ms: int) -> TransactionLogValue:
-    """The first state of a new transactional id."""
+    """Return the first state of a new transactional id."""
     return TransactionLogValue(
         producer_id, 0, timeout_ms, TransactionState.EMPTY, frozenset(), now_ms, previous_producer_id=producer_id
     )
@@ -46,7 +46,7 @@ def created(producer_id: int, timeout_ms: int, now_ms: int) -> TransactionLogVal
 def initialized(
     current: TransactionLogValue, timeout_ms: int, now_ms: int, *, epoch: int, last_epoch: int, producer_id: int | None = None
 ) -> TransactionLogValue:
-    """After InitProducerId: Empty, with this epoch, and a new ``producer_id`` if given."""
+    """Return the state after InitProducerId: Empty, with this epoch, and the new ``producer_id`` if given."""
     return _moved(
         current,
         TransactionState.EMPTY,
@@ -62,7 +62,7 @@ def initialized(
 def with_partitions(
     current: TransactionLogValue, partitions: frozenset[tuple[str, int]], client_version: int, now_ms: int
 ) -> TransactionLogValue:
-    """After AddPartitionsToTxn: Ongoing, with more partitions. The transaction begins here if none was open."""
+    """Return the state after AddPartitionsToTxn: Ongoing, with more partitions. Begins a transaction if none was open."""
     return _moved(
         current,
         _ONGOING,
@@ -76,9 +76,9 @@ def with_partitions(
 def prepared(
     current: TransactionLogValue, now_ms: int, *, commit: bool, client_version: int, next_producer_id: int = NO_PRODUCER_ID
 ) -> TransactionLogValue:
-    """With its transaction's fate decided; a client version that bumps epochs gets the next one here.
+    """Return the Prepare* state of a decided transaction. A client version that bumps epochs gets the next epoch here.
 
-    There is none after the coordinator's own last one, which a log of older brokers may have: then an abort stays with it.
+    The coordinator's own last epoch, which a log of older brokers may hold, has no next one: an abort keeps it.
     """
     is_newer = client_version >= EPOCH_BUMPING_VERSION
     bumps = is_newer and (commit or current.producer_epoch <= LAST_EPOCH)
@@ -89,14 +89,14 @@ def prepared(
         producer_epoch=current.producer_epoch + bumps,
         last_producer_epoch=current.producer_epoch if is_newer else None,
         next_producer_id=next_producer_id,
-        # Without partitions the transaction begins and ends with the abort.
+        # A transaction without partitions begins and ends with the abort.
         start_ms=now_ms if current.status in IDLE else None,
         client_version=client_version,
     )
 
 
 def completed(current: TransactionLogValue, now_ms: int) -> TransactionLogValue:
-    """After all markers are written: Complete*. The next producer id, if there is one, becomes the producer id."""
+    """Return the Complete* state, after all markers are written. The next producer id, if any, becomes the producer id."""
     rotates = current.next_producer_id != NO_PRODUCER_ID
     is_commit = current.status == _PREPARE_COMMIT
     return _moved(
@@ -123,9 +123,9 @@ def _moved(
     client_version: int | None = None,
     last_producer_epoch: int | None = None,
 ) -> TransactionLogValue:
-    """The value in the ``target`` state, with the given fields replaced. Three times as fast as ``_replace``."""
+    """Return the value in the ``target`` state, with the given fields replaced. Three times as fast as ``_replace``."""
     check_transition(current.status, target)
-    # The quick way to make one: each transaction goes through five.
+    # The fastest way to make one: each transaction goes through five.
     return _new_tuple(
         TransactionLogValue,
         (

@@ -1,4 +1,4 @@
-"""The assignors that are always there, by the names that Kafka gives them. ``uniform`` has a file of its own.
+"""The built-in assignors, under Kafka's names. ``uniform`` has a file of its own.
 
 ``range``: each subscriber of a topic gets a range of its partitions, in the same order of members in every topic.
 
@@ -9,7 +9,7 @@
         first(i) = i * low + min(i, extra)
         S(t)[i] gets the partitions first(i) to first(i + 1) - 1 of t
 
-What a member had does not count. A static member keeps its partitions while it is away, since its place stays.
+A member's previous partitions do not count. An absent static member keeps its partitions, as it keeps its place.
 
 Source: ``RangeAssignor`` of Apache Kafka 4.3.
 """
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def assign_range(group: GroupSpec) -> GroupAssignment:
-    """The assignment."""
+    """Return the ``range`` assignment."""
     members = [member_id for member_id, _ in sorted(group.members.items(), key=_order)]
     after: list[dict[UUID, AbstractSet[int]]] = [{} for _ in members]
     for topic_id, subscribers in subscribers_of(group, members).items():

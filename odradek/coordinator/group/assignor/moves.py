@@ -1,6 +1,6 @@
-"""Which partitions a new target assignment moves, from whom to whom, and why: a pure function of targets, old and new.
+"""The partitions that a new target assignment moves, with source, target and reason: a pure function of the targets.
 
-    A partition p moves where the member that has it in the old targets, if any, is not the one that has it in the new.
+    A partition p moves if its owner in the old targets, if any, is not its owner in the new targets.
     The first of these that holds is the reason:
 
     source is none      no member had any of p's topic             NEW_TOPIC
@@ -12,11 +12,11 @@
                         had more partitions than it has now        BALANCE
                         else                                       ASSIGNORS_ORDER
 
-What a source had counts without the topics that it does not subscribe to any more. ``uniform`` moves nothing for
-ASSIGNORS_ORDER where all members subscribe to the same; ``range`` does, when its ranges shift.
+BALANCE counts only topics that a member still subscribes to. If all members subscribe to the same topics, ``uniform`` moves
+nothing for ASSIGNORS_ORDER; ``range`` does when its ranges shift.
 
-A member that leaves takes its target with it, as a tombstone, before new targets are computed: who wants to know that its
-partitions had an owner keeps that target until then.
+When a member leaves, a tombstone removes its target before new targets are computed. A caller that needs the former owner must
+keep that target until then.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class MoveReason(StrEnum):
 
 
 class Move(NamedTuple):
-    """A partition that moves. ``source`` or ``target`` is None where nobody had it, or nobody gets it."""
+    """A partition that moves. ``source`` is None if it had no owner, ``target`` if it gets none."""
 
     topic_id: UUID
     partition: int
@@ -59,14 +59,14 @@ class Move(NamedTuple):
 def moves(
     previous: GroupAssignment, group: GroupSpec, given: GroupAssignment, successors: Mapping[str, str], topics: set[UUID]
 ) -> list[Move]:
-    """The moves, by topic and index.
+    """Return the moves, by topic and index.
 
     Args:
         previous: the old targets, by the member ids of their time.
         group: the group that the new targets are for.
         given: the new targets.
-        successors: the present ids of static members that have come back under another one, by their former ids.
-        topics: those that exist.
+        successors: the current ids of static members that have come back under another id, by former id.
+        topics: the existing topics.
     """
     before: dict[tuple[UUID, int], str] = {}
     highest: dict[UUID, int] = {}
@@ -108,7 +108,7 @@ def moves(
 
 
 def _sizes(group: GroupSpec, owners: Mapping[tuple[UUID, int], str]) -> dict[str, int]:
-    """How many partitions of what it subscribes to each member has."""
+    """Return the number of partitions each member has, counting only topics it subscribes to."""
     found = dict.fromkeys(group.members, 0)
     for (topic_id, _), member_id in owners.items():
         if member_id in found and topic_id in group.members[member_id].topic_ids:

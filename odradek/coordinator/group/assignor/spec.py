@@ -1,4 +1,4 @@
-"""What an assignor is given, and what it gives.
+"""The input and output of an assignor.
 
 Source: ``GroupSpec``, ``MemberSubscription`` and ``GroupAssignment`` of Apache Kafka 4.3.
 """
@@ -13,7 +13,7 @@ from odradek.coordinator.group.consumer.topics import SubscribedTopic
 
 # A member's partitions: indexes by topic id.
 Partitions: TypeAlias = Mapping[UUID, AbstractSet[int]]
-# The partitions of all members, by member id. A member that is not in it gets none.
+# The partitions of all members, by member id. A missing member gets none.
 GroupAssignment: TypeAlias = Mapping[str, Partitions]
 
 # The two bits of a UUID that Java's Uuid, which is two signed numbers, takes for signs.
@@ -25,9 +25,9 @@ class MemberSubscription:
     """A member of the group.
 
     Args:
-        topic_ids: the topics that it subscribes to and that exist, by name or by a regular expression.
+        topic_ids: the existing topics that it subscribes to, by name or by a regular expression.
         assignment: its target assignment until now.
-        instance_id: that of a static member.
+        instance_id: the instance id of a static member.
         rack_id: its ``client.rack``.
     """
 
@@ -44,7 +44,7 @@ class GroupSpec:
     Args:
         members: by member id.
         topics: all topics that members subscribe to, by id.
-        is_homogeneous: whether all members subscribe to the same.
+        is_homogeneous: whether all members subscribe to the same topics.
     """
 
     members: Mapping[str, MemberSubscription]
@@ -52,32 +52,32 @@ class GroupSpec:
     is_homogeneous: bool
 
 
-# Called on the event loop's thread. Any exception is an assignment that failed: the member is told UNKNOWN_SERVER_ERROR.
+# Called on the event loop's thread. Any exception fails the assignment: the member is answered UNKNOWN_SERVER_ERROR.
 Assign: TypeAlias = Callable[[GroupSpec], GroupAssignment]
 
 
 def topic_order(topic_id: UUID) -> int:
-    """The key by which topics are sorted: the order of Java's ``Uuid``."""
+    """Return the sort key of a topic: the order of Java's ``Uuid``."""
     return topic_id.int ^ _SIGNS
 
 
 def by_id(topic_ids: Iterable[UUID]) -> list[UUID]:
-    """Topics in their order."""
+    """Sort topics in the order of Java's ``Uuid``."""
     return sorted(topic_ids, key=topic_order)
 
 
 def text_order(text: str) -> bytes:
-    """The key by which member ids and instance ids are sorted: UTF-16 units, the order of Java's ``String``."""
+    """Return the sort key of a member id or instance id: UTF-16 units, the order of Java's ``String``."""
     return text.encode("utf-16-be", "surrogatepass")
 
 
 def targets_until_now(
     group: GroupSpec, member_ids: Sequence[str]
 ) -> tuple[list[dict[UUID, AbstractSet[int]]], dict[UUID, set[int]]]:
-    """What of each member's target it still subscribes to, in the order of ``member_ids``; and all of it together.
+    """Return each member's still subscribed target, in the order of ``member_ids``, and the union of all of them.
 
-    No partition is in it twice, and none that does not exist: of a group that was taken over from classic members, the target
-    is what these said. The first of two keeps such a partition.
+    Each partition exists and appears once. In a group taken over from classic members, the targets are what those members
+    reported. If two report the same partition, the first keeps it.
     """
     found: list[dict[UUID, AbstractSet[int]]] = []
     sizes: dict[UUID, int] = {}
@@ -112,7 +112,7 @@ def _mend(kept: list[dict[UUID, AbstractSet[int]]], topic_id: UUID, count: int) 
 
 
 def subscribers_of(group: GroupSpec, member_ids: Sequence[str]) -> dict[UUID, list[int]]:
-    """The subscribers of each topic, as places in ``member_ids``, in order. Topics with the same share one list."""
+    """Return the subscribers of each topic as indexes into ``member_ids``, in order. Topics with equal lists share one."""
     alike: dict[frozenset[UUID], list[int]] = {}
     for place, member_id in enumerate(member_ids):
         alike.setdefault(group.members[member_id].topic_ids, []).append(place)

@@ -1,7 +1,6 @@
-"""A third party's assignor: what it is given is in the order of ids and cannot be changed, and what it gives is checked.
+"""Wraps a third party's assignor: its input is in the order of ids and read-only, and its output is checked.
 
-Kafka writes down whatever an assignor gives. A partition that two members are to have, say, would be waited for without end by
-one of them.
+Kafka stores any assignment. If it gave one partition to two members, one of them would wait for it forever.
 """
 
 from collections.abc import Mapping
@@ -13,11 +12,11 @@ from odradek.coordinator.group.assignor.spec import Assign, GroupAssignment, Gro
 
 
 class InvalidAssignment(Exception):
-    """What an assignor gave is no assignment of the group. The text says why."""
+    """An assignor's output that is not a valid assignment of the group. The text gives the reason."""
 
 
 def checked(assign: Assign) -> Assign:
-    """``assign``, which raises InvalidAssignment where it would give what the group cannot have."""
+    """Wrap ``assign`` so that it raises InvalidAssignment instead of returning an invalid assignment."""
 
     def assign_and_check(group: GroupSpec) -> GroupAssignment:
         members = {member_id: _unchangeable(group.members[member_id]) for member_id in sorted(group.members, key=text_order)}

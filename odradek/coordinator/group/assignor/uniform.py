@@ -1,8 +1,8 @@
-"""``uniform``: members get the same number of partitions, whatever the topic, and keep what they have as far as that allows.
+"""``uniform``: gives members the same number of partitions, whatever the topic, and moves as few of them as it can.
 
-Racks do not count: Kafka's has not looked at them since 4.0.
+Racks are ignored: Kafka's assignor has ignored them since 4.0.
 
-1. Where all members subscribe to the same topics:
+1. If all members subscribe to the same topics:
 
     P            the partitions of these topics, n of them, by topic and index
     M            the k members, by id
@@ -18,22 +18,22 @@ Racks do not count: Kafka's has not looked at them since 4.0.
     free     = those of P that are in no before(m), in order; then before(m) - kept(m) of each m in order
     after(m) = kept(m), and the next quota(m) - |kept(m)| of free
 
-Sizes differ by one at most. No partition moves that need not: the sum of all |kept(m)| is the most that such sizes allow.
+Sizes differ by one at most. No partition moves needlessly: the sum of all |kept(m)| is the most that such sizes allow.
 
-2. Where members subscribe to different topics:
+2. If members subscribe to different topics:
 
     S(t)       the subscribers of topic t, by id
-    size(m)    how many partitions m has so far
+    size(m)    the number of partitions m has so far
 
     1. each member keeps what it had and still subscribes to
-    2. the partitions of t that nobody has go, by index, to the members of S(t) with the fewest: one round of all that have the
+    2. the partitions of t without an owner go, by index, to the members of S(t) with the fewest: one round of all that have the
        fewest, then one of all that have as many now, and so on
     3. while size differs by more than one within S(t), a partition of t, the last that its owner has, goes from one of the
        members with the most to one of those with the fewest
 
-Topics are taken in the order of partitions per subscriber, most first, then of subscribers, fewest first, then of ids. Step 3
-goes round them until a whole round moves nothing, 16 times at most: where subscriptions overlap in part, a move for one topic may
-upset another, and the result is near to balanced. Where the subscribers of each topic subscribe to the same, it is balanced.
+Topics are sorted by partitions per subscriber (most first), then by subscribers (fewest first), then by id. Step 3 repeats over
+all topics until a whole round moves nothing, 16 times at most. If subscriptions overlap in part, a move for one topic may upset
+another, and the result is only nearly balanced. If the subscribers of each topic subscribe to the same topics, it is balanced.
 
 Sources: ``UniformAssignor``, ``UniformHomogeneousAssignmentBuilder`` and ``UniformHeterogeneousAssignmentBuilder`` of Kafka 4.3.
 """
@@ -62,7 +62,7 @@ _NOBODY: Final = -1
 
 
 def assign_heterogeneous(group: GroupSpec) -> GroupAssignment:
-    """The assignment."""
+    """Return the assignment if members subscribe to different topics."""
     members = sorted(group.members, key=text_order)
     before, _ = targets_until_now(group, members)
     subscribers = subscribers_of(group, members)
@@ -91,7 +91,7 @@ def assign_heterogeneous(group: GroupSpec) -> GroupAssignment:
 
 
 def _give_out(owners: list[int], subscribers: list[int], sizes: list[int]) -> None:
-    """Step 2, for one topic."""
+    """Do step 2, for one topic."""
     free = [index for index, owner in enumerate(owners) if owner == _NOBODY]
     if not free:
         return
@@ -103,9 +103,9 @@ def _give_out(owners: list[int], subscribers: list[int], sizes: list[int]) -> No
 
 
 def _balance(topics: list[tuple[list[int], list[int]]], sizes: list[int]) -> None:
-    """Step 3, for topics with their owners and subscribers."""
+    """Do step 3, for topics with their owners and subscribers."""
     last_moved = _NOBODY
-    # Many topics share a list of subscribers. These lists are level since the last move.
+    # Many topics share a list of subscribers. These lists have been found level since the last move.
     level: set[int] = set()
     for _ in range(_MAX_ROUNDS):
         for place, (owners, subscribers) in enumerate(topics):
@@ -124,7 +124,7 @@ def _balance(topics: list[tuple[list[int], list[int]]], sizes: list[int]) -> Non
 
 
 def _level(owners: list[int], subscribers: list[int], sizes: list[int]) -> bool:
-    """Step 3, for one topic. Whether a partition has moved."""
+    """Do step 3, for one topic. Return whether a partition has moved."""
     held: dict[int, list[int]] = {}
     for index, owner in enumerate(owners):
         held.setdefault(owner, []).append(index)
@@ -145,15 +145,15 @@ def _level(owners: list[int], subscribers: list[int], sizes: list[int]) -> bool:
 
 
 class _Scales:
-    """The subscribers of a topic by size: who is next to get a partition, and who to lose one.
+    """The subscribers of a topic by size: chooses the next to get a partition, and the next to lose one.
 
-        size │                  ◦ ◦     passed over: they have none of this topic to lose
+        size │                  ◦ ◦     passed over: they have no partition of this topic to lose
              │            ▒ ▒ ▒         the rich: one loses after the other, from the right; then the level falls
              │      · · ·
              │  ▓ ▓                     the poor: one gets after the other, from the left; then the level rises
              └───────────────────────>  members by size, then by id
 
-    A level takes in the members between that have its size by then. The caller changes ``sizes`` as members are named.
+    As a level rises or falls, it takes in the members of its new size. The caller changes ``sizes`` with each returned member.
     """
 
     __slots__ = ("_order", "_poor", "_poor_end", "_poor_level", "_rich", "_rich_begin", "_rich_end", "_rich_level", "_sizes")
@@ -173,7 +173,7 @@ class _Scales:
         return self._rich_level - self._poor_level <= 1
 
     def next_poor(self) -> int:
-        """The member that is to get a partition."""
+        """Return the member that gets the next partition."""
         order, sizes = self._order, self._sizes
         if self._poor >= self._poor_end:
             self._poor_level += 1
@@ -185,7 +185,7 @@ class _Scales:
         return member
 
     def next_rich(self, held: dict[int, list[int]]) -> int:
-        """The member that is to lose a partition of those that it has in ``held``; ``_NOBODY`` where all that might have none."""
+        """Return the member that loses one of its partitions in ``held``; ``_NOBODY`` if no candidate has any."""
         order = self._order
         while True:
             if self._rich < self._rich_begin:
@@ -197,17 +197,17 @@ class _Scales:
             self._rich -= 1
             if held.get(member):
                 return member
-            # Out of the way: behind the rich.
+            # Move the member out of the way, behind the rich.
             self._rich_end -= 1
             order[place], order[self._rich_end] = order[self._rich_end], member
 
     def _lower(self) -> None:
-        """All of the rich have lost one, or been passed over."""
+        """Lower the level of the rich: all have lost a partition or been passed over."""
         order, sizes = self._order, self._sizes
         if self._rich_begin < self._rich_end or self._rich_begin == 0:
             self._rich_level -= 1
         else:
-            # Nobody is rich: the next level that anybody is at.
+            # No member is rich: take the next level that has members.
             self._rich_level = sizes[order[self._rich_begin - 1]]
         while self._rich_begin > 0 and sizes[order[self._rich_begin - 1]] == self._rich_level:
             self._rich_begin -= 1
@@ -215,7 +215,7 @@ class _Scales:
 
 
 def assign_homogeneous(group: GroupSpec) -> GroupAssignment:
-    """The assignment."""
+    """Return the assignment if all members subscribe to the same topics."""
     members = sorted(group.members, key=text_order)
     if not members:
         return {}
@@ -255,7 +255,7 @@ def _without_owner(group: GroupSpec, topic_ids: list[UUID], owned: dict[UUID, se
 
 
 def _revoke(partitions: dict[UUID, AbstractSet[int]], quota: int) -> list[tuple[UUID, int]]:
-    """Take away all but the first ``quota``. Those that are taken."""
+    """Take away and return all but the first ``quota`` partitions."""
     ordered = [(topic_id, index) for topic_id in by_id(partitions) for index in sorted(partitions[topic_id])]
     partitions.clear()
     _give(partitions, ordered[:quota])
@@ -272,5 +272,5 @@ def _give(partitions: dict[UUID, AbstractSet[int]], given: list[tuple[UUID, int]
 
 
 def assign_uniform(group: GroupSpec) -> GroupAssignment:
-    """The assignment."""
+    """Return the ``uniform`` assignment."""
     return assign_homogeneous(group) if group.is_homogeneous else assign_heterogeneous(group)

@@ -27,9 +27,9 @@ class Decision:
     """Collects the parts of a ``CoordinatorResult``.
 
     A response may free a connection, whose next request is decided immediately, possibly for the same group. So the runtime gives
-    all responses together, after the last change to the group. Where the append fails, or the shard is unloaded before the
-    records are committed, all of them fail, for they tell of a decision that rests on records that are not there. Kafka tells
-    most of them before it appends. Failure hooks leave the group as one that can be joined again.
+    all responses together, after the last change to the group. If the append fails, or the shard is unloaded before the commit,
+    all of them fail, as they rest on lost records. Kafka sends most of them before it appends. Failure hooks leave the group
+    ready to be joined again.
     """
 
     __slots__ = ("_commit_hooks", "_failure_hooks", "_responses", "records")
@@ -41,7 +41,7 @@ class Decision:
         self._failure_hooks: list[Callable[[KafkaError], None]] = []
 
     def answer(self, reply: Reply[T | KafkaError] | None, response: T) -> None:
-        """Give ``reply`` its response when the records are committed; nothing for None."""
+        """Give ``reply`` its response when the records are committed. Does nothing if ``reply`` is None."""
         if reply is not None:
             self._responses.append((reply, response))
 
@@ -50,11 +50,11 @@ class Decision:
         self._commit_hooks.append(hook)
 
     def on_failure(self, hook: Callable[[KafkaError], None]) -> None:
-        """Call ``hook`` when the records cannot be appended, or the shard is let go; it may answer through this decision."""
+        """Call ``hook`` when the append fails or the shard is unloaded; it may answer through this decision."""
         self._failure_hooks.append(hook)
 
     def result(self, response: T | Later) -> CoordinatorResult[T]:
-        """The decision as the runtime takes it."""
+        """Return the decision as a result for the runtime."""
         if not self._commit_hooks and not self._failure_hooks:
             return CoordinatorResult(self.records, response, responses=self._responses)
         return CoordinatorResult(self.records, response, on_failure=self._fail, on_commit=self._commit, responses=self._responses)
@@ -70,18 +70,18 @@ class Decision:
         self._forget_hooks()
 
     def _forget_hooks(self) -> None:
-        # The hooks know this decision: cleared, they leave no circle to the garbage collector.
+        # The hooks refer to this decision. Clear them so that no reference cycle is left to the garbage collector.
         self._commit_hooks.clear()
         self._failure_hooks.clear()
 
 
 def join_error(error_code: ErrorCode, member_id: str = "") -> JoinGroupResponse:
-    """The response to a JoinGroup that is refused, or that the client shall repeat."""
+    """Return the response to a JoinGroup that is refused, or that the client must repeat."""
     return JoinGroupResponse(error_code=error_code, member_id=member_id)
 
 
 def joined(group: ClassicGroup, member_id: str, *, skip_assignment: bool = False) -> JoinGroupResponse:
-    """The response to a JoinGroup that is granted: the generation, and for the leader the metadata of all members."""
+    """Return the response to a granted JoinGroup: the generation, and for the leader the metadata of all members."""
     members: tuple[JoinGroupResponseMember, ...] = ()
     if group.leader == member_id:
         members = tuple(
@@ -104,10 +104,10 @@ def joined(group: ClassicGroup, member_id: str, *, skip_assignment: bool = False
 
 
 def joined_in_place_of(group: ClassicGroup, member_id: str, leader: str) -> JoinGroupResponse:
-    """A static member's JoinGroup before version 9, granted without a rebalance.
+    """Return the response to a static member's JoinGroup before version 9, granted without a rebalance.
 
-    ``leader`` is who led before: where that was the member itself, under its former id, it does not recognise itself, and so
-    does not compute an assignment that nobody would use (KIP-814 says it with ``skip_assignment``).
+    ``leader`` is the previous leader's id. A member that led under its former id does not recognize itself in it, and so does not
+    compute an assignment in vain. KIP-814 uses ``skip_assignment`` instead.
     """
     return JoinGroupResponse(
         generation_id=group.generation,
@@ -119,10 +119,10 @@ def joined_in_place_of(group: ClassicGroup, member_id: str, leader: str) -> Join
 
 
 def sync_error(error_code: ErrorCode) -> SyncGroupResponse:
-    """The response to a SyncGroup that is refused."""
+    """Return the response to a SyncGroup that is refused."""
     return SyncGroupResponse(error_code=error_code)
 
 
 def synced(group: ClassicGroup, assignment: bytes) -> SyncGroupResponse:
-    """The response to a SyncGroup that is granted: the member's assignment."""
+    """Return the response to a granted SyncGroup: the member's assignment."""
     return SyncGroupResponse(protocol_type=group.protocol_type, protocol_name=group.protocol, assignment=assignment)

@@ -1,6 +1,6 @@
 """A classic group as it is now: its state, its generation and its members.
 
-Left out: answers, records and deadlines, which the operations of the package decide on.
+Left out: answers, records and deadlines. The operations of this package decide on them.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ MAX_GENERATION: Final = 2**31 - 1
 class ClassicGroup:
     """The live state of one group. Only operations of its shard change it. Loop thread only.
 
-    ``state_since_ms`` is wall time, -1 where it is not known. ``subscribed_topics`` is None where the group is not one of
-    consumers, or its members' subscriptions cannot be read.
+    ``state_since_ms`` is wall time, -1 if unknown. ``subscribed_topics`` is None if the members are not consumers, or their
+    subscriptions cannot be read.
     """
 
     __slots__ = (
@@ -56,28 +56,28 @@ class ClassicGroup:
     )
 
     def __init__(self, group_id: str, state: GroupState, generation: int, state_since_ms: int) -> None:
-        # Who it is.
+        # Identity.
         self.group_id = group_id
         self.protocol_type: str | None = None
-        # The generation: begins with CompletingRebalance, or with Empty where nobody is left.
+        # The generation. It begins with CompletingRebalance, or with Empty if no member is left.
         self.generation = generation
         self.protocol: str | None = None
         self.leader: str | None = None
-        # Whether its leader's assignment is decided on, committed or not.
+        # Whether the leader's assignment has been decided on, committed or not.
         self.is_assigned = False
         self.subscribed_topics: frozenset[str] | None = None
-        # The members, in the order in which they came, and the two ways to find them.
+        # The members in the order of joining, and two indexes of them.
         self.members: dict[str, Member] = {}
         self.static_members: dict[str, str] = {}
         self.supporters: dict[str, int] = {}
-        # Who they were when the group was last Stable or Empty.
+        # The member ids when the group was last Stable or Empty.
         self.settled_members: frozenset[str] = frozenset()
-        # The state, and what is still to come in it. A dict without values is a set that keeps its order.
+        # The state, and the requests that it still awaits. A dict without values is a set that keeps its order.
         self.state = state
         self.previous_state = GroupState.DEAD
         self.state_since_ms = state_since_ms
         self.waiting_joins = 0
-        # Who was given a member id to come back with, and until when that holds (monotonic).
+        # Pending members: the member id each was given to come back with, and until when it is valid (monotonic).
         self.pending_joins: dict[str, float] = {}
         self.pending_syncs: dict[str, None] = {}
         self.new_member_added = False
@@ -100,11 +100,11 @@ class ClassicGroup:
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """How long a rebalance waits for members: the longest rebalance timeout of any of them."""
+        """Return how long a rebalance waits for members: their longest rebalance timeout."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Return whether a member reads ``topic``; assumed of consumers whose subscriptions are not known."""
+        """Return whether a member reads ``topic``; assumed of consumers with unknown subscriptions."""
         return self.is_of_consumers if self.subscribed_topics is None else topic in self.subscribed_topics
 
     @property
@@ -163,7 +163,7 @@ class ClassicGroup:
         generation: int,
         *,
         is_transactional: bool,
-        version: int,  # noqa: ARG002  any will do
+        version: int,  # noqa: ARG002  any version is accepted
     ) -> ErrorCode:
         """Return why the member may not commit. ``offset_commit`` and ``txn_offsets`` explain the rules. HOT."""
         if generation < 0:
@@ -192,14 +192,14 @@ class ClassicGroup:
         return f"group {self.group_id} in state {self.state}"
 
     def transition_to(self, state: GroupState, now_ms: int) -> None:
-        """Go to ``state``. Raises IllegalTransition where the table does not permit it."""
+        """Enter ``state``. Raises IllegalTransition if the table does not permit it."""
         check_transition(self.group_id, self.state, state)
         self.previous_state = self.state
         self.state = state
         self.state_since_ms = now_ms
 
     def validate_member(self, member_id: str, group_instance_id: str | None) -> ErrorCode:
-        """UNKNOWN_MEMBER_ID for who is not in the group, FENCED_INSTANCE_ID for who was replaced under its instance id."""
+        """Return UNKNOWN_MEMBER_ID for a missing member, FENCED_INSTANCE_ID if another one took over its instance id."""
         if group_instance_id is not None:
             current_id = self.static_members.get(group_instance_id)
             if current_id is None:
@@ -211,7 +211,7 @@ class ClassicGroup:
     # ------------------------------------------------------------------------------------------------------ members
 
     def add(self, member: Member, protocol_type: str) -> None:
-        """Take a member in; the first one leads, and says of what type the group is. It is checked by then (``supports``)."""
+        """Add a member, checked by ``supports``. The first one becomes the leader and sets the group's protocol type."""
         if not self.members:
             self.protocol_type = protocol_type
         if member.group_instance_id is not None:
@@ -248,7 +248,7 @@ class ClassicGroup:
         member.session_timeout_ms = session_timeout_ms
 
     def rename_static_member(self, member: Member, member_id: str) -> None:
-        """Give a static member its new member id. The caller has answered the requests that were held under the old one."""
+        """Give a static member its new member id. The caller has answered the requests held under the old one."""
         old_id = member.member_id
         del self.members[old_id]
         member.member_id = member_id
@@ -257,7 +257,7 @@ class ClassicGroup:
             self.static_members[member.group_instance_id] = member_id
         if self.leader == old_id:
             self.leader = member_id
-        # Kafka leaves the old id among those whose SyncGroup is awaited, and rebalances when it does not come.
+        # Kafka keeps awaiting the old id's SyncGroup, and rebalances when that does not come.
         if old_id in self.pending_syncs:
             del self.pending_syncs[old_id]
             self.pending_syncs[member_id] = None
@@ -271,7 +271,7 @@ class ClassicGroup:
         member.waiting_join = reply
 
     def release_join(self, member: Member) -> JoinReply | None:
-        """The reply of the JoinGroup that is held for a member, which from now on is not; None where there is none."""
+        """Stop holding a member's JoinGroup. Return its reply, or None if no JoinGroup is held."""
         reply = member.waiting_join
         if reply is not None:
             member.waiting_join = None
@@ -281,9 +281,9 @@ class ClassicGroup:
     # ---------------------------------------------------------------------------------------------------- generation
 
     def begin_generation(self, now_ms: int) -> None:
-        """All members have joined, or there are none: begin the next generation and choose its protocol.
+        """Begin the next generation, now that all members have joined or none are left, and choose its protocol.
 
-        After 2^31 - 1 comes 1. Kafka lets the number become negative, where -1 already means a consumer without a group.
+        After 2^31 - 1 comes 1. Kafka lets the number become negative, although -1 already means a consumer without a group.
         """
         self.generation = 1 if self.generation == MAX_GENERATION else self.generation + 1
         self.is_assigned = False
@@ -293,7 +293,7 @@ class ClassicGroup:
         self.transition_to(GroupState.COMPLETING_REBALANCE if self.members else GroupState.EMPTY, now_ms)
 
     def elect_leader(self) -> bool:
-        """If the leader has not joined, let the first member that has be the leader. False if none has joined."""
+        """Make the first joined member the leader if the leader has not joined. Return False if none has joined."""
         if self.leader is None:
             return False
         if self.members[self.leader].waiting_join is not None:
@@ -305,14 +305,14 @@ class ClassicGroup:
         return True
 
     def supports(self, protocol_type: str, protocols: Protocols) -> bool:
-        """Return whether a member with ``protocols`` fits: of the group's type, with one protocol that all members support."""
+        """Return whether a member with ``protocols`` fits: the group's type, and one protocol that all members support."""
         if self.state is GroupState.EMPTY:
             return bool(protocol_type) and bool(protocols)
         everybody = len(self.members)
         return self.protocol_type == protocol_type and any(self.supporters.get(name, 0) == everybody for name, _ in protocols)
 
     def select_protocol(self) -> str:
-        """The protocol that most members prefer among those that all support; of equals, what the member here longest voted."""
+        """Return the protocol with most votes among those all members support; on a tie, the one voted for first."""
         everybody = len(self.members)
         candidates = {name for name, count in self.supporters.items() if count == everybody}
         if len(candidates) == 1:
@@ -333,11 +333,11 @@ class ClassicGroup:
         try:
             self.subscribed_topics = frozenset[str]().union(*map(subscribed_topics, subscriptions))
         except MalformedMessage:
-            # Members may have subscriptions of their own making. Only the expiry and deletion of offsets depend on them here.
+            # Members may use a subscription format of their own. Only the expiry and deletion of offsets depend on it here.
             return
 
     def _count_support(self, member: Member, change: int) -> None:
-        # A protocol named twice counts once, or a member could speak for another.
+        # A protocol named twice counts once. Otherwise one member could count for two.
         for name in dict(member.protocols):
             count = self.supporters.get(name, 0) + change
             if count:

@@ -1,4 +1,4 @@
-"""The classic groups of one shard, and what deciding on them needs: clock, timers, configs, reports, new ids, counters."""
+"""The classic groups of one shard, with the clock, timers, configs, reports, ids and counters for deciding on them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 class ClassicGroups:
     """Owner of the classic groups in the shard's ``registry``: the kind of group that OffsetCommit creates. Loop thread only.
 
-    Sessions look members up here, and one that expires begins a rebalance.
+    Sessions look members up here. An expired session begins a rebalance.
     """
 
     __slots__ = ("_live", "_stored", "clock", "config", "counters", "new_id", "registry", "reports", "sessions", "timers")
@@ -60,7 +60,7 @@ class ClassicGroups:
     def replay(self, group_id: str, value: GroupMetadataValue | None) -> None:
         """Apply a GroupMetadata record; None is a tombstone.
 
-        A group is deleted while no member waits for an answer. The member ids that it gave to pending members are forgotten.
+        A group is deleted only while no member waits for an answer. The ids of its pending members are dropped.
         """
         if value is not None:
             self._stored[group_id] = value
@@ -75,14 +75,14 @@ class ClassicGroups:
             group.transition_to(GroupState.DEAD, self.clock.now_ms())
 
     def replay_offset_of(self, group_id: str) -> None:
-        """An offset is stored for this group. If no group has this id, it becomes a simple group. HOT."""
+        """Note an offset stored for this group. If no group has this id, it becomes a simple group. HOT."""
         if group_id not in self._stored:
             self._stored[group_id] = SIMPLE_GROUP
 
     # ----------------------------------------------------------------------------------------------------------- live
 
     def find(self, group_id: str) -> ClassicGroup | None:
-        """The classic group as it is now; None if there is none, or the group is of another kind. HOT."""
+        """Return the live classic group; None if there is none, or the group is of another kind. HOT."""
         group = self._live.get(group_id)
         if group is None:
             group = self.registry.find(group_id)
@@ -99,7 +99,7 @@ class ClassicGroups:
         return group is not None and group.is_empty
 
     def tombstones_of_other(self, group_id: str) -> list[CoordinatorRecord]:
-        """The records that delete a group of another kind that makes way; its offsets stay."""
+        """Return the records that delete a group of another kind that makes way; its offsets stay."""
         group = self.registry.find_stored(group_id)
         return [] if group is None else group.tombstones()
 
@@ -108,7 +108,7 @@ class ClassicGroups:
         return group_id in self._stored
 
     def each(self) -> Iterator[ClassicGroup]:
-        """The live classic groups."""
+        """Iterate over the live classic groups."""
         for group in self._live.values():
             if isinstance(group, ClassicGroup):
                 yield group
@@ -121,21 +121,21 @@ class ClassicGroups:
                 self.sessions.touch(group, member)
 
     def member(self, group_id: str, member_id: str) -> Member | None:
-        """The member as it is now, or None."""
+        """Return the live member, or None."""
         group = self._live.get(group_id)
         return group.members.get(member_id) if isinstance(group, ClassicGroup) else None
 
     def is_live(self, group: ClassicGroup) -> bool:
-        """Return whether ``group`` is still the group of its id."""
+        """Return whether ``group`` is still the live group under its id."""
         return self.timers.is_open and self._live.get(group.group_id) is group
 
     def create(self, group_id: str) -> ClassicGroup:
-        """A new live group; the caller has its record appended."""
+        """Create a live group. The caller appends its record."""
         group = self._live[group_id] = ClassicGroup(group_id, GroupState.EMPTY, 0, self.clock.now_ms())
         return group
 
     def adopt(self, group: ClassicGroup) -> None:
-        """Make a group live that was of another kind; the caller has its record appended. Its members' sessions begin."""
+        """Make a group of another kind live, and begin its members' sessions. The caller appends its record."""
         self._live[group.group_id] = group
         for member in group.members.values():
             self.sessions.begin(group, member)
@@ -146,7 +146,7 @@ class ClassicGroups:
             del self._live[group.group_id]
 
     def held_requests(self) -> tuple[int, int]:
-        """How many JoinGroups and how many SyncGroups are held."""
+        """Return the numbers of held JoinGroups and held SyncGroups."""
         joins = syncs = 0
         for group in self.each():
             for member in group.members.values():
@@ -157,14 +157,14 @@ class ClassicGroups:
     # ----------------------------------------------------------------------------------------------- load and unload
 
     def restore(self, group_id: str, value: object) -> ClassicGroup:
-        """Restore the group of a GroupMetadataValue."""
+        """Restore a group from its GroupMetadataValue."""
         group = restored_group(group_id, cast("GroupMetadataValue", value))
         for member in group.members.values():
             self.sessions.begin(group, member)
         return group
 
     def unload(self) -> list[tuple[Reply[Any], object]]:
-        """End all groups. Returns the replies that they hold, each with NOT_COORDINATOR. The runtime drops the deadlines."""
+        """End all groups. Return the replies they hold, each with NOT_COORDINATOR. The runtime drops the deadlines."""
         responses: list[tuple[Reply[Any], object]] = []
         for group in self.each():
             for member in group.members.values():

@@ -1,10 +1,11 @@
-"""Heartbeat: a member says that it is there, and learns whether it is to join again.
+"""Heartbeat: a member reports that it is alive, and learns whether it must join again.
 
-    Empty                                UNKNOWN_MEMBER_ID: nobody is in an empty group
+    Empty                                UNKNOWN_MEMBER_ID: an empty group has no members
     PreparingRebalance                   REBALANCE_IN_PROGRESS
     CompletingRebalance, Stable          NONE
 
-for a member of the generation; else UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION. HOT: the most frequent request.
+for a member of the generation. Others get UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION. HOT: the most frequent
+request.
 """
 
 from typing import Final
@@ -20,7 +21,7 @@ def _answer(error_code: ErrorCode) -> CoordinatorResult[HeartbeatResponse]:
     return CoordinatorResult((), HeartbeatResponse(error_code=error_code))
 
 
-# Nothing in them differs from one request to the next, and nobody writes to them.
+# Shared results: they are the same for every request and never modified.
 _ALIVE: Final = _answer(ErrorCode.NONE)
 _REBALANCING: Final = _answer(ErrorCode.REBALANCE_IN_PROGRESS)
 _OTHER_GENERATION: Final = _answer(ErrorCode.ILLEGAL_GENERATION)
@@ -36,9 +37,9 @@ def heartbeat(groups: ClassicGroups, request: HeartbeatRequest) -> CoordinatorRe
     member = group.members.get(request.member_id)
     if member is None or member.group_instance_id != request.group_instance_id:
         if not request.group_id:
-            # There may be such a group, with offsets. It has no members.
+            # A group with the empty id may exist, with offsets. It has no members.
             return _answer(ErrorCode.INVALID_GROUP_ID)
-        # A member may leave its instance id out, and then is not asked for it.
+        # A member may omit its instance id, and then it is not checked.
         error = group.validate_member(request.member_id, request.group_instance_id)
         if error is not ErrorCode.NONE or member is None:
             return _answer(error)

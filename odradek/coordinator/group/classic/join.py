@@ -1,14 +1,14 @@
-"""JoinGroup: who may join, as whom, and whether that begins a rebalance.
+"""JoinGroup: decides whether the member may join, under which id, and whether a rebalance begins.
 
-A JoinGroup with a member id is of a *known* member, which must be in the group and not fenced. By the group's state:
+A JoinGroup with a member id comes from a *known* member, which must be in the group and not fenced. By the group's state:
 
-    Empty                 UNKNOWN_MEMBER_ID: nobody is in an empty group
+    Empty                 UNKNOWN_MEMBER_ID: an empty group has no members
     PreparingRebalance    its JoinGroup waits with the others
-    CompletingRebalance   answered with the present generation, whose answer may have been lost; a changed member rebalances
+    CompletingRebalance   gets the current generation, as the first answer may be lost; a changed member rebalances
     Stable                the same, and the leader rebalances
 
-Without a member id: a static member takes the place of its predecessor (``static_members``); a dynamic one of version 4 or newer
-is given a member id and sent back with MEMBER_ID_REQUIRED (KIP-394), an older one becomes a member with its first JoinGroup.
+Without a member id, a static member replaces its predecessor (``static_members``). A dynamic member of version 4 or newer gets a
+member id and the error MEMBER_ID_REQUIRED (KIP-394). An older one becomes a member with its first JoinGroup.
 """
 
 from functools import partial
@@ -35,14 +35,14 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.join_group import JoinGroupRequest, JoinGroupResponse
 
 _MEMBER_ID_REQUIRED_SINCE: Final = 4
-# A client's reason is text of the client's, for the log: as much of it as the Java client sends (KIP-800).
+# The reason is free text of the client, for the log. It is cut to the length that the Java client sends (KIP-800).
 _REASON_LENGTH: Final = 255
 
 
 def join_group(
     groups: ClassicGroups, context: MemberContext, request: JoinGroupRequest, reply: JoinReply
 ) -> CoordinatorResult[JoinGroupResponse]:
-    """Decide on a JoinGroup; ``reply`` has its response with this result, or with the one that ends the rebalance."""
+    """Decide on a JoinGroup; ``reply`` is answered by this result, or by the one that ends the rebalance."""
     decision = Decision()
     config = groups.config()
     group = groups.find(request.group_id)
@@ -109,11 +109,11 @@ class _Join:
         self._protocols: Protocols = tuple((protocol.name, protocol.metadata) for protocol in request.protocols)
 
     def decide(self, max_size: int) -> None:
-        """Answer the JoinGroup or hold it, and rebalance where it calls for that."""
+        """Answer or hold the JoinGroup, and rebalance if needed."""
         group = self._group
         member_id = self._request.member_id
         if not self._has_room(max_size):
-            # A pending or late member that finds the group full is removed, so that the others do not wait for it.
+            # A pending or late member is removed if the group is full, so that the others do not wait for it.
             group.remove(member_id)
             self._groups.sessions.end(group, member_id)
             self._refuse(ErrorCode.GROUP_MAX_SIZE_REACHED, "")
@@ -130,8 +130,8 @@ class _Join:
     def _has_room(self, max_size: int) -> bool:
         """Return whether group.max.size lets the member in.
 
-        While members join, the limit counts the JoinGroups that are held: it may have been lowered, and then the last to join are
-        refused. Otherwise it counts the members.
+        During a rebalance the limit counts held JoinGroups. It may have been lowered, and then the last to join are refused.
+        Otherwise it counts members.
         """
         group = self._group
         if group.state is GroupState.EMPTY:
@@ -173,7 +173,8 @@ class _Join:
         elif has_changed:
             self._rejoin(member, RebalanceCause.MEMBER_CHANGED, "joined with other protocols")
         elif group.state is GroupState.STABLE and group.leader == member_id:
-            # The leader sees what the coordinator does not, such as new partitions: it may ask for a rebalance at any time.
+            # The leader may request a rebalance at any time, as it sees changes that the coordinator does not, such as new
+            # partitions.
             self._rejoin(member, RebalanceCause.LEADER_REJOINED, "joined again")
         else:
             self._groups.sessions.touch(group, member)
@@ -204,13 +205,13 @@ class _Join:
     def _rejoin(self, member: Member, cause: RebalanceCause, how: str) -> None:
         request = self._request
         self._group.update(member, self._protocols, request.rebalance_timeout_ms, request.session_timeout_ms)
-        # The member gave up the connection of its earlier JoinGroup. Kafka does not answer that one.
+        # The member gave up the connection of its earlier JoinGroup. Kafka never answers that request.
         self._decision.answer(member.waiting_join, join_error(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id))
         hold_join(self._groups, self._group, member, self._reply, self._decision)
         self._rebalance(cause, member.member_id, how)
 
     def _drop_pending(self, member_id: str) -> None:
-        # The client was not told this member id, so no JoinGroup will bring it.
+        # The client never learned this member id, so no JoinGroup will use it.
         group = self._group
         if self._groups.is_live(group) and member_id in group.pending_joins:
             group.remove(member_id)
@@ -218,7 +219,7 @@ class _Join:
             go_on(self._groups, group)
 
     def _rebalance(self, cause: RebalanceCause, member_id: str, how: str) -> None:
-        """Begin a rebalance, or go on with the one that is under way."""
+        """Begin a rebalance, or continue the one under way."""
         group = self._group
         if can_rebalance(group.state):
             who = "the leader" if cause is RebalanceCause.LEADER_REJOINED else "member"

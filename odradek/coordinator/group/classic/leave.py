@@ -1,7 +1,7 @@
-"""LeaveGroup: members that go, several at a time since version 3 (KIP-345), each with a reason since version 5 (KIP-800).
+"""LeaveGroup: members leave, several at a time since version 3 (KIP-345), each with a reason since version 5 (KIP-800).
 
-A static member may be removed by whoever knows its instance id, with no member id given. Who waits for a JoinGroup in the name of
-a member that leaves is answered UNKNOWN_MEMBER_ID.
+A static member may be removed by instance id alone, without a member id. If a leaving member has a held JoinGroup, that is
+answered UNKNOWN_MEMBER_ID.
 """
 
 from typing import Final
@@ -20,7 +20,7 @@ _REASON_LENGTH: Final = 255
 
 
 def leave_group(groups: ClassicGroups, request: LeaveGroupRequest) -> CoordinatorResult[LeaveGroupResponse]:
-    """Decide on a LeaveGroup. Who is not in the group is told so; that does not keep the others from leaving."""
+    """Decide on a LeaveGroup. An unknown member gets an error; the others still leave."""
     if not request.group_id:
         return CoordinatorResult((), LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID))
     group = groups.find(request.group_id)
@@ -36,7 +36,7 @@ def leave_group(groups: ClassicGroups, request: LeaveGroupRequest) -> Coordinato
         if group.state is GroupState.PREPARING_REBALANCE:
             complete_if_all_joined(groups, group, decision)
         elif group.state is not GroupState.EMPTY:
-            # A pending member that leaves begins a rebalance too, as in Kafka.
+            # A leaving pending member also begins a rebalance, as in Kafka.
             reasons = sorted(set(gone.values()))[:3]
             why = f"{', '.join(named(gone))} left; their clients' reasons: {', '.join(reasons)}"
             prepare(groups, group, RebalanceCause.MEMBER_LEFT, why, decision)

@@ -24,12 +24,12 @@ SyncReply: TypeAlias = "Reply[SyncGroupResponse | KafkaError]"
 
 @dataclass(slots=True, eq=False)
 class Member:
-    """A member as the coordinator knows it. One with a ``group_instance_id`` is static (KIP-345).
+    """A member as the coordinator knows it. A member with a ``group_instance_id`` is static (KIP-345).
 
-    ``waiting_join`` and ``waiting_sync`` are the replies of the JoinGroup or SyncGroup that is held for it.
-    ``is_new`` holds from its first join to the end of that rebalance: until then it may not know its id, and so cannot heartbeat.
-    ``is_nameless``: it came without a member id, and learns the one it has from the answer to that first join.
-    ``session_deadline_ms`` and ``timer_deadline_ms`` (both monotonic) belong to ``sessions``.
+    ``waiting_join`` and ``waiting_sync`` are the replies of its held JoinGroup and SyncGroup. ``is_new`` holds from its first
+    join to the end of that rebalance: until then it may not know its id, and so cannot heartbeat. ``is_nameless``: it came
+    without a member id, and learns its id from the answer to that first join. ``session_deadline_ms`` and ``timer_deadline_ms``
+    (both monotonic) belong to ``sessions``.
     """
 
     member_id: str
@@ -54,18 +54,18 @@ class Member:
 
     @property
     def may_be_silent(self) -> bool:
-        """Return whether a session that runs out is ignored: the member waits for an answer, and knows its member id."""
+        """Return whether an expired session is ignored: the member waits for an answer, and knows its member id."""
         return not self.is_new and (self.waiting_join is not None or self.waiting_sync is not None)
 
     def metadata(self, protocol: str | None) -> bytes:
-        """The member's metadata for ``protocol``. Raises KeyError if the member does not support it."""
+        """Return the member's metadata for ``protocol``. Raises KeyError if the member does not support it."""
         for name, metadata in self.protocols:
             if name == protocol:
                 return metadata
         raise KeyError(f"member {self.member_id} does not support {protocol!r}")
 
     def describe(self, protocol: str | None) -> DescribedGroupMember:
-        """The member as DescribeGroups shows it, without metadata where ``protocol`` is None."""
+        """Return the member for DescribeGroups, without metadata if ``protocol`` is None."""
         return DescribedGroupMember(
             member_id=self.member_id,
             group_instance_id=self.group_instance_id,
@@ -76,5 +76,5 @@ class Member:
         )
 
     def vote(self, candidates: set[str]) -> str:
-        """The member's first choice among ``candidates``, of which it supports at least one."""
+        """Return the member's first choice among ``candidates``, of which it supports at least one."""
         return next(name for name, _ in self.protocols if name in candidates)

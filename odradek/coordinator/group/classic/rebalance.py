@@ -1,15 +1,15 @@
 """A rebalance: from its cause to the generation that all members have joined, or to an empty group.
 
-prepare        Empty, Stable, CompletingRebalance -> PreparingRebalance. Members are told to join again (their heartbeats are).
+prepare        Empty, Stable, CompletingRebalance -> PreparingRebalance. Heartbeats tell members to join again.
                An Empty group waits for group.initial.rebalance.delay.ms, and once more as long as members keep arriving, up
-               to the rebalance timeout; any other until everybody has joined, or for the rebalance timeout.
+               to the rebalance timeout. Other groups wait until all members have joined, or for the rebalance timeout.
 complete_join  PreparingRebalance -> CompletingRebalance (answers the JoinGroups), or -> Empty (writes a record). Late members
                are removed, except static ones, which stay until their sessions end.
 The leader's assignment then makes the group Stable (``sync``). Members that send no SyncGroup within the rebalance timeout are
 removed, which begins the next rebalance.
 
 If an append fails, the JoinGroups of its batch fail, and their clients send them again. A member whose JoinGroup failed counts as
-one that has not joined (``hold_join``). A generation whose answers failed is followed by the next (``_begin_again``).
+not joined (``hold_join``). If a generation's answers fail, the next one begins (``_begin_again``).
 """
 
 from collections.abc import Iterable
@@ -28,7 +28,7 @@ from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.sync_group import SyncGroupResponse
 
-# Clients choose the rebalance timeout, and may choose 0, which must not keep the loop busy while no member joins.
+# Clients may choose a rebalance timeout of 0. It must not keep the loop busy while no member joins.
 _WAIT_ON_MS: Final = 1_000
 
 
@@ -53,13 +53,13 @@ def prepare(groups: ClassicGroups, group: ClassicGroup, cause: RebalanceCause, w
 
 
 def hold_join(groups: ClassicGroups, group: ClassicGroup, member: Member, reply: JoinReply, decision: Decision) -> None:
-    """Keep a member's JoinGroup unanswered until the rebalance ends, or the batch that it is decided in cannot be appended."""
+    """Hold a member's JoinGroup until the rebalance ends, or the append of its batch fails."""
     group.hold_join(member, reply)
 
     def take_back(_: KafkaError) -> None:
         if not groups.is_live(group) or member.waiting_join is not reply:
             return
-        # The runtime fails it.
+        # The runtime fails the reply.
         group.release_join(member)
         _await_again(groups, group, [member])
         go_on(groups, group)
@@ -68,7 +68,7 @@ def hold_join(groups: ClassicGroups, group: ClassicGroup, member: Member, reply:
 
 
 def go_on(groups: ClassicGroups, group: ClassicGroup) -> None:
-    """A member was removed by a failure hook: an operation of its own ends the wait for JoinGroups if no other is missing."""
+    """Submit an operation that ends the wait for JoinGroups if none is missing now that a failure hook removed a member."""
 
     def decide() -> CoordinatorResult[None]:
         decision = Decision()
@@ -80,7 +80,7 @@ def go_on(groups: ClassicGroups, group: ClassicGroup) -> None:
 
 
 def complete_if_all_joined(groups: ClassicGroups, group: ClassicGroup, decision: Decision) -> None:
-    """End the wait for JoinGroups if all members have joined; an initial rebalance waits for its delay in any case."""
+    """End the wait for JoinGroups if all members have joined. An initial rebalance still waits for its delay."""
     if (
         group.state is GroupState.PREPARING_REBALANCE
         and group.previous_state is not GroupState.EMPTY
@@ -90,7 +90,7 @@ def complete_if_all_joined(groups: ClassicGroups, group: ClassicGroup, decision:
 
 
 def complete_join(groups: ClassicGroups, group: ClassicGroup, decision: Decision) -> None:
-    """Go on without late members. If none but static members are left, and none of them has joined, wait on."""
+    """Continue without late members. Keep waiting if only static members are left and none of them has joined."""
     groups.timers.cancel(_join_key(group))
     for member in [member for member in group.members.values() if member.waiting_join is None and not member.is_static]:
         group.remove(member.member_id)
@@ -116,7 +116,7 @@ def reset_assignments(groups: ClassicGroups, group: ClassicGroup, error_code: Er
 def answer_sync(
     groups: ClassicGroups, group: ClassicGroup, member: Member, response: SyncGroupResponse, decision: Decision
 ) -> None:
-    """Answer the SyncGroup that is held for a member, if there is one."""
+    """Answer a member's held SyncGroup, if any."""
     if member.waiting_sync is not None:
         decision.answer(member.waiting_sync, response)
         member.waiting_sync = None
@@ -125,7 +125,7 @@ def answer_sync(
 
 
 def stop_waiting_for_syncs(groups: ClassicGroups, group: ClassicGroup) -> None:
-    """No SyncGroup is missing any more."""
+    """Clear the list of awaited SyncGroups and drop their deadline."""
     group.pending_syncs.clear()
     groups.timers.cancel(_sync_key(group))
 
@@ -148,15 +148,15 @@ def give_up(groups: ClassicGroups, group: ClassicGroup, decision: Decision, erro
 
 
 def rebalance_downgraded(groups: ClassicGroups, group_id: str) -> None:
-    """A loaded group was a consumer group before, and has not rebalanced since: the members that left then had partitions."""
+    """Rebalance a loaded group that has not rebalanced since its downgrade: members that left then had partitions."""
     group = groups.find(group_id)
     if group is not None and group.state is GroupState.STABLE:
-        # As in shrink_to_capacity, nothing is answered.
+        # As in shrink_to_capacity, no response is due.
         prepare(groups, group, RebalanceCause.DOWNGRADED, "loaded as it was converted from a consumer group", Decision())
 
 
 def note_stable(groups: ClassicGroups, group: ClassicGroup) -> None:
-    """The rebalance has ended in a stable group: count and report it."""
+    """Count and report a rebalance that ended in a stable group."""
     now_ms = groups.clock.monotonic_ms()
     if group.notes is not None:
         groups.counters.note_completed(now_ms - group.notes.started_ms, now_ms)
@@ -166,7 +166,7 @@ def note_stable(groups: ClassicGroups, group: ClassicGroup) -> None:
 
 
 def expire_member(groups: ClassicGroups, group_id: str, member_id: str) -> CoordinatorResult[None]:
-    """Decide what it means that a member's session, or the time for a member id to be used, is over."""
+    """Handle the end of a member's session, or of the time to use a new member id."""
     group = groups.find(group_id)
     if group is None:
         return NOTHING
@@ -179,7 +179,7 @@ def expire_member(groups: ClassicGroups, group_id: str, member_id: str) -> Coord
     if member is None or member.may_be_silent:
         return NOTHING
     groups.counters.sessions_expired += 1
-    # A client that did not learn its member id, if it is still there, joins as a new member.
+    # A client that never learned its member id joins as a new member, if it is still alive.
     decision.answer(group.release_join(member), join_error(ErrorCode.UNKNOWN_MEMBER_ID))
     group.remove(member_id)
     if group.state is GroupState.PREPARING_REBALANCE:
@@ -191,7 +191,7 @@ def expire_member(groups: ClassicGroups, group_id: str, member_id: str) -> Coord
 
 
 def shrink_to_capacity(groups: ClassicGroups, group: ClassicGroup) -> None:
-    """A loaded group with more members than group.max.size begins a rebalance, which refuses the last members to join."""
+    """Rebalance a loaded group with more than group.max.size members; the rebalance refuses the last to join."""
     limit = groups.config().group_max_size
     if len(group.members) > limit:
         why = f"loaded with {len(group.members)} members, of which group.max.size allows {limit}"
@@ -218,7 +218,7 @@ def _answer_joins(groups: ClassicGroups, group: ClassicGroup, decision: Decision
 
 
 def _begin_again(groups: ClassicGroups, group: ClassicGroup, generation: int, error: KafkaError) -> None:
-    """The answers of ``generation`` failed: its members learn the error, and shall join again."""
+    """Begin another rebalance, as the answers of ``generation`` failed. Its members get the error and must join again."""
 
     def decide() -> CoordinatorResult[None]:
         decision = Decision()
@@ -232,7 +232,7 @@ def _begin_again(groups: ClassicGroups, group: ClassicGroup, generation: int, er
 
 
 def _await_again(groups: ClassicGroups, group: ClassicGroup, members: Iterable[Member]) -> None:
-    """Prepare for members whose JoinGroups failed: they join again, under the member id they know or as new members."""
+    """Prepare for members whose JoinGroups failed: they join again, under their known member id or as new members."""
     for member in members:
         if member.is_nameless:
             group.remove(member.member_id)
@@ -250,7 +250,7 @@ def _note_named(members: Iterable[Member]) -> None:
 def _become_empty(groups: ClassicGroups, group: ClassicGroup, decision: Decision) -> None:
     decision.records.append(group_record(group, {}))
     decision.on_failure(
-        # The generation before stays stored. If the broker restarts, the sessions of its members run out once more.
+        # The previous generation stays stored. If the broker restarts, its members' sessions expire once more.
         lambda error: groups.reports.warn("an empty group could not be written", group=group.group_id, error=error.code.name)
     )
     _log_end(groups, group, "rebalance left the group empty")
@@ -277,7 +277,7 @@ def _delay_completion(groups: ClassicGroups, group: ClassicGroup, delay_ms: int,
 
 
 def _end_delay(groups: ClassicGroups, group_id: str, delay_ms: int, remaining_ms: int) -> CoordinatorResult[None]:
-    """The initial delay is over. If members joined during it, it begins once more, within the rebalance timeout."""
+    """End the initial delay. If members joined during it, begin another one, within the rebalance timeout."""
     group = groups.find(group_id)
     if group is None or group.state is not GroupState.PREPARING_REBALANCE:
         return NOTHING
@@ -292,7 +292,7 @@ def _end_delay(groups: ClassicGroups, group_id: str, delay_ms: int, remaining_ms
 
 
 def _expire_syncs(groups: ClassicGroups, group_id: str, generation: int) -> CoordinatorResult[None]:
-    """Go on without the members that did not send their SyncGroup in time."""
+    """Continue without the members that did not send their SyncGroup in time."""
     group = groups.find(group_id)
     if group is None or group.generation != generation or not group.pending_syncs:
         return NOTHING

@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-# Upper bounds of the latency histogram's buckets; the last bucket is what lies beyond them.
+# Upper bounds of the latency histogram's buckets. The last bucket counts longer latencies.
 LATENCY_BOUNDS_MS: Final = (5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 300_000)
-# Of those who came or went, this many are named in a line; all of them are counted.
+# The most joined or departed members named in one line. All of them are counted.
 NAMED_MEMBERS: Final = 20
 
 
 class RebalanceCause(StrEnum):
-    """The kinds of reason, for counting; the reason itself is a sentence with the client's own words in it (KIP-800)."""
+    """The kinds of reason, for counting. The reason itself is a sentence that includes the client's words (KIP-800)."""
 
     MEMBER_ADDED = "member_added"
     MEMBER_REJOINED = "member_rejoined"
@@ -30,7 +30,7 @@ class RebalanceCause(StrEnum):
 
 @dataclass(slots=True)
 class RebalanceNotes:
-    """One rebalance from its first cause on; ``started_ms`` is monotonic. Causes that come while it is under way add nothing."""
+    """One rebalance from its first cause on; ``started_ms`` is monotonic. Later causes add nothing."""
 
     cause: RebalanceCause
     why: str
@@ -39,7 +39,7 @@ class RebalanceNotes:
 
 @dataclass(slots=True)
 class GroupCounters:
-    """What one shard's classic groups have done since it was loaded. Plain numbers, read when somebody looks.
+    """Counters of one shard's classic groups since it was loaded. Plain numbers, read on demand.
 
     ``latency_buckets`` counts by ``LATENCY_BOUNDS_MS``; ``last_rebalance_ms`` is monotonic, None before the first.
     """
@@ -55,11 +55,11 @@ class GroupCounters:
     sessions_expired: int = 0
 
     def note_begun(self, cause: RebalanceCause) -> None:
-        """A rebalance begins."""
+        """Count the beginning of a rebalance."""
         self.rebalances_by_cause[cause] = self.rebalances_by_cause.get(cause, 0) + 1
 
     def note_completed(self, took_ms: float, now_ms: float) -> None:
-        """A rebalance has ended in a stable group."""
+        """Count a rebalance that ended in a stable group."""
         self.rebalances_completed += 1
         self.latency_sum_ms += took_ms
         self.latency_max_ms = max(self.latency_max_ms, took_ms)
@@ -68,7 +68,7 @@ class GroupCounters:
 
 
 def named(member_ids: Iterable[str]) -> list[str]:
-    """The first ``NAMED_MEMBERS`` of them, in order, and how many more there are."""
+    """Return the first ``NAMED_MEMBERS`` of the ids, in order, and how many more there are."""
     ordered = sorted(member_ids)
     hidden = len(ordered) - NAMED_MEMBERS
     return ordered if hidden <= 0 else [*ordered[:NAMED_MEMBERS], f"and {hidden} more"]

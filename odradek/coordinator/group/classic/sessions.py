@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from odradek.coordinator.group.classic.member import Member
     from odradek.coordinator.runtime.shard_context import ShardContext
 
-# The session of a new member whose first JoinGroup is held: without its member id the client can neither heartbeat nor leave.
+# The session timeout of a new member with a held JoinGroup: without its member id, the client can neither heartbeat nor leave.
 # Kafka's constant, for which it has no config.
 NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 300_000
 
@@ -27,7 +27,7 @@ NOTHING: CoordinatorResult[None] = CoordinatorResult((), None)
 
 
 class Sessions:
-    """The deadlines of one shard's members; ``expire`` decides what a failed member means, ``find`` looks one up."""
+    """The deadlines of one shard's members. ``expire`` handles a failed member, ``find`` looks one up."""
 
     __slots__ = ("_expire", "_find", "_monotonic_ms", "_timers")
 
@@ -43,7 +43,7 @@ class Sessions:
         self._expire = expire
 
     def touch(self, group: ClassicGroup, member: Member) -> None:
-        """Begin the member's session anew. HOT: reads the clock once and mostly leaves the timer alone."""
+        """Restart the member's session. HOT: reads the clock once and mostly leaves the timer alone."""
         member.session_deadline_ms = deadline_ms = self._monotonic_ms() + member.session_timeout_ms
         if deadline_ms < member.timer_deadline_ms:
             self._arm(group.group_id, member)
@@ -56,7 +56,7 @@ class Sessions:
     def begin_join(self, group: ClassicGroup, member: Member, pending_deadline_ms: float | None) -> None:
         """Begin the longer session of a new member whose first JoinGroup is held.
 
-        ``pending_deadline_ms`` is the deadline of a pending member, whose timer goes on; None for a member that was not pending.
+        ``pending_deadline_ms`` is the deadline of a pending member, whose timer stays; None if the member was not pending.
         """
         member.session_deadline_ms = self._monotonic_ms() + NEW_MEMBER_JOIN_TIMEOUT_MS
         if pending_deadline_ms is None or pending_deadline_ms > member.session_deadline_ms:
@@ -65,7 +65,7 @@ class Sessions:
             member.timer_deadline_ms = pending_deadline_ms
 
     def begin_pending(self, group: ClassicGroup, member_id: str, session_timeout_ms: int) -> None:
-        """Begin the wait for a pending member: it has a session timeout to join with the member id it was given."""
+        """Begin the wait for a pending member, which must join with its new member id within a session timeout."""
         group.pending_joins[member_id] = self._monotonic_ms() + session_timeout_ms
         self._schedule(group.group_id, member_id, session_timeout_ms)
 

@@ -5,7 +5,7 @@ from typing import Final
 
 
 class GroupState(StrEnum):
-    """Named as Kafka names them in DescribeGroups and ListGroups."""
+    """The states, with their names in DescribeGroups and ListGroups."""
 
     EMPTY = "Empty"  # no members; lives on while it has offsets
     PREPARING_REBALANCE = "PreparingRebalance"  # waits for its members to join
@@ -15,7 +15,7 @@ class GroupState(StrEnum):
 
 
 class IllegalTransition(Exception):
-    """A fault of the coordinator: a group was about to change its state in a way the table does not know."""
+    """An internal error: a group was about to make a transition that the table does not permit."""
 
 
 PERMITTED: Final[dict[GroupState, frozenset[GroupState]]] = {
@@ -28,7 +28,7 @@ PERMITTED: Final[dict[GroupState, frozenset[GroupState]]] = {
 
 
 def check_transition(group_id: str, current: GroupState, target: GroupState) -> None:
-    """Raise ``IllegalTransition`` where the table does not lead from ``current`` to ``target``."""
+    """Raise ``IllegalTransition`` unless the table permits the transition from ``current`` to ``target``."""
     if target not in PERMITTED[current]:
         raise IllegalTransition(f"group {group_id} cannot go from {current} to {target}")
 

@@ -1,8 +1,8 @@
 """Static membership (KIP-345): a member that comes back under its group.instance.id takes its former place.
 
-The member gets a new member id. Requests under the former one are fenced with FENCED_INSTANCE_ID, those that are held included.
-A stable group whose protocol stays the same does not rebalance: the new member id is written, and the member is answered with the
-present generation. Since version 9 a returning leader is told that it leads, and that it shall not assign again (KIP-814).
+The member gets a new member id. Requests under the former id, held ones included, get FENCED_INSTANCE_ID. A stable group whose
+protocol stays the same does not rebalance. Its record gets the new member id, and the member is answered with the current
+generation. Since version 9, a returning leader is told that it leads and must not assign again (KIP-814).
 """
 
 from typing import Final
@@ -22,7 +22,7 @@ _SKIP_ASSIGNMENT_SINCE: Final = 9
 
 
 class Replacement:
-    """One static member's return: who it was, who it is now, and what it was before."""
+    """The return of one static member: its former id, its new id, and its former values."""
 
     def __init__(self, groups: ClassicGroups, group: ClassicGroup, old_id: str, new_id: str, version: int) -> None:
         self._groups = groups
@@ -37,7 +37,7 @@ class Replacement:
         self._old_session_timeout_ms = self._member.session_timeout_ms
 
     def decide(self, request: JoinGroupRequest, protocols: Protocols, reason: str, reply: JoinReply, decision: Decision) -> None:
-        """Fence the former member, put the new one in its place, and rebalance where that cannot be avoided."""
+        """Fence the former member, put the new one in its place, and rebalance if that is unavoidable."""
         group = self._group
         member = self._member
         decision.answer(group.release_join(member), join_error(ErrorCode.FENCED_INSTANCE_ID, self._old_id))
@@ -54,7 +54,7 @@ class Replacement:
         elif group.state is GroupState.STABLE and group.select_protocol() == group.protocol:
             self._write(reply, decision)
         else:
-            # In CompletingRebalance the leader may be assigning to the former member id at this moment.
+            # In CompletingRebalance, the leader may be assigning to the former member id right now.
             how = (
                 "with protocols that change the group's"
                 if group.state is GroupState.STABLE
@@ -71,14 +71,14 @@ class Replacement:
 
         def answer() -> None:
             self._report()
-            # Where a rebalance began meanwhile, this JoinGroup is part of it, and answered at its end.
+            # If a rebalance began meanwhile, this JoinGroup belongs to it and is answered at its end.
             is_current = group.state is GroupState.STABLE and group.generation == generation
             if is_current and self._member.waiting_join is reply:
                 decision.answer(group.release_join(self._member), self._response())
                 self._groups.sessions.touch(group, self._member)
 
         def revert(_: KafkaError) -> None:
-            # Of what the member says since it came back a later generation may have been made: then it stays in that one.
+            # If a later generation was formed since the member came back, the member stays in that one.
             if group.members.get(self._new_id) is not self._member or group.generation != generation:
                 return
             self._rename(self._new_id, self._old_id)

@@ -9,12 +9,12 @@ from odradek.coordinator.group.classic.states import GroupState
 from odradek.coordinator.runtime.record import CoordinatorRecord
 from odradek.protocol.coordinator_records import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 
-# The stored form of a simple group: it exists because offsets were committed for it, and has no record of its own.
+# The stored form of a simple group: it has committed offsets, but no record of its own.
 SIMPLE_GROUP: Final = GroupMetadataValue("", 0, None, None)
 
 
 def group_record(group: ClassicGroup, assignments: Mapping[str, bytes]) -> CoordinatorRecord:
-    """The record of the group's present generation, with ``assignments`` by member id; a member without one has no partitions."""
+    """Return the record of the current generation, with ``assignments`` by member id. A missing member has no partitions."""
     members = tuple(
         MemberMetadata(
             member.member_id,
@@ -35,16 +35,16 @@ def group_record(group: ClassicGroup, assignments: Mapping[str, bytes]) -> Coord
 
 
 def new_group_record(group: ClassicGroup) -> CoordinatorRecord:
-    """The record of a new group. Its joining members are not stored until it has a generation."""
+    """Return the record of a new group. Its joining members are not stored until it has a generation."""
     return CoordinatorRecord(
         GroupMetadataKey(group.group_id), SIMPLE_GROUP._replace(current_state_timestamp_ms=group.state_since_ms)
     )
 
 
 def restored_group(group_id: str, value: GroupMetadataValue) -> ClassicGroup:
-    """The live group of ``value``: Stable if it has members, otherwise Empty.
+    """Return the live group of ``value``: Stable if it has members, otherwise Empty.
 
-    Of the members' protocols only the one in use is stored, so a member that joins again with others counts as changed.
+    Only the members' protocol in use is stored, so a member that joins again with other protocols counts as changed.
     """
     state = GroupState.STABLE if value.members else GroupState.EMPTY
     group = ClassicGroup(group_id, state, value.generation, value.current_state_timestamp_ms)
@@ -65,7 +65,7 @@ def _restored_member(stored: MemberMetadata, protocol: str) -> Member:
         group_instance_id=stored.group_instance_id,
         client_id=stored.client_id,
         client_host=stored.client_host,
-        # Before version 1 of the value the session timeout was both.
+        # Before version 1 of the value, the session timeout was also the rebalance timeout.
         rebalance_timeout_ms=stored.session_timeout_ms if stored.rebalance_timeout_ms == -1 else stored.rebalance_timeout_ms,
         session_timeout_ms=stored.session_timeout_ms,
         protocols=((protocol, stored.subscription),),

@@ -1,13 +1,13 @@
 """SyncGroup: the leader hands in the assignment, the members fetch theirs.
 
-By the group's state, for a member of the generation (else UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION):
+By the group's state, for a member of the generation (others get UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION):
 
-    Empty                 UNKNOWN_MEMBER_ID: nobody is in an empty group
+    Empty                 UNKNOWN_MEMBER_ID: an empty group has no members
     PreparingRebalance    REBALANCE_IN_PROGRESS: join again
-    CompletingRebalance   waits; the leader's is written, and when that is committed the group is Stable and all have their answer
-    Stable                answered with what it was assigned
+    CompletingRebalance   waits until the leader's assignment is committed; then the group is Stable and all are answered
+    Stable                answered with its assignment
 
-Since version 5 a client says which protocol it believes in, INCONSISTENT_GROUP_PROTOCOL where it is another (KIP-559).
+Since version 5 a client names the group's protocol, and gets INCONSISTENT_GROUP_PROTOCOL if it is wrong (KIP-559).
 """
 
 from functools import partial
@@ -38,7 +38,7 @@ _PROTOCOL_REQUIRED_SINCE: Final = 5
 def sync_group(
     groups: ClassicGroups, context: MemberContext, request: SyncGroupRequest, reply: SyncReply
 ) -> CoordinatorResult[SyncGroupResponse]:
-    """Decide on a SyncGroup; ``reply`` has its response with this result, or with the one that has the assignment."""
+    """Decide on a SyncGroup; ``reply`` is answered by this result, or by the one that has the assignment."""
     decision = Decision()
     group = groups.find(request.group_id)
     error = _validate(group, context, request)
@@ -56,19 +56,19 @@ def sync_group(
         groups.sessions.touch(group, member)
         decision.answer(reply, synced(group, member.assignment))
         return decision.result(LATER)
-    # An earlier SyncGroup of the same member is of a connection that it gave up; Kafka leaves that one without an answer.
+    # An earlier SyncGroup of this member came on a connection it gave up. Kafka leaves that request without an answer.
     decision.answer(member.waiting_sync, sync_error(ErrorCode.REBALANCE_IN_PROGRESS))
     member.waiting_sync = reply
     decision.on_failure(partial(_take_back, groups, group, member, reply))
-    # One assignment a generation, the first: where the leader asks again before that is committed, it waits for it. Kafka writes
-    # the second one too, and members then have the first, while the log has the second.
+    # Each generation has one assignment, the first. If the leader syncs again before the commit, it waits for that commit. Kafka
+    # writes the second one too: then members hold the first, while the log holds the second.
     if group.leader == member.member_id and not group.is_assigned:
         _write_assignment(groups, group, member, request, decision)
     return decision.result(LATER)
 
 
 def _take_back(groups: ClassicGroups, group: ClassicGroup, member: Member, reply: SyncReply, _: KafkaError) -> None:
-    """The batch that the SyncGroup was decided in failed: so does ``reply``, and the member joins again."""
+    """Drop the held SyncGroup of a batch that failed. ``reply`` fails too, and the member joins again."""
     if member.waiting_sync is reply and groups.is_live(group):
         member.waiting_sync = None
         groups.sessions.touch(group, member)
@@ -100,7 +100,7 @@ def _write_assignment(
 ) -> None:
     generation = group.generation
     given = {assignment.member_id: bytes(assignment.assignment) for assignment in request.assignments}
-    # Who the leader left out has nothing; of members that it made up nothing is kept.
+    # Members the leader omitted get an empty assignment. Unknown member ids are dropped.
     assignments = {member_id: given.get(member_id, b"") for member_id in group.members}
     left_out = group.members.keys() - given.keys()
     if left_out:

@@ -2,13 +2,13 @@
 
 All state is records, and only ``replay`` changes it (``group``). Three epochs count up:
 
-    group epoch         a subscription, the members or the topics have changed
+    group epoch         raised when a subscription, the members or the topics change
     assignment epoch    the group epoch for which the target assignment was computed
-    member epoch        the assignment epoch to which the member has come
+    member epoch        the assignment epoch that the member has reached
 
-A heartbeat (``heartbeat``) takes a member in or updates it, raises the group's epoch, computes the target assignment
+A heartbeat (``heartbeat``) adds or updates a member, raises the group's epoch, computes the target assignment
 (``target_assignment``), and brings this one member nearer to its target (``current_assignment``). Other members follow in their
-own heartbeats. What is not a record: sessions and the timeouts of revocations (``sessions``), which begin anew with a load.
+own heartbeats. Sessions and revocation timeouts (``sessions``) are not records. They restart with a load.
 
 Members of the classic protocol in such a group, and the conversion of groups, are in ``group.migration``.
 """

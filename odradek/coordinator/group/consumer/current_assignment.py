@@ -1,6 +1,6 @@
 """The next step of one member towards its target assignment: a pure function. Kafka's ``CurrentAssignmentBuilder``.
 
-For each topic, with the target empty where the member does not subscribe to the topic (any more):
+For each topic, with an empty target if the member does not, or no longer, subscribe to it:
 
     kept        =  assigned  ∩  target
     to revoke   =  assigned  -  kept
@@ -8,8 +8,8 @@ For each topic, with the target empty where the member does not subscribe to the
     free        =  missing   -  what another member still has
     unreleased  =  missing   -  free
 
-While the member reports to own any partition to revoke, it stays in its epoch with ``kept``, and is asked to give the others up.
-Then it comes to the target's epoch, with ``kept`` and ``free``, and waits if there is anything unreleased.
+While the member reports owning a partition to revoke, it stays in its epoch with ``kept``, and is asked to give the others up.
+Then it enters the target's epoch with ``kept`` and ``free``, and waits if any partition is unreleased.
 """
 
 from collections.abc import Callable
@@ -23,15 +23,15 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reconciliation:
-    """What the next step depends on.
+    """The inputs of the next step.
 
     Args:
         target_epoch: the epoch of the target assignment.
         target: the member's target.
         is_held: whether another member still has a partition.
-        owned: what the member reports to own, None where it does not say.
+        owned: the partitions that the member reports owning, None if it does not say.
         is_subscribed: whether the member subscribes to a topic.
-        has_subscription_changed: since the member's last heartbeat.
+        has_subscription_changed: whether it changed since the member's last heartbeat.
     """
 
     target_epoch: int
@@ -43,9 +43,9 @@ class Reconciliation:
 
 
 def reconcile(member: ConsumerMember, given: Reconciliation) -> ConsumerMember:
-    """The member after the step; ``member`` itself if it cannot move.
+    """Return the member after the step, or ``member`` itself if it cannot move.
 
-    KafkaError: FENCED_MEMBER_EPOCH for a member in a state of a newer Kafka, unless it owns nothing.
+    KafkaError: FENCED_MEMBER_EPOCH for a member in a state known only to a newer Kafka, unless it owns nothing.
     """
     if member.state is MemberState.UNKNOWN and (given.owned is None or given.owned):
         raise KafkaError(
@@ -59,14 +59,14 @@ def reconcile(member: ConsumerMember, given: Reconciliation) -> ConsumerMember:
 
 
 def _owns_any(given: Reconciliation, partitions: OwnedEpochs) -> bool:
-    """Return whether the member reports any of these as its own, or does not say what it owns."""
+    """Return whether the member reports owning any of ``partitions``, or does not report what it owns."""
     if given.owned is None:
         return True
     return any(not partitions.get(topic_id, {}).keys().isdisjoint(indexes) for topic_id, indexes in given.owned.items())
 
 
 def _unsubscribed(member: ConsumerMember, given: Reconciliation) -> ConsumerMember:
-    """Topics without a subscription are revoked at once; a target for the new one comes later.
+    """Revoke topics without a subscription at once. A target for the new subscription comes later.
 
     kept       =  assigned, of subscribed topics
     to revoke  =  to revoke before  +  (assigned - kept)

@@ -20,9 +20,9 @@ _CONSUMER_MEMBER: Final = 1
 
 
 def describe_consumer_group(groups: ConsumerGroups, group_id: str, at_offset: int) -> Generator[None, None, DescribedGroup]:
-    """The DescribedGroup of ConsumerGroupDescribe. Raises KafkaError: GROUP_ID_NOT_FOUND.
+    """Build the DescribedGroup of ConsumerGroupDescribe. Raises KafkaError: GROUP_ID_NOT_FOUND.
 
-    A generator that may be left after each member. It has all that may change when it is left.
+    A generator that pauses after each member. Everything that may change is read before the first pause.
     """
     group = groups.registry.stored.get_at(group_id, at_offset)
     if group is None:
@@ -65,7 +65,7 @@ def _described(groups: ConsumerGroups, member: ConsumerMember, target: Partition
 
 
 def _named(groups: ConsumerGroups, partitions: Partitions) -> Assignment:
-    """With names; a topic that is not there any more is left out."""
+    """Add topic names. Topics that no longer exist are left out."""
     named = ((topic_id, groups.topics.name_of(topic_id), indexes) for topic_id, indexes in partitions.items())
     return Assignment(
         topic_partitions=[

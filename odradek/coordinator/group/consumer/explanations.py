@@ -1,11 +1,10 @@
-"""Why each target assignment is as it is: a line in the log for each, and counters.
+"""Explains each target assignment: one log line each, and counters.
 
-What a group's epoch was raised for is noted until the target assignment of that epoch is computed. Then the line says what has
-changed, which partitions move from whom to whom, and why each has to (``assignor.moves``). Each partition that moves from one
-member to another is waited for. When the last one is given up, another line says how long that took, and who was last.
+The reasons for raising a group's epoch are noted until its target assignment is computed. Then a line says what has changed,
+which partitions move between which members, and why (``assignor.moves``). Once the last partition moving between members is given
+up, another line gives the duration and the last member.
 
-Notes are of what was decided, in memory only. Of a decision whose records could not be appended, they are made again with the
-next one.
+Notes cover decisions, in memory only. If a decision's records cannot be appended, the next decision makes its notes again.
 """
 
 from __future__ import annotations
@@ -27,14 +26,14 @@ if TYPE_CHECKING:
     from odradek.coordinator.group.consumer.topics import Topics
     from odradek.timing.clock import Clock
 
-# Of changes and of moves, this many are told in a line; all of them are counted.
+# The most changes, or moves, named in one line. All of them are counted.
 _NAMED: Final = 20
 _NO_EPOCH: Final = 0
 
 
 @dataclass(slots=True)
 class ExplanationCounters:
-    """Since the shard was loaded: how often an epoch was raised, the partitions moved, and how long these were kept, in ms."""
+    """Counters since the shard was loaded: epochs raised, partitions moved, and how long moving partitions were kept (ms)."""
 
     raised: int = 0
     moves: Counter[MoveReason] = field(default_factory=Counter)
@@ -44,7 +43,7 @@ class ExplanationCounters:
 
 
 class _Notes:
-    """Of one group. ``kept`` has the partitions that a member has yet to give up to another one: whose, and since when."""
+    """The notes of one group. ``kept`` maps partitions still to be given up to their holder, ``since_ms`` says since when."""
 
     __slots__ = ("changes", "departed", "epoch", "kept", "since_ms", "successors")
 
@@ -58,7 +57,7 @@ class _Notes:
 
 
 class Explanations:
-    """Of the consumer groups of one shard. Loop thread only."""
+    """The explanations of the consumer groups of one shard. Loop thread only."""
 
     __slots__ = ("_clock", "_groups", "_reports", "_topics", "counters")
 
@@ -71,25 +70,25 @@ class Explanations:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether there are notes of no group."""
+        """Return whether no group has notes."""
         return not self._groups
 
     def note_raised(self, group_id: str, *why: str) -> None:
-        """The group's epoch is raised for this."""
+        """Note that, and why, the group's epoch is raised."""
         self.counters.raised += 1
         changes = self._notes(group_id).changes
-        # Where no member heartbeats, no target is computed, and topics may change again and again.
+        # Without heartbeats no target is computed, while topics may change again and again. So limit the notes.
         changes += [each for each in why if each not in changes][: _NAMED + 1 - len(changes)]
 
     def note_departed(self, group_id: str, member: ConsumerMember, target: Partitions | None) -> None:
-        """A member is removed. It had this target, which goes with it, and gives up what it had."""
+        """Note that a member is removed, with its target, and gives up its partitions."""
         notes = self._notes(group_id)
         if target:
             notes.departed[member.member_id] = target
         self.note_given_up(group_id, member, None)
 
     def note_successor(self, group_id: str, former_id: str, member_id: str) -> None:
-        """A static member has come back under another id."""
+        """Note that a static member has come back under another id."""
         self._notes(group_id).successors[former_id] = member_id
 
     def note_target(
@@ -101,7 +100,7 @@ class Explanations:
         spec: GroupSpec,
         given: GroupAssignment,
     ) -> None:
-        """A target assignment is computed: tell of it, and begin to wait for what moves."""
+        """Report a computed target assignment, and begin to wait for the partitions that move."""
         notes = self._notes(group_id)
         topics = {topic_id for each in (previous, given) for targets in each.values() for topic_id in targets}
         existing = {topic_id for topic_id in topics if self._topics.name_of(topic_id) is not None}
@@ -128,7 +127,7 @@ class Explanations:
         }
 
     def note_given_up(self, group_id: str, old: ConsumerMember, new: ConsumerMember | None) -> None:
-        """A member is as ``new`` from now on, or is gone: what it has not any more was given up."""
+        """Note the partitions given up by a member that is now ``new``, or None if it is gone."""
         notes = self._groups.get(group_id)
         if notes is None or not notes.kept:
             return
@@ -150,7 +149,7 @@ class Explanations:
             )
 
     def forget(self, group_id: str) -> None:
-        """The group is gone."""
+        """Drop the notes of a group that is gone."""
         self._groups.pop(group_id, None)
 
     def _notes(self, group_id: str) -> _Notes:
@@ -165,6 +164,6 @@ class Explanations:
 
 
 def _first(texts: list[str], count: int | None = None) -> list[str]:
-    """The first ``_NAMED`` of so many, and how many more there are."""
+    """Return the first ``_NAMED`` texts, and how many more there are."""
     hidden = (len(texts) if count is None else count) - _NAMED
     return texts if hidden <= 0 else [*texts[:_NAMED], f"and {hidden} more"]

@@ -1,7 +1,7 @@
-"""A consumer group: what its records say. Only ``replay`` methods change it, and what they change rolls back.
+"""A consumer group, as read from its records. Only ``replay`` methods change it, and their changes can be rolled back.
 
-A log that was compacted has of each key the newest record alone. So a member's assignment may be loaded before that of the member
-which gave a partition up. Whoever came last to a partition is its holder, and a former holder's record takes nothing away.
+A compacted log has only the newest record of each key. So a member's assignment may be loaded before the record of the member
+that gave the partition up. The holder is the member loaded last with the partition. A former holder's record takes nothing away.
 """
 
 from __future__ import annotations
@@ -29,19 +29,20 @@ if TYPE_CHECKING:
     )
 
 GROUP_TYPE: Final = "consumer"
-# Both epochs of a new group, as in Kafka 4.3. The first member raises the group's.
+# Both epochs of a new group, as in Kafka 4.3. The first member raises the group's epoch.
 INITIAL_EPOCH: Final = 1
-# The first version of OffsetCommit that can be told STALE_MEMBER_EPOCH.
+# The first version of OffsetCommit that can be answered STALE_MEMBER_EPOCH.
 _FIRST_COMMIT_VERSION: Final = 9
 _NOBODY: Final = -1
 
 
 class ConsumerGroup:
-    """Loop thread only.
+    """The state of one consumer group. Loop thread only.
 
-    ``members`` are by id, ``static_members`` member ids by instance id, ``targets`` target assignments by member id, ``holders``
-    member ids by partition. ``name_counts``, ``regex_counts`` and ``assignor_counts`` say how many members subscribe to a topic
-    name or a regular expression, and how many prefer an assignor. ``regexes`` are those that are resolved.
+    Mappings: ``members`` by id, ``static_members`` from instance id to member id, ``targets`` from member id to target
+    assignment, ``holders`` from partition to member id. ``name_counts``, ``regex_counts`` and ``assignor_counts`` count the
+    members that subscribe to a topic name or a regular expression, or prefer an assignor. ``regexes`` holds the resolved
+    expressions.
     """
 
     __slots__ = (
@@ -65,7 +66,7 @@ class ConsumerGroup:
         self.group_id = group_id
         self.epoch = TimelineValue(snapshots, INITIAL_EPOCH)
         self.metadata_hash = TimelineValue(snapshots, 0)
-        # (epoch of the target assignment, when it was computed in ms since the epoch).
+        # (epoch of the target assignment, time it was computed in ms since the epoch).
         self.target_metadata = TimelineValue(snapshots, (INITIAL_EPOCH, 0))
         self.members: TimelineDict[str, ConsumerMember] = TimelineDict(snapshots)
         self.static_members: TimelineDict[str, str] = TimelineDict(snapshots)
@@ -76,14 +77,14 @@ class ConsumerGroup:
         self.assignor_counts: TimelineDict[str, int] = TimelineDict(snapshots)
         self.regexes: TimelineDict[str, ConsumerGroupRegularExpressionValue] = TimelineDict(snapshots)
         self.has_partition_metadata = TimelineValue(snapshots, False)
-        # The group's epoch when the metadata of its topics were last looked at; None where they have to be. Not persistent.
+        # The group's epoch when its topics' metadata was last read; None if it must be read again. Not persistent.
         self.fresh_epoch: int | None = None
 
     # ---------------------------------------------------------------------------------------------------------- state
 
     @property
     def assignment_epoch(self) -> int:
-        """The epoch of the target assignment."""
+        """Return the epoch of the target assignment."""
         return self.target_metadata.get()[0]
 
     @property
@@ -93,33 +94,33 @@ class ConsumerGroup:
 
     @property
     def is_at_rest(self) -> bool:
-        """Return whether a heartbeat that says nothing new changes nothing for the group. HOT."""
+        """Return whether a heartbeat without news would change nothing in the group. HOT."""
         return not self.is_stale and not self.regex_counts and self.assignment_epoch >= self.epoch.get()
 
     def subscribed_names(self) -> set[str]:
-        """The topics that members subscribe to, by name or by a regular expression that is resolved."""
+        """Return the topics that members subscribe to, by name or by a resolved regular expression."""
         names = set(self.name_counts)
         for regex in self.regex_counts:
             names.update(self.names_matching(regex))
         return names
 
     def names_matching(self, regex: str) -> frozenset[str]:
-        """The topics of a regular expression; none while it is not resolved."""
+        """Return the topics of a regular expression; empty until it is resolved."""
         resolved = self.regexes.get(regex)
         return frozenset() if resolved is None else frozenset(resolved.topics)
 
     def names_of(self, member: ConsumerMember) -> frozenset[str]:
-        """The topics that a member subscribes to."""
+        """Return the topics that a member subscribes to."""
         regex = member.subscribed_topic_regex
         return member.subscribed_topic_names | self.names_matching(regex) if regex else member.subscribed_topic_names
 
     def target_of(self, member_id: str, instance_id: str | None) -> Partitions:
-        """A member's target, or that of the static member whose place it takes."""
+        """Return a member's target, or the target of the static member it replaces."""
         previous = None if instance_id is None else self.static_members.get(instance_id)
         return self.targets.get(member_id if previous is None else previous) or NOTHING
 
     def state_at(self, at_offset: int) -> ConsumerGroupState:
-        """The state at an offset of the log."""
+        """Return the state at an offset of the log."""
         members = self.members.items_at(at_offset)
         assignment_epoch, _ = self.target_metadata.get_at(at_offset)
         return _state(self.epoch.get_at(at_offset), assignment_epoch, [member for _, member in members])
@@ -133,7 +134,7 @@ class ConsumerGroup:
 
     @property
     def protocol_type(self) -> str | None:
-        """Return "consumer". Kafka shows it for a group without members, too."""
+        """Return "consumer". Kafka also shows it for a group without members."""
         return GROUP_TYPE
 
     @property
@@ -207,7 +208,7 @@ class ConsumerGroup:
         return topic in self.name_counts or any(topic in self.names_matching(regex) for regex in self.regex_counts)
 
     def offsets_expire_since_ms(self) -> int | None:
-        """Return SINCE_COMMIT: topics that nobody reads expire by their commits."""
+        """Return SINCE_COMMIT: the offsets of unread topics expire by their commits."""
         return SINCE_COMMIT
 
     def tombstones(self) -> list[CoordinatorRecord]:
@@ -220,7 +221,7 @@ class ConsumerGroup:
     # --------------------------------------------------------------------------------------------------------- replay
 
     def replay_member(self, member: ConsumerMember) -> None:
-        """A member is new, or has changed."""
+        """Add or update a member."""
         old = self.members.get(member.member_id)
         self.members[member.member_id] = member
         self._count(old, member)
@@ -235,7 +236,7 @@ class ConsumerGroup:
             self.static_members[member.instance_id] = member.member_id
 
     def replay_removed(self, member_id: str) -> None:
-        """A member is gone."""
+        """Remove a member."""
         old = self.members.pop(member_id)
         if old is None:
             return
@@ -245,19 +246,19 @@ class ConsumerGroup:
             del self.static_members[old.instance_id]
 
     def replay_target(self, member_id: str, target: Partitions | None) -> None:
-        """A member's target assignment is new, or gone."""
+        """Set or remove a member's target assignment."""
         if target is None:
             self.targets.pop(member_id)
         else:
             self.targets[member_id] = target
 
     def replay_target_metadata(self, value: ConsumerGroupTargetAssignmentMetadataValue | None) -> None:
-        """The target assignment has an epoch, or is gone."""
+        """Set or remove the epoch of the target assignment."""
         found = (_NOBODY, 0) if value is None else (value.assignment_epoch, value.assignment_timestamp_ms)
         self.target_metadata.set(found)
 
     def replay_regex(self, regex: str, value: ConsumerGroupRegularExpressionValue | None) -> None:
-        """A regular expression is resolved, or nobody subscribes to it any more."""
+        """Set a resolved regular expression, or remove it when no member subscribes to it any more."""
         if value is None:
             self.regexes.pop(regex)
         else:
@@ -279,7 +280,7 @@ class ConsumerGroup:
         _adjust(self.assignor_counts, *assignors)
 
     def preferred_assignor(self, old: ConsumerMember | None, new: ConsumerMember | None) -> str | None:
-        """The assignor that most members prefer once ``old`` has become ``new``; of equals the first by name."""
+        """Return the assignor most members prefer once ``old`` has become ``new``; on a tie, the first by name."""
         counts = dict(self.assignor_counts.items())
         for member, change in ((old, -1), (new, 1)):
             if member is not None and member.server_assignor is not None:
@@ -288,17 +289,17 @@ class ConsumerGroup:
         return min(found, key=lambda name: (-counts[name], name), default=None)
 
     def member_or_new(self, member_id: str) -> ConsumerMember:
-        """The member, or what one is before its first heartbeat."""
+        """Return the member, or a blank one before its first heartbeat."""
         return self.members.get(member_id) or ConsumerMember(member_id=member_id)
 
 
 def renamed(member: ConsumerMember, member_id: str) -> ConsumerMember:
-    """A static member that comes back, under its new id."""
+    """Return a returning static member under its new id."""
     return replace(member, member_id=member_id, member_epoch=0, previous_member_epoch=0)
 
 
 def _adjust(counts: TimelineDict[str, int], old: frozenset[str | None], new: frozenset[str | None]) -> None:
-    """Count what is no longer named down, and what is named now up."""
+    """Decrement the counts of names no longer present, increment those of new names."""
     if old is new or old == new:
         return
     for name in old - new:

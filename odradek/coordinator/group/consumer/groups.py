@@ -1,4 +1,4 @@
-"""The consumer groups of one shard, and what deciding on them needs: clock, topics, configs, assignors, sessions."""
+"""The consumer groups of one shard, with the clock, topics, configs, assignors and sessions for deciding on them."""
 
 from __future__ import annotations
 
@@ -52,15 +52,15 @@ def _at_once(work: Callable[[Callable[[], None]], Any], then: Callable[[Any], No
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerGroupServices:
-    """What consumer groups are given of the broker.
+    """The services that the broker provides to consumer groups.
 
     Args:
-        topics: the topics there are.
+        topics: the cluster's topics.
         config_of: the configs of a group, by its id.
-        run_beside: does work beside the event loop, and calls back on the loop with its result, or a KafkaError. The work is
+        run_beside: does work off the event loop, and calls back on the loop with its result, or a KafkaError. The work is
             given a function to call often.
         assignors: by name; the first is the default.
-        new_id: makes ids for members whose clients have none; None for the ids of classic members.
+        new_id: makes ids for members without a client-made id; None to use the ids of classic members.
     """
 
     topics: Topics = field(default_factory=NoTopics)
@@ -71,12 +71,11 @@ class ConsumerGroupServices:
 
 
 class ConsumerGroups:
-    """Owner of the consumer groups in the shard's ``registry``, where they are their own stored form. Loop thread only.
+    """Owner of the consumer groups in the shard's ``registry``, which are their own stored form. Loop thread only.
 
-    ``classic`` are the shard's other groups, from which and into which groups are converted. A session that expires removes a
-    member. ``resolving`` are the groups whose regular expressions are being resolved. ``newest_topics_version`` is the version of
-    the metadata that had the newest topic. ``heartbeats`` that were granted and ``sessions_expired`` are counted since the shard
-    was loaded.
+    ``classic`` holds the shard's classic groups; groups are converted from and to them. An expired session removes a member.
+    ``resolving`` holds the groups whose regular expressions are being resolved. ``newest_topics_version`` is the metadata version
+    that added the newest topic. ``heartbeats`` (granted ones) and ``sessions_expired`` count since the shard was loaded.
     """
 
     __slots__ = (
@@ -118,9 +117,9 @@ class ConsumerGroups:
         self.registry = registry
         self.classic = classic
         self._stored = registry.stored
-        # Those that are stored, and some whose records were taken back.
+        # The stored groups, and some whose records were rolled back.
         self._by_id: dict[str, ConsumerGroup] = {}
-        # While the shard is loaded: ids of groups that are no consumer groups any more, and of those that became classic ones.
+        # While loading: the ids of former consumer groups, and of those that became classic groups.
         self._is_loaded = registry.is_loaded
         self._gone: set[str] = set()
         self._downgraded: set[str] = set()
@@ -144,51 +143,51 @@ class ConsumerGroups:
     # ----------------------------------------------------------------------------------------------------------- find
 
     def find(self, group_id: str) -> ConsumerGroup | None:
-        """The consumer group; None if there is none, or the group is of another kind. HOT."""
+        """Return the consumer group; None if there is none, or the group is of another kind. HOT."""
         group = self._stored.get(group_id)
         return group if isinstance(group, ConsumerGroup) else None
 
     def each(self) -> Iterator[ConsumerGroup]:
-        """All consumer groups."""
+        """Iterate over all consumer groups."""
         for group_id in list(self._by_id):
             group = self.find(group_id)
             if group is not None:
                 yield group
 
     def new_group(self, group_id: str) -> ConsumerGroup:
-        """A group that is decided on before there are records of it."""
+        """Return a group to decide on before it has records."""
         return ConsumerGroup(self.timers.snapshots, group_id)
 
     def preview(self, group_id: str, records: Iterable[CoordinatorRecord]) -> ConsumerGroup:
-        """The group that these records, none of them a tombstone, will make: to decide on, and then to forget."""
-        # Its timelines are its own: nothing of it is to be taken back.
+        """Return the group that these records, none of them a tombstone, will make. For the current decision only."""
+        # The preview has its own timelines, as none of its changes are rolled back.
         group = ConsumerGroup(SnapshotRegistry(), group_id)
         for record in records:
             self._replay_value(group, cast("ConsumerGroupKey", record.key), record.value)
         return group
 
-    def restore(self, group_id: str, value: object) -> ConsumerGroup:  # noqa: ARG002  it knows its id
-        """Return the group as it is: it is its own stored form."""
+    def restore(self, group_id: str, value: object) -> ConsumerGroup:  # noqa: ARG002  the group knows its id
+        """Return ``value``, as a group is its own stored form."""
         return cast("ConsumerGroup", value)
 
     def note_alive(self, group: Group, member_id: str) -> None:
         """No-op: only heartbeats keep a member's session alive."""
 
     def assignor(self, name: str | None) -> tuple[str, Assign]:
-        """An assignor and its name; for None, or one that is not there any more, the default."""
+        """Return an assignor and its name. None or an unknown name gives the default."""
         assignors = self._services.assignors
         found = name if name is not None and name in assignors else next(iter(assignors))
         return found, assignors[found]
 
     @property
     def assignor_names(self) -> list[str]:
-        """The names of the assignors, the default's first."""
+        """Return the names of the assignors, the default first."""
         return list(self._services.assignors)
 
     # --------------------------------------------------------------------------------------------------------- topics
 
     def metadata_hash(self, names: Iterable[str]) -> int:
-        """The hash of the topics of these names that exist."""
+        """Return the hash of those of the named topics that exist."""
         found = []
         for name in names:
             known = self._hashes.get(name)
@@ -201,7 +200,7 @@ class ConsumerGroups:
         return group_hash(found)
 
     def note_topics(self, changed: Iterable[str], *, has_new: bool) -> None:
-        """The topics of these names are new, gone, or other than they were: groups that subscribe to them look at them again."""
+        """Note created, deleted or changed topics. Groups that subscribe to them read their metadata again."""
         names = list(changed)
         for name in names:
             self._hashes.pop(name, None)
@@ -214,7 +213,7 @@ class ConsumerGroups:
     # --------------------------------------------------------------------------------------------------------- replay
 
     def replay(self, key: ConsumerGroupKey, value: ConsumerGroupValue | None) -> None:
-        """Apply a record. A tombstone of what is not there is passed over."""
+        """Apply a record. A tombstone of a missing object is ignored."""
         if value is None:
             group = self.find(key.group)
             if not self._is_loaded and isinstance(key, ConsumerGroupMetadataKey):
@@ -225,9 +224,9 @@ class ConsumerGroups:
             self._replay_value(self._find_or_create(key.group), key, value)
 
     def note_classic(self, group_id: str, *, has_members: bool) -> None:
-        """A classic group's record is replayed. While the shard is loaded, that of one which was a consumer group is noted.
+        """Note the replay of a classic group's record. During a load, this finds groups converted from consumer groups.
 
-        In the log, the record of a conversion is the first of the classic group, and has members. The next one ends the
+        The record of a conversion is the classic group's first one in the log, and has members. The next record ends the
         rebalance that the conversion began.
         """
         if self._is_loaded:
@@ -239,10 +238,10 @@ class ConsumerGroups:
         self._gone.discard(group_id)
 
     def take_downgraded(self) -> list[str]:
-        """The shard is loaded: the groups that are classic ones by a conversion after which they have not rebalanced."""
+        """Return the loaded groups that became classic ones by a conversion and have not rebalanced since."""
         found = sorted(self._downgraded)
         self._is_loaded = True
-        # Meanwhile nobody told of new topics.
+        # New topics were not reported during the load.
         self.newest_topics_version = self.topics.version
         self._downgraded.clear()
         self._gone.clear()
@@ -252,12 +251,12 @@ class ConsumerGroups:
         group = self.find(group_id)
         if group is None:
             group = self._by_id[group_id] = self.new_group(group_id)
-            # In place of a simple group, which offsets made.
+            # This replaces a simple group that offsets created.
             self._stored[group_id] = group
             self.registry.live.pop(group_id, None)
         return group
 
-    def _replay_value(self, group: ConsumerGroup, key: ConsumerGroupKey, value: Any) -> None:  # noqa: ANN401  that of the key
+    def _replay_value(self, group: ConsumerGroup, key: ConsumerGroupKey, value: Any) -> None:  # noqa: ANN401  the key's type
         if isinstance(key, ConsumerGroupCurrentMemberAssignmentKey):
             group.replay_member(group.member_or_new(key.member_id).with_assignment(value))
         elif isinstance(key, ConsumerGroupMemberMetadataKey):

@@ -1,10 +1,10 @@
-"""ConsumerGroupHeartbeat: a member joins, tells what it subscribes to and owns, and is told what it may have.
+"""ConsumerGroupHeartbeat: a member joins, reports its subscription and partitions, and gets its assignment.
 
-    1. the member is taken in or updated; what changes for the group raises its epoch
-    2. the target assignment is computed, if it is older than the group
+    1. the member is added or updated; a change that concerns the group raises its epoch
+    2. the target assignment is computed, if it is older than the group's epoch
     3. the member comes nearer to its target
 
-A full heartbeat, and one that changes what the member may have, is answered with the assignment; any other without.
+The answer has the assignment if the heartbeat is a full one, or changes the member's partitions.
 
 Source: ``GroupMetadataManager.consumerGroupHeartbeat`` of Apache Kafka 4.3.
 """
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 def heartbeat(
     groups: ConsumerGroups, context: MemberContext, request: ConsumerGroupHeartbeatRequest
 ) -> CoordinatorResult[ConsumerGroupHeartbeatResponse]:
-    """Decide on a ConsumerGroupHeartbeat. Raises KafkaError for all that it is refused for. HOT."""
+    """Decide on a ConsumerGroupHeartbeat. Raises KafkaError for every refusal. HOT."""
     check_request(request, context.version, groups.assignor_names)
     if request.member_epoch < 0:
         return leave_group(groups, request)
@@ -66,7 +66,7 @@ def heartbeat(
     is_at_rest = member is old and classic is None and group.is_at_rest
     if not (is_at_rest and member.is_reconciled_to(group.assignment_epoch)):
         step = MemberStep(groups, group, old, records, context.may_see)
-        # A static member that comes back in the other protocol changes nothing, and yet the group may have to rebalance.
+        # A static member that comes back with the other protocol changes nothing, but the group may still have to rebalance.
         must_rebalance = classic is not None and (classic.state is not GroupState.STABLE or lags_behind_topics(groups, group))
         member = step.advance(member, step.note(member, must_raise=must_rebalance), _owned(request))
     groups.heartbeats += 1
@@ -86,7 +86,10 @@ def heartbeat(
 def _new_group(
     groups: ConsumerGroups, request: ConsumerGroupHeartbeatRequest, records: list[CoordinatorRecord]
 ) -> tuple[ConsumerGroup, ClassicGroup | None]:
-    """A group for a member that joins, and the classic group with members that becomes it. An empty one gives way to it."""
+    """Return a group for a joining member, and the classic group it is upgraded from, if that has members.
+
+    An empty classic group is replaced.
+    """
     other = groups.registry.find(request.group_id)
     is_joining = request.member_epoch == 0
     if other is None and is_joining:
@@ -101,7 +104,7 @@ def _new_group(
 
 
 def _owned(request: ConsumerGroupHeartbeatRequest) -> Partitions | None:
-    """What the member reports to own; None where it does not say."""
+    """Return the partitions that the member reports owning; None if it does not say."""
     reported = request.topic_partitions
     if reported is None:
         return None
@@ -117,7 +120,7 @@ def _told(member: ConsumerMember) -> Assignment:
 
 
 def _updated(old: ConsumerMember, context: MemberContext, request: ConsumerGroupHeartbeatRequest) -> ConsumerMember:
-    """The member with what the request says; the same object if that is nothing new. HOT."""
+    """Return the member updated from the request; the same object if nothing changed. HOT."""
     names = request.subscribed_topic_names
     timeout_ms = request.rebalance_timeout_ms
     if (

@@ -1,6 +1,6 @@
-"""How members leave: by their own wish, when their session ends, and when they do not give partitions up in time.
+"""Removes members: on request, when their session ends, or when they do not give partitions up in time.
 
-The next heartbeat of another member computes the target assignment without them.
+The next heartbeat of another member computes the target assignment without the removed members.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def leave_group(
 
 
 def _gone_for_a_while(member: ConsumerMember) -> ConsumerMember:
-    """A static member that will be back: it keeps what it has, and no epoch in which it was assigned that is too old for it."""
+    """Return a static member that will be back. It keeps its partitions, with assignment epochs reset to 0."""
     assigned = {topic_id: dict.fromkeys(indexes, 0) for topic_id, indexes in member.assigned.items()}
     return replace(member, member_epoch=LEAVE_STATIC_EPOCH, assigned=assigned, pending_revocation={})
 
@@ -67,9 +67,9 @@ def _gone_for_a_while(member: ConsumerMember) -> ConsumerMember:
 def fenced(
     groups: ConsumerGroups, group: ConsumerGroup, members: Sequence[ConsumerMember], response: T, why: str
 ) -> CoordinatorResult[T]:
-    """Members are removed. Where classic members alone are left, and the policy permits it, they become a classic group.
+    """Remove members. If only classic members are left and the policy permits it, convert to a classic group.
 
-    ``why`` says of each what it did: "left".
+    ``why`` is what each of them did, such as "left".
     """
     for member in members:
         groups.reports.info("a member is removed", group=group.group_id, member=member.member_id, why=why)
@@ -83,7 +83,7 @@ def fenced(
 
 
 def removal(groups: ConsumerGroups, group: ConsumerGroup, members: Sequence[ConsumerMember]) -> list[CoordinatorRecord]:
-    """The records that remove members and raise the group's epoch."""
+    """Return the records that remove members and raise the group's epoch."""
     records = []
     names: Counter[str] = Counter()
     regexes: Counter[str] = Counter()
@@ -101,20 +101,20 @@ def removal(groups: ConsumerGroups, group: ConsumerGroup, members: Sequence[Cons
 
 
 def expire_session(groups: ConsumerGroups, group_id: str, member_id: str) -> CoordinatorResult[None]:
-    """A member has been silent for its session timeout."""
+    """Remove a member that was silent for its session timeout."""
     result = _remove(groups, group_id, member_id, "was silent for its session timeout")
     groups.sessions_expired += bool(result.records)
     return result
 
 
 def await_join(groups: ConsumerGroups, group_id: str, member: ConsumerMember) -> None:
-    """A classic member is told to join again, and has its rebalance timeout for that."""
+    """Start the time limit, its rebalance timeout, for a classic member that is told to join again."""
     expire = partial(_expire_classic, groups, group_id, member.member_id, "did not join again in time")
     groups.sessions.await_join(group_id, member.member_id, member.rebalance_timeout_ms, expire)
 
 
 def await_sync(groups: ConsumerGroups, group_id: str, member: ConsumerMember) -> None:
-    """A classic member has joined, and has its rebalance timeout to send its SyncGroup."""
+    """Start the time limit, its rebalance timeout, for the SyncGroup of a classic member that has joined."""
     expire = partial(_expire_classic, groups, group_id, member.member_id, "sent no SyncGroup in time")
     groups.sessions.await_sync(group_id, member.member_id, member.rebalance_timeout_ms, expire)
 
@@ -128,7 +128,7 @@ def _expire_classic(groups: ConsumerGroups, group_id: str, member_id: str, why: 
 
 
 def begin_revocation(groups: ConsumerGroups, group_id: str, member: ConsumerMember) -> None:
-    """The member has its rebalance timeout to give partitions up."""
+    """Start the time limit, its rebalance timeout, for a member to give up partitions."""
     expire = partial(_expire_revocation, groups, group_id, member.member_id, member.member_epoch)
     groups.sessions.begin_revocation(group_id, member.member_id, member.rebalance_timeout_ms, expire)
 
@@ -150,7 +150,7 @@ def _remove(groups: ConsumerGroups, group_id: str, member_id: str, why: str) -> 
 
 
 def begin_sessions(groups: ConsumerGroups) -> None:
-    """The shard is loaded: every member's session begins, and the time of those that have partitions to give up."""
+    """Begin every member's session after a load, and the revocation timeout of members with partitions to give up."""
     for group in groups.each():
         timeout_ms = groups.config_of(group.group_id).session_timeout_ms
         for member in group.members.values():

@@ -1,4 +1,4 @@
-"""A member of a consumer group, and how it stands in records."""
+"""A member of a consumer group, and its form in records."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,13 +13,13 @@ from odradek.protocol.coordinator_records.consumer_groups import (
     OwnedPartitions,
 )
 
-# The epochs by which a member leaves: for good, or, with an instance id, for a while.
+# The epochs that a leaving member sends: for good, or, with an instance id, for a while.
 LEAVE_EPOCH: Final = -1
 LEAVE_STATIC_EPOCH: Final = -2
 
 # Partitions by topic id.
 Partitions: TypeAlias = Mapping[UUID, frozenset[int]]
-# The same, each with the epoch in which it was assigned.
+# Partitions by topic id, each with the epoch in which it was assigned.
 OwnedEpochs: TypeAlias = Mapping[UUID, Mapping[int, int]]
 
 NOTHING: Final[dict[UUID, frozenset[int]]] = {}
@@ -28,10 +28,10 @@ NOTHING_OWNED: Final[dict[UUID, Mapping[int, int]]] = {}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerMember:
-    """What the records say of a member.
+    """A member, as its records describe it.
 
-    ``assigned`` is what the member may have, ``pending_revocation`` what it has been told to give up. ``subscribed_topic_regex``
-    is empty where there is none; records of other writers have None as well.
+    ``assigned`` holds the partitions the member may have, ``pending_revocation`` those it has been told to give up. An empty
+    ``subscribed_topic_regex`` means none; records of other writers may use None.
     """
 
     member_id: str
@@ -51,7 +51,7 @@ class ConsumerMember:
     classic: ClassicMemberMetadata | None = None
 
     def is_reconciled_to(self, assignment_epoch: int) -> bool:
-        """Return whether the member has come to the target assignment of that epoch."""
+        """Return whether the member has reached the target assignment of that epoch."""
         return self.state is MemberState.STABLE and self.member_epoch == assignment_epoch
 
     def is_revoking_in(self, epoch: int) -> bool:
@@ -59,14 +59,14 @@ class ConsumerMember:
         return self.state is MemberState.UNREVOKED_PARTITIONS and self.member_epoch == epoch
 
     def held(self) -> dict[UUID, frozenset[int]]:
-        """The partitions that the member may have, and those that it has yet to give up."""
+        """Return the partitions that the member may have, and those that it has yet to give up."""
         found = without_epochs(self.assigned)
         for topic_id, indexes in self.pending_revocation.items():
             found[topic_id] = found.get(topic_id, frozenset()).union(indexes)
         return found
 
     def assignment_epoch(self, topic_id: UUID | None, partition: int) -> int | None:
-        """The epoch in which a partition was assigned to the member, None where the member does not have it."""
+        """Return the epoch in which a partition was assigned to the member; None if it does not have the partition."""
         if topic_id is None:
             return None
         for owned in (self.assigned, self.pending_revocation):
@@ -76,7 +76,7 @@ class ConsumerMember:
         return None
 
     def with_metadata(self, value: ConsumerGroupMemberMetadataValue) -> "ConsumerMember":
-        """The member with what its record of kind 5 says."""
+        """Return the member updated from its record of kind 5."""
         return replace(
             self,
             instance_id=value.instance_id,
@@ -91,7 +91,7 @@ class ConsumerMember:
         )
 
     def with_assignment(self, value: ConsumerGroupCurrentMemberAssignmentValue) -> "ConsumerMember":
-        """The member with what its record of kind 8 says."""
+        """Return the member updated from its record of kind 8."""
         return replace(
             self,
             member_epoch=value.member_epoch,
@@ -102,17 +102,17 @@ class ConsumerMember:
         )
 
     def without_assignment(self) -> "ConsumerMember":
-        """The member after the tombstone of its record of kind 8: it leaves."""
+        """Return the member after the tombstone of its record of kind 8: it leaves."""
         return replace(self, member_epoch=LEAVE_EPOCH, previous_member_epoch=LEAVE_EPOCH, assigned={}, pending_revocation={})
 
 
 def without_epochs(owned: OwnedEpochs) -> dict[UUID, frozenset[int]]:
-    """The partitions alone."""
+    """Return the partitions without their epochs."""
     return {topic_id: frozenset(partitions) for topic_id, partitions in owned.items()}
 
 
 def _epochs(owned: Sequence[OwnedPartitions], member_epoch: int) -> dict[UUID, dict[int, int]]:
-    """By topic id. Where the record has no epochs, Kafka takes the member's."""
+    """Group partitions and epochs by topic id. If the record has no epochs, use the member's epoch, as Kafka does."""
     found = {}
     for topic_id, partitions, epochs in owned:
         if epochs is not None and len(epochs) == len(partitions):

@@ -1,9 +1,9 @@
-"""What a member's request comes to: records of the member, the group's epoch, the target, and the member's next step.
+"""The effect of a member's request: its records, the group's epoch, the target, and the member's next step.
 
-Whether it heartbeats or joins with the classic protocol, the steps are the same:
+A heartbeat and a classic JoinGroup take the same steps:
 
-    note         the member is written if it is new or changed; what changes for the group raises its epoch
-    advance      the target assignment is computed, if it is older than the group, and the member comes nearer to its own
+    note         the member is written if it is new or changed; a change that concerns the group raises its epoch
+    advance      the target assignment is computed, if it is outdated, and the member comes nearer to its target
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class MemberStep:
-    """One request of a member that the group knows, or takes in: ``old`` before it. ``records`` gets what is to be written."""
+    """One request of a known or new member, which was ``old`` before it. Records to write are added to ``records``."""
 
     __slots__ = ("_group", "_groups", "_has_subscription_changed", "_may_see", "_old", "_records")
 
@@ -54,9 +54,9 @@ class MemberStep:
         self._has_subscription_changed = False
 
     def note(self, member: ConsumerMember, *, must_raise: bool = False) -> int:
-        """Take ``member``, the same object as the old one if nothing has changed. The group's epoch from now on.
+        """Note the updated ``member`` (the same object as the old one if unchanged). Return the group's new epoch.
 
-        ``must_raise`` if the epoch rises whatever the member says.
+        ``must_raise`` raises the epoch in any case.
         """
         group, groups, old = self._group, self._groups, self._old
         names_changed = False
@@ -71,12 +71,12 @@ class MemberStep:
         return self._raise_epoch(member, must_raise=must_raise) if must_raise or group.is_stale else group.epoch.get()
 
     def advance(self, member: ConsumerMember, epoch: int, owned: Partitions | None) -> ConsumerMember:
-        """The member as it is from now on, in a group of ``epoch``."""
+        """Return the member after its next step, in a group of ``epoch``."""
         assignment_epoch, target = update_target(self._groups, self._group, epoch, self._old, member, self._records)
         return self.reconcile(member, assignment_epoch, target, owned)
 
     def _raise_epoch(self, member: ConsumerMember, *, must_raise: bool) -> int:
-        """Look at the topics of the group as it will be. Its epoch, raised if they are others or ``must_raise``."""
+        """Read the group's future topics. Return its epoch, raised if the topics changed or ``must_raise``."""
         group, groups, old = self._group, self._groups, self._old
         epoch = group.epoch.get()
         names = {name for name in group.name_counts if name not in old.subscribed_topic_names}
@@ -99,7 +99,7 @@ class MemberStep:
         return epoch
 
     def _cause(self, member: ConsumerMember, *, must_raise: bool) -> str:
-        """What the group's epoch is raised for."""
+        """Return the reason for raising the group's epoch."""
         old = self._old
         if not must_raise:
             return "its topics have changed"
@@ -112,12 +112,12 @@ class MemberStep:
     def reconcile(
         self, member: ConsumerMember, assignment_epoch: int, target: Partitions, owned: Partitions | None
     ) -> ConsumerMember:
-        """The member one step nearer to ``target``; ``owned`` is what it reports to own, None where it does not say."""
+        """Return the member one step nearer to ``target``. ``owned`` is what it reports owning, None if it does not say."""
         group, groups = self._group, self._groups
         if not self._has_subscription_changed and member.is_reconciled_to(assignment_epoch):
             return member
         names = group.names_of(member)
-        # A static member that is back has what its predecessor has, whose records are still to be replayed.
+        # A returning static member has its predecessor's partitions; the records of the change are still to be replayed.
         own = {member.member_id, group.static_members.get(member.instance_id or "")}
 
         def is_held(topic_id: UUID, index: int) -> bool:
@@ -137,7 +137,7 @@ class MemberStep:
             self._records.append(assignment_record(group.group_id, after))
             groups.why.note_given_up(group.group_id, self._old, after)
             if after.classic is not None:
-                # A classic member has time to join and to sync instead.
+                # A classic member has the join and sync timeouts instead.
                 return after
             if after.state is MemberState.UNREVOKED_PARTITIONS:
                 begin_revocation(groups, group.group_id, after)

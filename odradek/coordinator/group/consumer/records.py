@@ -1,4 +1,4 @@
-"""The records that operations on consumer groups decide on."""
+"""The records that operations on consumer groups write."""
 
 from odradek.coordinator.group.consumer.member import ConsumerMember, OwnedEpochs, Partitions
 from odradek.coordinator.runtime.record import CoordinatorRecord
@@ -22,12 +22,12 @@ from odradek.protocol.coordinator_records.consumer_groups import (
 
 
 def epoch_record(group_id: str, epoch: int, metadata_hash: int) -> CoordinatorRecord:
-    """The group's epoch."""
+    """Return the record of the group's epoch."""
     return CoordinatorRecord(ConsumerGroupMetadataKey(group_id), ConsumerGroupMetadataValue(epoch, metadata_hash))
 
 
 def member_record(group_id: str, member: ConsumerMember) -> CoordinatorRecord:
-    """What a member says of itself."""
+    """Return the record of a member's own metadata."""
     value = ConsumerGroupMemberMetadataValue(
         member.instance_id,
         member.rack_id,
@@ -43,7 +43,7 @@ def member_record(group_id: str, member: ConsumerMember) -> CoordinatorRecord:
 
 
 def target_record(group_id: str, member_id: str, target: Partitions) -> CoordinatorRecord:
-    """A member's target assignment."""
+    """Return the record of a member's target assignment."""
     partitions = tuple(TargetPartitions(topic_id, tuple(sorted(target[topic_id]))) for topic_id in sorted(target))
     return CoordinatorRecord(
         ConsumerGroupTargetAssignmentMemberKey(group_id, member_id), ConsumerGroupTargetAssignmentMemberValue(partitions)
@@ -51,14 +51,14 @@ def target_record(group_id: str, member_id: str, target: Partitions) -> Coordina
 
 
 def target_metadata_record(group_id: str, epoch: int, now_ms: int) -> CoordinatorRecord:
-    """The epoch of the target assignment, and when it was computed."""
+    """Return the record of the target assignment's epoch and time."""
     return CoordinatorRecord(
         ConsumerGroupTargetAssignmentMetadataKey(group_id), ConsumerGroupTargetAssignmentMetadataValue(epoch, now_ms)
     )
 
 
 def assignment_record(group_id: str, member: ConsumerMember) -> CoordinatorRecord:
-    """What a member has."""
+    """Return the record of a member's current assignment."""
     value = ConsumerGroupCurrentMemberAssignmentValue(
         member.member_epoch,
         member.previous_member_epoch,
@@ -78,17 +78,17 @@ def _owned(owned: OwnedEpochs) -> tuple[OwnedPartitions, ...]:
 
 
 def regex_record(group_id: str, regex: str, value: ConsumerGroupRegularExpressionValue) -> CoordinatorRecord:
-    """The topics that match a regular expression."""
+    """Return the record of the topics that match a regular expression."""
     return CoordinatorRecord(ConsumerGroupRegularExpressionKey(group_id, regex), value)
 
 
 def regex_tombstone(group_id: str, regex: str) -> CoordinatorRecord:
-    """No member subscribes to the regular expression any more."""
+    """Return the tombstone of a regular expression without subscribers."""
     return CoordinatorRecord(ConsumerGroupRegularExpressionKey(group_id, regex), None)
 
 
 def member_tombstones(group_id: str, member_id: str) -> list[CoordinatorRecord]:
-    """The records that remove a member. Replay depends on their order."""
+    """Return the records that remove a member. Replay depends on their order."""
     return [
         CoordinatorRecord(ConsumerGroupCurrentMemberAssignmentKey(group_id, member_id), None),
         CoordinatorRecord(ConsumerGroupTargetAssignmentMemberKey(group_id, member_id), None),
@@ -97,12 +97,12 @@ def member_tombstones(group_id: str, member_id: str) -> list[CoordinatorRecord]:
 
 
 def partition_metadata_tombstone(group_id: str) -> CoordinatorRecord:
-    """The record of Kafka before 4.1 goes."""
+    """Return the tombstone of a record kind that Kafka wrote before 4.1."""
     return CoordinatorRecord(ConsumerGroupPartitionMetadataKey(group_id), None)
 
 
 def group_tombstones(group_id: str, member_ids: list[str], regexes: list[str]) -> list[CoordinatorRecord]:
-    """The records that delete a group. Replay depends on their order."""
+    """Return the records that delete a group. Replay depends on their order."""
     return [
         *(CoordinatorRecord(ConsumerGroupCurrentMemberAssignmentKey(group_id, each), None) for each in member_ids),
         *(CoordinatorRecord(ConsumerGroupTargetAssignmentMemberKey(group_id, each), None) for each in member_ids),

@@ -1,13 +1,12 @@
 """Subscriptions by regular expressions, which the coordinator resolves and keeps as records.
 
-A group's regular expressions are resolved together, beside the event loop, and the result is an operation of its own:
+A group's regular expressions are resolved together, off the event loop, and the result is an operation of its own:
 
-    when    a heartbeat finds one that nobody subscribed to before, or one that is not resolved, or topics that are newer than the
-            last resolution, or that one older than ``group.consumer.regex.refresh.interval.ms``
-    never   twice at a time for one group, nor within ten seconds of the last time
+    when    a heartbeat finds a new expression, or an unresolved one, or topics that are newer than the
+            last resolution, or a resolution older than ``group.consumer.regex.refresh.interval.ms``
+    never   twice at a time for one group, nor within ten seconds of the last resolution
 
-Until then a member whose expression is new has no topics of it. The syntax is RE2's, as in Kafka (RE2/J), and it matches whole
-names.
+Until then, a new expression gives its member no topics. The syntax is RE2's, as in Kafka (RE2/J), and it matches whole names.
 
 Source: ``GroupMetadataManager.maybeUpdateRegularExpressions`` of Apache Kafka 4.3.
 """
@@ -39,16 +38,16 @@ _LONGEST_PATTERN: Final = 10_000
 
 
 class RegexChange(Enum):
-    """What a heartbeat means for its member's topics."""
+    """The effect of a heartbeat on its member's regular expression."""
 
     NONE = auto()
     UPDATED = auto()
-    # The topics of the new expression are known, or there is none any more.
+    # The topics of the new expression are known, or the member dropped its expression.
     UPDATED_AND_RESOLVED = auto()
 
 
 def compile_regex(regex: str) -> Pattern:
-    """The compiled expression. Raises KafkaError: INVALID_REGULAR_EXPRESSION."""
+    """Compile an expression. Raises KafkaError: INVALID_REGULAR_EXPRESSION."""
     try:
         return compile_pattern(regex, _LONGEST_PATTERN)
     except InvalidPattern as error:
@@ -56,7 +55,7 @@ def compile_regex(regex: str) -> Pattern:
 
 
 def resolve(regexes: Sequence[str], names: Sequence[str], pause: Callable[[], None]) -> dict[str, list[str]]:
-    """The names that each expression matches, sorted. One that is invalid here matches none. For any thread."""
+    """Return the names that each expression matches, sorted. An invalid expression matches none. For any thread."""
     found: dict[str, list[str]] = {}
     for regex in regexes:
         found[regex] = []
@@ -79,7 +78,7 @@ def update_regexes(
     records: list[CoordinatorRecord],
     may_see: Callable[[str], bool] | None = None,
 ) -> RegexChange:
-    """What ``new`` means for the group's expressions, which may have to be resolved: to topics that its client ``may_see``.
+    """Update the group's expressions for ``new``, and resolve them if due, to topics that its client ``may_see``.
 
     KafkaError: INVALID_REGULAR_EXPRESSION.
     """
@@ -159,7 +158,7 @@ def _resolved(
 def take_resolved(
     groups: ConsumerGroups, group_id: str, version: int, now_ms: int, resolved: Mapping[str, Sequence[str]]
 ) -> CoordinatorResult[None]:
-    """Keep what was resolved. The group's epoch is raised if its topics are others now."""
+    """Store the resolved topics. Raises the group's epoch if they changed."""
     group = groups.find(group_id)
     if group is None:
         return NOTHING_DECIDED

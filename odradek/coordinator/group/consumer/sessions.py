@@ -1,8 +1,8 @@
-"""The sessions of members, how long they may take to give partitions up, and classic members to join and to sync.
+"""Members' sessions, and the time limits for revocations and for classic members to join and to sync.
 
-A heartbeat moves a deadline and leaves the timer alone, as in ``classic.sessions``. What is left of a member that has gone, or
-that has given its partitions up, runs out and finds nothing to do: a timer that was cancelled when that was decided could not be
-brought back if its records are lost.
+A heartbeat moves a deadline and leaves the timer alone, as in ``classic.sessions``. Deadlines of a member that has left, or given
+its partitions up, are not cancelled: they expire and do nothing. A cancelled timer could not be restored if the records of that
+decision are lost.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NOTHING_DECIDED: Final[CoordinatorResult[None]] = CoordinatorResult((), None)
 
 
 class ConsumerSessions:
-    """Of one shard. ``expire`` decides what it means that a member is silent. Loop thread only."""
+    """The sessions of one shard. ``expire`` handles a silent member. Loop thread only."""
 
     __slots__ = ("_deadlines_ms", "_expire", "_monotonic_ms", "_timer_deadlines_ms", "_timers")
 
@@ -33,7 +33,7 @@ class ConsumerSessions:
         self._timer_deadlines_ms: dict[tuple[str, str], float] = {}
 
     def touch(self, group_id: str, member_id: str, timeout_ms: int) -> None:
-        """Begin the member's session anew. HOT."""
+        """Restart the member's session. HOT."""
         member = (group_id, member_id)
         deadline_ms = self._deadlines_ms[member] = self._monotonic_ms() + timeout_ms
         known = self._timer_deadlines_ms.get(member)
@@ -60,38 +60,38 @@ class ConsumerSessions:
         return result
 
     def _forget(self, member: tuple[str, str], deadline_ms: float) -> None:
-        """Unless the member has come back."""
+        """Drop the deadline unless the member has come back."""
         if self._deadlines_ms.get(member) == deadline_ms:
             del self._deadlines_ms[member]
 
     def begin_revocation(
         self, group_id: str, member_id: str, delay_ms: int, expire: Callable[[], CoordinatorResult[None]]
     ) -> None:
-        """Give a member that long to give partitions up; ``expire`` finds out whether it has."""
+        """Give a member ``delay_ms`` to give partitions up; then ``expire`` checks whether it has."""
         self._timers.schedule(("consumer-revocation", group_id, member_id), delay_ms, expire)
 
     def await_join(self, group_id: str, member_id: str, delay_ms: int, expire: Callable[[], CoordinatorResult[None]]) -> None:
-        """Give a classic member that long to join again, from when it was first told to."""
+        """Give a classic member ``delay_ms`` to join again, counted from the first request to do so."""
         key = ("consumer-join", group_id, member_id)
         if not self._timers.is_scheduled(key):
             self._timers.schedule(key, delay_ms, expire)
 
     def end_join(self, group_id: str, member_id: str) -> None:
-        """The member has done so."""
+        """End the time limit, as the member has joined again."""
         self._timers.cancel(("consumer-join", group_id, member_id))
 
     def await_sync(self, group_id: str, member_id: str, delay_ms: int, expire: Callable[[], CoordinatorResult[None]]) -> None:
-        """Give a classic member that has joined that long to send its SyncGroup."""
+        """Give a classic member that has joined ``delay_ms`` to send its SyncGroup."""
         self._timers.schedule(("consumer-sync", group_id, member_id), delay_ms, expire)
 
     def end_sync(self, group_id: str, member_id: str) -> None:
-        """The member has done so."""
+        """End the time limit, as the member has sent its SyncGroup."""
         self._timers.cancel(("consumer-sync", group_id, member_id))
 
     def forget_timeouts(self, group_id: str, member_id: str) -> None:
-        """Drop the deadlines of a member of this id from before the group was a classic one.
+        """Drop a member's deadlines from before the group was a classic one.
 
-        The deadline of a revocation stays: it finds the member in another epoch or protocol, and does nothing.
+        The deadline of a revocation stays. It finds the member in another epoch or protocol, and does nothing.
         """
         self.end_join(group_id, member_id)
         self.end_sync(group_id, member_id)

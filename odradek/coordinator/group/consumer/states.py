@@ -2,12 +2,12 @@
 
 A group's state follows from its members:
 
-    Empty         it has none
+    Empty         no members
     Assigning     the target assignment is older than the group's epoch
-    Reconciling   a member has not come to its target
-    Stable        all have
+    Reconciling   some member has not reached its target
+    Stable        all members have reached their target
 
-A member goes from any state to any other, as far as its own heartbeats bring it; UNKNOWN is that of a newer Kafka's record.
+A member's heartbeats may bring it from any state to any other. UNKNOWN is a state in the record of a newer Kafka.
 """
 
 from enum import IntEnum, StrEnum
@@ -15,7 +15,7 @@ from typing import Final
 
 
 class ConsumerGroupState(StrEnum):
-    """The state of a group, as Kafka names it."""
+    """The state of a group, under Kafka's name."""
 
     EMPTY = "Empty"
     ASSIGNING = "Assigning"
@@ -26,8 +26,8 @@ class ConsumerGroupState(StrEnum):
 class MemberState(IntEnum):
     """The state of a member, by the number in its record.
 
-    STABLE: it has its target, or has not been told of a newer one. UNREVOKED_PARTITIONS: it has to give up partitions first.
-    UNRELEASED_PARTITIONS: it waits for partitions that others have yet to give up.
+    STABLE: it has its target, or has not been told of a newer one. UNREVOKED_PARTITIONS: it must give up partitions first.
+    UNRELEASED_PARTITIONS: it waits for partitions that other members have yet to give up.
     """
 
     STABLE = 0
@@ -41,17 +41,17 @@ TRANSITIONS: Final[dict[MemberState, frozenset[MemberState]]] = dict.fromkeys(Me
 
 
 class IllegalTransition(ValueError):
-    """A member's state cannot be followed by that one."""
+    """A transition between member states that the table does not permit."""
 
 
 def check_transition(member_id: str, old: MemberState, new: MemberState) -> None:
-    """Raise IllegalTransition where the table does not permit it."""
+    """Raise IllegalTransition unless the table permits the transition."""
     if new not in TRANSITIONS[old]:
         raise IllegalTransition(f"member {member_id} cannot go from {old.name} to {new.name}")
 
 
 def state_of(number: int) -> MemberState:
-    """The state of a record. UNKNOWN where only a newer Kafka knows it."""
+    """Return the state of a record's number; UNKNOWN if only a newer Kafka knows it."""
     try:
         return MemberState(number)
     except ValueError:

@@ -32,10 +32,10 @@ def update_target(
     new: ConsumerMember,
     records: list[CoordinatorRecord],
 ) -> tuple[int, Partitions]:
-    """The epoch of the target assignment and the target of ``new``, which ``old`` is to become; computed anew if it is due.
+    """Return the epoch of the target assignment, and the target of ``new``, which replaces ``old``.
 
-    It is due for a newer epoch of the group, and at most once in ``group.consumer.assignment.interval.ms``. The next heartbeat of
-    any member asks again. Raises KafkaError: UNKNOWN_SERVER_ERROR where the assignor fails.
+    The target is computed first if the group's epoch is newer, at most once per ``group.consumer.assignment.interval.ms``. The
+    next heartbeat of any member checks again. Raises KafkaError: UNKNOWN_SERVER_ERROR if the assignor fails.
     """
     assignment_epoch, computed_ms = group.target_metadata.get()
     now_ms = groups.clock.now_ms()
@@ -64,7 +64,7 @@ def update_target(
 
 
 def _spec(groups: ConsumerGroups, group: ConsumerGroup, members: dict[str, ConsumerMember], new: ConsumerMember) -> GroupSpec:
-    """What the assignor is given."""
+    """Return the input of the assignor."""
     topics: dict[UUID, SubscribedTopic] = {}
     # Most members of a group subscribe to the same topics.
     known: dict[frozenset[str], frozenset[UUID]] = {}
@@ -86,7 +86,7 @@ def _spec(groups: ConsumerGroups, group: ConsumerGroup, members: dict[str, Consu
 
 
 def _is_homogeneous(members: Collection[ConsumerMember]) -> bool:
-    """Return whether all subscribe to the same names, or all to the same regular expression and to no names, as Kafka has it."""
+    """Return whether all subscribe to the same names, or to one regular expression and no names, as in Kafka."""
     names = {member.subscribed_topic_names for member in members}
     regexes = {member.subscribed_topic_regex or "" for member in members}
     return len(names) == 1 and (regexes == {""} or (len(regexes) == 1 and names == {frozenset()}))
@@ -95,14 +95,14 @@ def _is_homogeneous(members: Collection[ConsumerMember]) -> bool:
 def _assign(
     groups: ConsumerGroups, group_id: str, epoch: int, name: str, assign: Assign, spec: GroupSpec
 ) -> dict[str, Partitions]:
-    """The targets by member id, topics without partitions left out."""
+    """Return the targets by member id. Topics without partitions are left out."""
     try:
         return {
             member_id: {topic_id: frozenset(indexes) for topic_id, indexes in partitions.items() if indexes}
             for member_id, partitions in assign(spec).items()
         }
     except Exception as failure:
-        # A third party's assignor may raise anything, and the coordinator goes on.
+        # A third party's assignor may raise anything. The coordinator must go on.
         reason = f"{type(failure).__name__}: {failure}"
         groups.reports.warn("a target assignment has failed", group=group_id, epoch=epoch, assignor=name, error=reason)
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"the assignor has failed for epoch {epoch}: {failure}") from failure

@@ -1,10 +1,10 @@
-"""What groups know of topics: the port, and the hash by which a group tells whether its topics have changed.
+"""The topics as groups see them: the port, and the hash that tells a group whether its topics have changed.
 
     topic hash   XXH3 of a byte 0 | id, two int64 | name | int32 count of partitions | the partitions
     partition    int32 index | of each rack of its replicas, sorted: int32 length, name
     group hash   XXH3 of the topic hashes, by name; 0 without topics
 
-Numbers are little-endian. A name is UTF-16, little-endian, with the count of its units behind it.
+Numbers are little-endian. A name is UTF-16, little-endian, followed by the number of its units.
 
 Source: ``Utils.computeTopicHash`` of Apache Kafka 4.3.
 """
@@ -22,7 +22,7 @@ _UNIT: Final = 2
 
 
 class SubscribedTopic(NamedTuple):
-    """A topic, with the racks of each partition's replicas where brokers have racks, else empty."""
+    """A topic, with the racks of each partition's replicas; empty if brokers have no racks."""
 
     topic_id: UUID
     name: str
@@ -38,13 +38,13 @@ class Topics(Protocol):
         """The offset of the newest metadata record."""
 
     def find(self, name: str) -> SubscribedTopic | None:
-        """The topic of that name."""
+        """Return the topic of that name."""
 
     def name_of(self, topic_id: UUID) -> str | None:
-        """The name of a topic."""
+        """Return the name of a topic."""
 
     def names(self) -> Sequence[str]:
-        """All names, those of internal topics included."""
+        """Return all names, including internal topics."""
 
 
 class NoTopics:
@@ -71,12 +71,12 @@ def _text(text: str) -> bytes:
 
 
 def java_hash(data: bytes) -> int:
-    """XXH3 of 64 bits as a Java long has it: signed."""
+    """Return the 64-bit XXH3 hash as a Java long: signed."""
     return int.from_bytes(xxh3_64_digest(data), "big", signed=True)
 
 
 def topic_hash(topic: SubscribedTopic) -> int:
-    """The hash of one topic. It changes with id, name, count of partitions and racks."""
+    """Return the hash of one topic. It changes with id, name, number of partitions and racks."""
     raw = topic.topic_id.bytes
     chunks = [b"\0", raw[7::-1], raw[:7:-1], _text(topic.name), _INT.pack(topic.partition_count)]
     racks = topic.racks
@@ -90,6 +90,6 @@ def topic_hash(topic: SubscribedTopic) -> int:
 
 
 def group_hash(hashes: Iterable[tuple[str, int]]) -> int:
-    """The hash of a group's topics, from names and topic hashes."""
+    """Return the hash of a group's topics, from names and topic hashes."""
     ordered = [each for _, each in sorted(hashes)]
     return java_hash(b"".join(map(_LONG.pack, ordered))) if ordered else 0

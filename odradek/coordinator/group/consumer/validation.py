@@ -1,13 +1,13 @@
-"""What keeps a ConsumerGroupHeartbeat from being taken: its form, its group, its member, and the epoch it comes with.
+"""Checks of a ConsumerGroupHeartbeat: its form, its group, its member, and its epoch.
 
-    epoch 0              the member joins, or joins again, with all its subscription; one that is known keeps what it has
+    epoch 0              the member joins, or joins again, with its full subscription; a known member keeps its partitions
     the member's epoch   a heartbeat
-    its previous epoch   a heartbeat whose answer was lost, if it owns no more than what the member has
+    its previous epoch   a heartbeat after a lost answer, if it owns no more than its assigned partitions
     any other            FENCED_MEMBER_EPOCH: the member gives up its partitions and joins again
-    -1, -2               it leaves, for good or as a static member for a while
+    -1, -2               the member leaves: for good, or as a static member for a while
 
-An instance id belongs to one member at a time. Another may take it over when its holder has left with -2; before, that is
-UNRELEASED_INSTANCE_ID. From then on the former holder is FENCED_INSTANCE_ID.
+An instance id belongs to one member at a time. Another member may take it over once its holder has left with -2. Before that the
+answer is UNRELEASED_INSTANCE_ID. Afterwards the former holder gets FENCED_INSTANCE_ID.
 
 Source: ``GroupCoordinatorService.throwIfConsumerGroupHeartbeatRequestIsInvalid``, ``GroupMetadataManager`` of Apache Kafka 4.3.
 """
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from odradek.coordinator.runtime.record import CoordinatorRecord
     from odradek.protocol.message_types.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, RequestTopicPartitions
 
-# Since this version the client makes the member's id (KIP-1082).
+# From this version on, the client makes the member's id (KIP-1082).
 _FIRST_VERSION_WITH_CLIENT_IDS: Final = 1
 
 
 def check_request(request: ConsumerGroupHeartbeatRequest, version: int, assignors: Sequence[str]) -> None:
-    """Check its form. Raises KafkaError: INVALID_REQUEST, UNSUPPORTED_ASSIGNOR."""
+    """Check the form of the request. Raises KafkaError: INVALID_REQUEST, UNSUPPORTED_ASSIGNOR."""
     epoch = request.member_epoch
     if version >= _FIRST_VERSION_WITH_CLIENT_IDS or epoch > 0 or epoch == LEAVE_EPOCH:
         _require(request.member_id.strip(), "a member id is needed")
@@ -67,13 +67,13 @@ def _require(condition: object, message: str) -> None:
 
 
 def check_room(group: ConsumerGroup, member_id: str, max_size: int) -> None:
-    """Raise KafkaError, GROUP_MAX_SIZE_REACHED, for a new member of a full group."""
+    """Raise KafkaError(GROUP_MAX_SIZE_REACHED) for a new member of a full group."""
     if len(group.members) >= max_size and member_id not in group.members:
         raise KafkaError(ErrorCode.GROUP_MAX_SIZE_REACHED, f"the group is full: it has {max_size} members")
 
 
 def check_epoch(member: ConsumerMember, epoch: int, owned: Sequence[RequestTopicPartitions] | None) -> None:
-    """Raise KafkaError, FENCED_MEMBER_EPOCH, for an epoch that is not one of the member's."""
+    """Raise KafkaError(FENCED_MEMBER_EPOCH) for an epoch that is not one of the member's."""
     if epoch in (0, member.member_epoch):
         return
     if epoch == member.previous_member_epoch < member.member_epoch and owned is not None and _has_all(member, owned):
@@ -85,7 +85,7 @@ def check_epoch(member: ConsumerMember, epoch: int, owned: Sequence[RequestTopic
 
 
 def _has_all(member: ConsumerMember, owned: Sequence[RequestTopicPartitions]) -> bool:
-    """Return whether the member may have all that it owns."""
+    """Return whether all the partitions the member owns are assigned to it."""
     for topic_id, indexes in owned:
         assigned = None if topic_id is None else member.assigned.get(topic_id)
         if assigned is None or not assigned.keys() >= set(indexes):
@@ -94,7 +94,10 @@ def _has_all(member: ConsumerMember, owned: Sequence[RequestTopicPartitions]) ->
 
 
 def dynamic_member(group: ConsumerGroup, member_id: str, request: ConsumerGroupHeartbeatRequest) -> ConsumerMember:
-    """The member of a heartbeat without an instance id; a new one if it joins. KafkaError: UNKNOWN_MEMBER_ID and of the epoch."""
+    """Return the member of a heartbeat without an instance id; a new one if it joins.
+
+    KafkaError: UNKNOWN_MEMBER_ID, and the errors of ``check_epoch``.
+    """
     member = group.members.get(member_id)
     if member is None:
         if request.member_epoch != 0:
@@ -105,7 +108,7 @@ def dynamic_member(group: ConsumerGroup, member_id: str, request: ConsumerGroupH
 
 
 def unknown_member(group: ConsumerGroup, member_id: str) -> NoReturn:
-    """Raise KafkaError, UNKNOWN_MEMBER_ID."""
+    """Raise KafkaError(UNKNOWN_MEMBER_ID)."""
     raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"group {group.group_id} has no member {member_id}")
 
 
@@ -116,7 +119,7 @@ def static_member(
     request: ConsumerGroupHeartbeatRequest,
     records: list[CoordinatorRecord],
 ) -> ConsumerMember:
-    """The member of a heartbeat with an instance id. One that takes the place of its predecessor has what that had."""
+    """Return the member of a heartbeat with an instance id. One that replaces a predecessor takes over its partitions."""
     instance_id = request.instance_id or ""
     holder_id = group.static_members.get(instance_id)
     holder = None if holder_id is None else group.members.get(holder_id)
@@ -137,7 +140,7 @@ def static_member(
 def replaced(
     groups: ConsumerGroups, group: ConsumerGroup, holder: ConsumerMember, member_id: str, records: list[CoordinatorRecord]
 ) -> ConsumerMember:
-    """A static member under its new id, with what ``holder`` has, who is no member any more."""
+    """Return a static member under its new id, with everything of ``holder``, which is removed."""
     member = renamed(holder, member_id)
     records += member_tombstones(group.group_id, holder.member_id)
     records.append(member_record(group.group_id, member))
@@ -150,7 +153,7 @@ def replaced(
 
 
 def instance_holder(group: ConsumerGroup, member_id: str, instance_id: str) -> ConsumerMember:
-    """The member of an instance id. KafkaError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID."""
+    """Return the member of an instance id. KafkaError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID."""
     holder_id = group.static_members.get(instance_id)
     holder = None if holder_id is None else group.members.get(holder_id)
     if holder is None:

@@ -1,4 +1,4 @@
-"""Assignments between topic ids and the names that classic members know."""
+"""Converts assignments between topic ids and the names that classic members use."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 def told_assignment(topics: Topics, metadata: bytes, partitions: Mapping[UUID, Iterable[int]]) -> bytes:
-    """The assignment as a member is told it that joined with ``metadata``; topics that are gone are left out."""
+    """Return the encoded assignment for a member that joined with ``metadata``. Deleted topics are left out."""
     named = ((topics.name_of(topic_id), sorted(indexes)) for topic_id, indexes in partitions.items())
     found = sorted((name, indexes) for name, indexes in named if name is not None)
     return encode_assignment(version_of(metadata), found)
 
 
 def with_ids(topics: Topics, named: Iterable[tuple[str, Sequence[int]]]) -> dict[UUID, frozenset[int]]:
-    """Partitions of topics that are there, by id."""
+    """Return the partitions of existing topics, by topic id."""
     found: dict[UUID, frozenset[int]] = {}
     for name, indexes in named:
         topic = topics.find(name)

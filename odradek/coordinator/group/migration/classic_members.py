@@ -1,15 +1,15 @@
-"""SyncGroup, Heartbeat and LeaveGroup of members of a consumer group that speak the classic protocol.
+"""SyncGroup, Heartbeat and LeaveGroup of a consumer group's members that speak the classic protocol.
 
-For a classic member of the generation that is its epoch; else UNKNOWN_MEMBER_ID (for a member of the consumer protocol as well),
-FENCED_INSTANCE_ID, ILLEGAL_GENERATION:
+For a classic member whose generation equals its epoch. Others get UNKNOWN_MEMBER_ID (also members of the consumer protocol),
+FENCED_INSTANCE_ID or ILLEGAL_GENERATION:
 
     SyncGroup    its assignment; REBALANCE_IN_PROGRESS if there is a newer target, unless it has yet to give up partitions
-    Heartbeat    REBALANCE_IN_PROGRESS if there is a newer target, if it has to give up partitions, or if those that it waited for
+    Heartbeat    REBALANCE_IN_PROGRESS if there is a newer target, if it must give up partitions, or if awaited partitions
                  are free: it joins again, and has its rebalance timeout for that
-    LeaveGroup   removes it; by its instance id, or by hand, a member of either protocol
+    LeaveGroup   removes the member; by instance id, or by an administrator, a member of either protocol
 
-Where classic members alone are in the group, since the policy keeps it from becoming a classic one, nobody's heartbeats have a
-target computed. Then a newer epoch of the group, or topics to be looked at, has a member join again; in Kafka nothing does.
+If only classic members are left, but the policy forbids a downgrade, no consumer heartbeat computes a target. A newer group
+epoch, or topics to read again, then makes a member join again. In Kafka nothing does.
 
 Source: ``GroupMetadataManager.classicGroup{Sync,Heartbeat,Leave}ToConsumerGroup`` of Apache Kafka 4.3.
 """
@@ -49,7 +49,7 @@ _PROTOCOL_REQUIRED_SINCE: Final = 5
 def sync_consumer_group(
     groups: ConsumerGroups, group: ConsumerGroup, context: MemberContext, request: SyncGroupRequest, reply: SyncReply
 ) -> CoordinatorResult[SyncGroupResponse]:
-    """Decide on a SyncGroup; ``reply`` has its response with this result."""
+    """Decide on a SyncGroup; ``reply`` is answered by this result."""
     decision = Decision()
     try:
         member, classic = _syncing(groups, group, context, request)
@@ -125,7 +125,7 @@ def _waits(group: ConsumerGroup, member: ConsumerMember) -> bool:
 def leave_consumer_group(
     groups: ConsumerGroups, group: ConsumerGroup, request: LeaveGroupRequest
 ) -> CoordinatorResult[LeaveGroupResponse]:
-    """Decide on a LeaveGroup. Who is not in the group is told so; that does not keep the others from leaving."""
+    """Decide on a LeaveGroup. An unknown member gets an error; the others still leave."""
     gone: dict[str, ConsumerMember] = {}
     answers = []
     for identity in request.members:
@@ -158,7 +158,7 @@ def _leaving(group: ConsumerGroup, identity: MemberIdentity) -> ConsumerMember:
 def _member(
     group: ConsumerGroup, member_id: str, instance_id: str | None, generation: int
 ) -> tuple[ConsumerMember, ClassicMemberMetadata]:
-    """A classic member by its ids and its generation."""
+    """Return a classic member by its ids and generation."""
     member = group.members.get(member_id) if instance_id is None else instance_holder(group, member_id, instance_id)
     if member is None or member.classic is None:
         unknown_member(group, member_id)

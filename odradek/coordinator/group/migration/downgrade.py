@@ -1,17 +1,17 @@
-"""A consumer group becomes a classic group: its last member of the consumer protocol goes, and classic members are left.
+"""Downgrade: a consumer group becomes a classic group when its last member of the consumer protocol leaves.
 
     generation     the group's epoch
-    protocol       the one that most members prefer among those that all support
-    assignments    what members have, and have yet to give up; the targets, where the group goes on as it is
+    protocol       the one most members prefer among the protocols that all support
+    assignments    the members' partitions, with those to give up; their targets, if the group does not rebalance
 
-Where members went, the group rebalances at once, and its leader assigns what they had. Where a static member came back with the
-classic protocol in place of the last one of the consumer protocol, it has what that had, and the group goes on as it is. It does
-rebalance where its target is out of date, since the subscription is new, or where members had yet to come to it.
+If members left, the group rebalances at once, and its leader reassigns their partitions. If a static member came back with the
+classic protocol, replacing the last one of the consumer protocol, it takes over that one's partitions. The group then continues
+unchanged, unless its target is outdated (the subscription is new) or members had not reached it yet. In that case it rebalances.
 
-Until the rebalance has ended the group may become a consumer group again, which must know what members still have. In Kafka it is
-told the targets, and gives partitions out that their owners have yet to give up.
+Until the rebalance ends, the group may become a consumer group again, and must know which partitions members still have. Kafka
+stores the targets, and so reassigns partitions that their owners have yet to give up.
 
-The classic group is made live when the conversion is decided on. If the records cannot be appended, it is dropped again.
+The classic group goes live when the conversion is decided. If its records cannot be appended, it is dropped again.
 
 Source: ``GroupMetadataManager.convertToClassicGroup``, ``ClassicGroup.fromConsumerGroup`` of Apache Kafka 4.3.
 """
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 def can_downgrade(groups: ConsumerGroups, group: ConsumerGroup, leaving: AbstractSet[str], *, joining: int = 0) -> bool:
-    """Return whether the group becomes a classic one when ``leaving`` have left and ``joining`` classic members have come."""
+    """Return whether the group becomes a classic one once ``leaving`` have left and ``joining`` classic members have joined."""
     staying = [member for member in group.members.values() if member.member_id not in leaving]
     count = len(staying) + joining
     if not count or any(member.classic is None for member in staying):
@@ -63,7 +63,7 @@ def can_downgrade(groups: ConsumerGroups, group: ConsumerGroup, leaving: Abstrac
 def downgrade_without(
     groups: ConsumerGroups, group: ConsumerGroup, leaving: Sequence[ConsumerMember], decision: Decision
 ) -> None:
-    """Members leave, and those that stay are a classic group, which rebalances."""
+    """Remove members; those that stay form a classic group, which rebalances."""
     gone = {member.member_id for member in leaving}
     decision.records += group.tombstones()
     members = [each for each in group.members.values() if each.member_id not in gone]
@@ -81,7 +81,10 @@ def downgrade_with(
     *,
     is_stale: bool,
 ) -> None:
-    """A classic static member takes the place of ``replaced``, whose records are among the decision's: what it was is its now."""
+    """Let a classic static member replace ``replaced`` and take over its partitions; the group becomes a classic one.
+
+    The decision already holds the records that replace ``replaced``.
+    """
     ids = [joining.member_id if each == replaced.member_id else each for each in group.members]
     decision.records += group_tombstones(group.group_id, ids, list(group.regexes))
     members = [*(each for each in group.members.values() if each.member_id != replaced.member_id), joining]
@@ -103,7 +106,7 @@ def _convert(
     assigned: Mapping[str, Partitions],
     decision: Decision,
 ) -> ClassicGroup:
-    """Make the classic group live, its members with the partitions that are ``assigned``, and add its record."""
+    """Make the classic group live, its members with their ``assigned`` partitions, and add its record."""
     classic = ClassicGroup(group.group_id, GroupState.STABLE, group.epoch.get(), groups.clock.now_ms())
     for each in members:
         if each.classic is not None:

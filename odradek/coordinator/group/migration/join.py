@@ -1,15 +1,15 @@
-"""JoinGroup to a consumer group with members: a classic member joins it, or joins it again, and is told its member epoch.
+"""JoinGroup to a consumer group with members: a classic member joins, or joins again, and gets its member epoch.
 
-    1. the member is taken in or updated with its subscription, as by a heartbeat of the consumer protocol
-    2. it comes nearer to its target; what it owns stands in its subscription
+    1. the member is added or updated with its subscription, as by a heartbeat of the consumer protocol
+    2. it comes nearer to its target; its subscription lists its owned partitions
     3. the answer is a generation, the member's epoch, without a leader; a SyncGroup fetches the assignment (``classic_members``)
 
-A static member may take the place of one of either protocol. If that one was the last of the consumer protocol, the group is a
-classic one from then on (``downgrade``).
+A static member may replace a member of either protocol. If that was the last one of the consumer protocol, the group becomes a
+classic one (``downgrade``).
 
-Refused: INCONSISTENT_GROUP_PROTOCOL where the policy is ``disabled``, or no protocol fits those of the other classic members;
-GROUP_MAX_SIZE_REACHED; UNKNOWN_MEMBER_ID and FENCED_INSTANCE_ID for a static member's id that is not the one of its instance id.
-A dynamic member's id that is not known is taken as a new member's.
+Refused: INCONSISTENT_GROUP_PROTOCOL if the policy is ``disabled``, or the other classic members support none of its protocols;
+GROUP_MAX_SIZE_REACHED; UNKNOWN_MEMBER_ID and FENCED_INSTANCE_ID if a static member's id does not match its instance id. An
+unknown id of a dynamic member counts as a new member.
 
 Source: ``GroupMetadataManager.classicGroupJoinToConsumerGroup`` of Apache Kafka 4.3.
 """
@@ -46,7 +46,7 @@ _MEMBER_ID_REQUIRED_SINCE: Final = 4
 def join_consumer_group(
     groups: ConsumerGroups, group: ConsumerGroup, context: MemberContext, request: JoinGroupRequest, reply: JoinReply
 ) -> CoordinatorResult[JoinGroupResponse]:
-    """Decide on a JoinGroup; ``reply`` has its response with this result."""
+    """Decide on a JoinGroup; ``reply`` is answered by this result."""
     decision = Decision()
     try:
         member_id = request.member_id or groups.new_id()
@@ -69,7 +69,7 @@ def join_consumer_group(
 
 
 def _check(groups: ConsumerGroups, group: ConsumerGroup, member_id: str, request: JoinGroupRequest) -> Subscription:
-    """What the member subscribes to. All of its protocols say the same, so the first one is read."""
+    """Check the request and return the member's subscription. All its protocols say the same, so the first one is read."""
     limits = groups.classic.config()
     if not limits.group_min_session_timeout_ms <= request.session_timeout_ms <= limits.group_max_session_timeout_ms:
         raise KafkaError(ErrorCode.INVALID_SESSION_TIMEOUT, f"a session timeout of {request.session_timeout_ms} ms")
@@ -82,12 +82,12 @@ def _check(groups: ConsumerGroups, group: ConsumerGroup, member_id: str, request
     try:
         return read_subscription(request.protocols[0].metadata)
     except MalformedMessage:
-        # Kafka fails on it, with UNKNOWN_SERVER_ERROR.
+        # Kafka fails here, with UNKNOWN_SERVER_ERROR.
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"the subscription of member {member_id} is malformed") from None
 
 
 def _is_supported(group: ConsumerGroup, names: list[str]) -> bool:
-    """Return whether there is a protocol that all classic members support."""
+    """Return whether all classic members support one of the protocols ``names``."""
     common = set(names)
     for member in group.members.values():
         if member.classic is not None:
@@ -110,7 +110,7 @@ def _join(
     holder = _holder(group, instance_id)
     if instance_id is None or (holder is None and not request.member_id):
         if request.member_id and subscription.owned and member_id not in group.members:
-            # It was removed, and does not know that yet. What it takes for its own may be another's by now.
+            # The member was removed, and does not know that yet. Its partitions may belong to another member by now.
             unknown_member(group, member_id)
         old = group.member_or_new(member_id)
     elif holder is None or request.member_id:
@@ -123,7 +123,8 @@ def _join(
     epoch = step.note(old if member == old else member)
     owned = with_ids(groups.topics, subscription.owned)
     if holder is not None and converts:
-        # Where another member has yet to come to its target, what it is to have may still be another's: nobody is told it then.
+        # If another member has not reached its target, its target partitions may still have an owner. No targets are handed out
+        # then.
         is_stale = group.assignment_epoch < epoch or not _are_reconciled(group, holder)
         if not is_stale:
             target = group.target_of(member_id, instance_id)
@@ -164,7 +165,7 @@ def _updated(
 
 
 def _begin_sync(groups: ConsumerGroups, group_id: str, member: ConsumerMember, session_timeout_ms: int) -> None:
-    """The answer is given: the member has a session, and time to send its SyncGroup."""
+    """Begin the member's session and the time limit for its SyncGroup, now that the answer is given."""
     groups.sessions.end_join(group_id, member.member_id)
     groups.sessions.touch(group_id, member.member_id, session_timeout_ms)
     await_sync(groups, group_id, member)

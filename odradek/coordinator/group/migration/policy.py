@@ -1,4 +1,4 @@
-"""``group.consumer.migration.policy``: which conversions of groups are permitted."""
+"""``group.consumer.migration.policy``: the permitted conversions of groups."""
 
 from enum import StrEnum
 

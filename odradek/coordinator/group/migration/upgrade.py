@@ -1,15 +1,15 @@
-"""A classic group becomes a consumer group: a member of the consumer protocol joins it.
+"""Upgrade: a classic group becomes a consumer group when a member of the consumer protocol joins it.
 
     group epoch, assignment epoch, member epochs    the generation
-    target assignments                              what the leader assigned last
-    current assignments                             that, and what the member said to own as it joined, unless another one has it
-    subscriptions                                   those of the members' protocol in use
+    target assignments                              the leader's last assignment
+    current assignments                             the target, and partitions owned at the join, unless another member has them
+    subscriptions                                   taken from the members' protocol in use
 
-In a stable group the targets are what members have. While a cooperative group rebalances, a member may own more than it is
-assigned: it has not heard of its new assignment, or the generation before had none. In Kafka such partitions are given out at
-once, and two members read them until the former one has joined again.
+In a stable group, members have their targets. While a cooperative group rebalances, a member may own more than its assignment: it
+has not heard of the new one, or the previous generation had none. Kafka reassigns such partitions at once, and two members read
+them until the former owner has joined again.
 
-The joining member raises the group's epoch, which begins a rebalance. So requests that the classic group holds are answered
+The joining member raises the group's epoch, which begins a rebalance. So the classic group's held requests are answered
 REBALANCE_IN_PROGRESS, and their members join again.
 
 Source: ``GroupMetadataManager.convertToConsumerGroup``, ``ConsumerGroup.fromClassicGroup`` of Apache Kafka 4.3.
@@ -46,14 +46,14 @@ if TYPE_CHECKING:
     from odradek.coordinator.runtime.record import CoordinatorRecord
     from odradek.timing.reply import Reply
 
-# The assignment was not computed for the consumer group, so the next one is never too early.
+# No assignment was computed for the consumer group yet, so the next one is never too early.
 _NEVER_MS: Final = 0
 
 
 def upgraded(groups: ConsumerGroups, classic: ClassicGroup, records: list[CoordinatorRecord]) -> ConsumerGroup:
-    """The consumer group that the records make of ``classic``, to decide on before they are replayed; it is not kept.
+    """Return a temporary consumer group made from ``classic``, to decide on before the records are replayed.
 
-    Changes nothing. Raises KafkaError, GROUP_ID_NOT_FOUND, where the group cannot be converted.
+    Adds to ``records`` only. Raises KafkaError(GROUP_ID_NOT_FOUND) if the group cannot be converted.
     """
     _check(groups, classic)
     group_id = classic.group_id
@@ -80,9 +80,9 @@ def upgraded(groups: ConsumerGroups, classic: ClassicGroup, records: list[Coordi
 
 
 def lags_behind_topics(groups: ConsumerGroups, group: ConsumerGroup) -> bool:
-    """Return whether members have other partitions than there are of their topics, which changed after the leader assigned them.
+    """Return whether the members' partitions differ from those of their topics, which changed after the assignment.
 
-    The leader would have noticed, and leads no more. In Kafka nobody reads such partitions until the topics change again.
+    The leader would have noticed, but it no longer leads. In Kafka, such partitions stay unread until the topics change again.
     """
     found = (groups.topics.find(name) for name in group.name_counts)
     wanted = {(topic.topic_id, index) for topic in found if topic is not None for index in range(topic.partition_count)}
@@ -90,9 +90,9 @@ def lags_behind_topics(groups: ConsumerGroups, group: ConsumerGroup) -> bool:
 
 
 def let_go(groups: ConsumerGroups, classic: ClassicGroup) -> list[tuple[Reply[Any], object]]:
-    """The upgrade is decided on: the sessions of its members go on in the consumer group, and held requests are answered.
+    """Move the members' sessions to the consumer group, and return the answers to held requests.
 
-    If the records cannot be appended, all of that fails with them; the group is then as it was stored.
+    If the records cannot be appended, the answers fail too, and the group is again as stored.
     """
     responses: list[tuple[Reply[Any], object]] = []
     for member in classic.members.values():
@@ -136,9 +136,9 @@ def _converted(
     assigned: Mapping[UUID, frozenset[int]],
     held: set[tuple[UUID, int]],
 ) -> ConsumerMember:
-    """Raises MalformedMessage, and KafkaError where a custom assignor gave the member more than partitions."""
+    """Convert a member. Raises MalformedMessage; KafkaError if a custom assignor gave it more than partitions."""
     subscription = read_subscription(_metadata(classic, member))
-    # librdkafka's sticky assignor gives each member the user data of its own subscription back: nothing that could be lost.
+    # librdkafka's sticky assignor returns each member the user data of its own subscription. Nothing is lost with it.
     if assigned_user_data(member.assignment) not in {b"", subscription.user_data}:
         raise _refusal(
             classic.group_id, "its leader's assignor gives members more than partitions, which a consumer group cannot keep"
@@ -166,7 +166,7 @@ def _converted(
 
 
 def _metadata(classic: ClassicGroup, member: Member) -> bytes:
-    """What the member says in the group's protocol. In a first rebalance there is none yet, which Kafka fails on."""
+    """Return the member's metadata for the group's protocol. A first rebalance has no protocol yet; Kafka fails on that."""
     protocols = dict(reversed(member.protocols))
     _, first = member.protocols[0]
     return protocols.get(classic.protocol or "", first)
