@@ -1,1 +1,1 @@
-"""The cluster's metadata: what the controller decides, the log that it is written to, and the image that all read."""
+"""The cluster's metadata: the controller's decisions, the log they are written to, and the image that everything reads."""

@@ -1,1 +1,1 @@
-"""What the controller of a cluster decides: brokers, placement, elections, in-sync replicas, reassignments."""
+"""The decisions of a cluster's controller: brokers, placement, elections, in-sync replicas, reassignments."""

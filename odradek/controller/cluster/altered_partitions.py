@@ -1,7 +1,6 @@
 """In-sync replicas that leaders propose (AlterPartition, KIP-497, KIP-841, KIP-903).
 
-Each partition is answered by itself. The response tells the state of a partition after the change, so the leader need not wait
-for the metadata.
+Each partition is answered separately. The response has the partition's new state, so the leader need not wait for the metadata.
 """
 
 from collections.abc import Sequence
@@ -27,7 +26,7 @@ _ANY_EPOCH = -1
 
 
 def alter_partitions(view: ClusterView, request: AlterPartitionRequest) -> tuple[AlterPartitionResponse, list[MetadataRecord]]:
-    """The answer, and the records. KafkaError: STALE_BROKER_EPOCH."""
+    """Return the response and the records. KafkaError: STALE_BROKER_EPOCH."""
     view.registration(request.broker_id, request.broker_epoch)
     records: list[MetadataRecord] = []
     topics = []
@@ -61,7 +60,7 @@ def _alter(
     if record is not None:
         records.append(record)
         partition = merge(partition, record)
-        # The proposal has completed a reassignment that takes the lead from this very leader.
+        # The proposal has completed a reassignment that gives the leadership to another broker.
         if record.leader not in (NO_LEADER_CHANGE, leader_id):
             return PartitionData(asked.partition_index, ErrorCode.NEW_LEADER_ELECTED)
     return PartitionData(
@@ -75,7 +74,7 @@ def _alter(
 
 
 def _epoch_error(partition: PartitionRecord, leader_id: int, asked: RequestPartitionData) -> ErrorCode | None:
-    """A leader that is ahead of this controller has heard of a later one: it is to look for that."""
+    """Return the error for wrong epochs, or None. A leader ahead of this controller must look for a newer one."""
     if asked.leader_epoch > partition.leader_epoch or asked.partition_epoch > partition.partition_epoch:
         return ErrorCode.NOT_CONTROLLER
     if asked.leader_epoch < partition.leader_epoch:
@@ -93,7 +92,7 @@ def _isr_error(view: ClusterView, partition: PartitionRecord, asked: RequestPart
         or len(set(isr)) != len(isr)
         or not set(isr) <= set(partition.replicas)
         or partition.leader not in isr
-        # A leader that lacks records is to have nobody follow it before it says so.
+        # A leader that lacks records must be alone in sync until it reports its recovery.
         or (is_recovering and (len(isr) > 1 or partition.leader_recovery_state == RECOVERED))
     ):
         return ErrorCode.INVALID_REQUEST
@@ -101,7 +100,7 @@ def _isr_error(view: ClusterView, partition: PartitionRecord, asked: RequestPart
 
 
 def _are_eligible(view: ClusterView, replicas: Sequence[BrokerState]) -> bool:
-    """Return whether all are active, and the incarnations that the leader has followed by."""
+    """Return whether all are active, and are the incarnations that the leader has tracked."""
     return all(
         view.is_active(each.broker_id) and each.broker_epoch in (_ANY_EPOCH, view.brokers[each.broker_id].broker_epoch)
         for each in replicas

@@ -1,4 +1,4 @@
-"""Brokers tell which of their directories replicas are in (AssignReplicasToDirs, KIP-858)."""
+"""Records the directories that brokers report for their replicas (AssignReplicasToDirs, KIP-858)."""
 
 from odradek.controller.cluster.broker_changes import change_of, offline_replicas
 from odradek.controller.metadata.cluster_view import MIGRATING, ClusterView, has_online
@@ -17,9 +17,9 @@ from odradek.protocol.metadata_records import MetadataRecord, PartitionRecord
 def assign_replicas(
     view: ClusterView, request: AssignReplicasToDirsRequest
 ) -> tuple[AssignReplicasToDirsResponse, list[MetadataRecord]]:
-    """The answer, each partition by itself, and the records. KafkaError: STALE_BROKER_EPOCH.
+    """Return the response, with a result per partition, and the records. KafkaError: STALE_BROKER_EPOCH.
 
-    A replica that is in a directory which has failed meanwhile is offline: others lead.
+    A replica in a directory that has failed meanwhile is offline, and another replica becomes leader.
     """
     broker = view.registration(request.broker_id, request.broker_epoch)
     records: list[MetadataRecord] = []

@@ -1,7 +1,7 @@
-"""What follows when a broker is fenced, unfenced, shuts down, has lost a directory, or is unregistered.
+"""The partition changes when a broker is fenced, unfenced, shut down or unregistered, or loses a directory.
 
-It leaves the in-sync sets, and what it led gets other leaders; or it takes the lead of what had none. The records are those of
-Kafka's ``ReplicationControlManager``.
+A broker that goes leaves the in-sync sets, and its partitions get other leaders. A broker that comes may lead partitions without
+a leader. The records are those of Kafka's ``ReplicationControlManager``.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -28,7 +28,7 @@ Partitions = Iterable[tuple[Topic, PartitionRecord]]
 def change_of(
     view: ClusterView, topic: Topic, partition: PartitionRecord, is_acceptable: Callable[[int], bool] | None = None
 ) -> PartitionChange:
-    """A change of a partition, with nothing to change yet. ``is_acceptable`` tests brokers in place of ``view.is_active``."""
+    """Return a blank change of a partition. ``is_acceptable`` tests brokers in place of ``view.is_active``."""
     acceptable = is_acceptable or view.is_active
     return PartitionChange(
         partition,
@@ -40,23 +40,23 @@ def change_of(
 
 
 def fenced(view: ClusterView, broker: RegisterBrokerRecord) -> list[MetadataRecord]:
-    """``broker`` is not heard of any more, or wants to lead nothing."""
+    """Return the records that fence ``broker``, which is silent or asks to lead nothing."""
     return [*_without(view, broker.broker_id), fence_only(broker)]
 
 
 def fence_only(broker: RegisterBrokerRecord) -> BrokerRegistrationChangeRecord:
-    """The record that fences ``broker``, whatever it leads."""
+    """Return the record that fences ``broker``, without regard to its partitions."""
     return BrokerRegistrationChangeRecord(broker_id=broker.broker_id, broker_epoch=broker.broker_epoch, fenced=_FENCE)
 
 
 def unfenced(view: ClusterView, broker: RegisterBrokerRecord) -> list[MetadataRecord]:
-    """``broker`` can lead: what has no leader and may be led by it."""
+    """Return the records that unfence ``broker`` and let it lead leaderless partitions where it may."""
     change = BrokerRegistrationChangeRecord(broker_id=broker.broker_id, broker_epoch=broker.broker_epoch, fenced=_UNFENCE)
     return [change, *_updates(view, view.leaderless(), added=broker.broker_id)]
 
 
 def in_controlled_shutdown(view: ClusterView, broker: RegisterBrokerRecord) -> list[MetadataRecord]:
-    """``broker`` is about to stop, and gives up what it leads."""
+    """Return the records that move leaderships away from ``broker``, which is about to stop."""
     change = BrokerRegistrationChangeRecord(
         broker_id=broker.broker_id, broker_epoch=broker.broker_epoch, in_controlled_shutdown=1
     )
@@ -65,7 +65,7 @@ def in_controlled_shutdown(view: ClusterView, broker: RegisterBrokerRecord) -> l
 
 
 def shut_down(view: ClusterView, broker_id: int, *, was_clean: bool) -> list[MetadataRecord]:
-    """A new incarnation of the broker registers: the previous one is gone, and may have lost what it had not synced."""
+    """Return the records for the end of a previous incarnation, which may have lost unsynced records."""
     if was_clean or not view.has_elr:
         return _without(view, broker_id)
     return [
@@ -75,7 +75,7 @@ def shut_down(view: ClusterView, broker_id: int, *, was_clean: bool) -> list[Met
 
 
 def unregistered(view: ClusterView, broker: RegisterBrokerRecord) -> list[MetadataRecord]:
-    """``broker`` is no longer a member."""
+    """Return the records that remove ``broker`` from the cluster."""
     return [
         *_without(view, broker.broker_id),
         *_updates(view, _eligible(view, broker.broker_id), removed=broker.broker_id),
@@ -84,7 +84,7 @@ def unregistered(view: ClusterView, broker: RegisterBrokerRecord) -> list[Metada
 
 
 def directories_offline(view: ClusterView, broker: RegisterBrokerRecord, offline: Sequence[UUID | None]) -> list[MetadataRecord]:
-    """Directories of ``broker`` have failed, and with them the replicas that are in them."""
+    """Return the records for failed directories of ``broker``, whose replicas go offline."""
     failed = [directory for directory in broker.log_dirs if directory in offline]
     records: list[MetadataRecord] = []
     for directory in failed:
@@ -98,7 +98,7 @@ def directories_offline(view: ClusterView, broker: RegisterBrokerRecord, offline
 
 
 def directories_cordoned(broker: RegisterBrokerRecord, cordoned: Sequence[UUID | None] | None) -> list[MetadataRecord]:
-    """New replicas are to go to none of the directories ``cordoned``."""
+    """Return the records that keep new replicas out of the directories ``cordoned``."""
     if cordoned is None or (broker.cordoned_log_dirs is not None and set(broker.cordoned_log_dirs) == set(cordoned)):
         return []
     named = tuple(directory for directory in cordoned if directory is not None)
@@ -106,7 +106,7 @@ def directories_cordoned(broker: RegisterBrokerRecord, cordoned: Sequence[UUID |
 
 
 def offline_replicas(view: ClusterView, broker_id: int, partitions: Partitions) -> list[MetadataRecord]:
-    """The broker's replicas of ``partitions`` are in a directory that it has lost."""
+    """Return the records for the broker's replicas of ``partitions``, in a directory that it has lost."""
     return _updates(view, partitions, removed=broker_id)
 
 
@@ -117,10 +117,10 @@ def _without(view: ClusterView, broker_id: int) -> list[MetadataRecord]:
 def _updates(
     view: ClusterView, partitions: Partitions, *, removed: int = _NOBODY, added: int = _NOBODY, unclean: int = _NOBODY
 ) -> list[MetadataRecord]:
-    """The changes of those ``partitions`` that change.
+    """Return the changes of ``partitions``, where there are any.
 
-    ``removed`` cannot lead any more, nor can ``unclean``, which is not eligible either; ``added`` can, though the image has it
-    as fenced still.
+    Brokers ``removed`` and ``unclean`` can no longer lead; ``unclean`` is not eligible either. Broker ``added`` can lead,
+    although it is still fenced in the image.
     """
 
     def is_acceptable(broker_id: int) -> bool:

@@ -1,8 +1,8 @@
-"""Which brokers live, by their heartbeats (Kafka: BrokerHeartbeatManager and BrokerHeartbeatTracker).
+"""Tracks the live brokers by their heartbeats (Kafka: BrokerHeartbeatManager and BrokerHeartbeatTracker).
 
-All of it is memory. A controller that starts gives each unfenced broker a new session. A session belongs to an epoch of a
-broker, and is kept up by heartbeats alone. No other incarnation registers before it is over. That of a broker which has leave to
-shut down ends at once; with Kafka's controller it ends by time.
+All of it is in memory. A starting controller gives each unfenced broker a new session. A session belongs to an epoch of a broker,
+and only heartbeats extend it. Another incarnation cannot register before it ends. The session of a broker with leave to shut down
+ends at once; in Kafka's controller it expires.
 """
 
 from collections.abc import Callable, Iterable
@@ -26,7 +26,7 @@ _NO_OFFSET = -1
 
 
 class BrokerState(Enum):
-    """What a broker may do. A broker in controlled shutdown still leads what nobody else can."""
+    """The state of a broker. In controlled shutdown, it still leads partitions that no other broker can lead."""
 
     FENCED = "fenced"
     UNFENCED = "unfenced"
@@ -36,7 +36,7 @@ class BrokerState(Enum):
 
 @dataclass(slots=True)
 class _Heartbeats:
-    """``metadata_offset``: how far the broker has followed. At the other offset all know that it shuts down."""
+    """A broker's progress: how far it follows the metadata, and from which offset others know of its shutdown."""
 
     is_fenced: bool = True
     metadata_offset: int = _NO_OFFSET
@@ -57,23 +57,23 @@ class BrokerSessions:
         self._contacts_ms: dict[tuple[int, int], float] = {}
 
     def activate(self, image: MetadataImage) -> None:
-        """Give each broker of ``image`` a session that begins now; a fenced one when it is heard of."""
+        """Begin a session for each unfenced broker of ``image``. A fenced broker's session begins with its first heartbeat."""
         for broker in image.kept.brokers.values():
             self._register(broker.broker_id, is_fenced=broker.fenced)
             if not broker.fenced:
                 self.contact(broker.broker_id, broker.broker_epoch)
 
     def contact(self, broker_id: int, broker_epoch: int) -> None:
-        """A heartbeat has come."""
+        """Note a heartbeat."""
         self._contacts_ms[broker_id, broker_epoch] = self._clock.monotonic_ms()
 
     def is_valid(self, broker_id: int, broker_epoch: int) -> bool:
-        """Return whether the broker has been heard of within the session's time."""
+        """Return whether the broker was heard from within the session timeout."""
         contact_ms = self._contacts_ms.get((broker_id, broker_epoch))
         return contact_ms is not None and contact_ms + self.timeout_ms >= self._clock.monotonic_ms()
 
     def take_expired(self) -> tuple[int, int] | None:
-        """(broker id, epoch) of a session that is over, which is forgotten."""
+        """Remove and return (broker id, epoch) of an expired session, or None."""
         for key in self._contacts_ms:
             if not self.is_valid(*key):
                 del self._contacts_ms[key]
@@ -81,12 +81,12 @@ class BrokerSessions:
         return None
 
     def next_end_in_ms(self) -> float:
-        """When the first session is over if nothing more is heard, at least 1. Kafka looks each quarter of a session's time."""
+        """Return the ms until the first session expires without news, at least 1. Kafka checks every quarter session."""
         oldest_ms = min(self._contacts_ms.values(), default=inf)
         return max(oldest_ms + self.timeout_ms - self._clock.monotonic_ms(), 0) + 1
 
     def end(self, broker_id: int) -> None:
-        """Forget when a broker was heard of: its process has ended."""
+        """Forget the contacts of a broker whose process has ended."""
         for key in [key for key in self._contacts_ms if key[0] == broker_id]:
             del self._contacts_ms[key]
 
@@ -95,7 +95,7 @@ class BrokerSessions:
         return {broker_id: known.is_fenced for broker_id, known in self._brokers.items() if not known.is_shutting_down}
 
     def touch(self, broker_id: int, *, is_fenced: bool, metadata_offset: int) -> None:
-        """Note what a heartbeat tells."""
+        """Note the content of a heartbeat."""
         known = self._brokers[broker_id]
         known.is_fenced = is_fenced
         known.metadata_offset = metadata_offset
@@ -103,7 +103,7 @@ class BrokerSessions:
             known.controlled_shutdown_offset = _NO_OFFSET
 
     def shuts_down_at(self, broker_id: int, offset: int) -> None:
-        """From ``offset`` on others know that a broker shuts down; the first such offset counts."""
+        """Note the offset from which others know that a broker shuts down. The first one counts."""
         known = self._brokers[broker_id]
         if not known.is_shutting_down:
             known.controlled_shutdown_offset = offset
@@ -111,7 +111,7 @@ class BrokerSessions:
     def states(
         self, request: BrokerHeartbeatRequest, registration_offset: int, is_leader: Callable[[], bool]
     ) -> tuple[BrokerState, BrokerState]:
-        """What the broker is, and what ``request`` makes of it; ``is_leader``: it leads a partition."""
+        """Return the broker's state, and its state after ``request``. ``is_leader`` tells whether it leads a partition."""
         known = self._brokers[request.broker_id]
         if known.is_shutting_down:
             is_known = known.controlled_shutdown_offset <= self._lowest_active_offset()
@@ -128,7 +128,7 @@ class BrokerSessions:
         return BrokerState.UNFENCED, BrokerState.FENCED if request.want_fence else BrokerState.UNFENCED
 
     def replayed(self, records: Iterable[MetadataRecord], image: MetadataImage) -> None:
-        """``records`` are in the image: follow the registrations."""
+        """Follow the registrations in ``records``, which are in the image."""
         for record in records:
             match record:
                 case RegisterBrokerRecord():
@@ -156,6 +156,6 @@ class BrokerSessions:
         self.touch(broker_id, is_fenced=is_fenced, metadata_offset=offset)
 
     def _lowest_active_offset(self) -> float:
-        """The lowest metadata offset among unfenced brokers that do not shut down; infinity if there are none."""
+        """Return the lowest metadata offset of unfenced brokers that do not shut down; infinity without any."""
         active = (known for known in self._brokers.values() if not known.is_fenced and not known.is_shutting_down)
         return min((known.metadata_offset for known in active), default=float("inf"))

@@ -1,10 +1,10 @@
 """The controller of a cluster of several brokers (Kafka: QuorumController).
 
-A request's message is answered by the response's message, when the records that it comes to are committed. The APIs that a
-broker alone has too (topics, partitions, configs, features) are the methods of ``Controller``. What is decided is in the other
-modules of this room: pure functions from a ``ClusterView`` and a request to an answer and records.
+Methods take a request message, and reply with the response message once the records are committed. APIs that a single broker has
+too (topics, partitions, configs, features) are methods of ``Controller``. The decisions are in the other modules of this package:
+pure functions from a ``ClusterView`` and a request to a response and records.
 
-``Periodic`` is what a controller does from time to time by itself.
+``PeriodicTasks`` runs the controller's periodic tasks.
 """
 
 from collections.abc import Callable, Sequence
@@ -36,19 +36,19 @@ from odradek.timing.reply import Reply
 from odradek.timing.slices import Slices
 from odradek.timing.timer import Timer, TimerTask
 
-# Before a task that has not done all goes on: others have their turn.
+# The pause before a task continues unfinished work, so that others have their turn.
 _SOON_MS = 10
 
 
 class PeriodicTasks:
-    """Tasks that are run on ``timer`` until ``close``."""
+    """Tasks that run on ``timer`` until ``close``."""
 
     def __init__(self, timer: Timer) -> None:
         self._timer = timer
         self._next: dict[int, TimerTask] = {}
 
     def add(self, interval_ms: float, task: Callable[[], bool], due_in_ms: Callable[[], float] = lambda: inf) -> None:
-        """Run ``task`` each ``interval_ms``, sooner if it is due sooner, and soon again where it says that more is to be done."""
+        """Run ``task`` every ``interval_ms``, earlier if it is due earlier, and soon again if it returns that work is left."""
         key = len(self._next)
 
         def run() -> None:
@@ -56,7 +56,7 @@ class PeriodicTasks:
             try:
                 has_more = task()
             finally:
-                # Whatever befalls one turn, there is a next one.
+                # A failed turn must not prevent the next one.
                 self._next[key] = self._timer.call_after(_SOON_MS if has_more else min(interval_ms, due_in_ms()), run)
 
         self._next[key] = self._timer.call_after(interval_ms, run)
@@ -68,7 +68,7 @@ class PeriodicTasks:
 
 
 class ClusterController(Controller):
-    """Brokers, topics, partitions, configs, features and producer ids of a cluster. ``image`` is to be read, never written."""
+    """Brokers, topics, partitions, configs, features and producer ids of a cluster. ``image`` is read-only for others."""
 
     def __init__(
         self,
@@ -83,13 +83,13 @@ class ClusterController(Controller):
         background: Background | None = None,
         slices: Slices | None = None,
     ) -> None:
-        """Replay ``log``, and give it its first records if it is new. Raises MetadataUnreadable, KafkaError if the log fails.
+        """Replay ``log``, and write the first records of a new one. Raises MetadataUnreadable, KafkaError if the log fails.
 
         ``random`` places replicas.
         """
         self.cluster_id = cluster_id
         self._sessions = BrokerSessions(clock, config["broker.session.timeout.ms"])
-        # Where the last registration of a broker lies, of those that this process has seen.
+        # The offset of each broker's last registration, as far as this process has seen it.
         self._registration_offsets: dict[int, int] = {}
         self._tasks: PeriodicTasks | None = None
         super().__init__(
@@ -104,8 +104,8 @@ class ClusterController(Controller):
         )
 
     def start(self, timer: Timer) -> None:
-        """Begin to watch the sessions of brokers, and the balance of leaders."""
-        # The time in which the log was loaded, and nobody could be heard, is not the brokers'.
+        """Begin to watch the brokers' sessions and the balance of leaders."""
+        # Sessions begin now: brokers could not be heard while the log was loaded.
         self._sessions.activate(self.image)
         config = self._config
         tasks = self._tasks = PeriodicTasks(timer)
@@ -115,13 +115,13 @@ class ClusterController(Controller):
         tasks.add(config["unclean.leader.election.interval.ms"], lambda: self._elect_by_itself(elect_unclean))
 
     def close(self) -> None:
-        """Watch nothing any more, and close the metadata log."""
+        """Stop the periodic tasks, and close the metadata log."""
         if self._tasks is not None:
             self._tasks.close()
         super().close()
 
     def register_broker(self, request: BrokerRegistrationRequest, version: int) -> Reply[BrokerRegistrationResponse]:
-        """A broker has started. Its epoch is the offset of the record."""
+        """Register a broker that has started. Its epoch is the offset of the record."""
         broker_id = request.broker_id
 
         def decide() -> Decided[int]:
@@ -137,18 +137,18 @@ class ClusterController(Controller):
             )
 
         def answer(epoch: int) -> BrokerRegistrationResponse:
-            # The registration is the last record of those that have just been committed.
+            # The registration is the last of the records just committed.
             self._registration_offsets[broker_id] = self.log_end_offset - 1
             return BrokerRegistrationResponse(broker_epoch=epoch)
 
         return self._answered(decide, answer, lambda error: BrokerRegistrationResponse(error_code=error.code))
 
     def end_session(self, broker_id: int) -> None:
-        """End a broker's session at once: its process has ended, and its next incarnation registers."""
+        """End a broker's session at once, as its process has ended and its next incarnation registers."""
         self._sessions.end(broker_id)
 
     def heartbeat(self, request: BrokerHeartbeatRequest) -> Reply[BrokerHeartbeatResponse]:
-        """A broker lives: it is unfenced, fenced, or shuts down, as it asks."""
+        """Keep a broker's session alive, and unfence it, fence it, or shut it down as it asks."""
         broker_id = request.broker_id
         self._sessions.contact(broker_id, request.broker_epoch)
 
@@ -162,14 +162,14 @@ class ClusterController(Controller):
                 # A broker that has applied this offset knows the new leaders.
                 self._sessions.shuts_down_at(broker_id, self.log_end_offset - 1)
             elif state is BrokerState.SHUTDOWN_NOW:
-                # It sends no more heartbeats, and its next incarnation need not wait until this session is over.
+                # The broker sends no more heartbeats, and its next incarnation need not wait for the end of this session.
                 self._sessions.end(broker_id)
             return response
 
         return self._answered(decide, answer, lambda error: BrokerHeartbeatResponse(error_code=error.code))
 
     def alter_partition(self, request: AlterPartitionRequest, _version: int) -> Reply[AlterPartitionResponse]:
-        """A leader proposes in-sync replicas. Version 2 has no epochs of brokers: those in ``request`` are -1 then."""
+        """Handle a leader's proposal of in-sync replicas. Version 2 has no broker epochs: they are -1 in ``request``."""
         return self._answered(
             lambda: alter_partitions(self.view, request),
             as_it_is,
@@ -177,7 +177,7 @@ class ClusterController(Controller):
         )
 
     def assign_replicas_to_dirs(self, request: AssignReplicasToDirsRequest) -> Reply[AssignReplicasToDirsResponse]:
-        """A broker tells which directories its replicas are in (KIP-858)."""
+        """Record the directories that a broker reports for its replicas (KIP-858)."""
         return self._answered(
             lambda: assign_replicas(self.view, request),
             as_it_is,
@@ -185,7 +185,7 @@ class ClusterController(Controller):
         )
 
     def allocate_producer_ids(self, request: AllocateProducerIdsRequest) -> Reply[AllocateProducerIdsResponse]:
-        """A block of producer ids for a broker."""
+        """Allocate a block of producer ids for a broker."""
 
         def decide() -> Decided[range]:
             self.view.registration(request.broker_id, request.broker_epoch)
@@ -203,7 +203,7 @@ class ClusterController(Controller):
         )
 
     def config_view(self, config: BrokerConfig) -> ConfigView:
-        """What alterations of configs are decided upon: of any broker that is registered, and of this node."""
+        """Return the basis of decisions on configs, of any registered broker and of this node."""
         return super().config_view(config)._replace(broker_exists=lambda each: each == self.node_id or each in self.view.brokers)
 
     def _usable_brokers(self) -> dict[int, bool]:
@@ -213,7 +213,7 @@ class ClusterController(Controller):
         return first_records(self._config["min.insync.replicas"])
 
     def _take_over(self) -> None:
-        """Keep all leaders: the sessions of dead brokers expire."""
+        """Keep all leaders; the sessions of dead brokers will expire."""
         self._sessions.activate(self.image)
 
     def _replay(self, records: Sequence[MetadataRecord]) -> None:
@@ -221,12 +221,12 @@ class ClusterController(Controller):
         self._sessions.replayed(records, self.image)
 
     def _registration_offset(self, broker_id: int) -> int:
-        """At which offset a broker's registration lies, or before which, if a previous process has written it."""
+        """Return the offset of a broker's registration, or an upper bound if an earlier process wrote it."""
         broker = self.view.brokers.get(broker_id)
         return self._registration_offsets.get(broker_id, -1 if broker is None else broker.broker_epoch)
 
     def _fence_one(self) -> bool:
-        """Fence a broker that has not been heard of in time; whether there may be others: the next sees what this one does."""
+        """Fence a broker with an expired session. Return whether there may be more: the next decision must see this one."""
         expired = self._sessions.take_expired()
         if expired is None:
             return False
@@ -242,7 +242,7 @@ class ClusterController(Controller):
         return True
 
     def _elect_by_itself(self, decide: Callable[[ClusterView], Sequence[MetadataRecord]]) -> bool:
-        """Hold elections that nobody has asked for; whether there may be more."""
+        """Hold elections that no client requested. Return whether there may be more."""
 
         def decide_all() -> Decided[bool]:
             records = decide(self.view)

@@ -1,8 +1,8 @@
-"""The controller's decisions that clients ask for: topics, partitions, configs, features, moves (Kafka: QuorumController).
+"""The controller's decisions for clients: topics, partitions, configs, features, reassignments (Kafka: QuorumController).
 
-Every operation decides, by pure functions of the image or of a ``ClusterView``, and commits its records (``MetadataWriter``). A
-request's message is answered by the response's message, when its records are committed. A broker alone is a cluster of one:
-``LoneController`` adds its own needs, ``ClusterController`` the requests of several brokers.
+Every operation decides with pure functions of the image or of a ``ClusterView``, and commits its records (``MetadataWriter``).
+Methods that take a request message reply with the response message once the records are committed. A single broker is a cluster
+of one: ``LoneController`` adds its own needs, ``ClusterController`` the requests of several brokers.
 """
 
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
@@ -67,7 +67,7 @@ R = TypeVar("R")
 
 
 class Controller(MetadataWriter):
-    """Topics, partitions, configs and features, of a broker alone or of a cluster."""
+    """Topics, partitions, configs and features of a single broker or of a cluster."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class Controller(MetadataWriter):
         background: Background | None = None,
         slices: Slices | None = None,
     ) -> None:
-        """Replay ``log``, and give it its first records if it is new. Raises MetadataUnreadable, KafkaError if the log fails.
+        """Replay ``log``, and write the first records of a new one. Raises MetadataUnreadable, KafkaError if the log fails.
 
         ``random`` places replicas. ``directory_counts`` is as for ``Placement``.
         """
@@ -100,14 +100,14 @@ class Controller(MetadataWriter):
         raise NotImplementedError
 
     def config_view(self, config: BrokerConfig) -> ConfigView:
-        """The basis of decisions on configs, in a process with ``config``."""
+        """Return the basis of decisions on configs, in a process with ``config``."""
         image = self.image
         return ConfigView(config, image.configs, image.topics.__contains__, has_elr=self.view.has_elr)
 
     def create_topics(
         self, topics: Sequence[NewTopic], *, validate_only: bool = False, take: Take | None = None
     ) -> Reply[list[TopicResult] | KafkaError]:
-        """Create ``topics``, each by itself; the results of duplicates come once, at the end. ``take`` as for the decision."""
+        """Create each of ``topics`` separately. Duplicates get one result each, at the end. See ``decisions`` for ``take``."""
         deciding = self._deciding_on_topics(topics, validate_only=validate_only, take=take)
         return self._operate_in_slices(deciding) if len(topics) > AT_ONCE else self._operate(lambda: decided(deciding))
 
@@ -121,7 +121,7 @@ class Controller(MetadataWriter):
         return decision.results, [] if validate_only else decision.records
 
     def delete_topics(self, topic_ids: Iterable[UUID]) -> Reply[set[UUID] | KafkaError]:
-        """Delete topics; those that were there to delete."""
+        """Delete topics. Reply with the ids that existed."""
         wanted = dict.fromkeys(topic_ids)
 
         def decide() -> tuple[set[UUID], Sequence[MetadataRecord]]:
@@ -133,7 +133,7 @@ class Controller(MetadataWriter):
     def create_partitions(
         self, topics: Sequence[NewPartitions], *, validate_only: bool = False, take: Take | None = None
     ) -> Reply[list[TopicResult] | KafkaError]:
-        """Add partitions to ``topics``, each by itself. ``take`` as for the decision."""
+        """Add partitions to each of ``topics`` separately. See ``decisions`` for ``take``."""
 
         def decide() -> tuple[list[TopicResult], Sequence[MetadataRecord]]:
             decision = decisions.create_partitions(self.image, topics, self._placement, take)
@@ -142,15 +142,15 @@ class Controller(MetadataWriter):
         return self._operate(decide)
 
     def alter_configs(self, changes: Sequence[ConfigChange]) -> Reply[KafkaError | None]:
-        """Set configs, validated by the caller, all or nothing.
+        """Set configs that the caller has validated, all or nothing.
 
         A change is (resource type, resource name, config, value or None to remove it).
         """
-        # A topic may have been deleted since the caller has looked.
+        # A topic may have been deleted since the caller checked.
         return self._operate(lambda: (None, self._config_records(changes)))
 
     def alter_many_configs(self, deciding: Iterable[Sequence[ConfigChange]]) -> Reply[KafkaError | None]:
-        """The same with changes that ``deciding`` comes upon one part after the other, in slices."""
+        """Set configs like ``alter_configs``, in slices. ``deciding`` yields the changes in parts."""
 
         def decide() -> Generator[None, None, tuple[None, Sequence[MetadataRecord]]]:
             records: list[MetadataRecord] = []
@@ -179,13 +179,13 @@ class Controller(MetadataWriter):
         return records
 
     def create_acls(self, bindings: Iterable["AclBinding"]) -> Reply["Created | KafkaError"]:
-        """Create access control entries, each by itself: an error for each that cannot be, else None."""
+        """Create each access control entry separately. Reply with an error for each invalid one, else None."""
         from odradek.controller.metadata.acls import create_acls
 
         return self._operate_in_slices(create_acls(self.image.kept.acls, bindings, self._new_topic_id))
 
     def delete_acls(self, filters: Sequence["AclFilter"]) -> Reply["Deleted | KafkaError"]:
-        """Delete the access control entries that ``filters`` select: those of each filter."""
+        """Delete the access control entries that ``filters`` select. Reply with the entries of each filter."""
         from odradek.controller.metadata.acls import delete_acls
 
         return self._operate_in_slices(delete_acls(self.image.kept.acls, filters))
@@ -193,7 +193,7 @@ class Controller(MetadataWriter):
     def alter_user_scram_credentials(
         self, request: "AlterUserScramCredentialsRequest"
     ) -> Reply["list[AlterUserScramCredentialsResult] | KafkaError"]:
-        """Set and remove users' SCRAM credentials, each user's by themselves."""
+        """Set and remove users' SCRAM credentials, each user's separately."""
         from odradek.controller.metadata.scram_credentials import alter
 
         return self._operate_in_slices(alter(self.image, request))
@@ -201,7 +201,7 @@ class Controller(MetadataWriter):
     def alter_client_quotas(
         self, request: "AlterClientQuotasRequest", unknown_hosts: Collection[str] = ()
     ) -> Reply["list[AlteredQuotas] | KafkaError"]:
-        """Set and remove client quotas, each entity's by themselves; no host has one of ``unknown_hosts``."""
+        """Set and remove client quotas, each entity's separately. ``unknown_hosts`` are names without a host."""
         from odradek.controller.metadata.client_quota_requests import alter
 
         def decide() -> Generator[None, None, tuple["list[AlteredQuotas]", Sequence[MetadataRecord]]]:
@@ -235,7 +235,7 @@ class Controller(MetadataWriter):
         return records
 
     def elect_leaders(self, request: "ElectLeadersRequest") -> "Reply[ElectLeadersResponse]":
-        """Preferred or unclean elections (KIP-460)."""
+        """Hold preferred or unclean elections (KIP-460)."""
         from odradek.controller.cluster.leader_elections import elect_leaders
         from odradek.protocol.message_types.elect_leaders import ElectLeadersResponse
 
@@ -246,7 +246,7 @@ class Controller(MetadataWriter):
     def alter_partition_reassignments(
         self, request: "AlterPartitionReassignmentsRequest"
     ) -> "Reply[AlterPartitionReassignmentsResponse]":
-        """Replicas move to other brokers (KIP-455), or their moves are cancelled."""
+        """Move replicas to other brokers (KIP-455), or cancel their moves."""
         from odradek.controller.cluster.reassignments import alter_reassignments
         from odradek.protocol.message_types.alter_partition_reassignments import AlterPartitionReassignmentsResponse
 
@@ -259,7 +259,7 @@ class Controller(MetadataWriter):
     def list_partition_reassignments(
         self, request: "ListPartitionReassignmentsRequest"
     ) -> "Reply[ListPartitionReassignmentsResponse]":
-        """The moves that are under way."""
+        """List the reassignments under way."""
         from odradek.controller.cluster.reassignments import list_reassignments
         from odradek.protocol.message_types.list_partition_reassignments import ListPartitionReassignmentsResponse
 
@@ -270,7 +270,7 @@ class Controller(MetadataWriter):
         )
 
     def unregister_broker(self, request: "UnregisterBrokerRequest") -> "Reply[UnregisterBrokerResponse]":
-        """A broker is no longer a member."""
+        """Remove a broker from the cluster."""
         from odradek.protocol.message_types.unregister_broker import UnregisterBrokerResponse
 
         def refuse(error: KafkaError) -> UnregisterBrokerResponse:
@@ -281,7 +281,7 @@ class Controller(MetadataWriter):
         )
 
     def _without_broker(self, broker_id: int) -> Sequence[MetadataRecord]:
-        """The records without a broker. Raises KafkaError."""
+        """Return the records that remove a broker. Raises KafkaError."""
         from odradek.controller.cluster.registration import unregister
 
         return unregister(self.view, broker_id)
@@ -292,7 +292,7 @@ class Controller(MetadataWriter):
         answer: Callable[[T], R],
         refuse: Callable[[KafkaError], R],
     ) -> Reply[R]:
-        """Commit what is decided; ``answer`` it when that is done, or ``refuse`` it."""
+        """Commit a decision; then reply with ``answer`` of it, or with ``refuse`` of the error."""
         reply: Reply[R] = Reply()
 
         def respond(outcome: T | KafkaError) -> None:
@@ -303,7 +303,7 @@ class Controller(MetadataWriter):
 
 
 def as_it_is(response: T) -> T:
-    """Answer with the decision itself."""
+    """Return the decision itself as the response."""
     return response
 
 
@@ -312,7 +312,7 @@ def _is_of_the_quorum(record: MetadataRecord) -> bool:
 
 
 def decided(deciding: Generator[None, None, T]) -> T:
-    """The outcome of a decision that is carried out at once."""
+    """Run a decision to its end and return its outcome."""
     while True:
         try:
             next(deciding)

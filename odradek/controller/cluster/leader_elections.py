@@ -1,4 +1,4 @@
-"""Elections that are asked for (ElectLeaders, KIP-460), and those that the controller holds by itself from time to time."""
+"""Elections: those requested by ElectLeaders (KIP-460), and those that the controller holds periodically."""
 
 from odradek.controller.cluster.broker_changes import change_of
 from odradek.controller.cluster.partition_change import Election
@@ -15,12 +15,15 @@ from odradek.protocol.metadata_records import MetadataRecord, PartitionRecord
 
 # The election types of a request.
 _ELECTIONS = {0: Election.PREFERRED, 1: Election.UNCLEAN}
-# Elections that the controller holds at once, as Kafka's.
+# The most elections that the controller holds at once, as in Kafka.
 MAX_ELECTIONS = 1_000
 
 
 def elect_leaders(view: ClusterView, request: ElectLeadersRequest) -> tuple[ElectLeadersResponse, list[MetadataRecord]]:
-    """The answer, and the records. Without a list all partitions are meant, and those that need no election are not told."""
+    """Return the response and the records.
+
+    Without a list of partitions all are meant, and those that need no election are left out of the response.
+    """
     election = _ELECTIONS.get(request.election_type)
     if election is None:
         return _unknown_election(request), []
@@ -39,7 +42,7 @@ def elect_leaders(view: ClusterView, request: ElectLeadersRequest) -> tuple[Elec
 
 
 def balance(view: ClusterView) -> list[MetadataRecord]:
-    """Partitions go back to their preferred leaders, MAX_ELECTIONS of them at most."""
+    """Return the records that give partitions back to their preferred leaders, at most MAX_ELECTIONS."""
     records: list[MetadataRecord] = []
     for topic, partition in view.image.partitions():
         if len(records) >= MAX_ELECTIONS:
@@ -50,7 +53,7 @@ def balance(view: ClusterView) -> list[MetadataRecord]:
 
 
 def elect_unclean(view: ClusterView) -> list[MetadataRecord]:
-    """Partitions without a leader get one that lacks records where that is allowed: it may have been allowed since."""
+    """Return the records that elect leaders lacking records, where unclean elections are allowed (maybe only since)."""
     records: list[MetadataRecord] = []
     for topic, partition in view.leaderless():
         if len(records) >= MAX_ELECTIONS:
@@ -77,7 +80,7 @@ def _elect(view: ClusterView, topic_name: str, index: int, election: Election, r
 
 
 def _has_leader(partition: PartitionRecord, election: Election) -> bool:
-    """Return whether a partition has the leader that the election is to give it: any, or the preferred one."""
+    """Return whether a partition already has the election's leader: any one, or the preferred one."""
     leader = partition.leader
     return leader != NO_LEADER if election is Election.UNCLEAN else leader == partition.replicas[0]
 

@@ -1,7 +1,7 @@
-"""The controller of a broker alone, in its process: a cluster of one, whose metadata the broker has here (``ClusterMetadata``).
+"""The controller of a single broker, in its process: a cluster of one, with its ``ClusterMetadata``.
 
-The broker needs no session: the controller registers it when it starts, and fences it when it stops, so that Apache Kafka need
-not wait for the end of a session when it starts on the same directory. The broker's requests to its controller are calls.
+The broker needs no session. The controller registers it at the start and fences it at the stop. So Apache Kafka, started on the
+same directory, need not wait for a session to expire. The broker's requests to its controller are plain calls.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -31,7 +31,7 @@ from odradek.timing.slices import Slices
 
 
 class LoneController(Controller):
-    """A ClusterMetadata, too. ``image`` is to be read, never written."""
+    """The controller and ClusterMetadata of a single broker. ``image`` is read-only for others."""
 
     def __init__(
         self,
@@ -46,9 +46,9 @@ class LoneController(Controller):
         background: Background | None = None,
         slices: Slices | None = None,
     ) -> None:
-        """Replay ``log``, and register ``broker``, if it is not known as it is now.
+        """Replay ``log``, and register ``broker`` unless it is already registered as it is now.
 
-        ``directory_counts`` says how many partitions it has in each data directory that works, by the directory's id. Raises
+        ``directory_counts`` returns the number of its partitions in each working data directory, by directory id. Raises
         MetadataUnreadable, KafkaError if the log fails.
         """
         self._broker = broker
@@ -77,7 +77,7 @@ class LoneController(Controller):
         super().close()
 
     def directory_failed(self, directory_id: UUID) -> None:
-        """Have no leader for the partitions in a directory that does not work any more."""
+        """Leave the partitions in a failed directory without a leader."""
         from odradek.controller.cluster.broker_changes import directories_offline
 
         self._operate(lambda: (None, directories_offline(self.view, self.view.brokers[self.node_id], [directory_id])))
@@ -86,7 +86,7 @@ class LoneController(Controller):
         return {self.node_id: False}
 
     def log_config_for(self, topic_name: str) -> LogConfig:
-        """The configs of a topic's logs; for a topic that is not there, the broker's defaults."""
+        """Return the configs of a topic's logs; for a missing topic, the broker's defaults."""
         return self._config.log_config(self.image.configs(TOPIC_RESOURCE, topic_name))
 
     def auto_create(
@@ -95,7 +95,7 @@ class LoneController(Controller):
         context: RequestContext | None = None,  # noqa: ARG002
         take: Take | None = None,
     ) -> Reply[list[TopicResult] | KafkaError]:
-        """Create those of ``names`` that are not there, at once."""
+        """Create the missing topics of ``names`` at once."""
         wanted = [
             internal_topic(name, self._config) if name in INTERNAL_TOPICS else NewTopic(name=name)
             for name in dict.fromkeys(names)
@@ -103,7 +103,7 @@ class LoneController(Controller):
         return self._operate(lambda: decided(self._deciding_on_topics(wanted, only_missing=True, take=take)))
 
     def ensure_internal_topic(self, name: str) -> Reply[Topic | KafkaError]:
-        """The internal topic ``name``, created if it is not there."""
+        """Return the internal topic ``name``, created if it is missing."""
 
         def topic_of(outcome: list[TopicResult] | KafkaError) -> Topic | KafkaError:
             if isinstance(outcome, KafkaError):
@@ -113,7 +113,7 @@ class LoneController(Controller):
         return self.auto_create([name]).then(topic_of)
 
     def allocate_producer_id_block(self) -> Reply[range | KafkaError]:
-        """PRODUCER_ID_BLOCK_SIZE producer ids that nobody has had and nobody will have."""
+        """Allocate PRODUCER_ID_BLOCK_SIZE producer ids that are never given out again."""
 
         def decide() -> tuple[range, Sequence[MetadataRecord]]:
             start = self.image.next_producer_id
@@ -123,9 +123,9 @@ class LoneController(Controller):
         return self._operate(decide)
 
     def record_directories(self, places: Iterable[tuple[UUID, int, UUID]]) -> None:
-        """At start, record where partitions lie: (topic id, partition, directory id). Raises KafkaError if the log fails.
+        """Record at start where partitions lie: (topic id, partition, directory id). Raises KafkaError if the log fails.
 
-        A partition that was in another directory, which is lost, is led again.
+        A partition recorded in another, lost directory gets its leader back.
         """
         records = self._directory_changes(places)
         self._commit(records)
@@ -133,11 +133,11 @@ class LoneController(Controller):
             self._commit(list(_led_here(self.view)))
 
     def record_move(self, topic_id: UUID, partition: int, directory_id: UUID) -> Reply[KafkaError | None]:
-        """Record where a partition lies now."""
+        """Record the new directory of a partition."""
         return self._operate(lambda: (None, self._directory_changes([(topic_id, partition, directory_id)])))
 
     def _directory_changes(self, places: Iterable[tuple[UUID, int, UUID]]) -> Sequence[MetadataRecord]:
-        """The records for those of ``places`` that the image does not have. A topic may be deleted by now."""
+        """Return the records for ``places`` that the image does not have yet. A topic may be deleted by now."""
         records: list[MetadataRecord] = []
         for topic_id, index, directory_id in places:
             topic = self.image.topics_by_id.get(topic_id)
@@ -161,7 +161,7 @@ class LoneController(Controller):
         return (*BOOTSTRAP_RECORDS, self._broker)
 
     def _take_over(self) -> None:
-        """Register the broker, fence others, and lead what is here."""
+        """Register the broker, fence others, and lead the partitions here."""
         own = self._broker
         brokers = self.view.brokers
         known = brokers.get(self.node_id)
@@ -180,18 +180,18 @@ class LoneController(Controller):
 
 
 def _is_same(known: RegisterBrokerRecord, own: RegisterBrokerRecord) -> bool:
-    """Return whether ``known`` is what ``own`` would be registered as, but for the epoch and what others decide."""
+    """Return whether ``known`` equals the registration of ``own``, except for the epoch and fields set by others."""
     return known == own._replace(
         broker_epoch=known.broker_epoch, incarnation_id=known.incarnation_id, cordoned_log_dirs=known.cordoned_log_dirs
     )
 
 
 def _led_here(view: ClusterView) -> Iterator[MetadataRecord]:
-    """The changes that make this node the leader, and the in-sync set, of all partitions it has a replica of that works.
+    """Yield changes that make this node the leader, and the in-sync set, of every partition with a working replica here.
 
-    A Kafka broker that stops gracefully gives up what it leads: its controller records no leader, an empty in-sync set, and that
-    the broker is eligible to lead (KIP-966). When it is back, it is elected. odradek's broker keeps what it leads when it stops,
-    so this concerns data directories that Kafka has run on, and directories that did not work.
+    A Kafka broker that stops gracefully gives up its leaderships: its controller records no leader, an empty in-sync set, and
+    that the broker is eligible to lead (KIP-966). When the broker is back, it is elected. odradek's broker keeps its leaderships
+    when it stops. So this concerns data directories that Kafka has used, and directories that had failed.
     """
     node_id = view.node_id
     for _, partition in view.image.partitions():

@@ -1,10 +1,10 @@
 """A change of one partition: its leader, its in-sync replicas, its replicas (Kafka: PartitionChangeBuilder).
 
-In Kafka's order: a reassignment that is reached is completed; replicas that leave the in-sync set become eligible (KIP-966); a
-leader is elected. The leader epoch rises with each record that has a leader, so a leader that stays is named only where the
-epoch is to rise: when a replica is removed.
+The steps, in Kafka's order: complete a reassignment whose replicas are in sync; make replicas that leave the in-sync set eligible
+(KIP-966); elect a leader. The leader epoch rises with each record that names a leader. So an unchanged leader is named only if
+the epoch must rise: when a replica is removed.
 
-``MovingReplicas`` (KIP-455) are those it has, those to be removed at the end, those that are added.
+``MovingReplicas`` (KIP-455) has a partition's replicas, those to be removed at the end, and those being added.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ from odradek.protocol.metadata_records.partition_changes import PartitionChangeR
 
 
 class MovingReplicas(NamedTuple):
-    """The replicas of a partition; those to be ``removing`` and those ``adding`` are among them while it is reassigned."""
+    """The replicas of a partition. During a reassignment they include those ``removing`` and ``adding``."""
 
     replicas: Sequence[int]
     removing: Sequence[int]
@@ -32,7 +32,7 @@ class MovingReplicas(NamedTuple):
 
     @classmethod
     def between(cls, current: Sequence[int], target: Sequence[int]) -> "MovingReplicas":
-        """On the way from ``current`` to ``target``: the replicas that are not wanted stay until the others are in sync."""
+        """Return the start of a move from ``current`` to ``target``. Unwanted replicas stay until the others are in sync."""
         removing = sorted(set(current) - set(target))
         return cls((*target, *removing), removing, sorted(set(target) - set(current)))
 
@@ -43,22 +43,22 @@ class MovingReplicas(NamedTuple):
 
     @property
     def original(self) -> list[int]:
-        """The replicas without those that are added."""
+        """Return the replicas without the added ones."""
         return [replica for replica in self.replicas if replica not in self.adding]
 
     @property
     def target(self) -> list[int]:
-        """The replicas without those that are to be removed."""
+        """Return the replicas without those to be removed."""
         return [replica for replica in self.replicas if replica not in self.removing]
 
     def completed(self, isr: Sequence[int]) -> tuple[list[int], list[int]] | None:
-        """(replicas, in-sync replicas) at the end of the move; None while it is not reached.
+        """Return (replicas, in-sync replicas) at the end of the move; None while it is incomplete.
 
-        All replicas that are added must be in sync. Where there will be fewer replicas than before, all that stay must be.
+        All added replicas must be in sync. If there will be fewer replicas than before, all remaining ones must be.
         """
         staying = self.target
         in_sync = [replica for replica in isr if replica not in self.removing]
-        # A replica that an earlier move has added, and a later one removes, is not awaited.
+        # A replica added by an earlier move and removed by a later one is not awaited.
         adding = [replica for replica in self.adding if replica not in self.removing]
         awaited = staying if len(adding) < len(self.removing) else adding
         if not self.is_moving or not staying or not in_sync or not set(awaited) <= set(in_sync):
@@ -71,7 +71,7 @@ RECOVERING: Final = 1
 
 
 class Election(Enum):
-    """Which replica is sought: the first in sync; any in sync, the leader at first; or any at all if none is in sync."""
+    """The wanted leader: the first replica, in sync; any in-sync one, the leader first; or any if none is in sync."""
 
     PREFERRED = "preferred"
     ONLINE = "online"
@@ -79,10 +79,10 @@ class Election(Enum):
 
 
 class PartitionChange:
-    """A change in the making: its attributes are what the partition is to have, and at first what ``partition`` has.
+    """A change being made. Its attributes hold the partition's new values, at first those of ``partition``.
 
-    ``is_acceptable`` says of a broker whether it can lead, if its replica may. ``min_isr``: with so many replicas in sync, no
-    other is eligible.
+    ``is_acceptable`` tells whether a broker can lead, if its replica may. With ``min_isr`` replicas in sync, no other replica is
+    eligible.
     """
 
     def __init__(
@@ -100,9 +100,9 @@ class PartitionChange:
         self.adding: Sequence[int] = partition.adding_replicas
         self.recovery_state = partition.leader_recovery_state
         self.election = Election.ONLINE
-        # Brokers whose last shutdown was unclean: what they had may be lost.
+        # Brokers whose last shutdown was unclean: they may have lost records.
         self.unclean_brokers: Sequence[int] = ()
-        # Directories of replicas, where they are told.
+        # Directories of replicas, where given.
         self.directories: dict[int, UUID] = {}
         self._partition = partition
         self._elr: Sequence[int] = partition.eligible_leader_replicas or ()
@@ -112,7 +112,7 @@ class PartitionChange:
         self._has_elr = has_elr
 
     def record(self) -> PartitionChangeRecord | None:
-        """The record that makes the change; None where nothing changes."""
+        """Return the record that makes the change; None if nothing changes."""
         partition = self._partition
         self._complete_reassignment()
         self._make_eligible()
@@ -120,7 +120,7 @@ class PartitionChange:
         isr: Sequence[int] | None = None
         recovery_state = NO_RECOVERY_STATE_CHANGE
         if leader == partition.leader:
-            # A replica that is removed must not be taken for one in sync: the leader begins a new epoch.
+            # A removed replica must not count as in sync any more, so the leader begins a new epoch.
             leader = NO_LEADER_CHANGE if set(partition.replicas) <= set(self.replicas) else partition.leader
         elif leader in self._elr:
             self.isr = (leader,)
@@ -131,7 +131,7 @@ class PartitionChange:
                 recovery_state = RECOVERING
         if isr is not None or not self._has_elr:
             self._elr = ()
-        # The last in-sync replica is kept where nobody is eligible.
+        # Keep the last in-sync replica if no replica is eligible.
         if isr is None and (self.isr or self._has_elr):
             isr = self.isr
         if self.recovery_state != partition.leader_recovery_state:
@@ -179,7 +179,7 @@ class PartitionChange:
             self.removing = self.adding = ()
 
     def _make_eligible(self) -> None:
-        """Replicas that leave a too small ISR become eligible leaders: they have every acknowledged record."""
+        """Make replicas that leave a too small ISR eligible leaders, as they have every acknowledged record."""
         if not self._has_elr:
             return
         if len(self.isr) >= self._min_isr:
@@ -189,7 +189,7 @@ class PartitionChange:
         self._elr = sorted({*self._elr, *self._partition.isr} - {*self.isr, *self.unclean_brokers})
 
     def _elected(self) -> tuple[int, bool]:
-        """The leader, and whether it may lack what was acknowledged."""
+        """Return the leader, and whether it may lack acknowledged records."""
         leader = self._partition.leader
         preferred = self.replicas[0]
         if self.election is Election.PREFERRED and self._may_lead(preferred):
@@ -221,7 +221,7 @@ class PartitionChange:
         )
 
     def _last_known_leader(self, leader: int) -> tuple[int, ...] | None:
-        """The leader that a partition had before it had none; forgotten when there is one again."""
+        """Return the last leader of a partition without one. It is dropped when there is a leader again."""
         last_known = self._partition.last_known_elr or ()
         if not self._has_elr:
             return None

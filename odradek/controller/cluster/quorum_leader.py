@@ -1,17 +1,17 @@
-"""The leader of a quorum of one voter, as observers see it: what they fetch of the metadata log, and when they are answered.
+"""The leader of a quorum with one voter, as observers see it: it answers their fetches of the metadata log.
 
-A Fetch is answered with batches, with the point where the two logs diverge, or with a snapshot to begin at. The bytes of
-snapshots are in ``api.controller.fetch_snapshot``.
+A Fetch is answered with batches, with the point where the two logs diverge, or with the id of a snapshot to begin at. The bytes
+of snapshots are in ``api.controller.fetch_snapshot``.
 
-A request of another epoch is refused with the leader and its epoch, by which observers find out about restarts. A Fetch for which
-there is nothing waits for the next commit, or for its time. Kafka's class is KafkaRaftClient (KIP-595, KIP-630, KIP-853).
+A request of another epoch is refused with the leader and its epoch. So observers learn of restarts. A Fetch without news waits
+for the next commit, or until its time is over. Kafka's class is KafkaRaftClient (KIP-595, KIP-630, KIP-853).
 
-An epoch begins with each start, by a control batch that names the leader. A follower whose log is another one is told where the
-two diverge, and one that lacks what snapshots contain is sent to a snapshot (KIP-630).
+Each start begins an epoch with a control batch that names the leader. A follower with a different log gets the point of
+divergence. A follower that lacks records which only snapshots contain must fetch a snapshot (KIP-630).
 
-DescribeQuorum tells how far the observers are (KIP-836; Kafka's class is LeaderState).
+DescribeQuorum shows the progress of the observers (KIP-836; Kafka's class is LeaderState).
 
-Left out: all that voters tell one another.
+Left out: all messages between voters.
 """
 
 from collections.abc import Callable, Iterator
@@ -54,17 +54,17 @@ _NOTHING: Final = (0, 0)
 
 
 class EpochEnd(NamedTuple):
-    """The largest epoch not above one that was asked for, and where it ends."""
+    """The largest epoch not above a requested one, and its end offset."""
 
     epoch: int
     end_offset: int
 
 
 class QuorumLog(MetadataLog):
-    """The log of the only voter: what is synced is committed. Loop thread only."""
+    """The log of the only voter: synced records are committed. Loop thread only."""
 
     def begin_epoch(self, voter: Voter, *, seen_epoch: int, is_dynamic: bool, now_ms: int) -> None:
-        """Begin an epoch above all there were, ``seen_epoch`` included; the log names the voter if the quorum ``is_dynamic``.
+        """Begin an epoch above all earlier ones and ``seen_epoch``. If ``is_dynamic``, the log names the voter.
 
         KafkaError: KAFKA_STORAGE_ERROR.
         """
@@ -72,19 +72,19 @@ class QuorumLog(MetadataLog):
         newest = self.snapshots.ids[-1].epoch if self.snapshots.ids else 0
         epoch = max(self._log.leader_epochs.latest, newest, seen_epoch, 0) + 1
         batch = epoch_start_batch(self.end_offset, now_ms, epoch, voter, is_dynamic=is_dynamic)
-        # Synced, as every append to this log is.
+        # Like every append to this log, this one is synced.
         self._log.append_as_follower(batch, leader_epoch=epoch, now_ms=now_ms)
         self.last_append_ms = now_ms
 
     @property
     def high_watermark(self) -> int:
-        """Up to where records are committed."""
+        """Return the offset below which records are committed."""
         return self.synced_offset
 
     def check(self, offset: int, epoch: int) -> EpochEnd | SnapshotId | None:
-        """Check a follower whose log ends at ``offset``, behind a record of ``epoch``. None: it may fetch there.
+        """Check a follower whose log ends at ``offset``, after a record of ``epoch``. None: it may fetch there.
 
-        Else its log diverges from this one behind the end of an epoch, or it has to begin anew at a snapshot.
+        Otherwise its log diverges from this one after the end of an epoch, or it must begin anew at a snapshot.
         """
         ids = self.snapshots.ids
         if ids and self._lacks_a_snapshot(offset, epoch):
@@ -97,7 +97,7 @@ class QuorumLog(MetadataLog):
         return None if known_epoch == epoch and offset <= end_offset else EpochEnd(known_epoch, end_offset)
 
     def _lacks_a_snapshot(self, offset: int, epoch: int) -> bool:
-        """A follower that has nothing yet is sent to a snapshot, too, which is shorter."""
+        """Return whether the follower needs a snapshot. An empty one gets a snapshot too, as it is shorter."""
         start_offset, oldest = self.start_offset, self.snapshots.ids[0]
         if offset == 0 or offset < start_offset:
             return True
@@ -106,7 +106,7 @@ class QuorumLog(MetadataLog):
         return epoch < oldest.epoch or (offset == start_offset and epoch != oldest.epoch)
 
     def read(self, offset: int, max_bytes: int) -> bytes:
-        """Committed batches from ``offset`` on, whole ones, one at least if there is any. KafkaError, OSError."""
+        """Return whole committed batches from ``offset`` on, at least one if there is any. KafkaError, OSError."""
         found = self._log.read(offset, max_bytes, upper_offset=self.high_watermark, min_one_batch=True)
         if found is None:
             return b""
@@ -118,7 +118,7 @@ class QuorumLog(MetadataLog):
 
 
 class DelayedMetadataFetch(DelayedOperation):
-    """``answer`` is called as soon as there is something (``has_news``), or when its time is over."""
+    """A fetch that calls ``answer`` as soon as there is news (``has_news``), or when its time is over."""
 
     __slots__ = ("_answer", "_has_news")
 
@@ -136,7 +136,7 @@ class DelayedMetadataFetch(DelayedOperation):
         self._answer()
 
 
-# One that has not fetched for so long is forgotten, as by Kafka.
+# An observer that has not fetched for this long is forgotten, as in Kafka.
 _SESSION_MS: Final = 300_000
 
 ObserverKey = tuple[int, UUID | None]
@@ -144,7 +144,7 @@ ObserverKey = tuple[int, UUID | None]
 
 @dataclass(slots=True)
 class Observer:
-    """The end of an observer's log, and the times of its last fetch and of being caught up last; -1 for never."""
+    """The end of an observer's log, the time of its last fetch, and when it was last caught up; -1 for never."""
 
     log_end_offset: int = -1
     last_fetch_ms: int = -1
@@ -154,13 +154,13 @@ class Observer:
 
 
 class Observers:
-    """The observers of a quorum, by node and the id of its directory. Times are those of the wall clock."""
+    """The observers of a quorum, by node id and directory id. Times are wall time."""
 
     def __init__(self) -> None:
         self._known: dict[ObserverKey, Observer] = {}
 
     def fetched(self, key: ObserverKey, offset: int, leader_end_offset: int, now_ms: int) -> None:
-        """An observer, which has all in front of ``offset``, asks for more."""
+        """Note that an observer, which has everything below ``offset``, fetches more."""
         observer = self._known.setdefault(key, Observer())
         if offset >= leader_end_offset:
             observer.last_caught_up_ms = max(observer.last_caught_up_ms, now_ms)
@@ -171,7 +171,7 @@ class Observers:
         observer.log_end_offset = offset
 
     def known(self, now_ms: int) -> Iterator[tuple[ObserverKey, Observer]]:
-        """The observers that have fetched lately."""
+        """Iterate over the observers that have fetched recently."""
         silent = [key for key, observer in self._known.items() if now_ms - observer.last_fetch_ms >= _SESSION_MS]
         for key in silent:
             del self._known[key]
@@ -179,12 +179,12 @@ class Observers:
 
 
 MOST_BYTES: Final = 8 * 1024 * 1024
-# Under which all fetches wait: there is one partition.
+# The key under which all fetches wait, as there is only one partition.
 _KEY: Final = (CLUSTER_METADATA_TOPIC, 0)
 
 
 class QuorumLeader:
-    """Loop thread only. ``endpoints`` are the advertised listeners of the controller, by name."""
+    """The leader of the quorum. ``endpoints`` has the controller's advertised listeners by name. Loop thread only."""
 
     def __init__(
         self,
@@ -209,7 +209,7 @@ class QuorumLeader:
 
     @property
     def epoch(self) -> int:
-        """The epoch that began with this process."""
+        """Return the epoch that began with this process."""
         return self.log.leader_epoch
 
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:  # noqa: ARG002
@@ -217,7 +217,7 @@ class QuorumLeader:
         self.purgatory.check_and_complete(_KEY)
 
     def close(self) -> None:
-        """Answer the fetches that wait; there is no leader any more."""
+        """Answer the waiting fetches; there is no leader any more."""
         self._is_closed = True
         for operation in self.purgatory.cancel_for_key(_KEY):
             operation.force_complete()
@@ -247,7 +247,7 @@ class QuorumLeader:
         return reply.then(lambda response: self._told(response, listener_name))
 
     def _has_news(self, partition: FetchPartition) -> bool:
-        """Return whether a fetch that waits is to be answered."""
+        """Return whether a waiting fetch must be answered."""
         return self._is_closed or self.log.high_watermark > partition.fetch_offset
 
     def _look(self, request: FetchRequest, partition: FetchPartition) -> PartitionData:
@@ -264,7 +264,7 @@ class QuorumLeader:
         try:
             records = log.read(partition.fetch_offset, min(request.max_bytes, MOST_BYTES))
         except (KafkaError, OSError):
-            # What the disk has said is in the log.
+            # The disk's error has been logged already.
             return self._about()._replace(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
         return self._about()._replace(records=records)
 
@@ -275,13 +275,13 @@ class QuorumLeader:
             self.observers.fetched(key, partition.fetch_offset, self.log.end_offset, self._clock.now_ms())
 
     def _is_nothing(self, found: PartitionData, asked: FetchPartition) -> bool:
-        """Return whether an answer is better waited with."""
+        """Return whether an answer has no news, so that it is better to wait."""
         knows_high_watermark = asked.high_watermark >= found.high_watermark
         says_something = found.error_code or found.diverging_epoch.epoch >= 0 or found.snapshot_id.end_offset >= 0
         return not (says_something or found.records) and knows_high_watermark
 
     def _about(self) -> PartitionData:
-        """What every answer tells."""
+        """Return the fields common to all answers."""
         return PartitionData(
             high_watermark=self.log.high_watermark,
             log_start_offset=self.log.start_offset,
@@ -298,7 +298,7 @@ class QuorumLeader:
         return response._replace(node_endpoints=[NodeEndpoint(self.node_id, endpoint.host, endpoint.port)])
 
     def refusal(self, epoch: int) -> int:
-        """The error for a request of an ``epoch``, NONE for one of this leader's."""
+        """Return the error for a request of ``epoch``; NONE for this leader's epoch."""
         if self._is_closed:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         if epoch < self.epoch:
@@ -307,7 +307,7 @@ class QuorumLeader:
 
 
 def _only_partition(request: FetchRequest) -> FetchPartition | None:
-    """The request's metadata partition; None if the request names another partition, or several."""
+    """Return the request's metadata partition; None if it names another partition, or several."""
     if len(request.topics) != 1 or len(request.topics[0].partitions) != 1:
         return None
     [topic] = request.topics

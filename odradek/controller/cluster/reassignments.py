@@ -1,7 +1,7 @@
-"""Replicas move to other brokers, or their moves are cancelled; the moves that are under way (KIP-455, KIP-860).
+"""Moves replicas to other brokers, cancels moves, and lists the moves under way (KIP-455, KIP-860).
 
-A partition that moves has its old and new replicas until the new ones are in sync: ``PartitionChange`` completes it then, at once
-where nothing is to be awaited.
+A moving partition has its old and new replicas until the new ones are in sync. Then ``PartitionChange`` completes the move; at
+once if there is nothing to wait for.
 """
 
 from collections.abc import Iterable, Sequence
@@ -31,7 +31,7 @@ from odradek.protocol.metadata_records.partition_changes import PartitionChangeR
 def alter_reassignments(
     view: ClusterView, request: AlterPartitionReassignmentsRequest
 ) -> tuple[AlterPartitionReassignmentsResponse, list[MetadataRecord]]:
-    """The answer, each partition by itself, and the records."""
+    """Return the response, with a result per partition, and the records."""
     records: list[MetadataRecord] = []
     topics = []
     for asked in request.topics:
@@ -58,7 +58,7 @@ def alter_reassignments(
 
 
 def list_reassignments(view: ClusterView, request: ListPartitionReassignmentsRequest) -> ListPartitionReassignmentsResponse:
-    """The moves under way of the partitions that are asked for, or of all."""
+    """Return the moves under way of the requested partitions, or of all."""
     topics = view.image.topics
     if request.topics is None:
         wanted: Iterable[tuple[Topic, Iterable[int]]] = [(topic, topic.partitions) for topic in topics.values()]
@@ -92,7 +92,7 @@ def _reassign(
     moving = MovingReplicas.between(partition.replicas, target)
     change = change_of(view, topic, partition)
     change.replicas = moving.replicas
-    # A move that is under way goes on to the new target: what it has added or removed stays noted if the new one has none.
+    # A move under way continues to the new target. Its added or removed replicas stay noted if the new move has none.
     change.removing = moving.removing or change.removing
     change.adding = moving.adding or change.adding
     return change.record()

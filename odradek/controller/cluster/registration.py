@@ -1,6 +1,6 @@
-"""Brokers that register, with listeners, features and directories, and that are unregistered (KIP-631, KIP-858, KIP-966).
+"""Registers brokers with listeners, features and directories, and unregisters them (KIP-631, KIP-858, KIP-966).
 
-And their heartbeats, by which they are unfenced, fenced, in controlled shutdown or shut down (KIP-841).
+Also handles their heartbeats, which unfence, fence and shut down brokers (KIP-841).
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,17 +17,17 @@ from odradek.protocol.message_types.broker_registration import BrokerRegistratio
 from odradek.protocol.metadata_records import MetadataRecord
 from odradek.protocol.metadata_records.nodes import NodeEndpoint, NodeFeature, RegisterBrokerRecord
 
-# The first version that tells the epoch the broker had when it was shut down.
+# The first version with the epoch that the broker had when it was shut down.
 _TELLS_PREVIOUS_EPOCH: Final = 3
 
 
 def register(
     view: ClusterView, request: BrokerRegistrationRequest, version: int, *, next_offset: int, cluster_id: str, has_session: bool
 ) -> tuple[int, list[MetadataRecord]]:
-    """The epoch of the broker that registers, and the records: what its previous incarnation leaves behind, and it.
+    """Return the epoch of the registering broker, and the records: the end of its previous incarnation, and its own.
 
-    ``has_session``: the incarnation that is registered has been heard of lately. The epoch is the offset of the first record.
-    An incarnation that registers again keeps its epoch, and is fenced as it was. KafkaError: INCONSISTENT_CLUSTER_ID,
+    ``has_session``: the registered incarnation was heard from recently. The epoch is the offset of the first record. An
+    incarnation that registers again keeps its epoch and stays fenced or unfenced. KafkaError: INCONSISTENT_CLUSTER_ID,
     DUPLICATE_BROKER_REGISTRATION, BROKER_ID_NOT_REGISTERED (a broker from a time of ZooKeeper), INVALID_REGISTRATION,
     UNSUPPORTED_VERSION.
     """
@@ -62,7 +62,7 @@ def register(
 
 
 def unregister(view: ClusterView, broker_id: int) -> list[MetadataRecord]:
-    """The records without a broker. KafkaError: BROKER_ID_NOT_REGISTERED."""
+    """Return the records that remove a broker. KafkaError: BROKER_ID_NOT_REGISTERED."""
     broker = view.brokers.get(broker_id)
     if broker is None:
         raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker ID {broker_id} is not currently registered")
@@ -90,7 +90,7 @@ def _check_directories(view: ClusterView, request: BrokerRegistrationRequest) ->
 
 
 def _check_features(view: ClusterView, request: BrokerRegistrationRequest) -> None:
-    """Each feature that the broker names, and each that is finalized, must be within what the broker supports."""
+    """Raise unless the broker supports each finalized feature, and the finalized level of each feature it names."""
     supported = {each.name: (each.min_supported_version, each.max_supported_version) for each in request.features}
     for name in supported:
         _check_level(view.image.features, name, supported)
@@ -117,9 +117,9 @@ def _refuse(reason: str) -> NoReturn:
 def heartbeat(
     view: ClusterView, sessions: BrokerSessions, request: BrokerHeartbeatRequest, registration_offset: int
 ) -> tuple[BrokerHeartbeatResponse, BrokerState, list[MetadataRecord]]:
-    """The answer, what the broker is from now on, and the records. ``sessions`` are told what the broker tells.
+    """Return the response, the broker's new state, and the records. Updates ``sessions``.
 
-    A broker that has followed the metadata to its registration, at ``registration_offset``, is caught up, and can be unfenced.
+    A broker that has followed the metadata up to its registration, at ``registration_offset``, is caught up and can be unfenced.
     KafkaError: STALE_BROKER_EPOCH.
     """
     broker = view.registration(request.broker_id, request.broker_epoch)

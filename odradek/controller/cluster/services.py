@@ -1,4 +1,4 @@
-"""The controller, as the handlers of its APIs see it. Interfaces only: ``start.controller_node`` has all attributes."""
+"""The controller, as the handlers of its APIs see it. Interfaces only; ``start.controller_node`` has all attributes."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 class DecisionServices(Protocol):
-    """The controller of a broker alone, or of a cluster."""
+    """The controller of a single broker or of a cluster."""
 
     @property
     def controller(self) -> Controller:
-        """The controller, with the image of what is committed."""
+        """Return the controller, with the image of the committed metadata."""
 
 
 class BrokerServices(Protocol):
@@ -27,7 +27,7 @@ class BrokerServices(Protocol):
 
     @property
     def controller(self) -> ClusterController:
-        """The same, which brokers register with."""
+        """Return the controller that brokers register with."""
 
 
 class QuorumServices(BrokerServices, Protocol):
@@ -35,15 +35,15 @@ class QuorumServices(BrokerServices, Protocol):
 
     @property
     def leader(self) -> QuorumLeader:
-        """This node."""
+        """Return this node as the quorum's leader."""
 
     @property
     def clock(self) -> Clock:
-        """The node's clock."""
+        """Return the node's clock."""
 
 
 class EnvelopeServices(Protocol):
-    """What answers the requests in envelopes."""
+    """The service that answers the requests in envelopes."""
 
     def answer(self, frame: bytes, session: Session) -> Reply[bytes | KafkaError]:
-        """The response to a request, each with its header. KafkaError: UNSUPPORTED_VERSION, UNKNOWN_SERVER_ERROR."""
+        """Return the response to a request, both with headers. KafkaError: UNSUPPORTED_VERSION, UNKNOWN_SERVER_ERROR."""

@@ -1,1 +1,1 @@
-"""The cluster's metadata: decided, appended to a log, replayed."""
+"""The cluster's metadata: decisions are appended to a log, and replaying the log gives the image."""

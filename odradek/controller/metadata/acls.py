@@ -1,6 +1,6 @@
-"""Access control entries in the metadata: what requests to create and to delete them come to, and the authorizer's copy of them.
+"""Access control entries in the metadata: decisions on creating and deleting them, and the authorizer's copy of them.
 
-A binding that is there already is created once more without a record. Source: ``AclControlManager`` of Apache Kafka 4.3.
+Creating an existing binding succeeds without a record. Source: ``AclControlManager`` of Apache Kafka 4.3.
 """
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
@@ -25,12 +25,12 @@ from odradek.protocol.metadata_records import MetadataRecord
 from odradek.protocol.metadata_records.security import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 
 Acls = Mapping[UUID, AccessControlEntryRecord]
-# None where a binding is there now.
+# The result for each binding: None on success.
 Created = list[KafkaError | None]
 Deleted = list[list[AclBinding] | KafkaError]
 # MAX_RECORDS_PER_USER_OP.
 MOST_RECORDS: Final = 10_000
-# A millisecond's.
+# The number of entries checked at a time: a millisecond of work.
 _LOOKED_AT_TOGETHER: Final = 1_000
 _MADE_TOGETHER: Final = 100
 
@@ -38,7 +38,7 @@ _MADE_TOGETHER: Final = 100
 def create_acls(
     acls: Acls, bindings: Iterable[AclBinding], new_id: Callable[[], UUID]
 ) -> Generator[None, None, tuple[Created, Sequence[MetadataRecord]]]:
-    """The answer for each binding, INVALID_REQUEST for one that cannot be; and the records of those that are new. In slices."""
+    """Return the result of each binding, INVALID_REQUEST for an invalid one, and the records of the new ones. In slices."""
     known: set[tuple[int, str, int, str, str, int, int]] = set()
     for place, record in enumerate(list(acls.values()), 1):
         known.add(_fields(record))
@@ -58,9 +58,9 @@ def create_acls(
 
 
 def delete_acls(acls: Acls, filters: Sequence[AclFilter]) -> Generator[None, None, tuple[Deleted, Sequence[MetadataRecord]]]:
-    """For each filter the bindings that it deletes, one of several filters the same; and the records. In slices.
+    """Return the bindings that each filter deletes (equal filters get equal answers), and the records. In slices.
 
-    UNKNOWN_SERVER_ERROR, as from Kafka, for a filter with which there would be too many.
+    A filter that would delete too many gets UNKNOWN_SERVER_ERROR, as from Kafka.
     """
     bindings: list[tuple[UUID, AclBinding]] = []
     by_name: dict[str, list[tuple[UUID, AclBinding]]] = {}
@@ -88,7 +88,7 @@ def delete_acls(acls: Acls, filters: Sequence[AclFilter]) -> Generator[None, Non
 
 
 def binding_of(record: AccessControlEntryRecord) -> AclBinding:
-    """The binding in a record."""
+    """Return the binding of a record."""
     resource_type, resource_name, pattern_type, principal, host, operation, permission = _fields(record)
     return AclBinding(
         coded(AclResourceType, resource_type),
@@ -102,7 +102,7 @@ def binding_of(record: AccessControlEntryRecord) -> AclBinding:
 
 
 def record_of(acl_id: UUID, binding: AclBinding) -> AccessControlEntryRecord:
-    """The record of a binding."""
+    """Return the record of a binding."""
     return AccessControlEntryRecord(
         id=acl_id,
         resource_type=int(binding.resource_type),
@@ -116,7 +116,7 @@ def record_of(acl_id: UUID, binding: AclBinding) -> AccessControlEntryRecord:
 
 
 class AclPublisher:
-    """Keeps ``index`` in step with the image: a MetadataPublisher."""
+    """A MetadataPublisher that keeps ``index`` in step with the image."""
 
     def __init__(self, index: AclIndex, image: MetadataImage) -> None:
         self._index = index
@@ -133,7 +133,7 @@ class AclPublisher:
 
 
 def _fields(record: AccessControlEntryRecord) -> tuple[int, str, int, str, str, int, int]:
-    """As a binding has them, and equal to it."""
+    """Return the record's fields as a binding has them."""
     return (
         record.resource_type,
         record.resource_name,
@@ -146,7 +146,7 @@ def _fields(record: AccessControlEntryRecord) -> tuple[int, str, int, str, str, 
 
 
 def _problem(binding: AclBinding) -> str | None:
-    """Why there cannot be such a binding."""
+    """Return why such a binding is invalid, or None."""
     if binding.resource_type is AclResourceType.CLUSTER and binding.resource_name != CLUSTER_NAME:
         return f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}"
     if not binding.resource_name:

@@ -1,13 +1,13 @@
-"""Decides on changes to overrides: from a request's alterations to ConfigRecords, or to the error that Kafka gives.
+"""Decides on changes to overrides: turns a request's alterations into ConfigRecords, or into Kafka's errors.
 
-This module changes no state. ``alter_resources`` handles a whole request: it decides on each resource separately, and hands all
+This module changes no state. ``alter_resources`` handles a whole request. It decides on each resource separately, and gives all
 records to the controller as one batch. An invalid value is INVALID_CONFIG for a topic and INVALID_REQUEST for a broker, as in
 Kafka (KAFKA-13609).
 
-A cluster that Kafka has made with eligible leader replicas (KIP-966) has one ``min.insync.replicas``, set for all brokers. It can
-be changed, and neither removed nor set for one broker: INVALID_CONFIG, as from Kafka.
+A cluster with eligible leader replicas (KIP-966) has one ``min.insync.replicas``, set for all brokers. It can be changed.
+Removing it, or setting it for one broker, is INVALID_CONFIG, as in Kafka.
 
-Left out: BROKER_LOGGER, since odradek has no loggers by Kafka's names.
+Left out: BROKER_LOGGER, as odradek has no loggers with Kafka's names.
 """
 
 from collections import Counter
@@ -30,13 +30,13 @@ from odradek.controller.metadata.topic import validate_topic_name
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.timing.reply import Reply
 
-# (resource type, resource name, config, value or None to remove the override): the content of a ConfigRecord.
+# The content of a ConfigRecord: (resource type, resource name, config, value or None to remove the override).
 ConfigChange = tuple[int, str, str, str | None]
-# (error code, message): the answer for one resource.
+# The answer for one resource: (error code, message).
 Answer = tuple[int, str | None]
 
 SET, DELETE, APPEND, SUBTRACT = range(4)
-# Resources that are decided on without an interruption: a millisecond or two.
+# The number of resources decided on without a pause: a millisecond or two.
 TOGETHER: Final = 50
 _LIST_OPERATIONS = {APPEND: "append", SUBTRACT: "subtract"}
 
@@ -50,7 +50,7 @@ class Operation(NamedTuple):
 
 
 class Alteration(NamedTuple):
-    """The changes to one resource. ``replaces``: they replace all of its overrides (AlterConfigs)."""
+    """The changes to one resource. If ``replaces``, they replace all its overrides (AlterConfigs)."""
 
     resource_type: int
     resource_name: str
@@ -63,7 +63,10 @@ def alter_resources(
     alterations: Sequence[Alteration],
     commit: Callable[[list[ConfigChange]], Reply[KafkaError | None]] | None,
 ) -> Reply[list[Answer]]:
-    """Decide on every alteration and commit the valid ones as one batch; without ``commit`` only decide. Answers are in order."""
+    """Decide on every alteration and commit the valid ones as one batch. Return the answers in order.
+
+    Without ``commit``, only decide.
+    """
     answers: list[Answer] = []
     changes = [change for some in deciding(view, alterations, answers) for change in some]
     if commit is None or not changes:
@@ -74,14 +77,14 @@ def alter_resources(
 
 
 def failed(answers: Iterable[Answer], error: KafkaError) -> list[Answer]:
-    """The answers where what would have been done was not, because of ``error``."""
+    """Return the answers with ``error`` in place of each success, as the commit failed."""
     return [(error.code, error.reason) if answer[0] == ErrorCode.NONE else answer for answer in answers]
 
 
 def deciding(
     view: ConfigView, alterations: Sequence[Alteration], answers: list[Answer]
 ) -> Generator[list[ConfigChange], None, None]:
-    """Decide on ``TOGETHER`` alterations at a time: their answers are added to ``answers``, and their changes yielded."""
+    """Decide on ``TOGETHER`` alterations at a time: add their answers to ``answers``, and yield their changes."""
     named = [(alteration.resource_type, alteration.resource_name) for alteration in alterations]
     times_named = Counter(named)
     changes: list[ConfigChange] = []
@@ -101,7 +104,7 @@ def deciding(
 
 
 def decide(view: ConfigView, alteration: Alteration) -> list[ConfigChange]:
-    """The records for ``alteration``, of a topic none if it changes nothing; raises KafkaError."""
+    """Return the records for ``alteration``; none for a topic if nothing changes. Raises KafkaError."""
     resource_type, resource_name, operations, replaces = alteration
     _check_operations(operations)
     match resource_type:
@@ -127,7 +130,7 @@ def decide(view: ConfigView, alteration: Alteration) -> list[ConfigChange]:
             from odradek.controller.metadata.client_metrics_configs import check_subscription
 
             current = view.overrides(resource_type, resource_name)
-            # As in Kafka, whose controller does not know that two of them are lists, nothing can be appended to them.
+            # As in Kafka, nothing can be appended to these: its controller does not know that two of them are lists.
             wanted = _wanted(current, alteration, {})
             check_subscription(resource_name, wanted)
         case ResourceType.BROKER_LOGGER if not replaces:
@@ -135,7 +138,7 @@ def decide(view: ConfigView, alteration: Alteration) -> list[ConfigChange]:
             return []
         case _:
             _refuse(f"Unknown resource type {resource_type}")
-    # What a broker is told again it is to load again, a store of keys from its file for one (KAFKA-14136).
+    # A broker must reload configs that are set again with the same value, such as a key store from its file (KAFKA-14136).
     again = {operation.name for operation in operations} if resource_type == ResourceType.BROKER else set[str]()
     return [
         (int(resource_type), resource_name, name, wanted.get(name))
@@ -157,7 +160,7 @@ def _check_operations(operations: Sequence[Operation]) -> None:
 
 
 def _wanted(current: Mapping[str, str], alteration: Alteration, definitions: Mapping[str, ConfigDefinition]) -> dict[str, str]:
-    """The overrides after the alteration."""
+    """Return the overrides after the alteration."""
     wanted = {} if alteration.replaces else dict(current)
     for name, kind, value in alteration.operations:
         if kind in _LIST_OPERATIONS:

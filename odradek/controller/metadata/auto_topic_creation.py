@@ -1,10 +1,10 @@
-"""Topics that clients ask the metadata of, and that are not there yet: created, but not all while the client waits.
+"""Creates missing topics that clients ask the metadata of. Clients wait only for the first few.
 
-As in Kafka's AutoTopicCreationManager, a name is in flight until its topic is there, what is in flight is not created twice, and
-a client that does not find its topic in the answer asks again. Here topics that take a few milliseconds are in the answer.
+As in Kafka's AutoTopicCreationManager, a name is in flight until its topic exists, and is not created twice. A client that does
+not find its topic in the answer asks again. Here the answer has topics that take only a few milliseconds.
 
-A topic counts as created by the client that asked for it first: its mutation quota holds (KIP-599). A topic above the quota is
-not created, and the client is told what it is told of any topic that is not there; it is not throttled for it.
+A topic counts as created by the first client that asked for it, and against its mutation quota (KIP-599). A topic above the quota
+is not created. The client gets the usual error for a missing topic, and is not throttled.
 """
 
 from collections.abc import Callable, Generator, Iterable
@@ -21,9 +21,9 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.timing.reply import Reply
 from odradek.timing.slices import HEAVIEST, Slices
 
-# Of one commit of the controller: some milliseconds.
+# The number of partitions in one commit of the controller: some milliseconds.
 _BATCH_PARTITIONS: Final = 4
-# Of the CreateTopics request that stands for a client's Metadata request.
+# The version of the CreateTopics request that stands for a client's Metadata request.
 _CREATE_VERSION: Final = 7
 
 
@@ -39,22 +39,22 @@ class AutoTopicCreation:
         take_of: Callable[[RequestContext], Take | None],
         line_limit: LineLimit,
     ) -> None:
-        """``take_of`` is what a request takes of its client's mutation quota by; None where no quota holds."""
+        """Take ``take_of``, which returns a request's access to its client's mutation quota; None if no quota applies."""
         self._controller = controller
         self._slices = slices
         self._take_of = take_of
         self._line_limit = line_limit
         self._batch = max(_BATCH_PARTITIONS // partitions_of_a_topic, 1)
-        # What Kafka's controller creates for one request, and so of one Metadata request, at most.
+        # The most topics that Kafka's controller creates for one request, and so for one Metadata request.
         self._most_in_flight = max(MAX_PARTITIONS_PER_REQUEST // partitions_of_a_topic, 1)
-        # By name, on whose behalf.
+        # The topics in flight, each with the request that first asked for it.
         self._in_flight: dict[str, RequestContext] = {}
         self._is_creating = False
 
     def create(self, names: Iterable[str], asked: RequestContext) -> dict[str, ErrorCode]:
-        """Create the topics that are not there: some at once, some soon, none beyond what may be in flight.
+        """Create missing topics: some at once, some soon, none beyond the limit of topics in flight.
 
-        ``asked`` is the client's request. Returns why topics cannot be there, by name, as far as that is known by now.
+        ``asked`` is the client's request. Return the errors known so far, by topic name.
         """
         refused: dict[str, ErrorCode] = {}
         context = RequestContext(ApiKey.CREATE_TOPICS, _CREATE_VERSION, asked.correlation_id, asked.client_id, asked.session)
@@ -86,13 +86,13 @@ class AutoTopicCreation:
             self._is_creating = False
 
     def _next_batch(self) -> tuple[list[str], RequestContext]:
-        """The next topics, all asked for by one request."""
+        """Return the next topics, all asked for by one request."""
         context = next(iter(self._in_flight.values()))
         of_one_request = takewhile(lambda name: self._in_flight[name] is context, self._in_flight)
         return list(islice(of_one_request, self._batch)), context
 
     def _refused(self, results: Iterable[TopicResult], context: RequestContext) -> dict[str, ErrorCode]:
-        """Why topics were not created, as far as clients are told."""
+        """Return why topics were not created, as far as clients may know."""
         refused = {result.name: result.error.code for result in results if result.error is not None}
         for name in [name for name, code in refused.items() if code == ErrorCode.THROTTLING_QUOTA_EXCEEDED]:
             del refused[name]

@@ -1,7 +1,7 @@
-"""``bootstrap.checkpoint``: what a new metadata log is to begin with, as a format tool has written it beside the log.
+"""``bootstrap.checkpoint``: the first records of a new metadata log, written beside the log by a format tool.
 
 Kafka's ``kafka-storage.sh format`` writes one into the metadata directory, and so does ``odradek format``. It has the form of a
-snapshot. Feature levels are in it for Kafka: odradek begins with its own. Users' SCRAM credentials are taken over.
+snapshot. Its feature levels are for Kafka; odradek begins with its own. Users' SCRAM credentials are taken over.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from odradek.storage.filesystem import FileSystem
 
 
 class _Bootstrap(SnapshotId):
-    """The file's place among snapshots: of no offset."""
+    """The file's place among the snapshots, without an offset."""
 
     __slots__ = ()
 
@@ -28,13 +28,13 @@ _BOOTSTRAP = _Bootstrap(0, 0)
 
 
 def write_bootstrap(file_system: FileSystem, directory: str, records: Sequence[MetadataRecord], now_ms: int) -> None:
-    """Have a new metadata log in ``directory`` begin with ``records``. Raises OSError."""
+    """Write the records that a new metadata log in ``directory`` begins with. Raises OSError."""
     files = SnapshotFiles(file_system, directory)
     files.write(_BOOTSTRAP, [*BOOTSTRAP_RECORDS, *records], (), contained_ms=now_ms, now_ms=now_ms)
 
 
 def read_bootstrap(file_system: FileSystem, directory: str) -> list[MetadataRecord]:
-    """The credentials that a new metadata log in ``directory`` is to begin with. Raises MetadataUnreadable, OSError."""
+    """Return the credentials that a new metadata log in ``directory`` begins with. Raises MetadataUnreadable, OSError."""
     if _BOOTSTRAP.name not in file_system.list_dir(directory):
         return []
     from odradek.protocol.metadata_records.security import UserScramCredentialRecord

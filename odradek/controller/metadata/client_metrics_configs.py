@@ -1,8 +1,8 @@
-"""What the configs of a client metrics subscription may be (KIP-714). Imported only where they are set, or where clients ask.
+"""Checks the configs of a client metrics subscription (KIP-714). Imported only when they are set, or when clients ask.
 
 A subscription is a resource of type CLIENT_METRICS with ``metrics`` (prefixes of names, ``*`` for all), ``interval.ms`` and
-``match``. An entry of ``match`` is ``attribute=pattern``; a client is asked if all of them match. The syntax of a pattern is
-RE2's, which matches in linear time: Java's has backreferences and looks ahead and behind, RE2's does not.
+``match``. An entry of ``match`` is ``attribute=pattern``; a client is asked for metrics if all entries match. Patterns use RE2's
+syntax, which matches in linear time. Unlike Java's, it has no backreferences, lookahead or lookbehind.
 
 Source: ``ClientMetricsConfigs`` of Apache Kafka 4.3.
 """
@@ -18,7 +18,7 @@ from odradek.protocol.patterns import InvalidPattern, Pattern, compile_pattern
 DEFINITIONS: Final[dict[str, ConfigDefinition]] = {each.name: each for each in CLIENT_METRICS_DEFINITIONS}
 INTERVAL_MS: Final = "interval.ms"
 MATCH: Final = "match"
-# What a pattern may be about.
+# The attributes that a pattern may name.
 ATTRIBUTES: Final = frozenset(
     {
         "client_instance_id",
@@ -35,7 +35,7 @@ _LONGEST_PATTERN: Final = 1024
 
 
 def check_subscription(name: str, wanted: Mapping[str, str]) -> None:
-    """Raise KafkaError for configs of a subscription that cannot be: INVALID_REQUEST or INVALID_CONFIG, as from Kafka."""
+    """Raise KafkaError for invalid configs of a subscription: INVALID_REQUEST or INVALID_CONFIG, as Kafka does."""
     if not name:
         _refuse("Subscription name can't be empty")
     for config in wanted:
@@ -49,10 +49,10 @@ def check_subscription(name: str, wanted: Mapping[str, str]) -> None:
 
 
 def parse_match(entries: Iterable[str]) -> dict[str, Pattern]:
-    """The patterns by attribute; the last one of an attribute counts. Raises KafkaError: INVALID_CONFIG."""
+    """Return the patterns by attribute; the last one of an attribute counts. Raises KafkaError: INVALID_CONFIG."""
     patterns = {}
     for entry in entries:
-        # As Java's String.split does: empty strings at the end do not count.
+        # As with Java's String.split, trailing empty strings do not count.
         parts = entry.rstrip("=").split("=")
         attribute = parts[0].strip()
         if len(parts) != 2 or attribute not in ATTRIBUTES:

@@ -1,7 +1,7 @@
-"""What requests about client quotas come to: the records of an alteration, and what a filter describes (KIP-546, KIP-612).
+"""Handles requests about client quotas: alters them, and describes those that match a filter (KIP-546, KIP-612).
 
-As in Kafka, a value that is removed may have any key, and of an entity that a request names twice the first alteration holds,
-though the answer is an error. Sources: ``ClientQuotaControlManager`` and ``ClientQuotasImage`` of Apache Kafka 4.3.
+As in Kafka, a value to remove may have any key. If a request names an entity twice, the first alteration holds, although the
+answer is an error. Sources: ``ClientQuotaControlManager`` and ``ClientQuotasImage`` of Apache Kafka 4.3.
 """
 
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
@@ -28,7 +28,7 @@ from odradek.protocol.metadata_records import MetadataRecord
 
 # MAX_RECORDS_PER_USER_OP.
 _MOST_RECORDS: Final = 10_000
-# Entities that are looked at without an interruption: a millisecond or two.
+# The number of entities handled without a pause: a millisecond or two.
 _TOGETHER: Final = 100
 
 
@@ -42,7 +42,7 @@ class _Whole(NamedTuple):
 
 _INT: Final = _Whole("an", "INT", (1 << 31) - 1)
 _LONG: Final = _Whole("a", "LONG", (1 << 63) - 1)
-# By key; None where fractions may be.
+# The types of values by key; None if fractions are allowed.
 _OF_CLIENTS: Final[Mapping[str, _Whole | None]] = {
     PRODUCER_BYTE_RATE: _LONG,
     CONSUMER_BYTE_RATE: _LONG,
@@ -53,7 +53,7 @@ _OF_ADDRESSES: Final[Mapping[str, _Whole | None]] = {CONNECTION_CREATION_RATE: _
 
 _TYPES: Final = (USER, CLIENT_ID, IP)
 _LEAST_FRACTION: Final = 1e-6
-# How a component of a filter matches: by a name, by being the default, by naming the type.
+# The match types of a filter's component: the exact name, the default entity, any entity that names the type.
 _MATCH_NAMES: Final = {0: "MATCH_TYPE_EXACT", 1: "MATCH_TYPE_DEFAULT", 2: "MATCH_TYPE_SPECIFIED"}
 _EXACT: Final = 0
 _SPECIFIED: Final = 2
@@ -62,9 +62,9 @@ _SPECIFIED: Final = 2
 def alter(
     quotas: ClientQuotas, entries: Sequence[altering.RequestEntryData], unknown_hosts: Collection[str]
 ) -> Generator[None, None, tuple[list[altering.EntryData], list[MetadataRecord]]]:
-    """The result of each entity, and the records, in slices. POLICY_VIOLATION for more records than Kafka takes at once.
+    """Return the result of each entity, and the records, in slices. POLICY_VIOLATION for more records than Kafka allows.
 
-    ``unknown_hosts`` are the names of ip entities that are neither addresses nor those of hosts.
+    ``unknown_hosts`` has the names of ip entities that are neither addresses nor known hosts.
     """
     results: dict[QuotaEntity, KafkaError | None] = {}
     records: list[MetadataRecord] = []
@@ -88,7 +88,7 @@ def alter(
 
 
 def host_names(entries: Sequence[altering.RequestEntryData]) -> set[str]:
-    """The names of ip entities in a request."""
+    """Return the names of ip entities in a request."""
     return {part.entity_name for entry in entries for part in entry.entity if part.entity_type == IP and part.entity_name}
 
 
@@ -100,7 +100,7 @@ class QuotaFilter:
         self._count = len(self._exact) + len(self._typed) if request.strict else None
 
     def describe(self, quotas: ClientQuotas, entity: QuotaEntity) -> describing.EntryData | None:
-        """An entity with its values, if it has any and is selected."""
+        """Return an entity with its values, if it has any and the filter selects it; else None."""
         values = quotas.values(entity)
         is_selected = self._count is None or len(entity.parts) == self._count
         if not values or not is_selected or not _matches(entity, self._exact, self._typed):
@@ -125,7 +125,7 @@ def _result(entity: QuotaEntity, error: KafkaError | None) -> altering.EntryData
 def _records(
     quotas: ClientQuotas, entity: QuotaEntity, ops: Mapping[str, float | None], unknown_hosts: Collection[str]
 ) -> Iterator[MetadataRecord]:
-    """Raises KafkaError: INVALID_REQUEST for an entity, a key or a value that cannot be."""
+    """Yield the records of an entity's changes. Raises KafkaError: INVALID_REQUEST for an invalid entity, key or value."""
     problem = _entity_problem(entity, unknown_hosts)
     keys = _OF_ADDRESSES if IP in entity.names else _OF_CLIENTS
     for key, value in ops.items():
@@ -141,7 +141,7 @@ def _records(
 
 
 def _entity_problem(entity: QuotaEntity, unknown_hosts: Collection[str]) -> str | None:
-    """Why there cannot be such an entity."""
+    """Return why such an entity is invalid, or None."""
     if not entity.parts:
         return "Invalid empty client quota entity"
     for kind, name in entity.parts:
@@ -153,13 +153,13 @@ def _entity_problem(entity: QuotaEntity, unknown_hosts: Collection[str]) -> str 
     if IP not in names:
         return None
     if len(names) > 1:
-        # The space that is missing is missing in Kafka's message.
+        # Kafka's message lacks the same space.
         return "Invalid quota entity combination, IP entity shouldnot be combined with User or ClientId"
     return f"{names[IP]} is not a valid IP or resolvable host." if names[IP] in unknown_hosts else None
 
 
 def _value_problem(keys: Mapping[str, _Whole | None], key: str, value: float) -> str | None:
-    """Why a quota cannot have this value."""
+    """Return why a quota cannot have this value, or None."""
     if key not in keys:
         return f"Invalid configuration key {key}"
     if value <= 0:
@@ -167,14 +167,14 @@ def _value_problem(keys: Mapping[str, _Whole | None], key: str, value: float) ->
     whole = keys[key]
     if whole is None:
         return None
-    # As Java compares them: the highest number of the type as a float.
+    # As in Java, the highest number of the type is compared as a float.
     if value > float(whole.highest):
         return f"Proposed value for {key} is too large for {whole.article} {whole.name}."
     return f"{key} cannot be a fractional value." if value % 1 > _LEAST_FRACTION else None
 
 
 def _filter(components: Sequence[describing.ComponentData]) -> tuple[dict[str, str | None], set[str]]:
-    """The names that entities are to have by type, and the types that they are to name."""
+    """Return the names that entities must have, by type, and the types that they must name."""
     exact: dict[str, str | None] = {}
     typed: set[str] = set()
     for component in components:
@@ -200,7 +200,7 @@ def _filter(components: Sequence[describing.ComponentData]) -> tuple[dict[str, s
 
 
 def _match_problem(component: describing.ComponentData) -> str | None:
-    """Why nothing can match so."""
+    """Return why a component cannot match anything, or None."""
     name = _MATCH_NAMES.get(component.match_type)
     if name is None:
         return f"Unknown match type {component.match_type}"

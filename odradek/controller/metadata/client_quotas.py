@@ -1,9 +1,9 @@
-"""Client quotas in the metadata: the values that are set on entities, and which of them holds for a client (KIP-546).
+"""Client quotas in the metadata: the values set on entities, and the one that applies to a client (KIP-546).
 
-An entity names a user, a client id, both, or an IP address; a name of None is the default entity of its type. Of several that
-match a client the first one holds of
+An entity names a user, a client id, both, or an IP address; a name of None is the default entity of its type. If several match a
+client, the first one in this order applies:
 
-    user and client id    (u, c), (u, default), then (u) itself
+    user and client id    (u, c), (u, default), then (u)
     default user          (default, c), (default, default), then (default)
     client id             (c), then (default)
 
@@ -29,35 +29,35 @@ CONTROLLER_MUTATION_RATE: Final = "controller_mutation_rate"
 CONNECTION_CREATION_RATE: Final = "connection_creation_rate"
 
 K = TypeVar("K")
-# (user, client id) that an entity names: None is the default of a type, and "", which names nothing, a type that is left out.
+# The (user, client id) that an entity names. None is the default of a type, "" a type that is left out.
 _Named: TypeAlias = tuple[str | None, str | None]
 _DEFAULT: Final = None
 _LEFT_OUT: Final = ""
 
 
 class QuotaEntity(NamedTuple):
-    """What a quota is set on: (type, name) pairs in the order of their types, one of a type; a name of None is the default."""
+    """The entity of a quota: (type, name) pairs, at most one per type, sorted by type. A name of None is the default."""
 
     parts: tuple[tuple[str, str | None], ...]
 
     @classmethod
     def of(cls, names: Mapping[str, str | None]) -> "QuotaEntity":
-        """The entity with these names by type: USER, CLIENT_ID, IP."""
+        """Return the entity with these names by type: USER, CLIENT_ID, IP."""
         return cls(tuple(sorted(names.items())))
 
     @property
     def names(self) -> dict[str, str | None]:
-        """The names by type."""
+        """Return the names by type."""
         return dict(self.parts)
 
     def __str__(self) -> str:
-        """As Kafka's messages tell it."""
+        """Return the entity as Kafka's messages show it."""
         named = ", ".join(f"{kind}={'null' if name is None else name}" for kind, name in self.parts)
         return f"ClientQuotaEntity(entries={{{named}}})"
 
 
 class Limit(NamedTuple):
-    """A quota that holds for a client, and the (user, client id) whose sensor it bounds: "" where all of that type share it.
+    """A quota that applies to a client, and the (user, client id) whose sensor it limits. "": all of that type share it.
 
     The default entities give each user, or each client, a sensor of its own.
     """
@@ -68,24 +68,24 @@ class Limit(NamedTuple):
 
 
 class ClientQuotas:
-    """Quotas by entity and key. Changed only by ``replay`` and ``become``; each change raises ``version``."""
+    """Quotas by entity and key. Only ``replay`` and ``become`` change them; each change raises ``version``."""
 
     __slots__ = ("_ips", "_limits", "_values", "version")
 
     def __init__(self) -> None:
         self.version = 0
         self._values: dict[QuotaEntity, dict[str, float]] = {}
-        # By key and names; no key is there without a value.
+        # By key and names. Keys without values are removed.
         self._limits: dict[str, dict[_Named, float]] = {}
-        # Connection rates by normal address or host name, None being the default.
+        # Connection rates by normal address or host name; None is the default.
         self._ips: dict[str | None, float] = {}
 
     def __iter__(self) -> Iterator[QuotaEntity]:
-        """Every entity that has values."""
+        """Iterate over the entities that have values."""
         return iter(self._values)
 
     def values(self, entity: QuotaEntity) -> Mapping[str, float]:
-        """The values of an entity by key; empty where none are set."""
+        """Return the values of an entity by key; empty if none are set."""
         return self._values.get(entity, {})
 
     def is_empty(self, key: str) -> bool:
@@ -93,9 +93,9 @@ class ClientQuotas:
         return key not in self._limits
 
     def limit(self, key: str, user: str, client_id: str) -> Limit | None:
-        """The quota ``key`` that holds for a client; None where there is none.
+        """Return the quota ``key`` that applies to a client, or None.
 
-        A client without an id is bounded by the quotas of its user alone, as in Kafka.
+        A client without an id is limited by the quotas of its user only, as in Kafka.
         """
         limits = self._limits.get(key)
         if limits is None:
@@ -111,11 +111,11 @@ class ClientQuotas:
 
     @property
     def connection_rates(self) -> Mapping[str | None, float]:
-        """Connections a second by IP address (``normal_address``) or host name; None is the default."""
+        """Return connections per second by IP address (``normal_address``) or host name; None is the default."""
         return self._ips
 
     def replay(self, record: "ClientQuotaRecord") -> None:
-        """Set or remove what ``record`` says."""
+        """Set or remove the quota of ``record``."""
         self.version += 1
         entity = QuotaEntity.of({part.entity_type: part.entity_name for part in record.entity})
         values = self._values.setdefault(entity, {})
@@ -128,12 +128,12 @@ class ClientQuotas:
         self._index(entity, record.key, values.get(record.key))
 
     def become(self, other: "ClientQuotas") -> None:
-        """Have what ``other`` has, which is not used any more."""
+        """Take over the content of ``other``, which must not be used any more."""
         self.version += 1
-        self._values, self._limits, self._ips = other._values, other._limits, other._ips  # noqa: SLF001  of the same class
+        self._values, self._limits, self._ips = other._values, other._limits, other._ips  # noqa: SLF001  the same class
 
     def records(self) -> "Iterator[ClientQuotaRecord]":
-        """The quotas as a snapshot has them."""
+        """Yield the quotas as records of a snapshot."""
         for entity, values in self._values.items():
             for key, value in values.items():
                 yield quota_record(entity, key, value)
@@ -152,8 +152,8 @@ class ClientQuotas:
 
 
 def quota_record(entity: QuotaEntity, key: str, value: float | None) -> "ClientQuotaRecord":
-    """The record that sets a quota, or removes it where ``value`` is None; the entity's parts are in the order of Kafka's."""
-    # A start without quotas does without these records.
+    """Return the record that sets a quota, or removes it if ``value`` is None. The parts are in Kafka's order."""
+    # Imported here, as a start without quotas does not need these records.
     from odradek.protocol.metadata_records.security import ClientQuotaRecord
     from odradek.protocol.metadata_records.security import QuotaEntity as RecordEntity
 
@@ -162,7 +162,7 @@ def quota_record(entity: QuotaEntity, key: str, value: float | None) -> "ClientQ
 
 
 def normal_address(ip: str) -> str:
-    """An IP address in the one way in which it is compared, without brackets, as IPv4 if it can be. A host name as it is."""
+    """Return an IP address in its comparable form: no brackets, IPv4 if possible. A host name is returned as it is."""
     try:
         address = ip_address(ip.removeprefix("[").removesuffix("]"))
     except ValueError:

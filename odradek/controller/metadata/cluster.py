@@ -1,6 +1,6 @@
-"""The cluster as a broker tells its clients of it: brokers, and the state of partitions (Kafka: KRaftMetadataCache).
+"""The cluster as a broker shows it to clients: brokers, and the state of partitions (Kafka: KRaftMetadataCache).
 
-A broker counts as alive for a client if it is registered, is not fenced, and has the listener that the client came by.
+A broker counts as alive for a client if it is registered, not fenced, and has the listener that the client uses.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,13 +15,13 @@ from odradek.protocol.metadata_records import PartitionRecord
 from odradek.protocol.metadata_records.nodes import NodeEndpoint, RegisterBrokerRecord
 
 NO_NODE = -1
-# Versions of Metadata: version 0 has no place for replicas that are away, versions before 6 none for a missing listener.
+# Versions of Metadata: version 0 has no place for offline replicas, versions before 6 none for a missing listener.
 _TELLS_ALL_REPLICAS: Final = 1
 _TELLS_LISTENERS: Final = 6
 
 
 class ClusterNode(NamedTuple):
-    """A broker, and where the clients of a listener reach it."""
+    """A broker, and its address for the clients of a listener."""
 
     node_id: int
     host: str
@@ -31,9 +31,9 @@ class ClusterNode(NamedTuple):
 
 
 class PartitionState(NamedTuple):
-    """A partition as clients are told of it: without a leader (-1) there is an error.
+    """The state of a partition as clients see it. Without a leader (-1) it has an error.
 
-    The fields are those of a partition in a Metadata response, in that order.
+    The fields are in the order of a partition in a Metadata response.
     """
 
     error_code: ErrorCode
@@ -46,19 +46,19 @@ class PartitionState(NamedTuple):
 
 
 class Cluster:
-    """The cluster of which this broker, ``node_id``, is one, as its image is now."""
+    """The cluster as this broker's (``node_id``) current image shows it."""
 
     def __init__(self, image: MetadataImage, node_id: int, serves: Callable[[str, int], bool] = lambda *_: True) -> None:
-        """``serves`` tells of a topic's partition whether this broker has its log open: if it leads it, it can serve it."""
+        """Take ``serves``, which tells whether this broker has a partition's log open and so can serve it as its leader."""
         self._image = image
         self._node_id = node_id
         self._serves = serves
 
     @property
     def controller_id(self) -> int:
-        """This broker, which forwards to the controller; where it is fenced, the first that is not.
+        """Return this broker, which forwards to the controller; if it is fenced, the first broker that is not.
 
-        Kafka names any broker that is alive: brokers of a KRaft cluster do not tell where its controller is.
+        Kafka returns any live broker, as brokers of a KRaft cluster do not reveal where the controller is.
         """
         alive = [node_id for node_id, broker in sorted(self._image.kept.brokers.items()) if not broker.fenced]
         return self._node_id if self._node_id in alive else next(iter(alive), NO_NODE)
@@ -73,15 +73,15 @@ class Cluster:
         return known is not None and index in known.partitions
 
     def nodes(self, listener_name: str) -> list[ClusterNode]:
-        """The brokers that are alive, by id."""
+        """Return the live brokers, by id."""
         return self._nodes(listener_name, are_fenced=False)
 
     def fenced_nodes(self, listener_name: str) -> list[ClusterNode]:
-        """The registered brokers that are fenced, by id."""
+        """Return the registered brokers that are fenced, by id."""
         return self._nodes(listener_name, are_fenced=True)
 
     def partition_state(self, topic: Topic, index: int, listener_name: str, metadata_version: int) -> PartitionState:
-        """The state of a partition, with the errors of that version of Metadata."""
+        """Return the state of a partition, with the errors of that version of Metadata."""
         record = topic.partitions[index]
         replicas, isr = record.replicas, record.isr
         if metadata_version < _TELLS_ALL_REPLICAS:
@@ -90,7 +90,7 @@ class Cluster:
         leader_id = record.leader
         error = ErrorCode.NONE
         if leader_id == self._node_id and not self._serves(topic.name, index):
-            # The log is damaged, or is not open yet.
+            # The leader's log is damaged, or not open yet.
             leader_id, error = NO_NODE, ErrorCode.LEADER_NOT_AVAILABLE
             offline = [node_id for node_id in record.replicas if node_id in offline or node_id == self._node_id]
         elif self._registered(leader_id, listener_name) is None:
@@ -103,8 +103,8 @@ class Cluster:
         return PartitionState(error, index, leader_id, record.leader_epoch, replicas, isr, offline)
 
     def coordinator(self, topic: str, coordinated_id: str, listener_name: str) -> ClusterNode | None:
-        """The broker that leads the partition of the internal ``topic`` for this id; None while it cannot be reached."""
-        # Clients without groups and transactions do not ask.
+        """Return the broker that leads this id's partition of the internal ``topic``; None while it cannot be reached."""
+        # Imported here, as clients without groups and transactions never ask.
         from odradek.coordinator.runtime.hashing import partition_for
 
         found = self._image.topics.get(topic)
@@ -119,7 +119,7 @@ class Cluster:
         return [_node(*each) for each in found if each is not None and each[0].fenced is are_fenced]
 
     def _registered(self, node_id: int, listener_name: str) -> tuple[RegisterBrokerRecord, NodeEndpoint] | None:
-        """A broker and its listener of this name; None where the broker is not registered, or has no such listener."""
+        """Return a broker and its listener of this name; None if it is not registered or has no such listener."""
         broker = self._image.kept.brokers.get(node_id)
         if broker is not None:
             for endpoint in broker.end_points:

@@ -1,10 +1,10 @@
-"""The cluster's metadata as a broker has them, wherever its controller is.
+"""The cluster's metadata as a broker uses it, wherever its controller is.
 
-A broker alone has them from ``cluster.lone_controller``, one among others from ``cluster.followed_metadata``.
+A single broker gets it from ``cluster.lone_controller``, a broker among others from ``cluster.followed_metadata``.
 
-Publishers keep in step with the metadata (Kafka: MetadataPublisher). The order in which they are told of a change is that of
-Kafka's BrokerMetadataPublisher: partitions come first, so that a coordinator finds the partitions of its topic, and configs come
-last, when all that they may apply to is there.
+Publishers carry changes over (Kafka: MetadataPublisher). They are called in the order of Kafka's BrokerMetadataPublisher.
+Partitions come first, so that a coordinator finds the partitions of its topic. Configs come last, when everything that they may
+apply to exists.
 """
 
 from collections.abc import Iterable
@@ -24,24 +24,24 @@ from odradek.timing.reply import Reply
 
 
 class PublishingOrder(IntEnum):
-    """The place of a publisher among the others; those of one place are told in the order in which they subscribed."""
+    """The place of a publisher in the order. Publishers with the same place are called in the order of subscription."""
 
     PARTITIONS = 0
     COORDINATORS = 1
     BROKER_CONFIGS = 2
-    # The config of a log is made of the broker's, which must be in force by then.
+    # A log's config derives from the broker's config, which must be in force by then.
     TOPIC_CONFIGS = 3
     ACLS = 4
     QUOTAS = 4
-    # Brokers that follow this node's log; a change holds here by the time that they have heard of it.
+    # Brokers that follow this node's log. A change is in force here before they hear of it.
     OBSERVERS = 5
 
 
 class MetadataPublisher(Protocol):
-    """Carries changes of the metadata over into what it looks after."""
+    """Carries changes of the metadata over into another part of the broker."""
 
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        """``delta`` is committed, and ``image`` has it. Must not raise."""
+        """Apply ``delta``, which is committed and contained in ``image``. Must not raise."""
 
 
 class Publishers:
@@ -51,59 +51,59 @@ class Publishers:
         self._publishers: list[tuple[PublishingOrder, MetadataPublisher]] = []
 
     def add(self, publisher: MetadataPublisher, order: PublishingOrder) -> None:
-        """Tell ``publisher`` of every later change."""
+        """Call ``publisher`` for every later change."""
         self._publishers.append((order, publisher))
         self._publishers.sort(key=lambda each: each[0])
 
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        """Tell all of them. The change is committed: one that fails does not keep it from the others."""
+        """Call all publishers. If one fails, the others are still called, as the change is committed."""
         for _, publisher in self._publishers:
             try:
                 publisher.publish(delta, image)
-            except Exception as error:  # noqa: BLE001  whatever it is, the records are in the log
+            except Exception as error:  # noqa: BLE001  the records are in the log already
                 log.error("a change of the metadata could not be carried over", error, publisher=type(publisher).__name__)
 
 
 class CommittedMetadata(Protocol):
-    """The committed metadata. ``image`` is to be read, never written."""
+    """The committed metadata. ``image`` is read-only."""
 
     image: MetadataImage
 
     @property
     def log_end_offset(self) -> int:
-        """The offset after the last metadata record in the image; one less is the epoch of the finalized features."""
+        """Return the offset after the last metadata record in the image. One less is the epoch of the finalized features."""
 
     @property
     def kraft_version(self) -> int:
-        """``kraft.version``: 0 unless the metadata log tells of the voters."""
+        """Return ``kraft.version``: 0 unless the metadata log lists the voters."""
 
     def subscribe(self, publisher: MetadataPublisher, order: PublishingOrder) -> None:
-        """Tell ``publisher`` of every later change, when it is committed and in the image."""
+        """Call ``publisher`` for every later change, when it is committed and in the image."""
 
 
 class ClusterMetadata(CommittedMetadata, Protocol):
-    """The same on a broker, and what a broker itself asks of its controller."""
+    """The committed metadata on a broker, and the broker's own requests to its controller."""
 
     def log_config_for(self, topic_name: str) -> LogConfig:
-        """The configs of a topic's logs; for a topic that is not there, the broker's defaults."""
+        """Return the configs of a topic's logs; for a missing topic, the broker's defaults."""
 
     def auto_create(
         self, names: Iterable[str], context: RequestContext | None = None, take: Take | None = None
     ) -> Reply[list[TopicResult] | KafkaError]:
-        """Create those of ``names`` that are not there, with the broker's defaults, or as the coordinators want their own.
+        """Create the missing topics of ``names`` with the broker's defaults, or with the coordinators' configs.
 
-        ``context`` is the request that a client would have sent for it, None where the broker itself asks. ``take`` takes what
-        is created of the client's quota, if the controller is here; another controller does that by itself.
+        ``context`` is the request that a client would have sent for it, None if the broker itself asks. ``take`` charges the new
+        topics to the client's quota, if the controller is here. Another controller does that itself.
         """
 
     def ensure_internal_topic(self, name: str) -> Reply[Topic | KafkaError]:
-        """The internal topic ``name``, created if it is not there."""
+        """Return the internal topic ``name``, created if it is missing."""
 
     def next_producer_id(self) -> int:
-        """A producer id that nobody has had. KafkaError: COORDINATOR_LOAD_IN_PROGRESS, or what the controller answered."""
+        """Return a new producer id. KafkaError: COORDINATOR_LOAD_IN_PROGRESS, or the controller's error."""
 
     def record_move(self, topic_id: UUID, partition: int, directory_id: UUID) -> Reply[KafkaError | None]:
-        """Record where a partition lies now."""
+        """Record the new directory of a partition."""
 
     def close(self) -> None:
         """Close the metadata log. Raises KafkaError, OSError."""

@@ -1,7 +1,7 @@
-"""The basis of the controller's decisions: the image, and the configs for elections. Nothing here changes anything.
+"""The read-only basis of the controller's decisions: the image, and the configs for elections.
 
-A feature level can be finalized that the controller and all brokers support (KIP-584, KIP-966). Some directory ids name no
-directory (KIP-858).
+A feature level can be finalized if the controller and all brokers support it (KIP-584, KIP-966). Some directory ids are reserved
+(KIP-858).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ from odradek.protocol.metadata_records import ConfigRecord, FeatureLevelRecord, 
 from odradek.protocol.metadata_records.nodes import RegisterBrokerRecord
 
 NO_LEADER: Final = -1
-# The replica is of a time before directories had ids, has no place yet, or its place is lost.
+# The replica predates directory ids, has no directory yet, or its directory is lost.
 MIGRATING: Final = UUID(int=0)
 UNASSIGNED: Final = UUID(int=1)
 LOST: Final = UUID(int=2)
@@ -34,7 +34,7 @@ class ClusterView:
 
     @property
     def brokers(self) -> Mapping[int, RegisterBrokerRecord]:
-        """The registrations, by broker id."""
+        """Return the registrations, by broker id."""
         return self.image.kept.brokers
 
     @property
@@ -48,7 +48,7 @@ class ClusterView:
         return broker is not None and not broker.fenced and not broker.in_controlled_shutdown
 
     def registration(self, broker_id: int, broker_epoch: int) -> RegisterBrokerRecord:
-        """The registration of the broker that is at ``broker_epoch``. KafkaError: STALE_BROKER_EPOCH."""
+        """Return the registration of the broker at ``broker_epoch``. KafkaError: STALE_BROKER_EPOCH."""
         broker = self.brokers.get(broker_id)
         if broker is None:
             raise KafkaError(ErrorCode.STALE_BROKER_EPOCH, f"Broker {broker_id} is not registered.")
@@ -59,16 +59,16 @@ class ClusterView:
         return broker
 
     def is_online(self, partition: PartitionRecord, broker_id: int) -> bool:
-        """Return whether a broker has the directory that its replica of ``partition`` is in."""
+        """Return whether a broker has the directory of its replica of ``partition`` online."""
         broker = self.brokers.get(broker_id)
         return broker is not None and broker_id in partition.replicas and has_online(broker, directory_of(partition, broker_id))
 
     def default_directory(self, broker_id: int) -> UUID:
-        """The directory of a new replica on a broker."""
+        """Return the directory of a new replica on a broker."""
         return default_directory(self.brokers.get(broker_id))
 
     def partition(self, topic_name: str, index: int) -> tuple[Topic, PartitionRecord]:
-        """A partition, with its topic. KafkaError: UNKNOWN_TOPIC_OR_PARTITION."""
+        """Return a partition with its topic. KafkaError: UNKNOWN_TOPIC_OR_PARTITION."""
         topic = self.image.topics.get(topic_name)
         partition = None if topic is None else topic.partitions.get(index)
         if topic is None:
@@ -78,7 +78,7 @@ class ClusterView:
         return topic, partition
 
     def leaderless(self) -> Iterator[tuple[Topic, PartitionRecord]]:
-        """The partitions that have no leader."""
+        """Iterate over the partitions without a leader."""
         return ((topic, partition) for topic, partition in self.image.partitions() if partition.leader == NO_LEADER)
 
     def leads(self, broker_id: int) -> bool:
@@ -86,15 +86,15 @@ class ClusterView:
         return any(partition.leader == broker_id for _, partition in self.image.partitions())
 
     def min_isr(self, topic: Topic) -> int:
-        """How many in-sync replicas the partitions of ``topic`` are to have, at most as many as there are."""
+        """Return the required number of in-sync replicas for ``topic``, at most its number of replicas."""
         return min(int(self._topic_config(topic, "min.insync.replicas")), len(topic.partitions[0].replicas))
 
     def allows_unclean(self, topic: Topic) -> bool:
-        """Return whether a replica that is not in sync may lead."""
+        """Return whether a replica out of sync may become leader."""
         return self._topic_config(topic, "unclean.leader.election.enable").lower() == "true"
 
     def _topic_config(self, topic: Topic, name: str) -> str:
-        """A config that has the same name for topics and brokers: of the topic, of this node, of all brokers, of the file."""
+        """Return a config from the topic, else from this node, from all brokers, or from the file (same name for all)."""
         for resource in ((TOPIC_RESOURCE, topic.name), (BROKER_RESOURCE, str(self.node_id)), (BROKER_RESOURCE, "")):
             text = self.image.configs(*resource).get(name)
             if text is not None:
@@ -103,29 +103,29 @@ class ClusterView:
 
 
 def directories_of(partition: PartitionRecord) -> tuple[UUID, ...]:
-    """The directory of each replica; a record from before KIP-858 has none."""
+    """Return the directory of each replica. A record from before KIP-858 has none, which gives MIGRATING."""
     return partition.directories or (MIGRATING,) * len(partition.replicas)
 
 
 def directory_of(partition: PartitionRecord, broker_id: int) -> UUID:
-    """The directory of a broker's replica."""
+    """Return the directory of a broker's replica."""
     return directories_of(partition)[partition.replicas.index(broker_id)]
 
 
 def is_reserved(directory: UUID | None) -> bool:
-    """Return whether an id can never be a directory's."""
+    """Return whether an id is never that of a directory."""
     return directory is None or directory.int < _FIRST_FREE
 
 
 def has_online(broker: RegisterBrokerRecord, directory: UUID) -> bool:
-    """Return whether a directory of ``broker`` is not known to be offline: before KIP-858 none is registered."""
+    """Return whether a directory of ``broker`` is not known to be offline. Before KIP-858 none is registered."""
     if directory in (MIGRATING, UNASSIGNED):
         return True
     return directory != LOST and (not broker.log_dirs or directory in broker.log_dirs)
 
 
 def default_directory(broker: RegisterBrokerRecord | None) -> UUID:
-    """The directory of a replica that is new on ``broker``: the broker chooses, unless it has only one."""
+    """Return the directory of a new replica on ``broker``: its only one, otherwise the broker chooses."""
     if broker is None:
         return UNASSIGNED
     if not broker.log_dirs:
@@ -134,9 +134,9 @@ def default_directory(broker: RegisterBrokerRecord | None) -> UUID:
 
 
 def first_records(min_isr: int) -> Sequence[MetadataRecord]:
-    """The records that the log of a new cluster begins with.
+    """Return the records that the log of a new cluster begins with.
 
-    Where leaders are elected from eligible replicas, one ``min.insync.replicas`` holds for all brokers.
+    If leaders are elected from eligible replicas, one ``min.insync.replicas`` applies to all brokers.
     """
     return (
         *BOOTSTRAP_RECORDS,

@@ -1,11 +1,11 @@
-"""What the controller decides about topics: pure functions from the image and a request to records and answers.
+"""The controller's decisions on topics: pure functions from the image and a request to records and answers.
 
-Nothing here changes anything: the controller appends the records of a ``Decision``, and replaying them makes it so. The
-errors, and the order in which they are looked for, are those of Kafka's ``ReplicationControlManager``.
+Nothing here changes state: the controller appends the records of a ``Decision``, and replaying them applies it. The errors and
+the order of the checks are those of Kafka's ``ReplicationControlManager``.
 
-The records of a large operation are cut into parts, to be brought into the image one after the other. What belongs together stays
-together: a new topic with its configs and partitions, the configs of one resource, the quotas of one entity. Access control
-entries and SCRAM credentials stand alone, as Kafka's authorizer takes them in one by one.
+The records of a large operation are split into parts, which are replayed one after the other. Related records stay together: a
+new topic with its configs and partitions, the configs of one resource, the quotas of one entity. Access control entries and SCRAM
+credentials are separate, as Kafka's authorizer also applies them one by one.
 """
 
 from collections import Counter
@@ -33,16 +33,16 @@ from odradek.protocol.metadata_records.security import (
 )
 
 MAX_PARTITIONS_PER_REQUEST = 10_000  # Kafka's limit
-# Topics that are decided on without an interruption: less than a millisecond.
+# The number of topics decided on without a pause: less than a millisecond.
 _TOPICS_TOGETHER = 100
 
 Assignments = Sequence[tuple[int, Sequence[int]]]
-# Counts the partitions of a topic that is decided upon. KafkaError: THROTTLING_QUOTA_EXCEEDED, and it stays as it is.
+# Charges a topic's partitions to the quota. KafkaError: THROTTLING_QUOTA_EXCEEDED, and the topic stays as it is.
 Take = Callable[[int], None]
 
 
 class NewTopic(NamedTuple):
-    """A topic asked for. -1 is the broker's default; ``assignments`` are pairs of partition and broker ids."""
+    """A requested topic. -1 is the broker's default; ``assignments`` are pairs of partition and broker ids."""
 
     name: str
     partition_count: int = -1
@@ -52,9 +52,9 @@ class NewTopic(NamedTuple):
 
 
 class NewPartitions(NamedTuple):
-    """A topic asked to grow to ``partition_count`` partitions.
+    """A topic that should grow to ``partition_count`` partitions.
 
-    ``assignments`` are the broker ids of each new one, None for automatic.
+    ``assignments`` has the broker ids of each new partition, None for automatic placement.
     """
 
     name: str
@@ -63,7 +63,7 @@ class NewPartitions(NamedTuple):
 
 
 class TopicResult(NamedTuple):
-    """The answer for one topic: ``error`` is None where it was, or would be, done."""
+    """The answer for one topic. ``error`` is None on success, also if the request only validates."""
 
     name: str
     topic_id: UUID | None = None
@@ -73,7 +73,7 @@ class TopicResult(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """Records to append, and the answers to give once they are."""
+    """Records to append, and the answers to give once they are appended."""
 
     records: list[MetadataRecord]
     results: list[TopicResult]
@@ -87,7 +87,10 @@ def deciding_on_topics(
     new_topic_id: Callable[[], UUID],
     take: Take | None = None,
 ) -> Generator[None, None, Decision]:
-    """Decide on ``topics``, each by itself; ``validate_configs`` raises KafkaError(INVALID_CONFIG). It can be left in between."""
+    """Decide on each of ``topics`` separately, in a generator that pauses.
+
+    ``validate_configs`` raises KafkaError(INVALID_CONFIG).
+    """
     asked = sum(_partitions_asked(topic, placement) for topic in topics)
     if asked > MAX_PARTITIONS_PER_REQUEST:
         return Decision([], [TopicResult(name=topic.name, error=_too_many_partitions()) for topic in topics])
@@ -129,7 +132,7 @@ def deciding_on_topics(
 def create_partitions(
     image: MetadataImage, topics: Sequence[NewPartitions], placement: Placement, take: Take | None = None
 ) -> Decision:
-    """Decide on more partitions for ``topics``, each by itself."""
+    """Decide on more partitions for each of ``topics`` separately."""
     decision = Decision([], [])
     placing = placement.begin()
     times_named = Counter(topic.name for topic in topics)
@@ -168,7 +171,7 @@ def _duplicates(times_named: Mapping[str, int]) -> list[TopicResult]:
 
 
 def _ensure_creatable(image: MetadataImage, topic: NewTopic, validate_configs: Callable[[Mapping[str, str]], None]) -> None:
-    """Raise KafkaError where ``topic`` may not be created, wherever its partitions would be."""
+    """Raise KafkaError if ``topic`` may not be created, wherever its partitions are placed."""
     if topic.name == CLUSTER_METADATA_TOPIC:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"{topic.name} is not a topic to create.")
     if topic.name in image.topics:
@@ -185,7 +188,7 @@ def _ensure_creatable(image: MetadataImage, topic: NewTopic, validate_configs: C
 
 
 def _assigned(topic: NewTopic, placing: Placing) -> list[PlacedPartition]:
-    """The partitions of a topic that names their brokers."""
+    """Return the partitions of a topic that names their brokers."""
     if topic.replication_factor != -1:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST,
@@ -209,7 +212,7 @@ def _assigned(topic: NewTopic, placing: Placing) -> list[PlacedPartition]:
 
 
 def _placed(topic: NewTopic, placement: Placement, placing: Placing) -> Sequence[PlacedPartition]:
-    """The partitions of a topic that are to be placed."""
+    """Return the partitions of a topic that the controller places."""
     if topic.replication_factor < -1 or topic.replication_factor == 0:
         raise KafkaError(
             ErrorCode.INVALID_REPLICATION_FACTOR,
@@ -224,7 +227,7 @@ def _placed(topic: NewTopic, placement: Placement, placing: Placing) -> Sequence
 
 
 def _grown(topic: Topic, asked: NewPartitions, placing: Placing, *, room: int) -> Sequence[PlacedPartition]:
-    """The partitions that a topic gets, ``room`` of them at most. They have as many replicas as its others."""
+    """Return the new partitions of a topic, at most ``room``. They have as many replicas as the existing ones."""
     replication_factor = len(topic.partitions[0].replicas)
     new_count = asked.partition_count - len(topic.partitions)
     assigned = [placing.assigned(replicas, replication_factor) for replicas in asked.assignments or ()]
@@ -277,7 +280,7 @@ _FIRST: Final = (
 
 
 def parts(records: Sequence[MetadataRecord], least: int) -> Iterator[Sequence[MetadataRecord]]:
-    """``records`` in order, in parts of ``least`` or more."""
+    """Split ``records``, in order, into parts of ``least`` or more."""
     first = 0
     for place in range(1, len(records)):
         if place - first >= least and _begins(records[place - 1], records[place]):
@@ -287,7 +290,7 @@ def parts(records: Sequence[MetadataRecord], least: int) -> Iterator[Sequence[Me
 
 
 def _begins(previous: MetadataRecord, record: MetadataRecord) -> bool:
-    """Return True for the first record of a topic, the only one of an entry, or the first of another resource or entity."""
+    """Return whether a topic, a single entry, or another resource or entity begins with ``record``."""
     if isinstance(record, _FIRST):
         return True
     if isinstance(record, ClientQuotaRecord):

@@ -1,11 +1,11 @@
-"""Delegation tokens: what requests for them come to, and how they are told (KIP-48, KIP-373).
+"""Delegation tokens: decisions on requests for them, and their descriptions (KIP-48, KIP-373).
 
-    token id   a random UUID: the user name of who logs in by the token
+    token id   a random UUID: the user name of a client that logs in with the token
     HMAC       HmacSHA512(delegation.token.secret.key, token id): the password, in base64
 
-A token's HMAC is in no record: it is made when somebody asks. Kafka's class is DelegationTokenControlManager.
+A token's HMAC is in no record. It is computed on request. Kafka's class is DelegationTokenControlManager.
 
-Those whose time is over are removed each ``delegation.token.expiry.check.interval.ms``, at the controller.
+The controller removes expired tokens every ``delegation.token.expiry.check.interval.ms``.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ USER: Final = "User"
 
 
 class DelegationTokens:
-    """What is decided about tokens by the secret key and the lifetimes of a node. Nothing here changes an image."""
+    """Decides on tokens with a node's secret key and lifetimes. Nothing here changes an image."""
 
     def __init__(self, config: BrokerConfig) -> None:
         self._secret_key: bytes = (config["delegation.token.secret.key"] or "").encode()
         self._max_lifetime_ms: int = config["delegation.token.max.lifetime.ms"]
         self._expiry_time_ms: int = config["delegation.token.expiry.time.ms"]
-        # The token ids by HMAC, of those that have been looked for, and the HMACs by token id.
+        # A cache of the tokens looked up: token ids by HMAC, and HMACs by token id.
         self._token_ids: dict[bytes, str] = {}
         self._hmacs: dict[str, bytes] = {}
 
@@ -56,7 +56,7 @@ class DelegationTokens:
         return bool(self._secret_key)
 
     def hmac_of(self, token_id: str) -> bytes:
-        """The HMAC of a token."""
+        """Return the HMAC of a token."""
         return hmac.digest(self._secret_key, token_id.encode(), "sha512")
 
     def create(
@@ -67,7 +67,7 @@ class DelegationTokens:
         now_ms: int,
         new_uuid: Callable[[], UUID],
     ) -> tuple[CreateDelegationTokenResponse, list[MetadataRecord]]:
-        """A new token. KafkaError: DELEGATION_TOKEN_AUTH_DISABLED, UNSUPPORTED_VERSION."""
+        """Create a token. KafkaError: DELEGATION_TOKEN_AUTH_DISABLED, UNSUPPORTED_VERSION."""
         self._ensure_supported(image)
         lifetime_ms = self._max_lifetime_ms
         if request.max_lifetime_ms > 0:
@@ -94,7 +94,11 @@ class DelegationTokens:
     def renew(
         self, image: MetadataImage, request: RenewDelegationTokenRequest, requester: str, now_ms: int
     ) -> tuple[int, list[MetadataRecord]]:
-        """When a token expires now. KafkaError: DELEGATION_TOKEN_ and AUTH_DISABLED, NOT_FOUND, EXPIRED or OWNER_MISMATCH."""
+        """Renew a token; return its new expiry time and the record.
+
+        KafkaError: DELEGATION_TOKEN_AUTH_DISABLED, DELEGATION_TOKEN_NOT_FOUND, DELEGATION_TOKEN_EXPIRED,
+        DELEGATION_TOKEN_OWNER_MISMATCH; UNSUPPORTED_VERSION.
+        """
         self._ensure_supported(image)
         token = self._found(image, request.hmac)
         if is_expired(token, now_ms):
@@ -109,7 +113,10 @@ class DelegationTokens:
     def expire(
         self, image: MetadataImage, request: ExpireDelegationTokenRequest, requester: str, now_ms: int
     ) -> tuple[int, list[MetadataRecord]]:
-        """When a token expires now; with a negative period it is removed. Raises the same."""
+        """Change a token's expiry time; return it and the record. A negative period removes the token.
+
+        Raises the same errors as ``renew``.
+        """
         self._ensure_supported(image)
         token = self._found(image, request.hmac)
         _ensure_renewer(token, requester)
@@ -121,13 +128,13 @@ class DelegationTokens:
         return expiry_ms, [_expiring(token, expiry_ms)]
 
     def concerning(self, image: MetadataImage, owners: Iterable[str] | None) -> list[DelegationTokenRecord]:
-        """The tokens that one of ``owners`` owns, has asked for, or may renew; None: all."""
+        """Return the tokens that one of ``owners`` owns, has requested, or may renew; None: all tokens."""
         wanted = None if owners is None else set(owners)
         tokens = image.kept.delegation_tokens.values()
         return [token for token in tokens if wanted is None or not wanted.isdisjoint(concerned(token))]
 
     def describe(self, token: DelegationTokenRecord) -> DescribedDelegationToken:
-        """A token, with its HMAC."""
+        """Return a token with its HMAC."""
         owner_type, owner_name = _parts(token.owner)
         requester_type, requester_name = _parts(token.requester)
         return DescribedDelegationToken(
@@ -150,7 +157,7 @@ class DelegationTokens:
             _refuse(ErrorCode.UNSUPPORTED_VERSION)
 
     def _found(self, image: MetadataImage, shown: bytes) -> DelegationTokenRecord:
-        """The token of an HMAC."""
+        """Return the token of an HMAC."""
         tokens = image.kept.delegation_tokens
         for gone in self._hmacs.keys() - tokens.keys():
             del self._token_ids[self._hmacs.pop(gone)]
@@ -164,30 +171,30 @@ class DelegationTokens:
 
 
 def is_expired(token: DelegationTokenRecord, now_ms: int) -> bool:
-    """Return whether a token's time is over."""
+    """Return whether a token has expired."""
     return min(token.max_timestamp, token.expiration_timestamp) < now_ms
 
 
 def removals(image: MetadataImage, now_ms: int) -> list[MetadataRecord]:
-    """The records that remove the tokens whose time is over."""
+    """Return the records that remove the expired tokens."""
     tokens = image.kept.delegation_tokens.values()
     return [RemoveDelegationTokenRecord(token_id=token.token_id) for token in tokens if is_expired(token, now_ms)]
 
 
 def concerned(token: DelegationTokenRecord) -> tuple[str, ...]:
-    """Who may know of a token: its owner, who has asked for it, and its renewers."""
+    """Return the principals that may see a token: its owner, its requester, and its renewers."""
     return (token.owner, token.requester, *token.renewers)
 
 
 def owner_of(request: CreateDelegationTokenRequest, requester: str) -> str:
-    """The principal that a token is asked for."""
+    """Return the principal that a token is requested for."""
     if not request.owner_principal_name:
         return requester
     return f"{request.owner_principal_type}:{request.owner_principal_name}"
 
 
 def naming(owner: str, requester: str) -> CreateDelegationTokenResponse:
-    """A response that names both, and no token."""
+    """Return a response that names owner and requester, without a token."""
     owner_type, owner_name = _parts(owner)
     requester_type, requester_name = _parts(requester)
     return CreateDelegationTokenResponse(
@@ -199,7 +206,7 @@ def naming(owner: str, requester: str) -> CreateDelegationTokenResponse:
 
 
 def _token_id(new_uuid: Callable[[], UUID]) -> str:
-    """As Kafka writes a Uuid: 22 characters of base64 for URLs, of which the first is no dash."""
+    """Return a Uuid in Kafka's text form: 22 characters of URL-safe base64 that do not begin with a dash."""
     while True:
         text = base64.urlsafe_b64encode(new_uuid().bytes).rstrip(b"=").decode()
         if not text.startswith("-"):
@@ -229,7 +236,7 @@ def _refuse(code: ErrorCode) -> NoReturn:
 
 
 class TokenExpiry:
-    """Begins with ``start``, and ends with the timer. Loop thread only."""
+    """Removes expired tokens, from ``start`` until the timer ends. Loop thread only."""
 
     def __init__(self, controller: MetadataWriter, timer: Timer, config: BrokerConfig) -> None:
         self._controller = controller
@@ -237,7 +244,7 @@ class TokenExpiry:
         self._interval_ms: int = config["delegation.token.expiry.check.interval.ms"]
 
     def start(self) -> None:
-        """Look again and again."""
+        """Start the periodic check."""
         self._timer.call_after(self._interval_ms, self._run)
 
     def _run(self) -> None:

@@ -1,7 +1,7 @@
-"""What a batch of metadata records changed, as those are told who keep in step with the image.
+"""The changes made by a batch of metadata records, as reported to the publishers of the image.
 
-Replaying records into a ``MetadataImage`` notes each change here. A topic that is created and deleted by the same batch leaves no
-trace: nobody has known it.
+Replaying records into a ``MetadataImage`` notes each change here. A topic that the same batch creates and deletes leaves no
+trace.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class TopicDelta(NamedTuple):
-    """A topic whose partitions changed: those that are new, and those that are as they are now; by index."""
+    """A topic whose partitions changed: the new ones, and the changed ones in their new form, by index."""
 
     topic: Topic
     is_new: bool
@@ -26,11 +26,11 @@ class TopicDelta(NamedTuple):
 
 
 class MetadataDelta:
-    """Changes of topics, configs, features, producer ids, nodes, rights and quotas; an attribute is empty where nothing changed.
+    """Changes of topics, configs, features, producer ids, nodes, rights and quotas. Attributes without changes are empty.
 
-    ``configs`` are the (resource type, resource name) whose overrides changed. ``features`` are by name, 0 for one that is gone.
-    ``brokers`` are registrations by broker id, ``acls`` access control entries by id, None for one that is gone. ``quotas`` says
-    whether client quotas changed.
+    ``configs`` has the (resource type, resource name) with changed overrides. ``features`` maps names to levels, 0 for a removed
+    one. ``brokers`` maps broker ids to registrations, ``acls`` ids to access control entries; removed ones are None. ``quotas``
+    tells whether client quotas changed.
     """
 
     __slots__ = ("acls", "brokers", "configs", "deleted_topics", "features", "next_producer_id", "quotas", "topics")
@@ -47,27 +47,27 @@ class MetadataDelta:
 
     @property
     def new_partitions(self) -> list[tuple[Topic, Sequence[PartitionRecord]]]:
-        """The partitions that are new, by topic; those of a new topic are all that it has."""
+        """Return the new partitions, by topic. For a new topic these are all its partitions."""
         return [(each.topic, list(each.created.values())) for each in self.topics.values() if each.created]
 
     @property
     def changed_partitions(self) -> list[tuple[Topic, Sequence[PartitionRecord]]]:
-        """The partitions that were there and have changed, by topic."""
+        """Return the changed partitions that existed before, by topic."""
         return [(each.topic, list(each.changed.values())) for each in self.topics.values() if each.changed]
 
     @property
     def is_empty(self) -> bool:
-        """Return whether nothing has changed of what is noted here."""
+        """Return whether no change is noted."""
         return self.next_producer_id is None and not (
             self.topics or self.deleted_topics or self.configs or self.features or self.brokers or self.acls or self.quotas
         )
 
     def note_topic(self, topic: Topic) -> None:
-        """``topic`` is new."""
+        """Note a new topic."""
         self.topics[topic.topic_id] = TopicDelta(topic, True, {}, {})
 
     def note_partition(self, topic: Topic, record: PartitionRecord, *, is_new: bool) -> None:
-        """A partition of ``topic`` is new, or has changed."""
+        """Note a new or changed partition of ``topic``."""
         noted = self.topics.get(topic.topic_id)
         if noted is None:
             noted = self.topics[topic.topic_id] = TopicDelta(topic, False, {}, {})
@@ -75,7 +75,7 @@ class MetadataDelta:
         partitions[record.partition_id] = record
 
     def note_deleted(self, topic: Topic) -> None:
-        """``topic`` is gone."""
+        """Note a deleted topic."""
         noted = self.topics.pop(topic.topic_id, None)
         if noted is None or not noted.is_new:
             self.deleted_topics.append(topic)

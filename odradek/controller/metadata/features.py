@@ -1,14 +1,13 @@
-"""Feature levels (KIP-584): what this broker supports, and what an update may make of them.
+"""Feature levels (KIP-584): the levels this broker supports, and decisions on updates.
 
-`metadata.version` is at the level of Kafka 4.3, in whose record versions the metadata log is written. Lower levels are understood
-but not written, so it cannot be lowered. `transaction.version` tells clients how to go about transactions: from level 2 on each
-transaction has an epoch of its own, and Produce adds partitions to it (KIP-890). `group.version` 1 is the consumer protocol of
-groups (KIP-848). A new data directory begins with the highest levels of these; one from before a feature was there goes on
-without it.
+`metadata.version` is at the level of Kafka 4.3, whose record versions the metadata log uses. Lower levels are understood but not
+written, so it cannot be lowered. `transaction.version` tells clients how to run transactions: from level 2 on, each transaction
+has its own epoch, and Produce adds partitions to it (KIP-890). `group.version` 1 is the consumer protocol of groups (KIP-848). A
+new data directory begins with the highest levels of these. A data directory older than a feature continues without it.
 
-`kraft.version` 1 lets the metadata log tell of the quorum's voters (KIP-853). It is a record of the quorum, not a feature level
-record, and no way leads back from it. `eligible.leader.replicas.version`, `share.version` and `streams.version` can be finalized
-as in Kafka. Share and streams groups are not served, whatever the levels. Elections from eligible leader replicas want one
+`kraft.version` 1 lets the metadata log list the quorum's voters (KIP-853). It is a control record of the quorum, not a feature
+level record, and cannot be lowered again. `eligible.leader.replicas.version`, `share.version` and `streams.version` can be
+finalized as in Kafka. Share and streams groups are not served at any level. Elections from eligible leader replicas require one
 ``min.insync.replicas`` for the whole cluster (KIP-966).
 """
 
@@ -25,8 +24,8 @@ TRANSACTION_VERSION = "transaction.version"
 GROUP_VERSION = "group.version"
 KRAFT_VERSION = "kraft.version"
 ELIGIBLE_LEADER_REPLICAS = "eligible.leader.replicas.version"
-# Those of Kafka 4.3, all of them: its controllers accept no broker that does not cover each finalized feature, and its
-# kafka-features.sh updates them together.
+# All features of Kafka 4.3. Its controllers accept only brokers that support each finalized feature, and its kafka-features.sh
+# updates them together.
 SUPPORTED_FEATURES: dict[str, tuple[int, int]] = {
     METADATA_VERSION: (7, 30),  # 3.3-IV3 to 4.3-IV0
     TRANSACTION_VERSION: (0, 2),
@@ -47,12 +46,12 @@ UNSAFE_DOWNGRADE = 3
 
 
 def finalized_levels(features: Mapping[str, int], kraft_version: int) -> dict[str, int]:
-    """The levels to tell of: those of the image's ``features``, and that of the quorum unless it is 0."""
+    """Return the levels to report: the image's ``features``, and the quorum's unless it is 0."""
     return {**features, KRAFT_VERSION: kraft_version} if kraft_version else dict(features)
 
 
 def unknown_level(finalized: Mapping[str, int]) -> str | None:
-    """The finalized features that this odradek does not know, in words; None if it knows all. It could misread their records."""
+    """Return the finalized features unknown here, in words, or None. Their records could be misread."""
     for name, level in finalized.items():
         lowest, highest = SUPPORTED_FEATURES.get(name, (0, 0))
         if not lowest <= level <= highest:
@@ -66,9 +65,9 @@ def update_features(
     updates: Iterable[tuple[str, int, int]],
     node_id: int,
 ) -> list[FeatureLevelRecord]:
-    """The records that ``updates``, triples of feature, level and upgrade type, come to.
+    """Return the records for ``updates``, triples of feature, level and upgrade type.
 
-    All or nothing: raises KafkaError(INVALID_UPDATE_VERSION) for the first that may not be.
+    All or nothing: raises KafkaError(INVALID_UPDATE_VERSION) for the first invalid update.
     """
     records = []
     for name, level, upgrade_type in updates:
@@ -81,7 +80,7 @@ def update_features(
 
 
 def refuse_update(problem: str) -> NoReturn:
-    """Raise KafkaError(INVALID_UPDATE_VERSION) for the first update that may not be."""
+    """Raise KafkaError(INVALID_UPDATE_VERSION) for an invalid update."""
     raise KafkaError(ErrorCode.INVALID_UPDATE_VERSION, f"No feature was updated: {problem}")
 
 
@@ -114,7 +113,7 @@ CLUSTER: Final = ""
 
 
 def one_min_isr(image: MetadataImage, config: BrokerConfig) -> list[MetadataRecord]:
-    """The records by which the cluster has one value, that of ``config`` unless it has one already, and no broker its own."""
+    """Return the records that leave one value for the whole cluster: the existing one, else that of ``config``."""
     records: list[MetadataRecord] = []
     if MIN_ISR not in image.configs(BROKER_RESOURCE, CLUSTER):
         value = str(config[MIN_ISR])

@@ -1,4 +1,4 @@
-"""What a group's own configs may be. Imported only where they are set.
+"""Checks a group's own configs. Imported only when they are set.
 
 A value must lie between the broker's limits for it, ``group.consumer.min.*`` and ``group.consumer.max.*``, and a session must
 outlast a heartbeat. Source: ``GroupConfig.validate`` of Apache Kafka 4.3.
@@ -18,7 +18,7 @@ _HEARTBEAT: Final = "consumer.heartbeat.interval.ms"
 
 
 def check_group(config: BrokerConfig, group: str, wanted: Mapping[str, str]) -> None:
-    """Raise KafkaError for overrides of ``group`` that cannot be: INVALID_REQUEST for no group, INVALID_CONFIG."""
+    """Raise KafkaError for invalid overrides of ``group``: INVALID_CONFIG; INVALID_REQUEST if no group is named."""
     if not group:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "a group's configs have no defaults: name the group")
     for name, text in wanted.items():

@@ -1,7 +1,7 @@
-"""The cluster's metadata as it stands: what replaying the metadata log gives.
+"""The current cluster metadata: the result of replaying the metadata log.
 
-``MetadataImage.replay`` is the only thing that changes it, on start-up and on every write alike, so that a broker serves what a
-restart would find. Readers may hold a ``Topic`` for as long as they do not await.
+Only ``MetadataImage.replay`` changes it, both at start-up and on every write. So a broker serves the same state that a restart
+would find. Readers may hold a ``Topic`` only until they await.
 """
 
 from collections.abc import Iterable, Iterator
@@ -31,9 +31,9 @@ CLIENT_METRICS_RESOURCE = 16
 
 
 class MetadataImage:
-    """Topics by name and by id, configs, feature levels, the next producer id, client quotas, and what is kept for Kafka.
+    """Topics by name and by id, configs, feature levels, the next producer id, client quotas, and records kept for Kafka.
 
-    Changed only by ``replay``.
+    Only ``replay`` changes it.
     """
 
     def __init__(self) -> None:
@@ -41,19 +41,19 @@ class MetadataImage:
         self.topics_by_id: dict[UUID, Topic] = {}
         self.features: dict[str, int] = {}
         self.next_producer_id = 0
-        # The same object for as long as the image is there.
+        # The object stays the same as long as the image exists.
         self.quotas = ClientQuotas()
-        # Topics that were deleted since the last snapshot: a directory of one of them is what the deletion left behind.
+        # Topics deleted since the last snapshot. A directory of one of them is a remnant of the deletion.
         self.removed_topic_ids: set[UUID] = set()
-        # By resource type and name; no resource is there without an override.
+        # By resource type and name. Resources without overrides are removed.
         self._configs: dict[int, dict[str, dict[str, str]]] = {}
         self._collisions: dict[str, set[str]] = {}
-        # Made with the first record that odradek itself does not write.
+        # Created with the first record that odradek itself does not write.
         self._kept: KeptRecords | None = None
 
     @property
     def overrides(self) -> Iterator[tuple[int, str, str, str]]:
-        """Every override: (resource type, resource name, config, value)."""
+        """Iterate over all overrides: (resource type, resource name, config, value)."""
         for resource_type, resources in self._configs.items():
             for resource_name, configs in resources.items():
                 for name, value in configs.items():
@@ -61,7 +61,7 @@ class MetadataImage:
 
     @property
     def kept(self) -> "KeptRecords":
-        """Brokers, controllers, rights, credentials and tokens."""
+        """Return brokers, controllers, rights, credentials and tokens."""
         if self._kept is None:
             from odradek.controller.metadata.kept_records import KeptRecords
 
@@ -69,28 +69,28 @@ class MetadataImage:
         return self._kept
 
     def configs(self, resource_type: int, resource_name: str) -> dict[str, str]:
-        """The overrides set on a resource (TOPIC_RESOURCE or BROKER_RESOURCE; broker "" is the cluster-wide default)."""
+        """Return the overrides of a resource (TOPIC_RESOURCE or BROKER_RESOURCE; broker "" is the cluster-wide default)."""
         return self._configs.get(resource_type, {}).get(resource_name, {})
 
     def configured(self, resource_type: int) -> list[str]:
-        """The names of the resources of a type that have overrides."""
+        """Return the names of the resources of a type that have overrides."""
         return list(self._configs.get(resource_type, ()))
 
     def partitions(self) -> Iterator[tuple[Topic, PartitionRecord]]:
-        """Every partition there is, with its topic."""
+        """Iterate over all partitions, with their topics."""
         for topic in self.topics.values():
             for partition in topic.partitions.values():
                 yield topic, partition
 
     def colliding_topic(self, name: str) -> str | None:
-        """A topic that differs from ``name`` only in '.' for '_', whose metrics would be the same; ``name`` itself counts."""
+        """Return a topic with the same metric names as ``name`` ('.' equals '_'), ``name`` itself included; or None."""
         colliding = self._collisions.get(unify_collision_chars(name)) if has_collision_chars(name) else None
         return min(colliding) if colliding else None
 
     def replay(self, records: Iterable[MetadataRecord], delta: MetadataDelta | None = None) -> MetadataDelta:
-        """Apply ``records`` in order; what they changed, noted in ``delta`` if that is given.
+        """Apply ``records`` in order. Return their changes, noted in ``delta`` if given.
 
-        Raises MalformedMessage where one speaks of a topic, partition or broker that is not there.
+        Raises MalformedMessage if one refers to a missing topic, partition or broker.
         """
         delta = MetadataDelta() if delta is None else delta
         for record in records:
@@ -112,14 +112,14 @@ class MetadataImage:
         return delta
 
     def become(self, other: "MetadataImage") -> None:
-        """Have all that ``other`` has, which is not used any more. A topic that is in both stays the same object."""
+        """Take over the content of ``other``, which must not be used any more. Topics in both stay the same objects."""
         for topic_id, topic in other.topics_by_id.items():
             known = self.topics_by_id.get(topic_id)
             if known is not None:
                 known.partitions = topic.partitions
                 other.topics_by_id[topic_id] = other.topics[topic.name] = known
         self.removed_topic_ids |= self.topics_by_id.keys() - other.topics_by_id.keys()
-        # In place: others hold these dictionaries.
+        # Update in place, as others hold these dictionaries.
         self.topics.clear()
         self.topics.update(other.topics)
         self.features.clear()
@@ -133,7 +133,7 @@ class MetadataImage:
         self._kept = other._kept  # noqa: SLF001  of the same class
 
     def topic(self, topic_id: UUID) -> Topic:
-        """The topic of an id. Raises MalformedMessage where there is none: a record speaks of it."""
+        """Return the topic of an id. Raises MalformedMessage if there is none, as a record refers to it."""
         topic = self.topics_by_id.get(topic_id)
         if topic is None:
             raise MalformedMessage(f"a metadata record speaks of topic id {topic_id}, which does not exist")

@@ -1,4 +1,4 @@
-"""The broker's own topics, with the configs that Kafka's coordinators ask for."""
+"""The broker's internal topics, with the configs that Kafka's coordinators require."""
 
 from odradek.common.config import BrokerConfig
 from odradek.controller.metadata.decisions import NewTopic
@@ -6,7 +6,7 @@ from odradek.controller.metadata.topic import CONSUMER_OFFSETS_TOPIC, INTERNAL_T
 
 
 def internal_topic(name: str, config: BrokerConfig) -> NewTopic:
-    """The topic behind ``name``, one of INTERNAL_TOPICS, on one broker: one replica, whatever is configured."""
+    """Return the topic for ``name``, one of INTERNAL_TOPICS, on one broker: one replica, whatever is configured."""
     if name not in INTERNAL_TOPICS:
         raise ValueError(f"{name} is not an internal topic")
     if name == CONSUMER_OFFSETS_TOPIC:
@@ -35,7 +35,7 @@ def internal_topic(name: str, config: BrokerConfig) -> NewTopic:
 
 
 def replicated_internal_topic(name: str, config: BrokerConfig) -> NewTopic:
-    """The same among many brokers."""
+    """Return the internal topic for a cluster of several brokers."""
     topic = internal_topic(name, config)
     if name == CONSUMER_OFFSETS_TOPIC:
         return topic._replace(replication_factor=config["offsets.topic.replication.factor"])

@@ -1,9 +1,9 @@
-"""Registrations of nodes, access control entries, credentials and delegation tokens: the records that are kept as they came.
+"""Registrations of nodes, access control entries, credentials and delegation tokens, kept as the original records.
 
-They are replayed to what is left of them, so that a snapshot carries them on and an Apache Kafka that opens the directory later
-finds them. Brokers act on the registrations, a broker with an authorizer on the entries, SASL listeners on the others
-(``sasl.scram``). Changes of partitions apply to the image's partitions, as Kafka's ``PartitionRegistration.merge`` applies them,
-and client quotas to its quotas.
+Replay keeps only the current records. A snapshot carries them on, so that an Apache Kafka that opens the directory later finds
+them. Brokers act on the registrations, a broker with an authorizer on the entries, SASL listeners on the others (``sasl.scram``).
+Changes of partitions apply to the image's partitions, as in Kafka's ``PartitionRegistration.merge``, and client quotas to its
+quotas.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from odradek.controller.metadata.topic import Topic
     from odradek.protocol.metadata_records import MetadataRecord, PartitionRecord
 
-# What tells the records of a type apart, and the type of those that a record removes.
+# The fields that identify a record of a type, and the type that a removing record applies to.
 _KEYS: Final[dict[type[Any], tuple[str, ...]]] = {
     RegisterControllerRecord: ("controller_id",),
     UserScramCredentialRecord: ("name", "mechanism"),
@@ -57,23 +57,23 @@ class ImageTopics(Protocol):
 
     @property
     def topics(self) -> Mapping[str, Topic]:
-        """By name."""
+        """Return the topics by name."""
         ...
 
     @property
     def quotas(self) -> ClientQuotas:
-        """Of clients."""
+        """Return the client quotas."""
         ...
 
     def topic(self, topic_id: UUID) -> Topic:
-        """Raises MalformedMessage where there is none."""
+        """Return the topic of an id. Raises MalformedMessage if there is none."""
         ...
 
 
 class KeptRecords:
-    """``brokers`` are the registrations by broker id, ``acls`` and ``delegation_tokens`` what there is by id.
+    """The kept records: ``brokers`` by broker id, ``acls`` and ``delegation_tokens`` by id.
 
-    Changed only by ``replay``.
+    Only ``replay`` changes them.
     """
 
     def __init__(self) -> None:
@@ -83,7 +83,7 @@ class KeptRecords:
         self._others: dict[tuple[object, ...], MetadataRecord] = {}
 
     def records(self) -> Iterator[MetadataRecord]:
-        """What is kept, nodes first, as a snapshot has it."""
+        """Yield all kept records in the order of a snapshot, nodes first."""
         others = self._others.values()
         yield from (record for record in others if isinstance(record, RegisterControllerRecord))
         yield from self.brokers.values()
@@ -92,16 +92,16 @@ class KeptRecords:
         yield from self.acls.values()
 
     def scram_credential(self, name: str, mechanism: int) -> UserScramCredentialRecord | None:
-        """A user's credential for a mechanism."""
+        """Return a user's credential for a mechanism, or None."""
         found = self._others.get((UserScramCredentialRecord, name, int(mechanism)))
         return found if isinstance(found, UserScramCredentialRecord) else None
 
     def scram_credentials(self) -> Iterator[UserScramCredentialRecord]:
-        """All credentials of all users."""
+        """Iterate over all credentials of all users."""
         return (record for record in self._others.values() if isinstance(record, UserScramCredentialRecord))
 
     def replay(self, record: MetadataRecord, image: ImageTopics, delta: MetadataDelta) -> None:
-        """Apply a record. Raises MalformedMessage where it speaks of a partition or broker that is not there."""
+        """Apply a record. Raises MalformedMessage if it refers to a missing partition or broker."""
         match record:
             case PartitionChangeRecord():
                 topic = image.topic(record.topic_id)
@@ -163,13 +163,13 @@ class KeptRecords:
 
 
 def merge(partition: PartitionRecord, change: PartitionChangeRecord) -> PartitionRecord:
-    """``partition`` after ``change``: the partition epoch rises, and with a leader that is named the leader epoch, too."""
+    """Return ``partition`` after ``change``. The partition epoch rises; the leader epoch too, if a leader is named."""
     new = {
         name: value
         for name in ("isr", "replicas", "removing_replicas", "adding_replicas", "directories")
         if (value := getattr(change, name)) is not None
     }
-    # A snapshot of Kafka's has none rather than an empty list.
+    # A Kafka snapshot has None rather than an empty list.
     new |= {
         name: value or None
         for name in ("eligible_leader_replicas", "last_known_elr")

@@ -1,10 +1,10 @@
-"""From the metadata log to the image: all of it at a start, and batch by batch where another node writes the log.
+"""Loads the metadata log into the image: all of it at a start, batch by batch if another node writes the log.
 
-Records between a BeginTransactionRecord and an EndTransactionRecord, which Kafka's controller writes around what must not be seen
-in part, take effect at the end; an AbortTransactionRecord drops them (KIP-868). A transaction that is open where the log ends
-belongs to a controller that has stopped: whoever appends next aborts it, as Kafka's next active controller does.
+Kafka's controller writes a BeginTransactionRecord and an EndTransactionRecord around records that must not be seen in part. They
+take effect at the end; an AbortTransactionRecord drops them (KIP-868). A transaction still open at the log's end belongs to a
+controller that has stopped. The next one to append aborts it, as Kafka's next active controller does.
 
-A snapshot that replaces the image is told to its publishers as the delta from one to the other.
+If a snapshot replaces the image, publishers get the difference between the two as a delta.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -35,7 +35,7 @@ class MetadataLoader:
         return self._open is not None
 
     def load(self, batches: Iterable[MetadataBatch], path_at: Callable[[int], str]) -> None:
-        """Replay all of ``batches``; ``path_at`` tells the file of an offset. Raises MetadataUnreadable."""
+        """Replay all of ``batches``. ``path_at`` returns the file of an offset. Raises MetadataUnreadable."""
         for batch in batches:
             self.replay(batch, path_at)
 
@@ -53,7 +53,7 @@ class MetadataLoader:
         return delta
 
     def begin_anew(self) -> None:
-        """Forget an open transaction: a snapshot has replaced the image."""
+        """Drop an open transaction, as a snapshot has replaced the image."""
         self._open = None
 
     def _take(self, record: MetadataRecord) -> None:
@@ -117,7 +117,7 @@ def _changed(known: Topic, topic: Topic) -> TopicDelta:
 
 
 def _configs_that_differ(old: MetadataImage, new: MetadataImage, deleted: set[str]) -> Iterator[tuple[int, str]]:
-    """The overrides of a deleted topic go with it: a topic made anew under its name is told its own, equal ones too."""
+    """Yield changed overrides. A deleted topic's overrides go with it, so a topic recreated under its name reports its own."""
     before = {key: found for key, found in _overrides(old).items() if key[0] != TOPIC_RESOURCE or key[1] not in deleted}
     yield from (key for key in _keys_that_differ(before, _overrides(new)) if key[0] != TOPIC_RESOURCE or key[1] in new.topics)
 

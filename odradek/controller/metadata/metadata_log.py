@@ -1,12 +1,12 @@
-"""The log that the cluster's metadata lives on: `__cluster_metadata-0/` in the data directory, in Kafka's own format.
+"""The log of the cluster's metadata: `__cluster_metadata-0/` in the data directory, in Kafka's own format.
 
-The records of one operation are one record batch, so a torn write leaves all of it or none: the log cuts an incomplete batch off
-when it is next opened. An append returns once the batch is synced to disk, whatever `flush.*` says, as Kafka's controller does.
+Each operation's records form one record batch, so a torn write leaves all of it or none: the next open cuts an incomplete batch
+off. An append returns once the batch is synced to disk, whatever `flush.*` says, as in Kafka's controller.
 
-Snapshots lie beside the segments (``snapshot_files``). The newest is loaded, and the log behind it. The log starts at the oldest
-snapshot that retention keeps.
+Snapshots lie beside the segments (``snapshot_files``). A start loads the newest one, then the log after it. The log starts at the
+oldest snapshot that retention keeps.
 
-Left out: elections. The leader epoch stays what it is, unless brokers follow (``cluster.quorum_leader``).
+Left out: elections. The leader epoch never changes, unless brokers follow (``cluster.quorum_leader``).
 """
 
 from collections.abc import Generator, Iterator, Sequence
@@ -39,17 +39,17 @@ if TYPE_CHECKING:
     from odradek.storage.directories.reserve import Reserve
 
 LEADER_EPOCH = 1
-MAX_BATCH_BYTES = 8 * 1024 * 1024  # as KRaft's
+MAX_BATCH_BYTES = 8 * 1024 * 1024  # as in KRaft
 
 _READ_BYTES = 1024 * 1024
 _NEWER = "a newer broker wrote it: open the data directory with that, or with a newer odradek"
-# Takes half a millisecond.
+# The number of records decoded at a time: half a millisecond.
 _DECODED_TOGETHER = 64
 _DEFAULTS = LogConfig()
 
 
 class MetadataUnreadable(Exception):
-    """The metadata cannot be read: the broker must not start, and one line says where and what to do."""
+    """The metadata cannot be read, so the broker must not start. The message says where, and what to do."""
 
     def __init__(self, path: str, offset: int, error: MalformedMessage) -> None:
         advice = "restore the data directory from a backup, or open it with the broker that wrote it"
@@ -59,7 +59,7 @@ class MetadataUnreadable(Exception):
 
 
 class UnknownFeatureLevel(MetadataUnreadable):
-    """A feature is finalized at a level that is not known here; ``problem`` names both."""
+    """A feature is finalized at a level unknown here; ``problem`` names both."""
 
     def __init__(self, path: str, problem: str) -> None:
         Exception.__init__(self, f"{path}: {problem}; {_NEWER}")
@@ -74,19 +74,19 @@ class MetadataBatch(NamedTuple):
 
 
 class MetadataLog:
-    """The metadata log, open. Raises LogCorrupt from ``open`` where it cannot be trusted: the broker must not start then."""
+    """The open metadata log. ``open`` raises LogCorrupt if it cannot be trusted; the broker must not start then."""
 
     def __init__(self, log: Log, snapshots: SnapshotFiles) -> None:
         self.snapshots = snapshots
-        # The latest control records of the quorum's version and voters, by type: snapshots carry them on.
+        # The latest control records of the quorum's version and voters, by type. Snapshots carry them on.
         self.quorum: dict[int, tuple[bytes, bytes]] = {}
         # The time of the last record.
         self.last_append_ms = 0
-        # This node as the only voter of the quorum; None where the log is another's.
+        # This node as the only voter of the quorum; None if another node writes the log.
         self.voter: Voter | None = None
-        # What the log begins with beside the feature levels, if it is new.
+        # The first records of a new log, besides the feature levels.
         self.bootstrap: Sequence[MetadataRecord] = ()
-        # Room for what removes topics from a full disk.
+        # Reserved space for removing topics from a full disk.
         self.reserve: Reserve | None = None
         self._log = log
         self._failed = False
@@ -102,15 +102,15 @@ class MetadataLog:
         config: LogConfig = _DEFAULTS,
         synced_offset: int = 0,
     ) -> Self:
-        """Open or create the log in ``data_dir``, every batch of it checked; ``config`` has the limits of segments.
+        """Open or create the log in ``data_dir``, with every batch checked. ``config`` has the segment limits.
 
-        It must have all records below ``synced_offset``. Raises LogCorrupt, OSError; KafkaError if it cannot be synced.
+        The log must have all records below ``synced_offset``. Raises LogCorrupt, OSError; KafkaError if it cannot be synced.
         """
-        # Flushed by each append.
+        # Each append flushes.
         log = open_log(
             file_system, data_dir, replace(config, flush_messages=1), synced_offset=synced_offset, now_ms=now_ms, warn=warn
         )
-        # What a killed process wrote and did not sync counts from now on.
+        # Sync the records that a killed process wrote but did not sync.
         log.flush_found(now_ms)
         snapshots = SnapshotFiles(file_system, log.directory)
         snapshots.recover()
@@ -124,32 +124,32 @@ class MetadataLog:
 
     @property
     def start_offset(self) -> int:
-        """The first record's offset."""
+        """Return the first record's offset."""
         return self._log.log_start_offset
 
     @property
     def end_offset(self) -> int:
-        """The offset after the last record."""
+        """Return the offset after the last record."""
         return self._log.log_end_offset
 
     @property
     def synced_offset(self) -> int:
-        """Up to where records are on disk: the end offset, unless a sync has failed."""
+        """Return the offset below which records are on disk: the end offset, unless a sync has failed."""
         return self._log.flushed_offset
 
     @property
     def leader_epoch(self) -> int:
-        """That of the last leader there was: a log of Kafka's has had elections, and its epochs never go back."""
+        """Return the epoch of the last leader. A log of Kafka's has had elections, and epochs never go back."""
         return max(self._log.leader_epochs.latest, LEADER_EPOCH)
 
     @property
     def kraft_version(self) -> int:
-        """``kraft.version``: 0 unless a record says otherwise."""
+        """Return ``kraft.version``: 0 unless a record sets it."""
         _, value = self.quorum.get(KRAFT_VERSION, (b"", b""))
         return int.from_bytes(value[2:4], "big")
 
     def path_at(self, offset: int) -> str:
-        """The file that has the record at ``offset``."""
+        """Return the file that has the record at ``offset``."""
         base_offset = max(
             (segment.base_offset for segment in self._log.segments if segment.base_offset <= offset),
             default=self._log.segments.first_offset,
@@ -158,21 +158,21 @@ class MetadataLog:
 
     @property
     def size_bytes(self) -> int:
-        """Of the log, without its snapshots."""
+        """Return the size of the log, without its snapshots."""
         return self._log.size_bytes
 
     @property
     def next_snapshot_id(self) -> SnapshotId:
-        """The id of a snapshot of all that the log has now."""
+        """Return the id of a snapshot of everything in the log now."""
         return SnapshotId(self.end_offset, self.leader_epoch)
 
     def read_all(self) -> Iterator[MetadataBatch]:
-        """The log's batches from the newest snapshot on; all of them where there is none. Raises MetadataUnreadable."""
+        """Yield the log's batches from the newest snapshot on, or all without one. Raises MetadataUnreadable."""
         offset = self.snapshots.ids[-1].end_offset if self.snapshots.ids else self._log.log_start_offset
         return _batches(self.reading(offset, self.end_offset))
 
     def reading(self, offset: int, upper_offset: int) -> Iterator[MetadataBatch | None]:
-        """The batches from ``offset`` on, below ``upper_offset``, which is where a batch ends; None where one may pause.
+        """Yield the batches from ``offset`` to ``upper_offset``, the end of a batch, and None where the caller may pause.
 
         Raises MetadataUnreadable.
         """
@@ -196,11 +196,11 @@ class MetadataLog:
                     yield MetadataBatch(header.base_offset, decoded, header.size_bytes)
 
     def read_snapshot(self) -> Iterator[MetadataBatch]:
-        """The batches of the newest snapshot, if there is one. Raises MetadataUnreadable, OSError."""
+        """Yield the batches of the newest snapshot, if any. Raises MetadataUnreadable, OSError."""
         return _batches(self.reading_snapshot(self.snapshots.ids[-1])) if self.snapshots.ids else iter(())
 
     def reading_snapshot(self, snapshot: SnapshotId, suffix: str = "") -> Iterator[MetadataBatch | None]:
-        """The batches of the file of a snapshot; None where one may pause. Raises MetadataUnreadable, OSError."""
+        """Yield the batches of a snapshot's file, and None where the caller may pause. Raises MetadataUnreadable, OSError."""
         path = self.snapshots.path(snapshot) + suffix
         try:
             self.last_append_ms = self.snapshots.last_contained_ms(snapshot, suffix)
@@ -215,7 +215,7 @@ class MetadataLog:
 
     @property
     def snapshot_path(self) -> str:
-        """The newest snapshot's."""
+        """Return the path of the newest snapshot."""
         return self.snapshots.path(self.snapshots.ids[-1])
 
     def _note_quorum(self, path: str, records: Iterator[Record]) -> None:
@@ -228,28 +228,28 @@ class MetadataLog:
             raise MetadataUnreadable(path, 0, error) from error
 
     def delete_before(self, snapshot: SnapshotId, *, now_ms: int) -> None:
-        """Let the log begin at ``snapshot``, which is on disk: older snapshots go, and segments that are all in front of it.
+        """Let the log begin at ``snapshot``, which is on disk. Removes older snapshots and the segments before it.
 
         KafkaError: KAFKA_STORAGE_ERROR. Raises OSError.
         """
         self._log.delete_records_before(snapshot.end_offset)
-        # The snapshots first: one that ends in front of the log's first record can never be loaded.
+        # Remove the snapshots first: one that ends before the log's first record can never be loaded.
         self.snapshots.remove_below(snapshot.end_offset)
         retention = self._log.retention
         retention.removal.set_aside(self._log.directory, retention.release_old_segments(now_ms), delay_ms=0, one_by_one=True)
 
     def append(self, records: Sequence[MetadataRecord], *, now_ms: int) -> int:
-        """Append ``records`` as one batch and sync it; its size in bytes.
+        """Append ``records`` as one batch and sync it. Return its size in bytes.
 
-        Raises KafkaError: MESSAGE_TOO_LARGE where they pass MAX_BATCH_BYTES, KAFKA_STORAGE_ERROR where the disk fails. After a
-        failed sync nobody knows whether the batch is there, so nothing more is appended until the log is opened again. One that
-        was not written, for want of room, is not there.
+        Raises KafkaError: MESSAGE_TOO_LARGE if they exceed MAX_BATCH_BYTES, KAFKA_STORAGE_ERROR if the disk fails. After a failed
+        sync it is unknown whether the batch is on disk, so nothing more is appended until the log is opened again. A batch that
+        did not fit on the disk is not in the log.
         """
         self._ensure_writable()
         return self._append(build_batch([Record(timestamp=now_ms, value=encode(record)) for record in records]), records, now_ms)
 
     def append_in_slices(self, records: Sequence[MetadataRecord], *, now_ms: int) -> Generator[None, None, int]:
-        """The same for many records: a generator that can be left before it appends."""
+        """Append many records, in a generator that can be abandoned before it appends. Otherwise like ``append``."""
         self._ensure_writable()
         batch = yield from build_sliced_batch(records, encode, now_ms)
         self._ensure_writable()
@@ -268,7 +268,7 @@ class MetadataLog:
 
     def _append(self, batch: bytes, records: Sequence[MetadataRecord], now_ms: int) -> int:
         end_offset = self._log.log_end_offset
-        # What grows waits for room; what removes may make some.
+        # Records that need space wait for room. Removals may spend the reserve, as they free space.
         may_spend = not any(isinstance(record, TopicRecord | PartitionRecord) for record in records)
 
         def write() -> None:
@@ -287,9 +287,9 @@ class MetadataLog:
         return len(batch)
 
     def append_voters(self, *, now_ms: int) -> int:
-        """Let the log tell of its only voter (``kraft.version`` 1, KIP-853); the batch's size in bytes.
+        """Record the log's only voter (``kraft.version`` 1, KIP-853). Return the batch's size in bytes.
 
-        KafkaError: INVALID_UPDATE_VERSION where this node is no voter, KAFKA_STORAGE_ERROR as for ``append``.
+        KafkaError: INVALID_UPDATE_VERSION if this node is not a voter, KAFKA_STORAGE_ERROR as for ``append``.
         """
         if self.voter is None:
             raise KafkaError(ErrorCode.INVALID_UPDATE_VERSION, "this node is no voter of the quorum")
@@ -306,7 +306,7 @@ class MetadataLog:
         return len(batch)
 
     def close(self, *, now_ms: int) -> None:
-        """Close the log, tidily; there is nothing left to sync."""
+        """Close the log cleanly; nothing is left to sync."""
         if self.reserve is None:
             self._log.close(clean=not self._failed, now_ms=now_ms)
         else:
@@ -325,14 +325,14 @@ def open_log(
 ) -> Log:
     """Open or create the metadata log's segments in ``data_dir``. Raises LogCorrupt, OSError."""
     removal = SegmentRemoval(file_system)
-    # Nobody reads in these files while they go.
+    # These files have no readers while they are removed.
     removal.remove_later = lambda paths, _: removal.remove_files(paths)
     return Log.open(
         file_system,
         f"{data_dir}/{CLUSTER_METADATA_TOPIC}-0",
         CLUSTER_METADATA_TOPIC,
         0,
-        # What is removed from its beginning is what snapshots contain.
+        # Only records that snapshots contain are removed from its beginning.
         replace(config, max_message_bytes=MAX_BATCH_BYTES, retention_ms=-1, retention_bytes=-1),
         recovery_point=synced_offset,
         clean=False,

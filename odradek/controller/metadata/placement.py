@@ -1,10 +1,10 @@
 """Placement of new topics' partitions: on assigned brokers, or striped over all of them.
 
-Where new replicas go: round and round over racks, and over the brokers of each (Kafka: StripedReplicaPlacer).
+Striped replicas go round the racks, and round the brokers of each rack (Kafka: StripedReplicaPlacer).
 
-Each partition begins one rack, and in each rack one broker, after the previous one; where the first begins is random. Its first
-replica, the leader, is on a broker that is not fenced. In a rack, fenced brokers come last. When as many partitions have been
-placed as there are unfenced brokers, the order is shuffled, so that the same brokers do not always have the same partitions.
+Each partition starts one rack further than the previous one, and in each rack one broker further. The first start is random. The
+first replica, the leader, is on an unfenced broker. In a rack, fenced brokers come last. Once as many partitions are placed as
+there are unfenced brokers, the order is shuffled, so that the same brokers do not always share partitions.
 """
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
@@ -16,12 +16,12 @@ from odradek.controller.metadata.cluster_view import ClusterView
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.metadata_records.nodes import RegisterBrokerRecord
 
-# Directories between which there is a choice.
+# The least number of directories to choose between.
 _CHOICE = 2
 
 
 class PlacedPartition(NamedTuple):
-    """The brokers of a partition, those of them that are in sync, the first of which leads, and the directory of each replica."""
+    """The brokers of a partition, its in-sync brokers (the first one leads), and the directory of each replica."""
 
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
@@ -29,7 +29,7 @@ class PlacedPartition(NamedTuple):
 
 
 class PlacedBroker(NamedTuple):
-    """A broker that replicas can be placed on."""
+    """A broker with its rack, as a candidate for replicas."""
 
     broker_id: int
     rack: str | None
@@ -37,7 +37,7 @@ class PlacedBroker(NamedTuple):
 
 
 class _Ring:
-    """Brokers, from one of them on in a circle; each partition (``turn``) begins at the next."""
+    """A ring of brokers. Each partition (``turn``) starts at the next one."""
 
     def __init__(self, brokers: Iterable[int], random: Random) -> None:
         self._brokers = sorted(brokers)
@@ -46,7 +46,7 @@ class _Ring:
         self._turn = 0
 
     def take(self, turn: int) -> int | None:
-        """The next broker for a partition; None when it has been given all."""
+        """Return the next broker for a partition; None once it has got all."""
         if self._brokers and turn != self._turn:
             self._turn = turn
             self._taken = 0
@@ -57,7 +57,7 @@ class _Ring:
         return self._brokers[(self._start + self._taken - 1) % len(self._brokers)]
 
     def shuffle(self, random: Random) -> None:
-        """Another order."""
+        """Shuffle the brokers."""
         random.shuffle(self._brokers)
 
 
@@ -67,7 +67,7 @@ class _Rack:
         self.fenced = _Ring((each.broker_id for each in brokers if each.is_fenced), random)
 
     def take(self, turn: int) -> int | None:
-        """The next broker for a partition, fenced ones last."""
+        """Return the next broker for a partition, fenced ones last."""
         broker = self.unfenced.take(turn)
         return self.fenced.take(turn) if broker is None else broker
 
@@ -87,7 +87,7 @@ class StripedPlacer:
         self._turn = 0
 
     def place(self, partition_count: int, replication_factor: int) -> list[tuple[int, ...]]:
-        """The replicas of each partition. KafkaError: INVALID_REPLICATION_FACTOR."""
+        """Return the replicas of each partition. KafkaError: INVALID_REPLICATION_FACTOR."""
         self._ensure_enough(replication_factor)
         return [self._place_one(replication_factor) for _ in range(partition_count)]
 
@@ -109,7 +109,7 @@ class StripedPlacer:
         if self._turn and self._unfenced_count > 1 and self._turn % self._unfenced_count == 0:
             self._shuffle()
         racks = self._racks[self._first_rack :] + self._racks[: self._first_rack]
-        # The rack that has given the leader is passed over the first time.
+        # The rack that provided the leader is skipped the first time.
         leader, gave = next(
             (broker, place) for place, rack in enumerate(racks) if (broker := rack.unfenced.take(self._turn)) is not None
         )
@@ -186,7 +186,7 @@ class Placing:
         self._counts: dict[UUID, int] | None = None
 
     def assigned(self, replicas: Sequence[int], replication_factor: int | None) -> PlacedPartition:
-        """A partition on ``replicas``, which are to be so many. KafkaError: INVALID_REPLICA_ASSIGNMENT."""
+        """Return a partition on ``replicas``, whose number must match. KafkaError: INVALID_REPLICA_ASSIGNMENT."""
         ensure_assignment(replicas, self._view.brokers, replication_factor)
         placed = self._placed_on(replicas)
         if not placed.isr:
@@ -222,14 +222,14 @@ class Placing:
 
 
 def _takes_replicas(broker: RegisterBrokerRecord) -> bool:
-    """Return whether a directory is left that is not cordoned."""
+    """Return whether the broker has a directory that is not cordoned."""
     return not broker.log_dirs or not set(broker.log_dirs) <= set(broker.cordoned_log_dirs or ())
 
 
 def ensure_assignment(replicas: Sequence[int], brokers: Container[int], replication_factor: int | None = None) -> None:
-    """Raise KafkaError(INVALID_REPLICA_ASSIGNMENT) where a partition cannot have its replicas on the brokers ``replicas``.
+    """Raise KafkaError(INVALID_REPLICA_ASSIGNMENT) if a partition cannot have its replicas on the brokers ``replicas``.
 
-    ``brokers`` are those there are.
+    ``brokers`` has the existing brokers.
     """
     problem = None
     if not replicas:

@@ -19,9 +19,9 @@ class ProducerIdManager:
         self._requested = self._requested or self._request_block()
 
     def next_producer_id(self) -> int:
-        """A producer id that nobody has had.
+        """Return a producer id never given out before.
 
-        KafkaError: COORDINATOR_LOAD_IN_PROGRESS while the next block is on its way, or what the controller answered.
+        KafkaError: COORDINATOR_LOAD_IN_PROGRESS while the next block is on its way, or the controller's error.
         """
         producer_id = next(self._block, None)
         if producer_id is not None:

@@ -1,16 +1,16 @@
-"""Start-up: partition directories are made what the metadata says.
+"""Start-up: brings the partition directories in line with the metadata.
 
-The metadata log is written first, always, so after a kill -9 at any point it knows what should be there:
+The metadata log is always written first. So after a kill -9 at any point it knows which directories must exist:
 
-- a partition without a directory is created empty, in the data directory that it was given to, with a line in the log; but if a
-  checkpoint file tells of records it had, these are lost, and it is offline;
-- a directory that had not got its topic id yet, or lost it with the machine's power, gets it, and keeps its records;
-- a directory of a topic that was deleted is removed;
-- a directory of a topic that the log never heard of cannot come from a crash: it is renamed to `<name>.<id>-stray`, as by Kafka,
-  and kept: the metadata may be what is lost.
+- A partition without a directory is created empty, in its assigned data directory, with a line in the log. But if a checkpoint
+  file shows that it had records, they are lost, and the partition is offline.
+- A directory that has not got its topic id yet, or lost it in a power failure, gets it, and keeps its records.
+- A directory of a deleted topic is removed.
+- A directory of a topic unknown to the log cannot come from a crash. It is renamed to `<name>.<id>-stray`, as in Kafka, and kept:
+  the metadata may be what was lost.
 
-Where a data directory is offline, or no longer among ``log.dirs``, a partition that was given to it, or is not found, is not
-created anew: it is offline until its records are back.
+If a data directory is offline, or no longer in ``log.dirs``, missing partitions that may be in it are not created anew. They are
+offline until their records are back.
 """
 
 from collections.abc import Callable
@@ -28,14 +28,14 @@ from odradek.storage.log.log_config import LogConfig
 from odradek.storage.recovery.recovery import Warn
 
 _STRAY_SUFFIX = "-stray"
-# Kafka's ids for directories that are not assigned, lost, or not recorded.
+# The number of Kafka's reserved ids: unassigned, lost, or unrecorded directories.
 _RESERVED_IDS = 100
 
 
 class Reconciliation:
-    """Opens ``log_manager``'s logs to be those of ``image``; ``now_ms`` is wall time.
+    """Opens the logs of ``log_manager`` to match ``image``; ``now_ms`` is wall time.
 
-    ``node_id`` is this broker's: partitions without a replica here are no concern of its directories.
+    ``node_id`` is this broker's id. Partitions without a replica here are ignored.
     """
 
     def __init__(
@@ -59,9 +59,9 @@ class Reconciliation:
         self._warn = warn
 
     def run(self) -> None:
-        """Once, before anything is served. A log that cannot be opened or created goes offline.
+        """Run once, before anything is served. A log that cannot be opened or created goes offline.
 
-        Raises InconsistentDataDirectory where a log is in two data directories; OSError.
+        Raises InconsistentDataDirectory if a log is in two data directories; OSError.
         """
         manager = self._log_manager
         topic_ids = {(topic.name, record.partition_id): topic.topic_id for topic, record in self._image.partitions()}
@@ -81,7 +81,7 @@ class Reconciliation:
         manager.removed_logs.remove_all()
 
     def _judge(self, topic_name: str, partition: int) -> None:
-        """Keep, remove or set aside a directory that was found."""
+        """Keep, remove or set aside a directory found on disk."""
         found_id = self._found_topic_id(topic_name, partition)
         topic = self._image.topics.get(topic_name)
         if topic is not None and partition in topic.partitions and found_id == topic.topic_id:
@@ -94,8 +94,8 @@ class Reconciliation:
             self._set_aside(topic_name, partition)
 
     def _refuse(self, key: tuple[str, int], found_id: UUID | None) -> None:
-        """Take a log offline whose directory has the topic id of another topic that is there."""
-        assert found_id is not None  # noqa: S101  it is a topic's
+        """Take a log offline whose directory has the topic id of another existing topic."""
+        assert found_id is not None  # noqa: S101  it is a topic's id
         other = self._image.topics_by_id[found_id].name
         reason = f"its partition.metadata has the topic id of {other}"
         self._log_manager.close_offline(key, reason)
@@ -109,7 +109,7 @@ class Reconciliation:
         try:
             return checkpoints.read_topic_id(self._file_system, self._log_manager.offline_homes[key].log_path(key))
         except OSError:
-            # A NotRegularFile is a ValueError, too, and says nothing of the log.
+            # A NotRegularFile is also a ValueError, and says nothing about the log.
             raise
         except ValueError:
             return None
@@ -132,7 +132,7 @@ class Reconciliation:
             self._warn("partition offline", topic=topic.name, partition=record.partition_id, reason=reason)
 
     def _ensure_new(self, key: tuple[str, int]) -> None:
-        """KafkaError: KAFKA_STORAGE_ERROR for a partition that has had records."""
+        """Raise KafkaError(KAFKA_STORAGE_ERROR) for a partition that has had records."""
         for directory in self._log_manager.directories.online:
             end_offset = directory.records_of(key)
             if end_offset:
@@ -141,7 +141,7 @@ class Reconciliation:
                 )
 
     def _directory_for(self, record: PartitionRecord) -> DataDirectory | None:
-        """The data directory that a partition that was not found was given to; None for any. KafkaError: KAFKA_STORAGE_ERROR."""
+        """Return the assigned data directory of a missing partition; None for any. KafkaError: KAFKA_STORAGE_ERROR."""
         place = record.replicas.index(self._node_id)
         found = record.directories[place] if place < len(record.directories) else None
         assigned = found if found is not None and found.int >= _RESERVED_IDS else None

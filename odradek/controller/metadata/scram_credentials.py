@@ -1,4 +1,4 @@
-"""Users' SCRAM credentials: what alters them comes to, and how they are told (KIP-554). Kafka's class is ScramControlManager."""
+"""Users' SCRAM credentials: decisions on alterations, and descriptions (KIP-554). Kafka's class is ScramControlManager."""
 
 from __future__ import annotations
 
@@ -27,14 +27,17 @@ _Alteration: TypeAlias = ScramCredentialDeletion | ScramCredentialUpsertion
 # metadata.version 3.5-IV2 brought the records.
 _FIRST_METADATA_VERSION: Final = 11
 _MECHANISMS: Final = frozenset(ScramMechanism)
-# Users that are looked at without an interruption: a millisecond or two.
+# The number of users handled without a pause: a millisecond or two.
 _TOGETHER: Final = 100
 
 
 def alter(
     image: MetadataImage, request: AlterUserScramCredentialsRequest
 ) -> Generator[None, None, tuple[list[AlterUserScramCredentialsResult], list[MetadataRecord]]]:
-    """The result of each user, and the records: users that are altered once, and may be, are; those refused come last."""
+    """Return the result of each user, refused ones last, and the records.
+
+    Only valid alterations of users named once are carried out.
+    """
     accepted: dict[str, MetadataRecord] = {}
     refused: dict[str, KafkaError] = {}
     alterations: list[_Alteration] = [*request.deletions, *request.upsertions]
@@ -61,17 +64,17 @@ def alter(
 
 
 class ScramDescriptions:
-    """The mechanisms and iterations of users as they are now; of all of them where none are named."""
+    """The current mechanisms and iterations of users; of all users if none are named."""
 
     def __init__(self, image: MetadataImage, names: Iterable[str]) -> None:
         self._known: dict[str, list[UserScramCredentialRecord]] = {}
         for record in image.kept.scram_credentials():
             self._known.setdefault(record.name, []).append(record)
-        # How often each is asked for.
+        # How often the request names each user.
         self.asked = Counter(names) or dict.fromkeys(sorted(self._known), 1)
 
     def describe(self, name: str) -> DescribeUserScramCredentialsResult:
-        """One of those ``asked`` for."""
+        """Return the description of one of the users in ``asked``."""
         known = sorted(self._known.get(name, ()), key=lambda each: each.mechanism)
         return _described(name, self.asked[name], [CredentialInfo(each.mechanism, each.iterations) for each in known])
 
@@ -79,7 +82,7 @@ class ScramDescriptions:
 def credential_record(
     name: str, mechanism: ScramMechanism, *, salt: bytes, salted: bytes, iterations: int
 ) -> UserScramCredentialRecord:
-    """What is stored of a user. From the record nobody can log in."""
+    """Return the stored record of a user. The record alone does not allow a login."""
     return UserScramCredentialRecord(
         name=name,
         mechanism=mechanism,
@@ -101,7 +104,7 @@ def _described(name: str, count: int, found: Sequence[CredentialInfo]) -> Descri
 
 
 def _record(image: MetadataImage, alteration: _Alteration) -> MetadataRecord:
-    """The record of an alteration. Raises KafkaError where it may not be."""
+    """Return the record of an alteration. Raises KafkaError if it is invalid."""
     if image.features.get(METADATA_VERSION, 0) < _FIRST_METADATA_VERSION:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "The current metadata.version does not support SCRAM")
     if not alteration.name:
@@ -122,7 +125,7 @@ def _upserted(upsertion: ScramCredentialUpsertion, mechanism: ScramMechanism) ->
     if upsertion.iterations > MAX_ITERATIONS:
         raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too many iterations")
     if not upsertion.salted_password:
-        # As Kafka answers it, whose hash function refuses an empty key.
+        # Kafka answers the same, as its hash function refuses an empty key.
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
     return credential_record(
         upsertion.name,

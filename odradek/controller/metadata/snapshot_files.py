@@ -3,8 +3,8 @@
     00000000000000000123-0000000001.checkpoint    all metadata as of offset 123, whose last record has leader epoch 1
 
 A file is record batches with offsets from 0 on: a control batch with the header, the records of the image, a control batch with
-the footer. It is written as ``<name>.checkpoint.part``, synced, renamed, and its name synced: a file of that name is whole. The
-next start removes the parts that a stop has left.
+the footer. It is written as ``<name>.checkpoint.part``, synced and renamed, and its name is synced. So a file of that name is
+complete. The next start removes the parts that a stop left behind.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,14 +27,14 @@ _HEADER_BYTES = 4096
 
 
 class SnapshotId(NamedTuple):
-    """The offset that a snapshot ends at, and the leader epoch of the last record in front of it."""
+    """The end offset of a snapshot, and the leader epoch of the last record before it."""
 
     end_offset: int
     epoch: int
 
     @property
     def name(self) -> str:
-        """The file's name."""
+        """Return the file's name."""
         return f"{self.end_offset:020}-{self.epoch:010}{SUFFIX}"
 
 
@@ -47,7 +47,7 @@ class SnapshotFiles:
         self.ids: list[SnapshotId] = []
 
     def recover(self) -> None:
-        """Find what there is, and remove parts. Raises OSError."""
+        """Find the existing snapshots, and remove parts. Raises OSError."""
         names = self._file_system.list_dir(self._directory)
         for name in names:
             if name.endswith((SUFFIX + PART_SUFFIX, SUFFIX + ".deleted")):
@@ -55,15 +55,15 @@ class SnapshotFiles:
         self.ids = sorted(found for name in names if (found := _parsed(name)) is not None)
 
     def path(self, snapshot: SnapshotId) -> str:
-        """The file of a snapshot."""
+        """Return the path of a snapshot's file."""
         return f"{self._directory}/{snapshot.name}"
 
     def size(self, snapshot: SnapshotId) -> int:
-        """In bytes. Raises OSError."""
+        """Return the size in bytes. Raises OSError."""
         return self._file_system.size(self.path(snapshot))
 
     def read_bytes(self, snapshot: SnapshotId, position: int, max_bytes: int) -> bytes:
-        """The bytes from ``position`` on, at most so many. Raises OSError."""
+        """Return at most ``max_bytes`` from ``position`` on. Raises OSError."""
         file = self._file_system.open(self.path(snapshot))
         try:
             return file.pread(max_bytes, position)
@@ -71,7 +71,7 @@ class SnapshotFiles:
             file.close()
 
     def last_contained_ms(self, snapshot: SnapshotId, suffix: str = "") -> int:
-        """The append time of the last record in it. Raises MalformedMessage, OSError."""
+        """Return the append time of the last record it contains. Raises MalformedMessage, OSError."""
         file = self._file_system.open(self.path(snapshot) + suffix)
         try:
             head = file.pread(_HEADER_BYTES, 0)
@@ -88,7 +88,7 @@ class SnapshotFiles:
         contained_ms: int,
         now_ms: int,
     ) -> None:
-        """Write a snapshot of ``records``; ``quorum`` are control records that it carries on. Raises OSError."""
+        """Write a snapshot of ``records``, carrying on the control records ``quorum``. Raises OSError."""
         path = self.path(snapshot)
         part = path + PART_SUFFIX
         with suppress(FileNotFoundError):
@@ -109,18 +109,18 @@ class SnapshotFiles:
         self._file_system.sync_dir(self._directory)
 
     def accept(self, snapshot: SnapshotId) -> None:
-        """Give a part that was fetched, and synced, its name. Raises OSError."""
+        """Rename a part, fetched and synced, to its final name. Raises OSError."""
         path = self.path(snapshot)
         self._file_system.rename(path + PART_SUFFIX, path)
         self._file_system.sync_dir(self._directory)
         self.add(snapshot)
 
     def add(self, snapshot: SnapshotId) -> None:
-        """A snapshot has been written, or fetched."""
+        """Add a snapshot that has been written or fetched."""
         self.ids = sorted({*self.ids, snapshot})
 
     def read(self, snapshot: SnapshotId, suffix: str = "") -> Iterator[tuple[bool, list[Record]]]:
-        """(whether it is a control batch, its records) of each batch. Raises MalformedMessage where it is damaged, OSError."""
+        """Yield (is control batch, records) of each batch. Raises MalformedMessage if it is damaged, OSError."""
         data = self._file_system.read_bytes(self.path(snapshot) + suffix)
         end = 0
         last: Record | None = None

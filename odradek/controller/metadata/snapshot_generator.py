@@ -1,11 +1,12 @@
-"""Writes a snapshot of the metadata when it is due, and lets the log go that snapshots contain.
+"""Writes a snapshot of the metadata when it is due, and deletes the log that snapshots contain.
 
-A snapshot is due when ``metadata.log.max.record.bytes.between.snapshots`` bytes have been appended since the last one, or when a
-record is appended and the last one is ``metadata.log.max.snapshot.interval.ms`` old. Its records are taken from the image when it
-is due, and written beside the loop.
+A snapshot is due once ``metadata.log.max.record.bytes.between.snapshots`` bytes have been appended since the last one, or when a
+record is appended and the last one is ``metadata.log.max.snapshot.interval.ms`` old. Its records are taken from the image at that
+moment, and written off the loop.
 
-Kept are the newest snapshot and the log from it on, and older ones with what lies between as long as the log and all snapshots
-have at most ``metadata.max.retention.bytes``, and the oldest snapshot is at most ``metadata.max.retention.ms`` old.
+The newest snapshot, and the log from it on, are always kept. Older ones, and the log from them on, are kept within two limits:
+``metadata.max.retention.bytes`` for the log and all snapshots together, and ``metadata.max.retention.ms`` for the age of the
+oldest snapshot.
 
 A snapshot's records are in the order in which Kafka's ``ImageWriter`` writes them.
 """
@@ -30,14 +31,14 @@ from odradek.protocol.metadata_records import (
 from odradek.timing.background import Background
 from odradek.timing.clock import Clock
 
-# The broker and the epoch of a block of producer ids, which an image does not have.
+# The broker and epoch of a block of producer ids, which the image does not store.
 _NO_BROKER = -1
 
 
 def records_of(image: MetadataImage) -> Iterator[MetadataRecord]:
-    """Records that make the same image of an empty one, but for the ids of topics that are deleted.
+    """Yield records that recreate the image from an empty one, except for the ids of deleted topics.
 
-    A snapshot begins with the metadata version, which says how to read the rest.
+    A snapshot begins with the metadata version, as it determines how to read the rest.
     """
     for name in sorted(image.features, key=lambda name: (name != METADATA_VERSION, name)):
         yield FeatureLevelRecord(name=name, feature_level=image.features[name])
@@ -71,7 +72,7 @@ class SnapshotGenerator:
         self._is_writing = False
 
     def appended(self, size_bytes: int) -> None:
-        """A batch of ``size_bytes`` is in the log and in the image."""
+        """Note a batch of ``size_bytes`` that is in the log and in the image."""
         self._bytes += size_bytes
         if self._is_writing:
             return
@@ -80,7 +81,7 @@ class SnapshotGenerator:
             self._generate()
 
     def found(self, size_bytes: int) -> None:
-        """At start, a batch of ``size_bytes`` was behind the newest snapshot."""
+        """Note, at start, a batch of ``size_bytes`` after the newest snapshot."""
         self._bytes += size_bytes
 
     def _generate(self) -> None:
@@ -102,7 +103,7 @@ class SnapshotGenerator:
         try:
             outcome.result()
             self._log.snapshots.add(snapshot)
-            # An observer's log may have begun anew meanwhile, at a later snapshot.
+            # Meanwhile an observer's log may have restarted at a later snapshot.
             self._log.snapshots.remove_below(self._log.start_offset)
             self._image.removed_topic_ids.clear()
             self.clean()
@@ -110,7 +111,7 @@ class SnapshotGenerator:
             broker_log.error("a snapshot of the metadata failed", error, snapshot=snapshot.name)
 
     def clean(self) -> None:
-        """Remove the oldest snapshots, and the log in front of those that stay.
+        """Remove the oldest snapshots, and the log before the remaining ones.
 
         Raises KafkaError, MalformedMessage, OSError.
         """

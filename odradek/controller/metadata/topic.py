@@ -1,4 +1,4 @@
-"""A topic as the image has it, what it may be called (Kafka's ``Topic`` class), and which topics are the broker's own."""
+"""A topic in the image, the rules for its name (Kafka's ``Topic`` class), and the names of internal topics."""
 
 from dataclasses import dataclass, field
 from typing import Final
@@ -10,7 +10,7 @@ from odradek.protocol.metadata_records import PartitionRecord
 
 @dataclass(slots=True, eq=False)
 class Topic:
-    """A topic and its partitions, by number; partitions are consecutive from 0."""
+    """A topic and its partitions by number, consecutive from 0."""
 
     name: str
     topic_id: UUID
@@ -29,7 +29,7 @@ _LEGAL_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvw
 
 
 def validate_topic_name(name: str) -> None:
-    """Raise KafkaError(INVALID_TOPIC_EXCEPTION) where ``name`` may not name a topic."""
+    """Raise KafkaError(INVALID_TOPIC_EXCEPTION) unless ``name`` is a valid topic name."""
     problem = None
     if not name:
         problem = "it is empty"
@@ -49,5 +49,5 @@ def has_collision_chars(name: str) -> bool:
 
 
 def unify_collision_chars(name: str) -> str:
-    """``name`` as metrics show it."""
+    """Return ``name`` as metrics show it."""
     return name.replace(".", "_")

@@ -1,13 +1,13 @@
-"""The one writer of the metadata: what is decided is appended, replayed into the image, and published.
+"""The only writer of the metadata: decisions are appended, replayed into the image, and published.
 
-An operation's records are one synced batch of the metadata log (``MetadataLog``). When they are committed they are replayed into
-the image, and what they changed is published (``cluster_metadata``): to partitions, coordinators and configs. So an operation
-that was answered is on disk, and one that was not is there whole or not at all. ``Reconciliation`` finishes at the next start
-what a publisher could not finish.
+An operation's records are one synced batch of the metadata log (``MetadataLog``). Once committed, they are replayed into the
+image, and the changes are published (``cluster_metadata``) to partitions, coordinators and configs. So an answered operation is
+on disk; an unanswered one is there completely or not at all. If a publisher could not finish, ``Reconciliation`` finishes at the
+next start.
 
-An operation answers by a Reply, which is completed when the records are committed. Here that is before the call returns, on the
-loop thread, for one fsync; metadata changes seldom. The records of a large operation are encoded, and brought into the image, in
-slices. The operations submitted meanwhile are queued.
+An operation answers with a Reply, completed when the records are committed. Here that is before the call returns, on the loop
+thread, for one fsync; metadata changes are rare. The records of a large operation are encoded and replayed in slices. Operations
+submitted meanwhile are queued.
 """
 
 from collections import deque
@@ -31,7 +31,7 @@ from odradek.timing.clock import Clock
 from odradek.timing.reply import Reply
 from odradek.timing.slices import Slices
 
-# Records that are committed at once, in some milliseconds; and those that are brought into the image together.
+# The numbers of records committed at once, in some milliseconds, and replayed at once.
 AT_ONCE: Final = 250
 _REPLAYED_TOGETHER: Final = 200
 
@@ -42,7 +42,7 @@ Decided = tuple[T, Sequence[MetadataRecord]]
 
 
 class MetadataWriter:
-    """``image`` is to be read, never written."""
+    """The writer of the metadata. ``image`` is read-only for others."""
 
     def __init__(
         self,
@@ -52,14 +52,14 @@ class MetadataWriter:
         background: Background | None = None,
         slices: Slices | None = None,
     ) -> None:
-        """A subclass is to ``_load``. Without ``slices`` all operations are carried out at once."""
+        """Set up the writer; a subclass must call ``_load``. Without ``slices`` all operations are carried out at once."""
         self.image = MetadataImage()
         self.clock = clock
         self._log = log
         self._publishers = Publishers()
-        # Under a clock that stands still, all work is done within the first slice.
+        # With a clock that stands still, all work is done in the first slice.
         self._slices = slices or Slices(lambda: 0.0, lambda _: None)
-        # True while the records of a large operation are being encoded; and the operations that wait for it.
+        # True during a large operation; then the operations that wait for it.
         self._is_committing = False
         self._waiting: deque[Callable[[], None]] = deque()
         self._line_limit = LineLimit(clock)
@@ -67,20 +67,20 @@ class MetadataWriter:
 
     @property
     def log_end_offset(self) -> int:
-        """The offset after the last metadata record; one less is the epoch of the finalized features."""
+        """Return the offset after the last metadata record. One less is the epoch of the finalized features."""
         return self._log.end_offset
 
     @property
     def kraft_version(self) -> int:
-        """The level of ``kraft.version``."""
+        """Return the level of ``kraft.version``."""
         return self._log.kraft_version
 
     def subscribe(self, publisher: MetadataPublisher, order: PublishingOrder) -> None:
-        """Tell ``publisher`` of every later change, when it is committed and in the image."""
+        """Call ``publisher`` for every later change, when it is committed and in the image."""
         self._publishers.add(publisher, order)
 
     def change(self, decide: Callable[[MetadataImage], Decided[T]]) -> Reply[T | KafkaError]:
-        """Commit what ``decide`` makes of the image; its answer, or the error that it raises."""
+        """Commit the records of ``decide(image)``. Reply with its answer, or the error that it raises."""
         return self._operate(lambda: decide(self.image))
 
     def write(self, records: Sequence[MetadataRecord]) -> Reply[KafkaError | None]:
@@ -92,7 +92,7 @@ class MetadataWriter:
         self._log.close(now_ms=self.clock.now_ms())
 
     def _load(self) -> None:
-        """Replay what the log has, and give it its first records if it is new.
+        """Replay the log, and write the first records of a new one.
 
         Raises MetadataUnreadable, KafkaError if the log fails.
         """
@@ -112,30 +112,29 @@ class MetadataWriter:
         self._take_over()
 
     def _first_records(self) -> Sequence[MetadataRecord]:
-        """The records that a new log begins with."""
+        """Return the records that a new log begins with."""
         return BOOTSTRAP_RECORDS
 
     def _take_over(self) -> None:
-        """The log is loaded, and no other controller writes it."""
+        """Start as controller: the log is loaded, and no other controller writes it."""
 
     def _operate(self, decide: Callable[[], Decided[T]]) -> Reply[T | KafkaError]:
-        """Commit what ``decide`` has decided; its answer when that is committed, or the error of either.
+        """Commit the records of ``decide()``. Reply with its answer after the commit, or with the error of either.
 
-        With one controller, the records of a small operation are mostly committed before this returns. No caller may count on
-        that.
+        With one controller, a small operation is mostly committed before this returns. Callers must not rely on that.
         """
         reply: Reply[T | KafkaError] = Reply()
         self._in_turn(lambda: self._carry_out(decide, reply))
         return reply
 
     def _operate_in_slices(self, deciding: Generator[None, None, Decided[T]]) -> Reply[T | KafkaError]:
-        """The same for an operation on which to decide takes long."""
+        """Commit like ``_operate``, for an operation whose decision takes long."""
         reply: Reply[T | KafkaError] = Reply()
         self._in_turn(lambda: self._begin(self._deciding(deciding), reply))
         return reply
 
     def _in_turn(self, operation: Callable[[], None]) -> None:
-        """Run ``operation`` now, or behind the large one that is under way and those that wait for it."""
+        """Run ``operation`` now, or after the large operation under way and those already waiting."""
         if self._is_committing:
             self._waiting.append(operation)
         else:
@@ -155,7 +154,7 @@ class MetadataWriter:
             reply.complete(answer)
 
     def _begin(self, work: Generator[Reply[Any] | None, Any, T], reply: Reply[T | KafkaError]) -> None:
-        """Carry out a large operation; others wait meanwhile."""
+        """Carry out a large operation, while others wait."""
         self._is_committing = True
         self._slices.run(work).when_done(lambda outcome: self._committed(reply, outcome))
 
@@ -166,7 +165,7 @@ class MetadataWriter:
     def _commit_in_slices(self, records: Sequence[MetadataRecord], answer: T) -> Generator[Reply[Any] | None, Any, T]:
         if records:
             size_bytes = yield from self._log.append_in_slices(records, now_ms=self.clock.now_ms())
-            # All of it is committed. Whoever looks at the image meanwhile finds some of the topics, each of them whole.
+            # Everything is committed. Meanwhile, readers of the image find some of the topics, each complete.
             for part in parts(records, _REPLAYED_TOGETHER):
                 yield None
                 self._replay(part)
@@ -174,7 +173,7 @@ class MetadataWriter:
         return answer
 
     def _committed(self, reply: Reply[T | KafkaError], outcome: T | Exception) -> None:
-        """A large operation is carried out, or has failed; those that wait for it are next."""
+        """End a large operation, successful or not, and run the waiting ones."""
         self._is_committing = False
         if isinstance(outcome, KafkaError):
             self._tell_fault(outcome)
@@ -186,7 +185,7 @@ class MetadataWriter:
             self._waiting.popleft()()
 
     def _tell_fault(self, error: KafkaError) -> None:
-        """Log an error of the disk. Errors of clients are theirs."""
+        """Log an error of the disk, but not a client's error."""
         if error.code == ErrorCode.KAFKA_STORAGE_ERROR:
             left_out = self._line_limit.left_out(error.reason)
             if left_out is not None:
@@ -203,9 +202,9 @@ class MetadataWriter:
 
     def _publish(self, records: Sequence[MetadataRecord], size_bytes: int) -> None:
         self._replay(records)
-        # After the publishers: a snapshot has forgotten what was deleted, and directories are to be gone by then.
+        # After the publishers: a snapshot forgets deleted topics, so their directories must be gone by then.
         self._snapshots.appended(size_bytes)
 
     def _replay(self, records: Sequence[MetadataRecord]) -> None:
-        """Bring what has been appended into the image, and tell of it."""
+        """Replay the appended records into the image, and publish the changes."""
         self._publishers.publish(self.image.replay(records), self.image)

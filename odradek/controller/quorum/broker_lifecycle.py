@@ -1,13 +1,13 @@
-"""A broker's life in a cluster: it registers, is fenced until it serves, sends heartbeats, and asks for leave to shut down.
+"""A broker's life in a cluster: it registers, stays fenced until it serves, sends heartbeats, and asks to shut down.
 
-    STARTING                     registered; heartbeats, fenced, until the controller says that the metadata are caught up with
-    RECOVERY                     the logs are opened; fenced until ``ready_to_unfence``
-    RUNNING                      heartbeats every broker.heartbeat.interval.ms
-    PENDING_CONTROLLED_SHUTDOWN  until the controller has moved the leaderships away
-    SHUTTING_DOWN                nothing is sent any more
+    STARTING                     registered; sends heartbeats, fenced, until the controller finds its metadata caught up
+    RECOVERY                     opens its logs; fenced until ``ready_to_unfence``
+    RUNNING                      sends heartbeats every broker.heartbeat.interval.ms
+    PENDING_CONTROLLED_SHUTDOWN  waits until the controller has moved the leaderships away
+    SHUTTING_DOWN                sends nothing any more
 
-One request is open at a time. A process that was killed registers with a new incarnation id; as long as the controller takes the
-old one for alive, it is refused (DUPLICATE_BROKER_REGISTRATION) and tries again.
+One request is open at a time. The successor of a killed process registers with a new incarnation id. While the controller
+believes the old one alive, it refuses the new one (DUPLICATE_BROKER_REGISTRATION), which tries again.
 
 Kafka's class is BrokerLifecycleManager (KIP-631, KIP-858). Names and numbers of the states are Kafka's (BrokerState). Left out
 are cordoned directories (KIP-1066).
@@ -39,7 +39,7 @@ from odradek.timing.timer import Timer
 
 
 class BrokerState(IntEnum):
-    """The metric BrokerState has the number."""
+    """The states of a broker. The metric BrokerState shows the number."""
 
     NOT_RUNNING = 0
     # Registers, and catches up with the metadata.
@@ -74,12 +74,12 @@ def ensure_transition(old: BrokerState, new: BrokerState) -> None:
 
 _REGISTRATION: Final[Api[BrokerRegistrationRequest, BrokerRegistrationResponse]] = Api(ApiKey.BROKER_REGISTRATION)
 _HEARTBEAT: Final[Api[BrokerHeartbeatRequest, BrokerHeartbeatResponse]] = Api(ApiKey.BROKER_HEARTBEAT)
-# While the metadata are caught up with; and the first time that leave to shut down has to be asked for again.
+# The interval of heartbeats while catching up with the metadata, and before leave to shut down is requested again.
 _STARTING_INTERVAL_MS: Final = 10
 _FIRST_SHUTDOWN_INTERVAL_MS: Final = 50
 _FIRST_BACKOFF_MS: Final = 100
-# Kafka's brokers wait up to broker.session.timeout.ms. A broker that was killed may be started again while its old session
-# lasts, and is to be let in when that ends.
+# Kafka's brokers wait up to broker.session.timeout.ms. A killed broker may restart while its old session lasts, and should get in
+# as soon as that ends.
 _MAX_BACKOFF_MS: Final = 500
 
 
@@ -88,17 +88,17 @@ class RegistrationFailed(MembershipLost):
 
 
 class Controller(Protocol):
-    """The active controller: the ControllerChannel."""
+    """The active controller, that is the ControllerChannel."""
 
     async def request(self, api: Api[RequestT, AnswerT], request: RequestT, timeout_ms: float) -> AnswerT:
-        """Its response. Raises ControllerUnavailable, ClientError."""
+        """Return its response. Raises ControllerUnavailable, ClientError."""
 
 
 class Registration(NamedTuple):
-    """What a process tells of itself. ``incarnation_id`` is new with each process.
+    """The data a process registers with. ``incarnation_id`` is new with each process.
 
-    ``features`` are (name, lowest level, highest level) and must cover each finalized feature. ``previous_broker_epoch`` is that
-    of the process that stopped in good order, else -1: from it the controller learns that nothing was lost.
+    ``features`` are (name, lowest level, highest level) and must cover each finalized feature. ``previous_broker_epoch`` is the
+    epoch of the previous process if that stopped cleanly, else -1. It tells the controller that nothing was lost.
     """
 
     node_id: int
@@ -113,9 +113,9 @@ class Registration(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LifecycleConfig:
-    """Kafka's names and defaults: ``broker.heartbeat.interval.ms``, ``broker.session.timeout.ms``.
+    """The intervals and timeouts, with Kafka's names and defaults.
 
-    ``initial_registration_timeout_ms`` is ``initial.broker.registration.timeout.ms``.
+    These are ``broker.heartbeat.interval.ms``, ``broker.session.timeout.ms`` and ``initial.broker.registration.timeout.ms``.
     """
 
     heartbeat_interval_ms: int = 2_000
@@ -124,7 +124,7 @@ class LifecycleConfig:
 
 
 class BrokerLifecycle:
-    """``run`` is the broker's life; everything else may be called at any time. Loop thread only."""
+    """The broker's life, which is ``run``. Everything else may be called at any time. Loop thread only."""
 
     def __init__(
         self,
@@ -135,10 +135,10 @@ class BrokerLifecycle:
         random: Random,
         config: LifecycleConfig | None = None,
     ) -> None:
-        """``metadata_offset`` tells the last offset up to which the metadata are applied here."""
+        """Take ``metadata_offset``, which returns the last metadata offset applied here."""
         self.state = BrokerState.NOT_RUNNING
         self.broker_epoch = -1
-        # Called when the controller has found the metadata caught up with, and when it has unfenced the broker: once each.
+        # Called once each: when the controller finds the metadata caught up, and when it has unfenced the broker.
         self.on_caught_up: Callable[[], object] = _ignore
         self.on_unfenced: Callable[[], object] = _ignore
         self._registration = registration
@@ -154,11 +154,11 @@ class BrokerLifecycle:
         self._is_registered = False
         self._is_ready = False
         self._has_asked_for_shutdown = False
-        # By id: whether the controller knows of it.
+        # By id: whether the controller knows that the directory is offline.
         self._offline_directories: dict[UUID, bool] = {}
 
     async def run(self) -> None:
-        """Live until ``shut_down``, or until a controlled shutdown is over; to be called once. Raises RegistrationFailed."""
+        """Live until ``shut_down``, or until a controlled shutdown is over. Call once. Raises RegistrationFailed."""
         if not self._is_over:
             self._enter(BrokerState.STARTING)
         deadline_ms = self._now() + self._config.initial_registration_timeout_ms
@@ -184,12 +184,12 @@ class BrokerLifecycle:
         return self.state == BrokerState.SHUTTING_DOWN
 
     def ready_to_unfence(self) -> None:
-        """The broker serves: the controller may unfence it."""
+        """Report that the broker serves, so that the controller may unfence it."""
         self._is_ready = True
         self._wakeup.wake()
 
     def register_again(self) -> None:
-        """Let the controller know of what has changed: features or directories."""
+        """Register again, as features or directories have changed."""
         self._is_registered = False
         self._wakeup.wake()
 
@@ -203,7 +203,7 @@ class BrokerLifecycle:
         return self._offline_directories.get(directory_id, False)
 
     def begin_controlled_shutdown(self) -> None:
-        """Ask the controller to move the leaderships away; ``run`` ends when it has. A broker that does not run ends at once."""
+        """Ask the controller to move the leaderships away, then end ``run``. A broker not running ends at once."""
         if self.state == BrokerState.RUNNING:
             self._enter(BrokerState.PENDING_CONTROLLED_SHUTDOWN)
             self._wakeup.wake()
@@ -211,20 +211,20 @@ class BrokerLifecycle:
             self.shut_down()
 
     def shut_down(self) -> None:
-        """End ``run`` without leave."""
+        """End ``run`` without asking the controller."""
         if self.state != BrokerState.SHUTTING_DOWN:
             self._enter(BrokerState.SHUTTING_DOWN)
         self._wakeup.wake()
 
     def _leave_without_controller(self) -> None:
-        """End a controlled shutdown if this broker's session is over: no controller has anything left to move."""
+        """End a controlled shutdown if this broker's session has expired: no controller has anything left to move."""
         silent_ms = self._now() - self._accepted_ms
         if self.state == BrokerState.PENDING_CONTROLLED_SHUTDOWN and silent_ms >= self._config.session_timeout_ms:
             broker_log.warn("no controller moves the leaderships away: the broker ends without", silent_ms=round(silent_ms))
             self.shut_down()
 
     async def _register(self) -> float:
-        """Returns when to send the next request, in ms. Raises _Refused."""
+        """Register. Return the ms until the next request. Raises _Refused."""
         known = self._registration
         request = BrokerRegistrationRequest(
             broker_id=known.node_id,
@@ -247,7 +247,7 @@ class BrokerLifecycle:
         return 0
 
     async def _send_heartbeat(self) -> float:
-        """Returns when to send the next request, in ms. Raises _Refused."""
+        """Send a heartbeat. Return the ms until the next request. Raises _Refused."""
         offline = list(self._offline_directories)
         request = BrokerHeartbeatRequest(
             broker_id=self._registration.node_id,
@@ -262,7 +262,7 @@ class BrokerLifecycle:
         return self._answered(response)
 
     def _answered(self, response: BrokerHeartbeatResponse) -> float:
-        """Go on to the next state, if it is time; returns when to send the next heartbeat, in ms."""
+        """Enter the next state if it is time. Return the ms until the next heartbeat."""
         match self.state:
             case BrokerState.STARTING:
                 if response.is_caught_up:
@@ -308,4 +308,4 @@ class _Refused(Exception):
 
 
 def _ignore() -> None:
-    """Nobody wants to know."""
+    """No-op callback."""

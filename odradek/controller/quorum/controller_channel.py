@@ -1,8 +1,8 @@
-"""Requests to the active controller, whichever node that is (Kafka: NodeToControllerChannelManager).
+"""Requests to the active controller, whichever node it is (Kafka: NodeToControllerChannelManager).
 
-The observer says who leads the quorum; the leader is the active controller. A request for which there is no controller, which
-gets no response, or which is answered with NOT_CONTROLLER, is sent again after ``retry.backoff.ms``, or as soon as there is
-another leader, until its time is over. So the controller may see a request twice: those that go this way can bear it.
+The observer reports the quorum's leader, which is the active controller. A request is sent again if there is no controller, no
+response, or the error NOT_CONTROLLER: after ``retry.backoff.ms``, or as soon as there is another leader, until its time is over.
+So the controller may see a request twice. All requests sent this way tolerate that.
 """
 
 from collections.abc import Callable
@@ -26,26 +26,26 @@ class ControllerResponse(Protocol):
 
     @property
     def error_code(self) -> int:
-        """NOT_CONTROLLER from every other node."""
+        """Return the error code: NOT_CONTROLLER from every other node."""
 
 
 AnswerT = TypeVar("AnswerT", bound=ControllerResponse)
 
 
 class ControllerUnavailable(Exception):
-    """No controller answered in time. Whether one has carried the request out is unknown."""
+    """No controller answered in time. It is unknown whether one has carried out the request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelConfig:
-    """Kafka's names and defaults: ``controller.socket.timeout.ms`` of one attempt, and ``retry.backoff.ms``, fixed at 100."""
+    """Kafka's defaults: ``controller.socket.timeout.ms`` for one attempt, and ``retry.backoff.ms``, fixed at 100."""
 
     request_timeout_ms: int = 30_000
     retry_backoff_ms: int = 100
 
 
 class ControllerChannel:
-    """One connection, to the active controller. Loop thread only."""
+    """The one connection to the active controller. Loop thread only."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class ControllerChannel:
         self._waiting: list[Wakeup] = []
 
     def set_leader(self, leader: Leader | None) -> None:
-        """The quorum has another leader, or none."""
+        """Note that the quorum has another leader, or none."""
         self._leader = leader
         if leader is None or (self._client is not None and self._client[0] != leader.address):
             self.close()
@@ -73,13 +73,13 @@ class ControllerChannel:
             wakeup.wake()
 
     def close(self) -> None:
-        """Close the connection. Requests under way are sent again to the leader that there is by then."""
+        """Close the connection. Requests under way are sent again to the leader of that time."""
         if self._client is not None:
             self._client[1].close()
             self._client = None
 
     async def request(self, api: Api[RequestT, AnswerT], request: RequestT, timeout_ms: float) -> AnswerT:
-        """The active controller's response. Raises ControllerUnavailable, UnsupportedVersion, InvalidRequest."""
+        """Return the active controller's response. Raises ControllerUnavailable, UnsupportedVersion, InvalidRequest."""
         deadline_ms = self._now() + timeout_ms
         wakeup = Wakeup(self._timer)
         self._waiting.append(wakeup)
@@ -97,7 +97,7 @@ class ControllerChannel:
             self._waiting.remove(wakeup)
 
     async def _attempt(self, api: Api[RequestT, AnswerT], request: RequestT, left_ms: float) -> tuple[AnswerT | None, str]:
-        """The response, or None and the reason why there is none."""
+        """Return the response, or None and the reason why there is none."""
         if self._leader is None:
             return None, _NO_CONTROLLER
         timeout_ms = max(int(min(left_ms, self._config.request_timeout_ms)), 1)
@@ -107,7 +107,7 @@ class ControllerChannel:
             raise
         except ClientError as error:
             return None, error.reason
-        # CreateTopics has an error for each topic, and none at the top.
+        # CreateTopics has an error for each topic, but none at the top level.
         if getattr(response, "error_code", ErrorCode.NONE) == ErrorCode.NOT_CONTROLLER:
             return None, "the node that leads the quorum is not the active controller yet, or no more"
         return response, ""

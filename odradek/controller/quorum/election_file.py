@@ -1,11 +1,11 @@
 """``quorum-state``: the latest leader epoch that a node of a quorum has seen, as Kafka keeps it beside the metadata log.
 
-One line of JSON. A quorum of ``kraft.version`` 0, whose voters are configured, has the first form, others have the second:
+One line of JSON. A quorum of ``kraft.version`` 0, whose voters are configured, uses the first form, others use the second:
 
     {"clusterId":"","leaderId":1,"leaderEpoch":2,"votedId":-1,"appliedOffset":0,"currentVoters":[{"voterId":1}],"data_version":0}
     {"leaderId":1,"leaderEpoch":2,"votedId":-1,"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA","data_version":1}
 
-An observer votes for nobody.
+An observer never votes.
 """
 
 import json
@@ -21,7 +21,7 @@ _ZERO_ID: Final = "A" * 22
 
 
 class ElectionFile:
-    """The file in the metadata log's ``directory``. ``version`` is its form's: that which was read or written last."""
+    """The file in the metadata log's ``directory``. ``version`` is the form last read or written."""
 
     def __init__(self, file_system: FileSystem, directory: str) -> None:
         self.version = 0
@@ -29,7 +29,7 @@ class ElectionFile:
         self._path = f"{directory}/{FILE_NAME}"
 
     def read(self) -> Election:
-        """What was written last; epoch 0 before the first time. Raises ValueError, OSError."""
+        """Return the election written last; epoch 0 without a file. Raises ValueError, OSError."""
         try:
             text = self._file_system.read_bytes(self._path)
         except FileNotFoundError:

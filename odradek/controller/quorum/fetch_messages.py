@@ -1,4 +1,4 @@
-"""What an observer asks of a node of the quorum, and what the responses say: Fetch and FetchSnapshot of `__cluster_metadata`."""
+"""An observer's requests to the quorum and the responses: Fetch and FetchSnapshot of `__cluster_metadata`."""
 
 from collections.abc import Sequence, Sized
 from typing import Final, NamedTuple, Protocol, TypeVar, cast
@@ -28,14 +28,14 @@ from odradek.protocol.message_types.fetch_snapshot import (
 )
 from odradek.protocol.record_batch import Buffer
 
-# Below these versions a response does not tell the leader's address (KIP-853).
+# Below these versions, a response lacks the leader's address (KIP-853).
 FETCH: Final[Api[FetchRequest, FetchResponse]] = Api(ApiKey.FETCH, 16)
 FETCH_SNAPSHOT: Final[Api[FetchSnapshotRequest, FetchSnapshotResponse]] = Api(ApiKey.FETCH_SNAPSHOT, 1)
 _UNKNOWN: Final = -1
 
 
 class ObserverIdentity(NamedTuple):
-    """What a broker tells the quorum of itself; ``directory_id`` is that of the directory with the metadata log."""
+    """A broker's identity in the quorum. ``directory_id`` is the id of the directory with the metadata log."""
 
     cluster_id: str
     node_id: int
@@ -43,7 +43,7 @@ class ObserverIdentity(NamedTuple):
 
 
 class LogPosition(NamedTuple):
-    """Where a copy of the log ends, and up to where it is known to be committed."""
+    """The end of a copy of the log, and the high watermark known for it."""
 
     end_offset: int
     last_fetched_epoch: int
@@ -67,7 +67,7 @@ class _Leader(Protocol):
 
 
 class Unanswerable(Exception):
-    """A response that says nothing of the quorum: an error of the whole request, or not the partition that was asked for."""
+    """A response without news of the quorum: an error of the whole request, or not the requested partition."""
 
     def __init__(self, error: int) -> None:
         super().__init__(error_name(error) if error else "no answer for the log")
@@ -75,7 +75,7 @@ class Unanswerable(Exception):
 
 
 def fetch_request(who: ObserverIdentity, epoch: int, position: LogPosition, *, max_wait_ms: int, max_bytes: int) -> FetchRequest:
-    """Ask for what follows ``position``, from the leader of ``epoch``."""
+    """Return a request for the records after ``position``, from the leader of ``epoch``."""
     partition = FetchPartition(
         partition=0,
         current_leader_epoch=epoch,
@@ -98,7 +98,7 @@ def fetch_request(who: ObserverIdentity, epoch: int, position: LogPosition, *, m
 def fetch_snapshot_request(
     who: ObserverIdentity, epoch: int, snapshot: SnapshotId, position: int, *, max_bytes: int
 ) -> FetchSnapshotRequest:
-    """Ask for the bytes of ``snapshot`` from ``position`` on."""
+    """Return a request for the bytes of ``snapshot`` from ``position`` on."""
     partition = RequestPartitionSnapshot(
         partition=0,
         current_leader_epoch=epoch,
@@ -114,7 +114,7 @@ T = TypeVar("T", PartitionData, PartitionSnapshot)
 
 
 def fetched_partition(response: FetchResponse) -> tuple[PartitionData, QuorumAnswer]:
-    """The metadata log's part of ``response``, and what it says of the quorum. Raises Unanswerable."""
+    """Return the metadata log's part of ``response``, and its answer about the quorum. Raises Unanswerable."""
     topics = [topic.partitions for topic in response.responses if topic.topic_id == CLUSTER_METADATA_TOPIC_ID]
     partition = _only(response.error_code, topics)
     if partition.partition_index != 0:
@@ -123,14 +123,14 @@ def fetched_partition(response: FetchResponse) -> tuple[PartitionData, QuorumAns
 
 
 def fetched_chunk(response: FetchSnapshotResponse) -> tuple[PartitionSnapshot, QuorumAnswer]:
-    """The same of a FetchSnapshot. Raises Unanswerable."""
+    """Return the snapshot's part of ``response``, and its answer about the quorum. Raises Unanswerable."""
     topics = [topic.partitions for topic in response.topics if topic.name == CLUSTER_METADATA_TOPIC]
     partition = _only(response.error_code, topics)
     return partition, _answer(partition.error_code, partition.current_leader, response.node_endpoints)
 
 
 def bytes_of(records: Sized | None) -> Buffer:
-    """The records of a response, which are bytes."""
+    """Return the records of a response as bytes."""
     return b"" if records is None else cast("Buffer", records)
 
 

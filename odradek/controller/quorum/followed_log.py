@@ -1,12 +1,12 @@
-"""An observer's own copy of `__cluster_metadata`: what it fetched from the leader, byte for byte, in Kafka's format.
+"""An observer's own copy of `__cluster_metadata`: fetched from the leader, byte for byte, in Kafka's format.
 
     __cluster_metadata-0/   segments, indexes, ``leader-epoch-checkpoint``, ``partition.metadata``, snapshots, ``quorum-state``
 
-Nothing is synced per append, as by Kafka's observers: what a loss of power takes is fetched again. Records below the high
-watermark are committed. Only the leader knows it, so it is unknown until the first response after a start.
+As with Kafka's observers, appends are not synced: records lost in a power failure are fetched again. Records below the high
+watermark are committed. Only the leader knows the high watermark, so it is unknown until the first response after a start.
 
-A snapshot that is newer than the log's end replaces the log, which begins anew at the snapshot's end offset. A crash between the
-rename of such a snapshot and the end of the log in front of it is finished by the next start.
+A snapshot newer than the log's end replaces the log, which begins anew at the snapshot's end offset. If a crash comes after the
+rename of the snapshot, but before the old log is removed, the next start finishes the job.
 """
 
 from collections.abc import Iterator
@@ -27,13 +27,13 @@ _DEFAULTS: Final = LogConfig()
 
 
 class TruncationBelowCommitted(Exception):
-    """The leader wants records to go that were committed: it is not the leader of the same log."""
+    """The leader asks to remove committed records, so it does not lead the same log."""
 
 
 class FollowedLog(MetadataLog):
-    """The copy, open. Loop thread only; KafkaError where the disk fails.
+    """The open copy. Loop thread only. Raises KafkaError if the disk fails.
 
-    ``applied_offset`` is up to where the records have been replayed into the image: a snapshot is of those.
+    Records below ``applied_offset`` have been replayed into the image. A snapshot contains those records.
     """
 
     def __init__(self, log: Log, snapshots: SnapshotFiles) -> None:
@@ -45,7 +45,7 @@ class FollowedLog(MetadataLog):
     def open_copy(
         cls, file_system: FileSystem, data_dir: str, *, now_ms: int, warn: Warn, config: LogConfig = _DEFAULTS
     ) -> "FollowedLog":
-        """Open or create the copy in ``data_dir``; ``config`` has the limits of segments.
+        """Open or create the copy in ``data_dir``; ``config`` has the segment limits.
 
         Raises LogCorrupt, OSError, KafkaError.
         """
@@ -68,17 +68,17 @@ class FollowedLog(MetadataLog):
 
     @property
     def directory(self) -> str:
-        """The path of the log's directory."""
+        """Return the path of the log's directory."""
         return self._log.directory
 
     @property
     def newest_snapshot(self) -> SnapshotId | None:
-        """The newest snapshot on disk."""
+        """Return the newest snapshot on disk."""
         return self.snapshots.ids[-1] if self.snapshots.ids else None
 
     @property
     def last_fetched_epoch(self) -> int:
-        """The leader epoch of the last record, the snapshot's in an empty log behind one, 0 in one that has never had any."""
+        """Return the leader epoch of the last record; in an empty log, the newest snapshot's epoch, or 0."""
         latest = self._log.leader_epochs.latest
         if latest >= 0:
             return latest
@@ -87,27 +87,27 @@ class FollowedLog(MetadataLog):
 
     @property
     def next_snapshot_id(self) -> SnapshotId:
-        """The id of a snapshot of what has been applied."""
+        """Return the id of a snapshot of the applied records."""
         return SnapshotId(self.applied_offset, self._log.leader_epochs.epoch_for(self.applied_offset - 1))
 
     def is_behind(self, snapshot: SnapshotId) -> bool:
-        """Return whether the log ends in front of where ``snapshot`` does."""
+        """Return whether the log ends before ``snapshot`` does."""
         latest = max(self._log.leader_epochs.latest, 0)
         return snapshot.epoch > latest or (snapshot.epoch == latest and snapshot.end_offset > self.end_offset)
 
     def append_fetched(self, batches: Buffer, *, leader_epoch: int, now_ms: int) -> None:
-        """Append what the leader of ``leader_epoch`` sent. ValueError for other offsets than those that are next.
+        """Append batches from the leader of ``leader_epoch``. ValueError if their offsets are not the next ones.
 
         KafkaError: CORRUPT_MESSAGE, KAFKA_STORAGE_ERROR.
         """
         self._log.append_as_follower(batches, leader_epoch=leader_epoch, now_ms=now_ms)
 
     def advance(self, high_watermark: int) -> None:
-        """Note the leader's high watermark, as far as the log has its records; it never goes back."""
+        """Note the leader's high watermark, limited to the log's end. It never goes back."""
         self.high_watermark = max(self.high_watermark or 0, min(high_watermark, self.end_offset))
 
     def truncate(self, epoch: int, end_offset: int, *, now_ms: int) -> int:
-        """Remove what the leader does not have, in whose log ``epoch`` ends at ``end_offset``; the new end offset.
+        """Remove records the leader, whose ``epoch`` ends at ``end_offset``, lacks. Return the new end offset.
 
         Raises TruncationBelowCommitted, KafkaError.
         """
@@ -117,7 +117,7 @@ class FollowedLog(MetadataLog):
         return self.end_offset
 
     def ensure_later(self, snapshot: SnapshotId) -> None:
-        """Raise TruncationBelowCommitted where ``snapshot``, which is to take the log's place, lacks what was committed."""
+        """Raise TruncationBelowCommitted if ``snapshot``, which replaces the log, lacks committed records."""
         self._ensure_kept(snapshot.end_offset, f"the leader's snapshot ends at {snapshot.end_offset}")
 
     def _ensure_kept(self, offset: int, reason: str) -> None:
@@ -127,7 +127,7 @@ class FollowedLog(MetadataLog):
             raise TruncationBelowCommitted(f"{reason}, and up to {committed} all is committed")
 
     def _truncation_offset(self, epoch: int, end_offset: int) -> int:
-        """As ``ReplicatedLog.truncateToEndOffset`` has it."""
+        """Return the end offset to truncate to, as in ``ReplicatedLog.truncateToEndOffset``."""
         if epoch == 0:
             return min(end_offset, self.end_offset)
         known_epoch, known_end = self._log.end_offset_for_epoch(epoch)
@@ -142,16 +142,16 @@ class FollowedLog(MetadataLog):
         self.high_watermark = max(self.high_watermark or 0, snapshot.end_offset)
 
     def committed(self, offset: int) -> Iterator[MetadataBatch | None]:
-        """The committed batches from ``offset`` on; None where one may pause. Raises MetadataUnreadable."""
+        """Yield the committed batches from ``offset`` on, and None where the caller may pause. Raises MetadataUnreadable."""
         return self.reading(offset, self.high_watermark or 0)
 
     def close(self, *, now_ms: int) -> None:
-        """Close the log, synced."""
+        """Sync and close the log."""
         self._log.close(clean=not self._log.has_lost_sync, now_ms=now_ms)
 
 
 def _mend_topic_id(file_system: FileSystem, directory: str) -> None:
-    """Remove a ``partition.metadata`` that a loss of power has torn; opening writes it anew. Raises OSError."""
+    """Remove a ``partition.metadata`` torn by a loss of power; opening writes it anew. Raises OSError."""
     try:
         read_topic_id(file_system, directory)
     except ValueError:

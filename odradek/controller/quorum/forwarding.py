@@ -1,12 +1,12 @@
-"""Takes to the active controller what only it may answer, in Envelopes, and brings the answers back (KIP-590).
+"""Forwards requests to the active controller in Envelopes, and returns its responses (KIP-590).
 
     Envelope     the client's request, header included | its principal | its address, 4 or 16 bytes
     principal    int16 version 0 | type, name: compact strings | token authenticated: bool | tagged fields
 
-``ForwardingGate`` stands in front of the handlers: a request of an API in ``FORWARDED`` passes none of them, but for requests for
-delegation tokens that the broker itself has to refuse (``token_logins``). The controller answers in the version that the client
-has sent. A request that no controller answers within a minute is answered with REQUEST_TIMED_OUT; whether it was carried out is
-unknown then, as it is to a client of Kafka's.
+``ForwardingGate`` stands in front of the handlers. Requests of an API in ``FORWARDED`` do not reach them, except requests for
+delegation tokens that the broker itself must refuse (``token_logins``). The controller answers in the client's version. If no
+controller answers within a minute, the answer is REQUEST_TIMED_OUT. It is then unknown whether the request was carried out, just
+as for a client of Kafka.
 
 Kafka's class is ForwardingManagerImpl.
 """
@@ -59,7 +59,7 @@ _PRINCIPAL_VERSION: Final = Struct(">h").pack(0)
 
 
 class ForwardingGate:
-    """A Gate that answers with the controller's answers, but for what is ``refused_here``. Loop thread only."""
+    """A Gate that returns the controller's responses, except for requests that are ``refused_here``. Loop thread only."""
 
     def __init__(self, controller: Controller, refused_here: Callable[[RequestContext], bool] | None = None) -> None:
         self._controller = controller
@@ -77,7 +77,7 @@ class ForwardingGate:
         return response
 
     def forward(self, context: RequestContext, request: object) -> Reply[object]:
-        """The controller's response, or one that says why there is none."""
+        """Return the controller's response, or one with the error that prevents it."""
         reply: Reply[object] = Reply()
         task = asyncio.get_running_loop().create_task(self._answer(context, request, reply.complete))
         self._under_way.add(task)
@@ -85,7 +85,7 @@ class ForwardingGate:
         return reply
 
     def close(self) -> None:
-        """Answer nothing any more."""
+        """Stop answering."""
         for task in self._under_way:
             task.cancel()
 
@@ -94,12 +94,12 @@ class ForwardingGate:
             response = await self._ask(context, request)
         except KafkaError as error:
             response = error_answer(context.api_key, request, error.code, error.reason)
-        except Exception as error:  # noqa: BLE001  a fault of ours, which dispatch tells
+        except Exception as error:  # noqa: BLE001  an internal error, which dispatch reports
             response = error
         complete(response)
 
     async def _ask(self, context: RequestContext, request: object) -> object:
-        """The controller's response. KafkaError: REQUEST_TIMED_OUT, UNSUPPORTED_VERSION, UNKNOWN_SERVER_ERROR."""
+        """Return the controller's response. KafkaError: REQUEST_TIMED_OUT, UNSUPPORTED_VERSION, UNKNOWN_SERVER_ERROR."""
         if context.session.is_own:
             # The controller knows this broker by its connection.
             own: Api[Any, Any] = Api(context.api_key)
@@ -129,7 +129,7 @@ class ForwardingGate:
 
 
 def serialized_principal(principal: str, token_authenticated: bool = False) -> bytes:
-    """``TYPE:NAME`` as Kafka's DefaultKafkaPrincipalBuilder serializes it."""
+    """Return ``TYPE:NAME`` as serialized by Kafka's DefaultKafkaPrincipalBuilder."""
     kind, _, name = principal.partition(":")
     return _PRINCIPAL_VERSION + _compact(kind) + _compact(name) + bytes((token_authenticated, 0))
 
@@ -140,5 +140,5 @@ def _compact(text: str) -> bytes:
 
 
 def _address_bytes(host: str) -> bytes:
-    """A peer's address: without the scope that an IPv6 address of a link has."""
+    """Return a peer's address as bytes, without the scope of an IPv6 link-local address."""
     return ip_address(host.partition("%")[0]).packed

@@ -1,12 +1,12 @@
-"""From an observer's copy of the metadata log to the image, and to all who keep in step with it.
+"""Keeps the image and its publishers in step with an observer's copy of the metadata log.
 
-Only what is committed is replayed. Until the image has caught up with the high watermark that the leader named first, nobody is
-told of anything; then the whole image is one delta. From then on a delta is published before anybody else runs: image and
+Only committed records are replayed. Nothing is published until the image has caught up with the first high watermark that the
+leader named. Then the whole image is one delta. After that, each delta is published before any other code runs, so image and
 publishers are always in step.
 
-A snapshot that arrives replaces the image, and is told as the difference.
+A fetched snapshot replaces the image, and the difference is published.
 
-The work is generators, to be run in slices: they yield where they may be left for a while.
+The work is done by generators that run in slices: they yield where they may pause.
 """
 
 from collections.abc import Callable, Generator
@@ -21,21 +21,21 @@ from odradek.controller.quorum.followed_log import FollowedLog
 
 
 class Snapshots(Protocol):
-    """Writes snapshots when they are due: the SnapshotGenerator."""
+    """Writes snapshots when they are due; implemented by the SnapshotGenerator."""
 
     def appended(self, size_bytes: int) -> None:
-        """So many bytes have been replayed."""
+        """Note that so many bytes have been replayed."""
 
     def found(self, size_bytes: int) -> None:
-        """So many bytes were behind the newest snapshot at start."""
+        """Note, at start, so many bytes after the newest snapshot."""
 
 
 class ImageFollower:
-    """Keeps ``image`` what the committed part of ``log`` makes it. Loop thread only."""
+    """Keeps ``image`` equal to the committed part of ``log``. Loop thread only."""
 
     def __init__(self, log: FollowedLog, image: MetadataImage, publishers: Publishers, snapshots: Snapshots) -> None:
         self.image = image
-        # Whether publishers have been told of the image; who waits for that is called once.
+        # Whether the image has been published, and the callback to call once when it has.
         self.is_caught_up = False
         self.on_caught_up: Callable[[], object] | None = None
         self._log = log
@@ -48,11 +48,11 @@ class ImageFollower:
 
     @property
     def applied_offset(self) -> int:
-        """Up to where the image has all records."""
+        """Return the offset below which the image has all records."""
         return self._log.applied_offset
 
     def advance(self, leader_high_watermark: int) -> Generator[None, None, None]:
-        """Replay what is committed by now. Raises MetadataUnreadable, KafkaError, OSError."""
+        """Replay the records committed by now. Raises MetadataUnreadable, KafkaError, OSError."""
         if self._catches_up_at is None:
             self._catches_up_at = leader_high_watermark
         log = self._log
@@ -68,14 +68,14 @@ class ImageFollower:
                 self._bytes += batch.size_bytes
                 self._publish()
                 yield
-            # Control batches are no part of the image.
+            # Control batches are not part of the image.
             log.applied_offset = log.high_watermark or 0
         self._publish()
 
     def replace(self, snapshot: SnapshotId, *, now_ms: int) -> Generator[None, None, None]:
-        """Let the part of ``snapshot``, which was fetched, take the place of log and image.
+        """Let the fetched part of ``snapshot`` replace log and image.
 
-        Raises MetadataUnreadable where it is damaged: log and image are as before then. KafkaError, OSError.
+        Raises MetadataUnreadable if it is damaged, with log and image unchanged; KafkaError, OSError.
         """
         log = self._log
         image = MetadataImage()
@@ -110,11 +110,11 @@ class ImageFollower:
         log.applied_offset = newest.end_offset
 
     def _publish(self) -> None:
-        """Tell of the image as it is; records of an open metadata transaction are not in it."""
+        """Publish the current image. It lacks the records of an open metadata transaction."""
         delta = self._loader.take_delta()
         if self.is_caught_up:
             self._tell(delta)
-            # A snapshot has no place for what an open transaction has so far.
+            # A snapshot has no place for the records of an open transaction.
             if self._bytes and not self._loader.is_in_transaction:
                 size_bytes, self._bytes = self._bytes, 0
                 self._snapshots.appended(size_bytes)

@@ -1,11 +1,11 @@
-"""Who leads the quorum, as an observer finds out: values in, values out.
+"""Finds the quorum's leader for an observer, without I/O.
 
-An observer asks with each Fetch for the leader that it knows, at the epoch that it knows, and each response names leader and
-epoch as its sender knows them. The larger epoch wins. An observer that knows no leader, or whose leader is silent, asks one of
-the quorum's nodes at random, one request at a time; a node that fails, or has no news, is left alone for ``retry_backoff_ms``.
+Each Fetch of an observer names the leader and epoch that it knows, and each response names those that its sender knows. The
+larger epoch wins. If an observer knows no leader, or its leader is silent, it asks random nodes of the quorum, one request at a
+time. A node that fails, or has no news, is left alone for ``retry_backoff_ms``.
 
 Kafka's names are QuorumState, RequestManager and ``KafkaRaftClient.maybeHandleCommonResponse`` (KIP-595, KIP-853). Kafka asks a
-node without news again at once; here it has the backoff too, since the same thread serves clients.
+node without news again at once. Here the backoff applies to it too, as the same thread serves clients.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ Address = tuple[str, int]
 
 
 class QuorumNode(NamedTuple):
-    """A node of the quorum as configured; one of ``controller.quorum.bootstrap.servers`` has no id."""
+    """A configured node of the quorum. Those of ``controller.quorum.bootstrap.servers`` have no id."""
 
     node_id: int | None
     host: str
@@ -29,7 +29,7 @@ class QuorumNode(NamedTuple):
 
     @property
     def address(self) -> Address:
-        """Host and port."""
+        """Return host and port."""
         return self.host, self.port
 
 
@@ -43,19 +43,19 @@ class Leader(NamedTuple):
 
     @property
     def address(self) -> Address:
-        """Host and port."""
+        """Return host and port."""
         return self.host, self.port
 
 
 class Election(NamedTuple):
-    """The latest epoch, and who leads in it, NO_LEADER where that is not known."""
+    """The latest epoch and its leader, NO_LEADER if unknown."""
 
     epoch: int = 0
     leader_id: int = NO_LEADER
 
 
 class QuorumAnswer(NamedTuple):
-    """The part of a response that speaks of the quorum; ``endpoints`` are addresses by node id."""
+    """The part of a response about the quorum; ``endpoints`` has addresses by node id."""
 
     error: int
     election: Election
@@ -63,13 +63,13 @@ class QuorumAnswer(NamedTuple):
 
 
 class InconsistentLeader(Exception):
-    """Two leaders were named for one epoch: the quorum is broken, and nothing that it says can be trusted."""
+    """Two leaders were named for one epoch: the quorum is broken, and none of its answers can be trusted."""
 
 
 class LeaderDiscovery:
-    """What one observer knows of its quorum. ``now_ms`` is monotonic time.
+    """One observer's knowledge of its quorum. ``now_ms`` is monotonic time.
 
-    ``election`` is that of the last run, and at least the epoch of the log's last record.
+    ``election`` is the last run's election. Its epoch is at least that of the log's last record.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class LeaderDiscovery:
         self._fetch_timeout_ms = fetch_timeout_ms
         self._retry_backoff_ms = retry_backoff_ms
         self._backoffs: dict[Address, float] = {}
-        # Whether others are to be asked whether the leader still leads.
+        # Whether to ask other nodes if the leader still leads.
         self._is_suspect = False
         self._fetch_deadline_ms = now_ms + fetch_timeout_ms
         self.election = election
@@ -95,7 +95,7 @@ class LeaderDiscovery:
         self._follow(election, {}, now_ms)
 
     def next_node(self, now_ms: float) -> Address | float:
-        """Whom to ask now, or for how many ms nobody is to be asked."""
+        """Return the node to ask now, or the ms to wait before asking any."""
         leader = self.leader
         if leader is not None and now_ms >= self._fetch_deadline_ms:
             self._is_suspect = True
@@ -109,7 +109,7 @@ class LeaderDiscovery:
         return min(waits)[0] if ready is None else ready
 
     def answered(self, source: Address, answer: QuorumAnswer, now_ms: float) -> bool:
-        """Take note of a response; whether it came from the leader, without an error, and its content counts.
+        """Note a response. Return whether it came from the leader without an error, so that its content counts.
 
         Raises InconsistentLeader.
         """
@@ -132,25 +132,25 @@ class LeaderDiscovery:
         return not answer.error
 
     def fetched(self, now_ms: float) -> None:
-        """The leader has answered as a leader does."""
+        """Note a valid answer of the leader."""
         self._is_suspect = False
         self._fetch_deadline_ms = now_ms + self._fetch_timeout_ms
 
     def failed(self, source: Address, now_ms: float) -> None:
-        """A node did not answer, or not in a way that makes sense."""
+        """Note that a node did not answer, or not in a way that makes sense."""
         self._back_off(source, now_ms)
         if self.leader is not None and source == self.leader.address:
             self._is_suspect = True
 
     def _redirected(self, source: Address, told: Election, now_ms: float, *, is_news: bool) -> None:
         if self.leader is not None and told.leader_id == self.leader.node_id and source != self.leader.address:
-            # It still leads, says another: it is asked again.
+            # Another node says that the leader still leads, so ask the leader again.
             self.fetched(now_ms)
         elif not is_news or self.leader is None:
             self.failed(source, now_ms)
 
     def _follow(self, election: Election, endpoints: Mapping[int, Address], now_ms: float) -> None:
-        """``election`` is the latest; without an address its leader has yet to be found."""
+        """Note the latest ``election``. Without an address, its leader has yet to be found."""
         self.election = election
         configured = {node.node_id: node.address for node in self._nodes}
         address = endpoints.get(election.leader_id) or configured.get(election.leader_id)
@@ -165,4 +165,4 @@ class LeaderDiscovery:
 
 
 class MembershipLost(Exception):
-    """The broker cannot become, or stay, a member of its cluster; one line says why."""
+    """The broker cannot become, or stay, a member of its cluster. The message gives the reason."""

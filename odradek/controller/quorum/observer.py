@@ -1,15 +1,15 @@
 """A broker as an observer of the quorum: follows `__cluster_metadata` for as long as it runs (KIP-595, KIP-630).
 
-One request is open at a time: a Fetch to the leader, or to any node as long as nobody knows the leader; a FetchSnapshot while a
-snapshot is on its way. What comes is appended to the broker's own copy of the log (``FollowedLog``), the committed part of it is
-replayed and published (``ImageFollower``), and changes of the leader are told (``on_leader_change``). A copy that has other
-records than the leader is truncated: the leader names the epoch in which the two diverge.
+One request is open at a time: a Fetch to the leader, or to any node while the leader is unknown; a FetchSnapshot while a snapshot
+is being fetched. Fetched batches are appended to the broker's own copy of the log (``FollowedLog``). Its committed part is
+replayed and published (``ImageFollower``), and changes of the leader are reported (``on_leader_change``). A copy that differs
+from the leader's log is truncated: the leader names the epoch in which the two diverge.
 
-Kafka's class is KafkaRaftClient; left out is all that voters do.
+Kafka's class is KafkaRaftClient. Left out: the work of voters.
 
-A snapshot on its way from the leader (KIP-630) is appended to ``<name>.checkpoint.part``. A part that a stop has left is removed
-by the next start, and fetched from its beginning. Before a part gets its name it is read once, which checks every batch, and that
-the last one is the footer.
+A snapshot being fetched (KIP-630) is appended to ``<name>.checkpoint.part``. The next start removes a part left behind, and
+fetches it again from its beginning. Before the part is renamed, it is read once. This checks every batch, and that the last one
+is the footer.
 """
 
 import asyncio
@@ -53,7 +53,7 @@ from odradek.timing.timer import Timer
 
 
 class SnapshotDownload:
-    """One snapshot that is being fetched into ``files``. Raises OSError."""
+    """A snapshot being fetched into ``files``. Raises OSError."""
 
     def __init__(self, file_system: FileSystem, files: SnapshotFiles, snapshot: SnapshotId) -> None:
         self.snapshot = snapshot
@@ -64,20 +64,20 @@ class SnapshotDownload:
 
     @property
     def position(self) -> int:
-        """The size in bytes."""
+        """Return the size in bytes."""
         return self._file.size()
 
     def append(self, chunk: Buffer) -> None:
-        """The bytes from ``position`` on."""
+        """Append the bytes that follow ``position``."""
         self._file.append([chunk])
 
     def sync(self) -> None:
-        """Sync the part, which is whole."""
+        """Sync and close the complete part."""
         self._file.sync()
         self._file.close()
 
     def discard(self) -> None:
-        """Give it up, and remove the part."""
+        """Abandon the download, and remove the part."""
         self._file.close()
         self._remove()
 
@@ -87,19 +87,19 @@ class SnapshotDownload:
 
 
 _MIB: Final = 1024 * 1024
-# A batch is sent whole, however large.
+# A batch is sent whole, whatever its size.
 _LARGEST_RESPONSE_BYTES: Final = 64 * _MIB
 
 
 class ObserverFailed(MembershipLost):
-    """The broker cannot follow the quorum any more, and must stop; one line says why."""
+    """The broker cannot follow the quorum any more, and must stop. The message gives the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObserverConfig:
-    """Kafka's settings, each ``controller.quorum.<name>``; Kafka has no name for ``fetch_max_wait_ms``.
+    """Kafka's settings ``controller.quorum.<name>``; ``fetch_max_wait_ms`` has no name in Kafka.
 
-    ``voter_ids`` are those of ``controller.quorum.voters``.
+    ``voter_ids`` come from ``controller.quorum.voters``.
     """
 
     fetch_timeout_ms: int = 2_000
@@ -113,7 +113,7 @@ class ObserverConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObserverHost:
-    """What the broker lends to its observer. ``connect`` makes what connects to an address."""
+    """The broker's services for its observer. ``connect`` returns a function that connects to an address."""
 
     file_system: FileSystem
     timer: Timer
@@ -152,22 +152,22 @@ class MetadataObserver:
         self._client: tuple[Address, NodeClient] | None = None
         self._download: SnapshotDownload | None = None
         self._told: Leader | None = None
-        # The last failure of each node that has not answered since.
+        # The last failure of each node, until it answers again.
         self._complaints: dict[Address, str] = {}
         self._is_over = False
 
     @property
     def leader(self) -> Leader | None:
-        """The active controller, where it is known."""
+        """Return the active controller, if known."""
         return self._discovery.leader
 
     @property
     def is_fetching_snapshot(self) -> bool:
-        """Return whether a snapshot is on its way."""
+        """Return whether a snapshot is being fetched."""
         return self._download is not None
 
     async def run(self) -> None:
-        """Follow until cancelled; closing the log is the caller's. Raises ObserverFailed."""
+        """Follow until cancelled. The caller closes the log. Raises ObserverFailed."""
         try:
             self._note_election()
             while True:
@@ -185,7 +185,7 @@ class MetadataObserver:
         finally:
             self._is_over = True
             self._drop_client()
-            # The next start removes what is left.
+            # The next start removes the part if this fails.
             with suppress(OSError):
                 self._drop_download()
 
@@ -223,7 +223,7 @@ class MetadataObserver:
             self._discovery.fetched(self._now())
 
     async def _take(self, node: Address, partition: PartitionData) -> None:
-        """Do what the leader's answer says."""
+        """Apply the leader's answer."""
         log = self._log
         if partition.diverging_epoch.epoch >= 0:
             diverging = partition.diverging_epoch
@@ -252,7 +252,7 @@ class MetadataObserver:
         except KafkaError as error:
             if error.code != ErrorCode.CORRUPT_MESSAGE:
                 raise
-            # It may be the way that spoilt them.
+            # The network may have corrupted the records.
             raise Unanswerable(ErrorCode.CORRUPT_MESSAGE) from error
 
     # ----------------------------------------------------------------------------------------------------- FetchSnapshot
@@ -267,7 +267,7 @@ class MetadataObserver:
         )
         chunk, answer = fetched_chunk(await self._request(node, FETCH_SNAPSHOT, request))
         if answer.error in (ErrorCode.SNAPSHOT_NOT_FOUND, ErrorCode.POSITION_OUT_OF_RANGE):
-            # The leader has removed it, and will name another.
+            # The leader has removed the snapshot, and will name another.
             answer = answer._replace(error=ErrorCode.NONE)
             self._drop_download()
         counts = self._discovery.answered(node, answer, self._now())
@@ -304,16 +304,16 @@ class MetadataObserver:
     # ---------------------------------------------------------------------------------------------------------- the rest
 
     def _note_election(self) -> None:
-        """Write down who leads, before anybody acts on it; then tell of it."""
+        """Write the election down before anyone acts on it; then report the leader."""
         discovery = self._discovery
-        # Until the log has been read it is that of the last run.
+        # Until the log has been read, the version is the last run's.
         version = max(self._elections.version, min(self._log.kraft_version, 1))
         if discovery.election != self._written or version != self._elections.version:
             self._elections.write(discovery.election, self._config.voter_ids, version=version)
             self._written = discovery.election
         if discovery.leader == self._told:
             return
-        # What another leader has may be another snapshot.
+        # Another leader may have other snapshots.
         self._drop_download()
         self._told = leader = discovery.leader
         if leader is not None:
@@ -340,7 +340,7 @@ class MetadataObserver:
             self._client = None
 
     async def _run(self, work: Generator[None, None, None]) -> None:
-        """Do ``work`` in slices; its error is raised here."""
+        """Do ``work`` in slices, and raise its error."""
         done: asyncio.Future[object] = asyncio.get_running_loop().create_future()
         self._slices.run(self._while_running(work)).when_done(lambda outcome: None if done.done() else done.set_result(outcome))
         outcome = await done
@@ -362,7 +362,7 @@ class MetadataObserver:
             task.cancel()
 
     def _complain(self, node: Address, reason: str) -> None:
-        """Log a failure, but not each time that it comes again."""
+        """Log a failure, but not each repetition."""
         if self._complaints.get(node) != reason:
             self._complaints[node] = reason
             broker_log.warn("a node of the quorum does not answer", node=_text(node), reason=reason)

@@ -17,7 +17,7 @@ _TIMEOUT_MS: Final = 60_000
 
 
 class ProducerIdBlocks:
-    """``request`` asks for the next block, for the broker that is registered by now. Loop thread only."""
+    """Requests blocks of producer ids for the broker, as registered at that time. Loop thread only."""
 
     def __init__(self, controller: Controller, node_id: int, broker_epoch: Callable[[], int]) -> None:
         self._controller = controller
@@ -26,9 +26,9 @@ class ProducerIdBlocks:
         self._under_way: set[asyncio.Task[None]] = set()
 
     def request(self) -> Reply[range | KafkaError]:
-        """A block that nobody else has; a KafkaError where the controller does not give one: COORDINATOR_LOAD_IN_PROGRESS.
+        """Return a new block, or KafkaError(COORDINATOR_LOAD_IN_PROGRESS) if the controller gives none.
 
-        With that code clients ask again.
+        On that code, clients retry.
         """
         reply: Reply[range | KafkaError] = Reply()
         task = asyncio.get_running_loop().create_task(self._request(reply))
@@ -37,7 +37,7 @@ class ProducerIdBlocks:
         return reply
 
     def close(self) -> None:
-        """Ask no more."""
+        """Stop asking."""
         for task in self._under_way:
             task.cancel()
 

@@ -1,4 +1,4 @@
-"""Opens what an observer is made of. If the data directory is empty, any of the controllers tells the cluster's id (KIP-919)."""
+"""Opens the parts of an observer. If the data directory is empty, asks a controller for the cluster's id (KIP-919)."""
 
 from collections.abc import Callable, Sequence
 from random import Random
@@ -24,7 +24,7 @@ from odradek.timing.timer import Timer
 
 
 class OpenObserver(NamedTuple):
-    """The copy of the log, what follows it, and what fetches it: ``observer.run()`` begins."""
+    """The copy of the log, its follower, and the observer that fetches it. Call ``observer.run()`` to begin."""
 
     log: FollowedLog
     follower: ImageFollower
@@ -43,7 +43,7 @@ def open_observer(
     config: ObserverConfig,
     log_config: LogConfig,
 ) -> OpenObserver:
-    """Open the copy in ``data_dir``, and an observer of the quorum that has ``nodes``.
+    """Open the copy in ``data_dir``, and an observer of the quorum with ``nodes``.
 
     Raises LogCorrupt, OSError, ValueError (quorum-state), KafkaError.
     """
@@ -66,7 +66,7 @@ def open_observer(
     return OpenObserver(log, follower, observer)
 
 
-# Version 1 is the first in which controllers can be asked.
+# The first version that controllers answer.
 _DESCRIBE_CLUSTER: Final[Api[DescribeClusterRequest, DescribeClusterResponse]] = Api(ApiKey.DESCRIBE_CLUSTER, 1)
 _CONTROLLERS: Final = 2
 _ATTEMPT_MS: Final = 2_000
@@ -74,13 +74,13 @@ _BACKOFF_MS: Final = 20
 
 
 class ClusterIdUnknown(MembershipLost):
-    """No controller has told the cluster's id in time."""
+    """No controller reported the cluster's id in time."""
 
 
 async def find_cluster_id(
     nodes: Sequence[QuorumNode], connect: Callable[[Address], Connect], timer: Timer, random: Random, *, timeout_ms: float
 ) -> str:
-    """Ask the configured controllers, one after the other, until one tells it. Raises ClusterIdUnknown."""
+    """Ask the configured controllers in turn for the cluster's id. Raises ClusterIdUnknown."""
     deadline_ms = timer.clock.monotonic_ms() + timeout_ms
     config = ClientConfig(client_id="odradek-cluster-id", request_timeout_ms=_ATTEMPT_MS, connection_setup_timeout_ms=_ATTEMPT_MS)
     wakeup = Wakeup(timer)
