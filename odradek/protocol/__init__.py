@@ -1,1 +1,1 @@
-"""Bytes to messages and back. Pure: no sockets, no files, no clock, no asyncio."""
+"""Converts bytes to messages and back. Pure: no sockets, no files, no clock, no asyncio."""

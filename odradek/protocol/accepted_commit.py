@@ -4,7 +4,7 @@ from odradek.protocol.message_types.offset_commit import OffsetCommitResponse
 
 
 class AcceptedCommit(OffsetCommitResponse):
-    """An OffsetCommitResponse without errors that its maker keeps and returns repeatedly; the encoder caches its bytes.
+    """An OffsetCommitResponse without errors that is kept and returned repeatedly. The encoder caches its bytes.
 
     This module is not compiled: mypyc cannot compile a subclass of a named tuple.
     """

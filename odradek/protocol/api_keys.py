@@ -4,7 +4,7 @@ from enum import IntEnum
 
 
 class ApiKey(IntEnum):
-    """The number that opens a request."""
+    """The number at the start of a request."""
 
     PRODUCE = 0
     FETCH = 1
@@ -97,7 +97,7 @@ class ApiKey(IntEnum):
     DELETE_SHARE_GROUP_OFFSETS = 92
 
 
-# The newest version of each in Kafka 4.3. A test compares it with kio's, another reader of Kafka's definitions.
+# The newest version of each API in Kafka 4.3. A test compares them with those of kio, another reader of Kafka's definitions.
 NEWEST_VERSION: dict[ApiKey, int] = {
     ApiKey.PRODUCE: 13,
     ApiKey.FETCH: 18,

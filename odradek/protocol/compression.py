@@ -1,14 +1,14 @@
 """The codecs of record batches, by their number in a batch's attributes: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd (KIP-110).
 
-Two of them have variants. Kafka's snappy has no framing of its own: Java clients split the data into blocks as xerial's
-snappy-java does, others send one raw block, and a reader accepts both. xerial's stream is
+Two of them have variants. Kafka's snappy has no framing of its own. Java clients split the data into blocks like xerial's
+snappy-java, others send one raw block. Readers accept both. xerial's stream is
 
     0   82 53 4e 41 50 50 59 00     magic
     8   version int32, compatible version int32
     16  blocks: length int32, then that many bytes of raw snappy
 
-``compress`` writes this stream, since every client reads it. An lz4 frame must have independent blocks: Java clients reject
-linked ones.
+``compress`` writes this stream, as every client reads it. An lz4 frame must have independent blocks: Java clients reject linked
+ones.
 
 ``decompress`` and ``decompressed_view`` limit the size of their result before they allocate memory. cramjam is imported on first
 use, and lets other threads run while it works.
@@ -46,24 +46,24 @@ _BLOCK_LENGTH = struct.Struct(">i")
 # in four bytes, a snappy copy of 64 bytes in three.
 _MAX_EXPANSION = {GZIP: 1032, LZ4: 255, ZSTD: 32 * 1024}
 _MAX_SNAPPY_EXPANSION = 22
-# A raw block of snappy can only be opened as a whole, in a third of a millisecond for this one.
+# A raw block of snappy can only be opened as a whole. A block of this size takes a third of a millisecond.
 _LARGEST_SNAPPY_HEAD_BYTES = 1024 * 1024
 _SMALLEST_ROOM_BYTES = 128 * 1024
-# How cramjam says that the room is full.
+# cramjam's error message for a full buffer.
 _NO_ROOM = "failed to write whole buffer"
 
 
 class TooMuchData(MalformedMessage):
-    """What is compressed is larger than the limit; whether it is intact is not known."""
+    """The data decompresses to more than the limit. It is unknown whether it is intact."""
 
 
 def decompress(codec: int, data: "Buffer", limit_bytes: int = DEFAULT_LIMIT_BYTES) -> bytes:
-    """``data`` decompressed. Raises MalformedMessage if it is not of ``codec``, TooMuchData if it exceeds ``limit_bytes``."""
+    """Decompress ``data``. Raises MalformedMessage if it is not of ``codec``, TooMuchData if it exceeds ``limit_bytes``."""
     return bytes(decompressed_view(codec, data, limit_bytes))
 
 
 def decompressed_view(codec: int, data: "Buffer", limit_bytes: int = DEFAULT_LIMIT_BYTES) -> "Buffer":
-    """``decompress`` without the last copy: often a view of pages that are given back to the system with it."""
+    """Decompress without the last copy. The result is often a view of pages that are freed together with it."""
     if codec == NONE:
         return data
     if codec == SNAPPY:
@@ -74,9 +74,9 @@ def decompressed_view(codec: int, data: "Buffer", limit_bytes: int = DEFAULT_LIM
 
 
 def decompressed_head(codec: int, data: "Buffer", most_bytes: int) -> tuple[bytes, bool]:
-    """The first ``most_bytes`` of what ``data`` decompresses to, and whether that is all of it.
+    """Return the first ``most_bytes`` of the decompressed ``data``, and whether that is all of it.
 
-    No more is decompressed, and checked, but for snappy: a large block of it is not opened at all. Raises MalformedMessage.
+    The rest is neither decompressed nor checked. A large block of snappy is not opened at all. Raises MalformedMessage.
     """
     if codec == SNAPPY:
         return _snappy_head(data, most_bytes)
@@ -96,7 +96,7 @@ def decompressed_head(codec: int, data: "Buffer", most_bytes: int) -> tuple[byte
 
 
 def compress(codec: int, data: "Buffer", level: int | None = None) -> bytes:
-    """``data`` compressed as Kafka's clients expect it. Raises ValueError for an unknown codec.
+    """Compress ``data`` as Kafka's clients expect it. Raises ValueError for an unknown codec.
 
     ``level`` is one of Kafka's levels for this codec (KIP-390); -1 for gzip and 9 for lz4 select the codec's own default.
     """
@@ -122,7 +122,7 @@ def compress(codec: int, data: "Buffer", level: int | None = None) -> bytes:
 
 
 def _decompress_stream(codec: int, data: "Buffer", limit_bytes: int) -> memoryview:
-    """gzip, lz4 or zstd into a buffer of the allowed size: pages of an anonymous mapping cost nothing until they are written."""
+    """Decompress gzip, lz4 or zstd into a buffer of the allowed size. Its unused pages cost nothing (anonymous mapping)."""
     import mmap
 
     import cramjam
@@ -166,7 +166,7 @@ def _snappy_head(data: "Buffer", most_bytes: int) -> tuple[bytes, bool]:
 
 
 def _xerial_blocks(view: memoryview) -> "Iterator[memoryview]":
-    """The raw blocks of xerial's stream. Raises MalformedMessage."""
+    """Yield the raw blocks of xerial's stream. Raises MalformedMessage."""
     position = len(_XERIAL_HEADER)
     if len(view) < position:
         raise MalformedMessage("snappy: the data ends within xerial's header")
@@ -182,7 +182,7 @@ def _xerial_blocks(view: memoryview) -> "Iterator[memoryview]":
 
 
 def _decompress_raw_snappy(block: "Buffer", limit_bytes: int) -> bytes:
-    """One raw block, which begins with its decompressed length."""
+    """Decompress one raw block, which begins with its decompressed length."""
     import cramjam
 
     try:

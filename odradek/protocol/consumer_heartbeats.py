@@ -1,7 +1,7 @@
-"""ConsumerGroupHeartbeat by hand, where nothing changes: the most frequent request of a large group.
+"""Handwritten codecs for unchanged ConsumerGroupHeartbeats, the most frequent requests of a large group.
 
-A member that has nothing to tell sends the same body until its epoch changes. Such requests are remembered by their bytes. The
-response that tells a member nothing is, in both versions,
+A member without news sends the same body until its epoch changes. Such requests are cached by their bytes. The response without
+news is, in both versions,
 
     throttle time      int32
     error code         int16, 0
@@ -11,7 +11,7 @@ response that tells a member nothing is, in both versions,
     assignment         int8, -1 for null
     tags               none
 
-All others have the compiled reader and writer, whose bytes tests compare with these.
+All others use the compiled reader and writer. Tests compare their bytes with these.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ from odradek.protocol.message_types.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
 )
 
-# Longer requests are not remembered. What is remembered takes a few MiB at most.
+# Longer requests are not cached. The cache takes a few MiB at most.
 _LONGEST_REMEMBERED: Final = 512
 _MOST_REMEMBERED: Final = 4096
 # Length of the frame, correlation id, tags; throttle time, error code, error message, length of the member id plus one.
@@ -31,14 +31,14 @@ _BEFORE_ID: Final = Struct(">iibihbB").pack
 # Epoch, interval, assignment, tags.
 _AFTER_ID: Final = Struct(">iibb").pack
 _FIXED_SIZE: Final = 4 + 1 + 4 + 2 + 1 + 1 + 4 + 4 + 1 + 1
-# The longest whose length takes one byte.
+# The longest id whose length takes one byte.
 _LONGEST_ID: Final = 126
 
 
 def remembering(
     decode: Callable[[bytes | memoryview, int], Any],
 ) -> Callable[[bytes | memoryview, int], ConsumerGroupHeartbeatRequest]:
-    """``decode``, called once for all equal bodies of requests that say nothing but that a member is there."""
+    """Wrap ``decode``, so that equal bodies of requests without news are decoded once."""
     remembered: dict[bytes, ConsumerGroupHeartbeatRequest] = {}
 
     def decode_once(frame: bytes | memoryview, position: int) -> ConsumerGroupHeartbeatRequest:
@@ -60,7 +60,7 @@ def remembering(
 
 
 def unchanged_frame(correlation_id: int, response: object) -> bytes | None:
-    """The frame of a response that tells a member nothing; None for any other. HOT."""
+    """Return the frame of a response without news; None for any other. HOT."""
     if type(response) is not ConsumerGroupHeartbeatResponse:
         return None
     throttle_time_ms, error_code, error_message, name, epoch, interval_ms, assignment = response

@@ -27,7 +27,7 @@ _VALUE: Final = Struct(">hi")
 
 
 def build_end_txn_marker(producer_id: int, producer_epoch: int, coordinator_epoch: int, commit: bool, timestamp_ms: int) -> bytes:
-    """The control batch that commits or aborts a producer's transaction, offset 0: the log stamps its own."""
+    """Build the control batch that commits or aborts a producer's transaction. Its offset is 0, which the log stamps."""
     record = _marker(coordinator_epoch, commit)
     return assembled(0, -1, TRANSACTIONAL_MASK | CONTROL_MASK, 1, timestamp_ms, producer_id, producer_epoch, [b"", record])
 
@@ -35,13 +35,13 @@ def build_end_txn_marker(producer_id: int, producer_epoch: int, coordinator_epoc
 # A coordinator's epoch changes only with its leader.
 @lru_cache(maxsize=256)
 def _marker(coordinator_epoch: int, commit: bool) -> bytes:
-    """The record, whose offset and timestamp are the batch's."""
+    """Return the record. Its offset and timestamp are the batch's."""
     marker = Record(key=_KEY.pack(_VERSION, COMMIT if commit else ABORT), value=_VALUE.pack(_VERSION, coordinator_epoch))
     return build_batch([marker])[HEADER_SIZE:]
 
 
 def read_control_record(record: Record) -> tuple[int, int]:
-    """(type, coordinator epoch) of a control record; the epoch is -1 if the type is neither ABORT nor COMMIT.
+    """Return (type, coordinator epoch) of a control record. The epoch is -1 if the type is neither ABORT nor COMMIT.
 
     Later versions begin with the same fields. Raises MalformedMessage.
     """

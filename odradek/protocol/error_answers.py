@@ -1,11 +1,11 @@
-"""Responses that tell one error of all of a request: at the top or, where there is no place for it, for each item.
+"""Responses that report one error for a whole request: at the top or, without a place there, for each item.
 
-A response follows its request: an array of topics with an array of partitions is answered by such arrays. That is read from the
-tables of fields; ``_SOURCES`` has the arrays whose names do not say what they answer, and ``_BESIDE`` what Kafka says beside an
-error where that is not the field's default. Source: ``getErrorResponse`` of the requests of Apache Kafka 4.3.
+A response mirrors its request: an array of topics with arrays of partitions is answered by the same arrays. The tables of fields
+show which ones. ``_SOURCES`` has the arrays whose names differ, and ``_BESIDE`` the values that Kafka sends along with an error
+if they differ from the fields' defaults. Source: ``getErrorResponse`` of the requests of Apache Kafka 4.3.
 
-Left out: Produce, whose request is read by hand (``produce_request``); and DescribeLogDirs by its directories, which a request
-does not name. It has a code at the top.
+Left out: Produce, whose request has a handwritten reader (``produce_request``), and errors for each directory of DescribeLogDirs,
+as requests do not name directories. It has a code at the top.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,11 +16,11 @@ from odradek.protocol.api_keys import NEWEST_VERSION, ApiKey
 from odradek.protocol.messages import messages
 from odradek.protocol.schemas import FieldSpec, load
 
-# Names of one thing in requests and responses.
+# Names of the same thing in requests and responses.
 TOPIC_FIELDS: Final = ("name", "topic", "topic_name")
 PARTITION_FIELDS: Final = ("partition_index", "partition", "index", "partition_id")
 _SAME: Final = (TOPIC_FIELDS, PARTITION_FIELDS, ("group_id", "key", "transactional_id"), ("user", "name"))
-# The request's array that a response's array answers, where it has another name; the first that is there.
+# The request's arrays that a response's array may answer under another name. The first existing one counts.
 _SOURCES: Final = (
     "topics",
     "partitions",
@@ -36,13 +36,13 @@ _SOURCES: Final = (
     "creations",
     "filters",
 )
-# Two arrays of a request that one of the response answers, each name once.
+# Two arrays of a request that share one array of the response, which has each name once.
 _TOGETHER: Final = ("deletions", "upsertions")
-# Further fields that say what an item is about.
+# Further fields that identify an item.
 _NAMING: Final = ("topic_id", "resource_type", "resource_name", "producer_id", "member_id", "group_instance_id", "entity")
 _ERROR: Final = "error_code"
 _REASON: Final = "error_message"
-# A code at the top, and one for each item beside it.
+# APIs with a code at the top and one for each item.
 _WITH_BOTH: Final = frozenset({ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.ELECT_LEADERS, ApiKey.ALTER_PARTITION_REASSIGNMENTS})
 _BESIDE: Final[Mapping[ApiKey, Mapping[str, object]]] = {
     ApiKey.INIT_PRODUCER_ID: {"producer_id": -1, "producer_epoch": -1},
@@ -50,7 +50,7 @@ _BESIDE: Final[Mapping[ApiKey, Mapping[str, object]]] = {
     ApiKey.DELETE_RECORDS: {"low_watermark": -1},
     ApiKey.OFFSET_FETCH: {"committed_offset": -1, "metadata": ""},
     ApiKey.FIND_COORDINATOR: {"node_id": -1, "port": -1},
-    # Null tells a member of a streams group to keep the tasks that it has; an empty list would take them away.
+    # Null tells a member of a streams group to keep its tasks; an empty list would take them away.
     ApiKey.STREAMS_GROUP_HEARTBEAT: dict.fromkeys(
         ("active_tasks", "standby_tasks", "warmup_tasks", "partitions_by_user_endpoint")
     ),
@@ -58,7 +58,7 @@ _BESIDE: Final[Mapping[ApiKey, Mapping[str, object]]] = {
 
 
 class Array(NamedTuple):
-    """An array of a response whose items have error codes: its field, its items' class and fields, and the arrays in them."""
+    """An array of a response whose items have error codes: its field, its items' class and fields, and its inner arrays."""
 
     field: str
     item: type[Any]
@@ -76,7 +76,7 @@ class Places(NamedTuple):
 
 @cache
 def places_of(api_key: ApiKey) -> Places:
-    """The places for an error in an API's response."""
+    """Return the places for an error in an API's response."""
     response = messages(api_key).response
     specs = load(api_key, NEWEST_VERSION[api_key], "response").fields
     return Places(response, _ERROR in response._fields, tuple(_arrays(api_key, specs)))
@@ -96,9 +96,9 @@ def _arrays(api_key: ApiKey, specs: tuple[FieldSpec, ...]) -> list[Array]:
 
 
 def error_answer(api_key: ApiKey, request: Any, code: int, reason: str | None = None) -> Any:
-    """The response to all of ``request`` with this code, and the reason where it has a place for one.
+    """Return the response to all of ``request`` with this code, and the reason if there is a place for it.
 
-    None where the API has no place for an error: the connection is all that can tell.
+    Returns None if the API has no place for an error. Only closing the connection can show the error then.
     """
     places = places_of(api_key)
     values: dict[str, Any] = {
@@ -113,7 +113,7 @@ def error_answer(api_key: ApiKey, request: Any, code: int, reason: str | None = 
 
 
 def _beside(api_key: ApiKey, request: Any, code: int, reason: str | None) -> dict[str, Any]:
-    """Arrays that Kafka fills although the error stands at the top."""
+    """Return the arrays that Kafka fills even if the error is at the top."""
     classes = messages(api_key)
     if api_key is ApiKey.LIST_PARTITION_REASSIGNMENTS:
         topics = [
@@ -131,7 +131,7 @@ def _beside(api_key: ApiKey, request: Any, code: int, reason: str | None) -> dic
 
 
 def error_items(api_key: ApiKey, request: Any, field: str, code: int, reason: str | None = None) -> list[Any]:
-    """The items of that array of the response, each with this code, for all that ``request`` names."""
+    """Return the items of the response's array ``field``, each with this code, for everything that ``request`` names."""
     [array] = (each for each in places_of(api_key).arrays if each.field == field)
     return _answered(api_key, array, request, code, reason)
 
@@ -144,7 +144,7 @@ def _told(of: type[Any], codes: Sequence[str], api_key: ApiKey, code: int, reaso
 
 
 def _answered(api_key: ApiKey, array: Array, owner: Any, code: int, reason: str | None) -> list[Any]:
-    """The items of ``array`` for those that ``owner``, a part of the request, names."""
+    """Return the items of ``array`` for everything named by ``owner``, a part of the request."""
     answered = []
     for item in _source(array.field, owner):
         values = _told(array.item, array.codes, api_key, code, reason) if array.codes else {}
@@ -169,7 +169,7 @@ def _source(field: str, owner: Any) -> Sequence[Any]:
 
 
 def _value(field: str, item: Any) -> Any:
-    """Return the value that ``item`` has for a response's field. An item that is a name or a number is the value of each key."""
+    """Return the value of ``item`` for a response's field. An item that is a name or a number is the value itself."""
     if isinstance(item, str | int):
         return item if any(field in names for names in _SAME) else None
     if field in _NAMING:
@@ -183,6 +183,6 @@ def _value(field: str, item: Any) -> Any:
 
 
 def partition_of(item: Any) -> int | None:
-    """The partition that an item of a topic's ``partitions`` names."""
+    """Return the partition that an item of a topic's ``partitions`` names."""
     partition: int | None = _value("partition_index", item)
     return partition

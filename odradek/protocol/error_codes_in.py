@@ -1,8 +1,8 @@
-"""The error codes in a response: one flat function for each API, compiled from its fields.
+"""Finds the error codes in a response: one flat function for each API, compiled from its fields.
 
-A response may have a code at its top, one for each topic, group or partition, or all of these. The function reads every field
-of type error code, and skips parts of a response that have no such field. NONE is not reported. For large responses there is the
-same in slices.
+A response may have a code at its top, one for each topic, group or partition, or all of these. The function reads every field of
+type error code, and skips parts of a response that have no such field. NONE is not reported. For large responses there is a
+sliced variant.
 """
 
 from collections.abc import Callable, Generator
@@ -17,7 +17,7 @@ class ErrorTally(Protocol):
     """The receiver of the codes."""
 
     def note_error(self, code: int) -> None:
-        """Called once for each occurrence of a code other than NONE."""
+        """Note one occurrence of a code other than NONE."""
 
 
 ErrorScan = Callable[[Any, ErrorTally], None]
@@ -25,14 +25,14 @@ SlicedErrorScan = Callable[[Any, ErrorTally], Generator[None, None, None]]
 
 
 def compile_error_scan(api_key: ApiKey) -> ErrorScan:
-    """The function for an API's canonical response."""
+    """Compile the function for an API's canonical response."""
     scan: ErrorScan = _compiled(_scan_lines(load(api_key, NEWEST_VERSION[api_key], "response"), "o", in_slices=False))
     return scan
 
 
 @cache
 def compile_sliced_error_scan(api_key: ApiKey) -> SlicedErrorScan:
-    """The same as a generator, which may be left after each topic, group and the like."""
+    """Compile the function as a generator that pauses after each topic, group and the like."""
     lines = _scan_lines(load(api_key, NEWEST_VERSION[api_key], "response"), "o", in_slices=True)
     scan: SlicedErrorScan = _compiled([*lines, "yield"])
     return scan

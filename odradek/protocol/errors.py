@@ -1,8 +1,8 @@
 """Kafka's error table, and the three exceptions that carry it.
 
-Codes and names are those of the protocol guide ("Error Codes"). A ``KafkaError`` becomes a response: it has a code that the
-client knows, and a reason in our own words for the log or for the response's error message, if it has one. A
-``MalformedMessage`` does not become a response: the bytes could not be read, and the connection that sent them is closed.
+Codes and names are those of the protocol guide ("Error Codes"). A ``KafkaError`` becomes a response. It has a code that the
+client knows, and a reason in our own words, for the log or for the response's error message if there is one. A
+``MalformedMessage`` does not become a response: its bytes could not be read, and their connection is closed.
 """
 
 from enum import IntEnum
@@ -196,7 +196,7 @@ _LONGEST_REASON: Final = 1000
 
 
 def error_name(code: int) -> str:
-    """The name of an error code that came over the wire, or its number if the code is unknown."""
+    """Return the name of an error code from the wire, or its number if the code is unknown."""
     try:
         return ErrorCode(code).name
     except ValueError:
@@ -206,7 +206,7 @@ def error_name(code: int) -> str:
 class KafkaError(Exception):
     """The failure of a request, or of a part of it: ``code`` for the client, ``reason`` for people.
 
-    A long ``reason`` is cut: it may quote the request, and has to fit into a field of a response and into a line of a log.
+    A long ``reason`` is cut: it may quote the request, and must fit into a response's field and a log line.
     """
 
     def __init__(self, code: ErrorCode, reason: str = "") -> None:
@@ -232,7 +232,7 @@ class InvalidRecords(KafkaError):
 
 
 class MalformedMessage(Exception):
-    """Bytes that cannot be parsed as the expected message: the only exception that parsing raises."""
+    """Bytes that cannot be parsed as the expected message. Parsing raises no other exception."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)

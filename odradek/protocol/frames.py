@@ -1,14 +1,13 @@
 """Splits a byte stream into frames.
 
 A frame is a four-byte big-endian length and that many bytes (protocol guide, "Protocol Primitives"). ``FrameReader`` owns one
-receive buffer, which the socket fills in place: the transport asks for room (``writable``), reports how much it filled
-(``filled``), and gets the complete frames: the first of them, and those that follow by ``filled(0)``. A small frame is returned
-as ``bytes`` of its own. A large frame, which is mostly records on their way to a file, is returned as a view of the buffer, valid
-until the next call of ``writable``. The room is sized so that a large frame ends where the room ends: no bytes behind it have to
-be moved.
+receive buffer, which the socket fills in place. The transport asks for room (``writable``), and reports how much it filled
+(``filled``). It gets the first complete frames, and the others by ``filled(0)``. A small frame is returned as ``bytes``. A large
+frame, which is mostly records on their way to a file, is returned as a view of the buffer, valid until the next call of
+``writable``. The room is sized so that a large frame ends where the room ends. So no bytes after it have to be moved.
 
-The buffer starts small and grows with the bytes received, not with the length announced: only when it is full, to twice its size.
-``wanted_bytes`` tells beforehand how large it is to be, so that who reads may wait instead. It is kept for the next large frame
+The buffer starts small and grows with the bytes received, not with the length announced: when it is full, it doubles.
+``wanted_bytes`` gives the next size beforehand, so that the reader may wait instead. The buffer is kept for the next large frame
 until ``trim``, unless it is extraordinarily large: new memory from the system for each frame would cost more than the copy it
 saves.
 
@@ -22,17 +21,17 @@ from odradek.protocol.errors import MalformedMessage
 
 _IDLE_BYTES: Final = 4 * 1024
 _READ_BYTES: Final = 64 * 1024
-# With less than this, a buffer that does not hold its frame is full.
+# With less room than this, a buffer with an incomplete frame is full.
 _LEAST_ROOM_BYTES: Final = 16 * 1024
 # A producer sends a megabyte for each of a few partitions in one request.
 _KEEP_BYTES: Final = 32 * 1024 * 1024
-# From here on a buffer gets its frame's whole size: it comes from the system as pages that are taken when they are filled.
+# From this size on, a buffer gets its frame's whole size at once: the system provides pages only as they are filled.
 _WHOLE_FROM_BYTES: Final = 16 * 1024 * 1024
 # Room for one read: the loop reads some thirty times before it looks at other connections.
 _MOST_READ_BYTES: Final = 1024 * 1024
 # Below this, a copy is cheaper than keeping a view valid.
 _VIEW_FROM_BYTES: Final = 16 * 1024
-# Of the 3,000 small frames that a read may have: what takes a tenth of a millisecond.
+# The most frames returned at once: a tenth of a millisecond of work. A read may have 3,000 small frames.
 _MOST_FRAMES: Final = 128
 # The smallest request is a v0 header without a client id: key, version, correlation id.
 MIN_FRAME_BYTES: Final = 8
@@ -43,12 +42,12 @@ _HEAD: Final = Struct(">ih").unpack_from
 
 
 class FrameReader:
-    """Splits a stream into frames, whatever the sizes of its reads.
+    """Splits a stream into frames, regardless of the sizes of its reads.
 
-    ``max_frame_bytes`` is ``socket.request.max.bytes``, unless ``limit`` says otherwise. If a frame announces more, or less than
-    a header needs, ``MalformedMessage`` is raised and the stream cannot continue. If complete frames precede it in the same
-    read, they are returned, and ``error`` is the exception to raise after them. ``has_more`` is True while ``filled(0)`` returns
-    further frames.
+    ``max_frame_bytes`` is ``socket.request.max.bytes``, unless ``limit`` changes it. If a frame announces more, or less than a
+    header needs, ``MalformedMessage`` is raised and the stream cannot continue. Complete frames before it in the same read are
+    returned first, and ``error`` is the exception to raise after them. ``has_more`` is True while ``filled(0)`` returns further
+    frames.
     """
 
     __slots__ = ("_buffer", "_end", "_limited_by", "_max_frame_bytes", "_min_frame_bytes", "_start", "_view", "error", "has_more")
@@ -64,19 +63,19 @@ class FrameReader:
         self.has_more = False
 
     def limit(self, min_frame_bytes: int, max_frame_bytes: int, config: str) -> None:
-        """Take frames of so many bytes, which ``config`` says, from the next read on."""
+        """Set the limits of frame sizes, named by ``config``, from the next read on."""
         self._min_frame_bytes = min_frame_bytes
         self._max_frame_bytes = max_frame_bytes
         self._limited_by = config
 
     @property
     def buffered_bytes(self) -> int:
-        """The number of received bytes that were not yet returned in a frame."""
+        """Return the number of received bytes not yet returned in a frame."""
         return self._end - self._start
 
     @property
     def allocated_bytes(self) -> int:
-        """The size of the buffer."""
+        """Return the size of the buffer."""
         return len(self._buffer)
 
     @property
@@ -86,7 +85,7 @@ class FrameReader:
 
     @property
     def wanted_bytes(self) -> int:
-        """The size of the buffer after the next ``writable``."""
+        """Return the size of the buffer after the next ``writable``."""
         wanted = self._wanted()
         size = len(self._buffer)
         if self._has_room(wanted) or self._end - self._start + wanted <= size:
@@ -95,7 +94,7 @@ class FrameReader:
 
     @property
     def coming(self) -> tuple[int, int]:
-        """The size that the frame under way has announced, and its API key; (0, 0) before both have come."""
+        """Return the announced size and the API key of the incomplete frame; (0, 0) before both have been received."""
         start = self._start
         if self._end - start < _HEAD_BYTES:
             return 0, 0
@@ -103,7 +102,7 @@ class FrameReader:
         return size, key
 
     def writable(self) -> memoryview:
-        """Room for the socket to fill, never empty. Invalidates the views that ``filled`` returned."""
+        """Return room for the socket to fill, never empty. Invalidates the views that ``filled`` returned."""
         wanted = self._wanted()
         if len(self._buffer) - self._end < wanted and not self._has_room(wanted):
             self._make_room(wanted)
@@ -114,7 +113,7 @@ class FrameReader:
         return self._view[self._end : self._end + wanted]
 
     def filled(self, count: int) -> list[bytes | memoryview]:
-        """Add ``count`` bytes, written by the socket to ``writable()``; return the next of the complete frames, in order."""
+        """Add ``count`` bytes that the socket wrote to ``writable()``. Return the next complete frames, in order."""
         buffer = self._buffer
         self._end = end = self._end + count
         start = self._start
@@ -148,7 +147,7 @@ class FrameReader:
         return frames
 
     def feed(self, data: bytes) -> list[bytes]:
-        """``writable`` and ``filled`` in one, for callers that have the bytes already; every frame is a copy."""
+        """Do ``writable`` and ``filled`` in one, for callers that already have the bytes. Every frame is a copy."""
         frames: list[bytes] = []
         position = 0
         while position < len(data):
@@ -167,7 +166,7 @@ class FrameReader:
             self._set_buffer(bytearray(_IDLE_BYTES))
 
     def _wanted(self) -> int:
-        """The useful amount of room: the rest of the present frame, or a small first part."""
+        """Return the useful amount of room: the rest of the current frame, or a small first part."""
         have = self._end - self._start
         if have < 4:
             return _IDLE_BYTES // 2
@@ -175,12 +174,12 @@ class FrameReader:
         return max(4 + length - have, 1)
 
     def _has_room(self, wanted: int) -> bool:
-        """Return whether there is room for what is ``wanted``; or, of a frame at the buffer's front, for a good part of it."""
+        """Return whether ``wanted`` bytes fit; or, for a frame at the buffer's front, a good part of them."""
         room = len(self._buffer) - self._end
         return room >= wanted or (room >= _LEAST_ROOM_BYTES and not self._start)
 
     def _larger_size(self, needed: int) -> int:
-        """The size of the buffer that follows this one, for a frame that takes ``needed`` bytes."""
+        """Return the next size of the buffer, for a frame that takes ``needed`` bytes."""
         size = len(self._buffer)
         if size >= _WHOLE_FROM_BYTES:
             return needed
@@ -188,7 +187,7 @@ class FrameReader:
         return min(max(needed, _READ_BYTES), max(2 * size, _READ_BYTES))
 
     def _make_room(self, wanted: int) -> None:
-        """Move the present bytes to the front, of a larger buffer if this one is too small."""
+        """Move the current bytes to the front, of a larger buffer if this one is too small."""
         have = self._end - self._start
         needed = have + wanted
         if needed > len(self._buffer):

@@ -6,8 +6,8 @@
     response header v1:  correlation_id int32, tagged fields
 
 A flexible API version has request header v2 and response header v1. The only exception is ApiVersions: its response always has
-header v0, since the client does not know the broker's versions yet (KIP-511). Request header v0 belonged to ControlledShutdown
-v0, which Kafka 4 has removed.
+header v0, as the client does not know the broker's versions yet (KIP-511). Request header v0 belonged to ControlledShutdown v0,
+which Kafka 4 has removed.
 """
 
 from struct import Struct
@@ -20,14 +20,14 @@ _FIXED: Final = Struct(">hhih")
 _FIXED_SIZE: Final = _FIXED.size
 _unpack_fixed: Final = _FIXED.unpack_from
 
-# No message of Kafka's has more than ten. To skip millions of them would take seconds.
+# No Kafka message has more than ten. Skipping millions of them would take seconds.
 MOST_TAGGED_FIELDS: Final = 100
 
 Header = tuple[int, int, int, str | None, int]
 
 
 def read_request_header(frame: bytes | memoryview) -> Header:
-    """``(api_key, api_version, correlation_id, client_id, position)`` of a frame.
+    """Return ``(api_key, api_version, correlation_id, client_id, position)`` of a frame.
 
     ``position`` is the end of header v1. In a flexible version the tagged fields begin there (``skip_tagged_fields``).
     """
@@ -43,7 +43,7 @@ def read_request_header(frame: bytes | memoryview) -> Header:
         raise MalformedMessage(f"a client id of {client_id_length} bytes goes past the end of its request")
     try:
         if isinstance(frame, bytes):
-            # As nearly all are. Compiled, this takes 0.05 us less than the other line, which would do for bytes, too.
+            # Nearly all frames are bytes. Compiled, this takes 0.05 us less than the other line, which would also work for bytes.
             client_id = frame[_FIXED_SIZE:position].decode()
         else:
             client_id = str(frame[_FIXED_SIZE:position], "utf-8")
@@ -53,7 +53,7 @@ def read_request_header(frame: bytes | memoryview) -> Header:
 
 
 def skip_tagged_fields(frame: bytes | memoryview, position: int) -> int:
-    """The position after the tagged fields at ``position``. All of them are unknown to the caller."""
+    """Return the position after the tagged fields at ``position``. All of them are unknown to the caller."""
     if position < len(frame) and frame[position] == 0:
         return position + 1
     count, position = read_uvarint(frame, position)
@@ -69,5 +69,5 @@ def skip_tagged_fields(frame: bytes | memoryview, position: int) -> int:
 
 
 def refuse_tagged_fields(count: int) -> None:
-    """Raise MalformedMessage for so many in one place."""
+    """Raise MalformedMessage for too many tagged fields in one place."""
     raise MalformedMessage(f"{count} tagged fields: allowed are {MOST_TAGGED_FIELDS}")

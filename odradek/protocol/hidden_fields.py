@@ -1,4 +1,4 @@
-"""The secrets in messages: tokens, HMACs, salts, salted passwords. No log line and no recording shows them."""
+"""The secrets in messages: tokens, HMACs, salts, salted passwords. They appear in no log line and no recording."""
 
 from typing import Any, Final
 
@@ -16,6 +16,6 @@ SECRETS: Final = {
 
 
 def shown(message: Any, *hidden: str) -> str:
-    """What ``repr`` says of a named tuple, without the values of the fields ``hidden``."""
+    """Return the ``repr`` of a named tuple, without the values of the fields ``hidden``."""
     values = message._asdict().items()
     return f"{type(message).__name__}({', '.join(f'{n}=[hidden]' if n in hidden else f'{n}={value!r}' for n, value in values)})"

@@ -1,13 +1,13 @@
-"""Codecs of large messages: the same as ``requests`` and ``responses`` give, in slices and within limits.
+"""Codecs of large messages: the results of ``requests`` and ``responses``, but in slices and within limits.
 
-They serve every API but Produce, whose requests are records, and Fetch. The functions of ``readers`` and ``writers`` become
-generators, which can be left between two items. A struct that holds arrays is read by ``read(b, p, end, budget)``, which yields
-None after each block of items and returns what the function of ``readers`` does, and written by ``write(append, o, room)``, which
-yields None after each block and appends it as one chunk: the small chunks of all items together would take many times the memory
-of their bytes. A struct without arrays stays a function.
+They serve every API except Produce, whose requests are records, and Fetch. The functions of ``readers`` and ``writers`` become
+generators, which can pause between two items. A struct with arrays is read by ``read(b, p, end, budget)``. It yields None after
+each block of items, and returns the same as the function of ``readers``. It is written by ``write(append, o, room)``, which
+yields None after each block and appends it as one chunk: small chunks for all items would take many times the memory of their
+bytes. A struct without arrays stays a function.
 
-All arrays of a request take their items from one ``ItemBudget`` before any of them is made; what is written is taken from the
-``Room`` that the response has. An item that is in an array twice, as the same object, is written once.
+All arrays of a request take their items from one ``ItemBudget`` before any item is made. Written bytes are taken from the
+response's ``Room``. An item that is in an array twice, as the same object, is encoded once.
 """
 
 import struct
@@ -26,10 +26,10 @@ from odradek.protocol.responses import older_response
 from odradek.protocol.schemas import FieldSpec, Layout, load
 from odradek.protocol.writers import FIXED_WIDTHS, Append, Write, WriterCompiler, compile_writer
 
-# Each is read in about a millisecond.
+# The number of items in a block, which is read in about a millisecond.
 BLOCK: Final = 256
 
-# The first lines of a function that is to be a generator, even without another yield.
+# The first lines of a function that must be a generator, even without another yield.
 NEVER_YIELD: Final = ("if False:", "    yield")
 
 ReadSliced = Callable[[bytes, int, "ItemBudget"], Generator[None, Any, tuple[Any, int]]]
@@ -44,19 +44,22 @@ class _Limited:
 
 
 class ItemBudget(_Limited):
-    """Number of items that the arrays of one request may still have, at all depths together."""
+    """The number of items that the arrays of one request may still have, at all depths together."""
 
     __slots__ = ()
 
     def take(self, count: int) -> None:
-        """An array has ``count`` items. Raises MalformedMessage if that is more than are left."""
+        """Take ``count`` items of an array. Raises MalformedMessage if fewer are left."""
         self.left -= count
         if self.left < 0:
             raise MalformedMessage(f"its arrays have more than {self.limit} items")
 
 
 def compile_sliced_reader(layout: Layout, canonical: Mapping[str, type[Any]]) -> ReadSliced:
-    """``read(frame, position, budget)``: a generator that returns the canonical object, and its end. Raises MalformedMessage."""
+    """Compile ``read(frame, position, budget)``, a generator that returns the canonical object and its end.
+
+    ``read`` raises MalformedMessage.
+    """
     read_struct: Any = _SlicedReaderCompiler(layout, canonical, views=False).compile()
     is_sliced = has_arrays(layout)
 
@@ -94,18 +97,18 @@ class _SlicedReaderCompiler(ReaderCompiler):
     def _items(self, spec: FieldSpec, to: str) -> list[str]:
         lines = ["if n > end - p:", f"    refuse_count({spec.name!r}, n, end - p)", "budget.take(n)"]
         if spec.kafka_type in FIXED_WIDTHS:
-            # None is made of more than 16 bytes, and all by few calls.
+            # No item is made from more than 16 bytes, and few calls make all of them.
             return [*lines, *super()._items(spec, to)]
         item = (
             self._struct(spec.layout, "item") if spec.layout is not None else self._string_or_bytes(spec, "item", nullable=False)
         )
-        # ``n`` is used for strings' lengths as well.
+        # ``n`` is also used for the lengths of strings.
         lines += ["items = []", f"for left in range(n, 0, -{BLOCK}):", f"    for _ in range(min(left, {BLOCK})):"]
         lines += indented(indented([*item, "items.append(item)"]))
         return [*lines, "    yield", f"{to} = tuple(items)"]
 
     def value_reader(self, spec: FieldSpec) -> Read:
-        # A tagged field is small: no request that is served has an array in one.
+        # A tagged field is small: no served request has an array in one.
         return ReaderCompiler(self._layout, self._canonical, views=False).value_reader(spec)
 
 
@@ -116,23 +119,23 @@ _RUN_BYTES: Final = 64 * 1024
 
 
 class ResponseTooLarge(Exception):
-    """The response would have more bytes than it may."""
+    """The response would exceed its limit of bytes."""
 
 
 class Room(_Limited):
-    """Number of bytes that a response may still have."""
+    """The number of bytes that a response may still have."""
 
     __slots__ = ()
 
     def take(self, count: int) -> None:
-        """``count`` bytes more. Raises ResponseTooLarge."""
+        """Take ``count`` bytes. Raises ResponseTooLarge."""
         self.left -= count
         if self.left < 0:
             raise ResponseTooLarge(f"a response of more than {self.limit} bytes")
 
 
 def _in_runs(chunks: list[bytes]) -> list[bytes]:
-    """The same bytes in fewer chunks: the small ones joined."""
+    """Return the same bytes in fewer chunks, with the small ones joined."""
     if len(chunks) < 2:
         return chunks
     found = []
@@ -148,12 +151,12 @@ def _in_runs(chunks: list[bytes]) -> list[bytes]:
 
 
 def compile_sliced_writer(layout: Layout, canonical: Mapping[str, type[Any]]) -> WriteSliced:
-    """The generator for ``layout``; see ``writers.compile_writer``."""
+    """Compile the generator for ``layout``; see ``writers.compile_writer``."""
     if has_arrays(layout):
         return _SlicedWriterCompiler(layout, canonical).compile()  # type: ignore[return-value]
     write_all = compile_writer(layout, canonical)
 
-    def write(append: Append, message: Any, room: Room) -> Generator[None, Any, None]:  # noqa: ARG001  no array, no bytes to speak of
+    def write(append: Append, message: Any, room: Room) -> Generator[None, Any, None]:  # noqa: ARG001  without arrays it is small
         write_all(append, message)
         yield
 
@@ -188,7 +191,7 @@ class _SlicedWriterCompiler(WriterCompiler):
                 "    room.take(sum(map(len, part)) - left)",
                 "    for chunk in part:",
                 "        append(chunk)",
-                # An item whose arrays are empty has not yielded.
+                # An item with empty arrays has not yielded.
                 "    yield",
             ]
         else:
@@ -201,7 +204,7 @@ class _SlicedWriterCompiler(WriterCompiler):
         return ["items = v if isinstance(v, (list, tuple)) else tuple(v)", *lines]
 
 
-# Of a chunk of a response: a millisecond's copying.
+# The size of a response's chunk: a millisecond of copying.
 _CHUNK_BYTES: Final = 1024 * 1024
 _HEADER_V0: Final = Struct(">ii").pack
 _HEADER_V1: Final = Struct(">iib").pack
@@ -212,9 +215,9 @@ SlicedEncoder = Callable[[int, Any, Room], Generator[None, Any, list[bytes]]]
 
 @cache
 def sliced_decoder(api_key: ApiKey, version: int) -> SlicedDecoder:
-    """``decode(frame, position, most_items)``: a generator that returns the canonical request. Raises MalformedMessage only.
+    """Return ``decode(frame, position, most_items)``, a generator that returns the canonical request.
 
-    ``most_items`` is what its arrays may have, all together.
+    ``most_items`` limits the items of all its arrays together. Raises MalformedMessage only.
     """
     layout = load(api_key, version, "request")
     canonical = messages(api_key).classes["request"]
@@ -231,7 +234,7 @@ def sliced_decoder(api_key: ApiKey, version: int) -> SlicedDecoder:
             request, _ = yield from read(frame, start, ItemBudget(most_items))
         except MalformedMessage as error:
             raise MalformedMessage(f"{api_key.name} v{version}: {error.reason}") from None
-        except Exception as error:  # noqa: BLE001  whatever bytes can make a decoder raise, it is the bytes' fault
+        except Exception as error:  # noqa: BLE001  any exception of a decoder is the bytes' fault
             raise MalformedMessage(f"{api_key.name} v{version}: {type(error).__name__}: {error}") from None
         return request if shape is None else shape.rewrite(request)
 
@@ -240,9 +243,9 @@ def sliced_decoder(api_key: ApiKey, version: int) -> SlicedDecoder:
 
 @cache
 def sliced_encoder(api_key: ApiKey, version: int) -> SlicedEncoder:
-    """``encode(correlation_id, response, room)``: a generator that returns the frame with its length, as chunks.
+    """Return ``encode(correlation_id, response, room)``, a generator that returns the frame with its length, as chunks.
 
-    It raises ResponseTooLarge for more than there is room for.
+    It raises ResponseTooLarge if the response does not fit.
     """
     layout = load(api_key, version, "response")
     rewrite = older_response(api_key, version)
@@ -261,7 +264,7 @@ def sliced_encoder(api_key: ApiKey, version: int) -> SlicedEncoder:
 
 
 def _joined(chunks: list[bytes]) -> Generator[None, Any, list[bytes]]:
-    """The same bytes in chunks of ``_CHUNK_BYTES``, or a little more. Takes from ``chunks`` what it has joined."""
+    """Join ``chunks`` into chunks of ``_CHUNK_BYTES`` or a little more. Empties the joined ones in ``chunks``."""
     found = []
     first = size = 0
     for place, chunk in enumerate(chunks, 1):

@@ -1,14 +1,14 @@
 """Records in message formats v0 and v1, which brokers before 0.11 wrote, and Kafka still serves.
 
-``odradek.protocol.record_batch`` has the layout of a message. A compressed message is a wrapper: its value holds messages one
-behind the other, compressed together. The offsets of these are absolute in v0. In v1 they count from the first, and the wrapper
-has the last one's offset (KIP-31). With LogAppendTime all have the wrapper's timestamp (KIP-32). In v0, the header checksum of an
+``odradek.protocol.record_batch`` has the layout of a message. A compressed message is a wrapper: its value holds consecutive
+messages, compressed together. Their offsets are absolute in v0. In v1 they are relative to the first message, and the wrapper has
+the last one's offset (KIP-31). With LogAppendTime, all have the wrapper's timestamp (KIP-32). In v0, the header checksum of an
 lz4 frame covers the wrong bytes, as in Kafka's first clients.
 
 Messages in a wrapper may be of the other format: brokers of 0.10 compacted some that way (KAFKA-4298). Their timestamps follow
-their own format, their offsets the wrapper's. As in Kafka, their checksums are not looked at, and the last one may be cut.
+their own format, their offsets the wrapper's. As in Kafka, their checksums are not checked, and the last message may be cut.
 
-Left out: writing them. Producers may not send them, Fetch sends what the log has, and compaction writes v2.
+Left out: writing them. Producers may not send them, Fetch sends the log's bytes unchanged, and compaction writes v2.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.record_batch import COMPRESSION_MASK, LOG_APPEND_TIME, LOG_OVERHEAD, BatchHeader, Buffer
 
 _OFFSET_AND_SIZE: Final = Struct(">qi")
-# CRC, magic and attributes; v1 has a timestamp behind them.
+# CRC, magic and attributes; v1 has a timestamp after them.
 _HEAD: Final = Struct(">IbB")
 _MAGIC_AT: Final = 4
 _INT64: Final = Struct(">q")
@@ -40,9 +40,10 @@ LegacyRecord: TypeAlias = tuple[int, int, bytes | None, bytes | None]
 def read_legacy_records(
     header: BatchHeader, message: Buffer, *, limit_bytes: int = DEFAULT_LIMIT_BYTES
 ) -> Iterator[LegacyRecord]:
-    """The records of a message in format v0 or v1: itself or, of a wrapper, those in it, decompressed to ``limit_bytes`` at most.
+    """Yield the records of a message in format v0 or v1: itself or, for a wrapper, the messages in it.
 
-    ``message`` begins with its offset. Raises MalformedMessage, also in mid-iteration, and TooMuchData.
+    ``message`` begins with its offset. A wrapper is decompressed to at most ``limit_bytes``. Raises MalformedMessage, also in
+    mid-iteration, and TooMuchData.
     """
     view = memoryview(message)
     timestamp, key, value = _read(view, LOG_OVERHEAD, header.size_bytes, header.compression)
@@ -65,7 +66,7 @@ def read_legacy_records(
 
 
 def _unwrapped(header: BatchHeader, value: bytes | None, limit_bytes: int) -> memoryview:
-    """The messages in a wrapper."""
+    """Return the messages in a wrapper."""
     if value is None or header.compression == ZSTD:
         raise MalformedMessage(f"a wrapper in format v{header.magic} of codec {header.compression}: null value or unknown codec")
     if header.compression == LZ4 and not header.magic:
@@ -74,7 +75,7 @@ def _unwrapped(header: BatchHeader, value: bytes | None, limit_bytes: int) -> me
 
 
 def _places(data: memoryview) -> list[tuple[int, int, int]]:
-    """(offset, start, end) of each whole message in ``data``, without offset and size."""
+    """Return (offset, start, end) of each complete message in ``data``, without offset and size."""
     places = []
     position = 0
     while position + LOG_OVERHEAD <= len(data):
@@ -90,7 +91,7 @@ def _places(data: memoryview) -> list[tuple[int, int, int]]:
 
 
 def _read(data: memoryview, start: int, end: int, compression: int) -> tuple[int, bytes | None, bytes | None]:
-    """(timestamp, key, value) of the message from ``start``, its CRC, to ``end``; it must be of this codec."""
+    """Return (timestamp, key, value) of the message from ``start``, its CRC, to ``end``. It must be of this codec."""
     if end > len(data):
         raise MalformedMessage(f"a message of {end - start} bytes in {len(data) - start}")
     _, magic, attributes = _HEAD.unpack_from(data, start)
@@ -119,7 +120,7 @@ def _read_field(data: memoryview, at: int, end: int) -> tuple[bytes | None, int]
 
 
 def _with_lz4_checksum(frame: bytes) -> bytes:
-    """An lz4 frame with the header checksum that it should have: over its descriptor, without the magic number."""
+    """Return an lz4 frame with the correct header checksum: over its descriptor, without the magic number."""
     if len(frame) < _LZ4_LEAST_BYTES:
         raise MalformedMessage(f"an lz4 frame of {len(frame)} bytes")
     from xxhash import xxh32_intdigest

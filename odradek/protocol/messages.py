@@ -1,9 +1,9 @@
 """The canonical messages: one class for each API and struct, the same for all versions.
 
-A canonical class has the fields of the newest version, and the few of older versions that the broker still honours. It is a
-named tuple: a message is immutable, so one response may be sent to many clients. Every field has Kafka's default, so a handler
-names only the fields it sets. Values are plain: ``int``, ``str``, ``bytes``, sequences, ``uuid.UUID | None`` (None is the zero
-id), milliseconds for durations and times. Arrays of a decoded message are tuples.
+A canonical class has the fields of the newest version, and the few of older versions that the broker still honors. It is a named
+tuple: a message is immutable, so one response may be sent to many clients. Every field has Kafka's default, so a handler names
+only the fields it sets. Values are plain: ``int``, ``str``, ``bytes``, sequences, ``uuid.UUID | None`` (None is the zero id),
+milliseconds for durations and times. Arrays of a decoded message are tuples.
 
 The classes are in ``odradek.protocol.message_types``, a module for each API, where type checkers see them. A module is imported
 with the handler that needs it. Code that works for any API (codecs, dispatch, tests) gets the classes by
@@ -27,12 +27,12 @@ class Messages:
     def __init__(self, api_key: ApiKey) -> None:
         module = import_module(f"odradek.protocol.message_types.{api_key.name.lower()}")
         self.classes: dict[str, dict[str, type[Any]]] = {"request": module.REQUEST, "response": module.RESPONSE}
-        # A struct is defined after those that it contains, so the message itself is the last one.
+        # A struct is defined after its inner structs, so the message itself is the last one.
         self.request: type[Any] = next(reversed(module.REQUEST.values()))
         self.response: type[Any] = next(reversed(module.RESPONSE.values()))
 
     def __getattr__(self, name: str) -> Any:
-        """The class with that schema name, stored as a plain attribute for later accesses."""
+        """Return the class with that schema name. It is stored as a plain attribute for later accesses."""
         for classes in (self.classes["response"], self.classes["request"]):
             if name in classes:
                 setattr(self, name, classes[name])
@@ -41,7 +41,7 @@ class Messages:
 
 
 def make_class(name: str, defaults: dict[str, object]) -> type[Any]:
-    """A named tuple with these defaults, for a struct without a canonical class."""
+    """Make a named tuple with these defaults, for a struct without a canonical class."""
     return namedtuple(name, defaults, defaults=defaults.values())  # noqa: PYI024  made at run time
 
 
@@ -49,7 +49,7 @@ _messages: dict[ApiKey, Messages] = {}
 
 
 def messages(api_key: ApiKey) -> Messages:
-    """The canonical classes of an API."""
+    """Return the canonical classes of an API."""
     known = _messages.get(api_key)
     if known is None:
         known = _messages[api_key] = Messages(api_key)

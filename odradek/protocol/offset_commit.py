@@ -1,4 +1,4 @@
-"""Reading OffsetCommit by hand, since it is the most frequent request after Produce: the flexible versions, 8 to 10.
+"""A handwritten reader for OffsetCommit, the most frequent request after Produce. For the flexible versions, 8 to 10.
 
     group id           compact string
     generation         int32
@@ -13,9 +13,9 @@
             metadata   compact nullable string
             tags       after each partition, each topic and the request
 
-A member commits repeatedly, and the bytes before the first partition's index are the same each time. They are cached with their
-decoded fields, and a response without errors is not encoded again. Older versions have the compiled reader. Unknown tags are
-skipped (KIP-482). Tests compare this with kio's writers.
+A member commits repeatedly, with the same bytes before the first partition's index. They are cached with their decoded fields,
+and a response without errors is not encoded again. Older versions use the compiled reader. Unknown tags are skipped (KIP-482).
+Tests compare this with kio's writers.
 """
 
 import struct
@@ -64,14 +64,14 @@ class _Beginning(NamedTuple):
 
 # Named tuples are made without their constructors, in a third of the time: all fields are given, in order.
 _new: Final = tuple.__new__
-# Beginnings by their bytes, for versions by name and for those by id; and the size of the last beginning in a frame of the same
-# length with a header of the same length.
+# Beginnings by their bytes, for versions by name and for versions by id. Then the size of the last beginning in a frame with the
+# same length and the same header length.
 _beginnings: tuple[dict[bytes, _Beginning], dict[bytes, _Beginning]] = ({}, {})
 _sizes: dict[tuple[int, int], int] = {}
 
 
 def read_offset_commit_request(frame: bytes, position: int, version: int) -> OffsetCommitRequest:
-    """The request whose body begins at ``position``. Raises MalformedMessage. HOT."""
+    """Read the request whose body begins at ``position``. Raises MalformedMessage. HOT."""
     try:
         return _read(frame, position, by_id=version >= FIRST_BY_ID)
     except (IndexError, struct.error):
@@ -120,7 +120,7 @@ def _read_beginning(frame: bytes, start: int, *, by_id: bool) -> _Beginning:
 
 
 def _read_topic(frame: bytes, position: int, *, by_id: bool) -> tuple[str, UUID | None, int]:
-    """(name, id, position after them): the name or the id, by version."""
+    """Return (name, id, position after them). Depending on the version, either name or id is set."""
     if by_id:
         return "", _topic_id(frame[position : position + 16]), position + 16
     name, position = _read_string(frame, position, "a topic's name")
@@ -128,7 +128,7 @@ def _read_topic(frame: bytes, position: int, *, by_id: bool) -> tuple[str, UUID 
 
 
 def _read_partitions(frame: bytes, position: int) -> tuple[tuple[OffsetCommitRequestPartition, ...], int]:
-    """The partitions of a topic, and the position after the topic's tags."""
+    """Return the partitions of a topic, and the position after the topic's tags."""
     partitions = []
     count, position = _read_count(frame, position)
     for _ in range(count):
@@ -144,7 +144,7 @@ def _read_partitions(frame: bytes, position: int) -> tuple[tuple[OffsetCommitReq
 
 
 def _read_count(frame: bytes, position: int) -> tuple[int, int]:
-    """An array's count. Null is malformed; a count too large for the request fails at the request's end."""
+    """Read an array's count. Null is malformed; a count too large for the request fails at the request's end."""
     count, position = read_uvarint(frame, position)
     if count == 0:
         raise MalformedMessage("null for an array")
@@ -152,7 +152,7 @@ def _read_count(frame: bytes, position: int) -> tuple[int, int]:
 
 
 def _read_string(frame: bytes, position: int, what: str) -> tuple[str, int]:
-    """A compact string, not null, and the position after it; ``what`` names it in the error."""
+    """Read a compact string, not null. Return it with the position after it. ``what`` names it in errors."""
     text, position = _read_nullable_string(frame, position)
     if text is None:
         raise MalformedMessage(f"{what} is null")
@@ -160,7 +160,7 @@ def _read_string(frame: bytes, position: int, what: str) -> tuple[str, int]:
 
 
 def _read_nullable_string(frame: bytes, position: int) -> tuple[str | None, int]:
-    """A compact string or null, and the position after it."""
+    """Read a compact string or null. Return it with the position after it."""
     size = frame[position]
     position += 1
     if size >= _ONE_BYTE_VARINT:

@@ -1,8 +1,8 @@
-"""Requests whose older versions differ in shape from the canonical message.
+"""Converts requests whose older versions differ in shape from the canonical message.
 
-The reader of such a version makes an object with that version's own fields (``older`` below). A function in this module turns
-it into the canonical request: a single coordinator key, group, member or transaction becomes a list of one, topic names become
-topics.
+The reader of such a version makes an object with that version's own fields (``older`` below). A function in this module turns the
+object into the canonical request: a single coordinator key, group, member or transaction becomes a list of one, topic names
+become topics.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ _CLIENT_METRICS = 16
 
 
 class OlderShape(NamedTuple):
-    """A shape that holds up to version ``last``; structs in ``reshaped`` also keep that version's own fields."""
+    """A shape that applies up to version ``last``. Structs in ``reshaped`` also keep that version's own fields."""
 
     last: int
     rewrite: Callable[[Any], Any]
@@ -26,12 +26,12 @@ class OlderShape(NamedTuple):
 
 
 def older_shape(api_key: ApiKey, version: int) -> OlderShape | None:
-    """How that version differs from the canonical request; None if the fields correspond by name."""
+    """Return the shape of that version; None if its fields correspond to the canonical request's by name."""
     return next((shape for shape in _SHAPES.get(api_key, ()) if version <= shape.last), None)
 
 
 def _canonical(api_key: ApiKey, older: Any, **fields: Any) -> Any:
-    """The canonical request with these fields; the other fields are copied from ``older``."""
+    """Make the canonical request with these fields, and copy the other fields from ``older``."""
     return _canonical_struct(messages(api_key).request, older, **fields)
 
 
@@ -105,7 +105,7 @@ def _add_partitions_to_txn(older: Any) -> Any:
 
 
 def _alter_partition(older: Any) -> Any:
-    # Before version 3 the in-sync replicas were ids; -1 is the epoch of a broker that is not checked.
+    # Before version 3, the in-sync replicas were ids. A broker epoch of -1 is not checked.
     classes = messages(ApiKey.ALTER_PARTITION).classes["request"]
     topics = []
     for topic in older.topics:
@@ -122,11 +122,11 @@ def _alter_partition(older: Any) -> Any:
 
 
 def _canonical_struct(kind: type[Any], older: Any, **fields: Any) -> Any:
-    """A struct of a request with these fields; the other fields are copied from ``older``."""
+    """Make a struct of a request with these fields, and copy the other fields from ``older``."""
     return kind(**{**{name: getattr(older, name) for name in kind._fields if hasattr(older, name)}, **fields})
 
 
-# A shape holds up to its last version; from the next version on, the following line applies, if there is one.
+# A shape applies up to its last version. From the next version on, the following line applies, if there is one.
 _SHAPES: dict[ApiKey, tuple[OlderShape, ...]] = {
     ApiKey.METADATA: (OlderShape(0, _metadata),),
     ApiKey.FIND_COORDINATOR: (OlderShape(3, _find_coordinator),),

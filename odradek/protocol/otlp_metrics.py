@@ -1,4 +1,4 @@
-"""The metrics of the OpenTelemetry protocol, which clients push (KIP-714): bytes of a MetricsData to its data points.
+"""Metrics that clients push in the OpenTelemetry protocol (KIP-714): decodes a MetricsData into its data points.
 
     MetricsData    1 resource metrics*
     ResourceMetrics    1 resource, 2 scope metrics*        Resource       1 attribute*
@@ -9,12 +9,12 @@
     HistogramDataPoint 3 time, 4 count, 5 sum, 6 bucket counts, 7 bounds, 9 attribute*
     SummaryDataPoint   3 time, 4 count, 5 sum, 7 attribute*
 
-Left out: descriptions, units, exemplars, the buckets of exponential histograms and the quantiles of summaries, of which count
-and sum are read. Attributes that are lists or maps are shown as nothing.
+Left out: descriptions, units, exemplars, the buckets of exponential histograms and the quantiles of summaries. Their count and
+sum are read. Attributes that are lists or maps are shown as empty text.
 
-These dozen messages are read here, by field number, and not by the package ``opentelemetry-proto``: it brings the protobuf
-runtime, whose version half of the Python world pins, and a broker for tests stands in the same environment as the application.
-The tests have it, and compare. Source: ``opentelemetry/proto/metrics/v1/metrics.proto`` 1.3.
+These dozen messages are read here by field number, without the package ``opentelemetry-proto``. That needs the protobuf runtime,
+which many Python packages pin to a version, and a broker for tests shares the application's environment. Our tests use the
+package for comparison. Source: ``opentelemetry/proto/metrics/v1/metrics.proto`` 1.3.
 
 In the wire format of Protocol Buffers, as far as a reader needs it, a message is a sequence of fields:
 
@@ -25,8 +25,8 @@ In the wire format of Protocol Buffers, as far as a reader needs it, a message i
     2 LEN      length varint, then as many bytes: a message, a text, bytes, or packed numbers
     5 I32      four bytes, little-endian
 
-Wire types 3 and 4 (groups) are of proto2, and malformed here. What a field means is its message's to say; a reader ignores the
-numbers that it does not know. Source: protobuf.dev, "Encoding".
+Wire types 3 and 4 (groups) belong to proto2, and are malformed here. Readers ignore unknown field numbers. Source: protobuf.dev,
+"Encoding".
 """
 
 import struct
@@ -51,12 +51,12 @@ _DOUBLE: Final = struct.Struct("<d")
 _FIXED64: Final = struct.Struct("<Q")
 _SFIXED64: Final = struct.Struct("<q")
 
-# A varint as an unsigned integer, or the bytes of the others.
+# A varint as an unsigned integer, or the bytes of any other type.
 Value = int | bytes
 
 
 def fields(message: bytes) -> Iterator[tuple[int, int, Value]]:
-    """(number, wire type, value) of each field in order. Raises MalformedMessage."""
+    """Yield (number, wire type, value) of each field in order. Raises MalformedMessage."""
     position, end = 0, len(message)
     while position < end:
         key = message[position]
@@ -91,7 +91,7 @@ def fields(message: bytes) -> Iterator[tuple[int, int, Value]]:
 
 
 def text(value: Value) -> str:
-    """A string. Raises MalformedMessage if it is not UTF-8."""
+    """Read a string. Raises MalformedMessage if it is not UTF-8."""
     try:
         return str(_bytes(value), "utf-8")
     except UnicodeDecodeError as error:
@@ -99,39 +99,39 @@ def text(value: Value) -> str:
 
 
 def message(value: Value) -> bytes:
-    """The bytes of an inner message."""
+    """Return the bytes of an inner message."""
     return _bytes(value)
 
 
 def signed(value: Value) -> int:
-    """An int64, or an enum."""
+    """Read an int64 or an enum."""
     if not isinstance(value, int):
         raise MalformedMessage("protobuf: a field of another type")
     return value - (1 << 64) if value >> 63 else value
 
 
 def double(value: Value) -> float:
-    """A double."""
+    """Read a double."""
     return float(_DOUBLE.unpack(_fixed(value))[0])
 
 
 def fixed64(value: Value) -> int:
-    """A fixed64."""
+    """Read a fixed64."""
     return int(_FIXED64.unpack(_fixed(value))[0])
 
 
 def sfixed64(value: Value) -> int:
-    """An sfixed64."""
+    """Read an sfixed64."""
     return int(_SFIXED64.unpack(_fixed(value))[0])
 
 
 def packed_doubles(value: Value) -> list[float]:
-    """Doubles of a repeated field: packed, or a single one."""
+    """Read the doubles of a repeated field: packed, or a single one."""
     return [each for (each,) in _DOUBLE.iter_unpack(_packed(value))]
 
 
 def packed_fixed64(value: Value) -> list[int]:
-    """fixed64 of a repeated field: packed, or a single one."""
+    """Read the fixed64 values of a repeated field: packed, or a single one."""
     return [each for (each,) in _FIXED64.iter_unpack(_packed(value))]
 
 
@@ -175,7 +175,7 @@ _DELTA: Final = 1
 
 
 class MetricKind(Enum):
-    """What a metric's data points are."""
+    """The kind of a metric's data points."""
 
     GAUGE = "gauge"
     SUM = "sum"
@@ -185,7 +185,7 @@ class MetricKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Buckets:
-    """A histogram's ``counts``, of which the last one is above all ``bounds``; both empty where only count and sum are known."""
+    """A histogram's ``counts``, the last one above all ``bounds``. Both are empty if only count and sum are known."""
 
     count: int
     total: float
@@ -194,9 +194,9 @@ class Buckets:
 
 
 class DataPoint(NamedTuple):
-    """One value of a metric; ``is_delta``: since the last push, else since the client began to count.
+    """One value of a metric. ``is_delta``: counted since the last push, else since the client began to count.
 
-    ``attributes`` are those of the data point. ``time_ns`` is the client's clock.
+    ``attributes`` are the data point's own. ``time_ns`` is from the client's clock.
     """
 
     name: str
@@ -209,7 +209,7 @@ class DataPoint(NamedTuple):
 
 
 class ClientMetrics(NamedTuple):
-    """What a push holds. ``resource`` has the attributes of all data points: those of the client."""
+    """The content of a push. ``resource`` has the client's attributes, which apply to all data points."""
 
     resource: Mapping[str, str]
     points: tuple[DataPoint, ...]
@@ -232,7 +232,7 @@ _ATTRIBUTES_AT: Final = {5: 7, 7: 7, 9: 9, 10: 1, 11: 7}
 
 
 def decode(data: bytes, most_points: int) -> ClientMetrics:
-    """Read a MetricsData. Raises MalformedMessage, TooManyPoints where there are more than ``most_points``."""
+    """Decode a MetricsData. Raises MalformedMessage, TooManyPoints if there are more than ``most_points``."""
     resource: dict[str, str] = {}
     points: list[DataPoint] = []
     for number, wire_type, value in fields(data):
@@ -282,7 +282,7 @@ def _metric(data: bytes) -> Iterator[DataPoint]:
 
 
 def _number_point(data: bytes, kind: int) -> tuple[dict[str, str], int, float | None]:
-    """One without a value says that there is none."""
+    """Read a number data point: attributes, time, and value. The value is None if the point has none."""
     attributes: dict[str, str] = {}
     time_ns = 0
     found: float | None = None
@@ -334,7 +334,7 @@ def _key_value(data: bytes) -> tuple[str, str]:
 
 
 def _any_value(data: bytes) -> str:
-    """An AnyValue: 1 string, 2 bool, 3 int64, 4 double; lists, maps and bytes are nothing."""
+    """Read an AnyValue: 1 string, 2 bool, 3 int64, 4 double. Lists, maps and bytes give an empty text."""
     shown = ""
     for number, wire_type, value in fields(data):
         match number, wire_type:

@@ -1,13 +1,13 @@
 """Regular expressions that clients send, compiled by RE2.
 
-Their syntax is RE2's, as in Kafka (RE2/J): without look-around and references to groups, which take exponential time.
+Their syntax is RE2's, as in Kafka (RE2/J), without look-around and backreferences, which take exponential time.
 """
 
 from importlib import import_module
 from typing import Final, Protocol
 
-# RE2 compiles and matches in linear time, but what a pattern may repeat grows with its length: with this much memory, compiling
-# one takes up to 30 ms.
+# RE2 compiles and matches in linear time, but the repetitions in a pattern may grow with its length. With this much memory,
+# compiling one takes up to 30 ms.
 _MEMORY_BYTES: Final = 1 << 20
 
 
@@ -16,21 +16,22 @@ class Pattern(Protocol):
 
     @property
     def programsize(self) -> int:
-        """The cost of a match for each letter, at worst."""
+        """Return the worst-case cost of a match per character."""
 
     def fullmatch(self, text: str, /) -> object | None:
-        """Something if all of ``text`` matches, else None. Other threads run meanwhile."""
+        """Return an object if all of ``text`` matches, else None. Other threads run meanwhile."""
 
 
 class InvalidPattern(Exception):
-    """It is no regular expression, or too large. The message says why."""
+    """The pattern is not a regular expression, or too large. The message gives the reason."""
 
 
 def compile_pattern(pattern: str, most_letters: int) -> Pattern:
-    """The compiled pattern. Raises InvalidPattern."""
+    """Compile a pattern. Raises InvalidPattern."""
     if len(pattern) > most_letters:
         raise InvalidPattern(f"it has {len(pattern)} characters")
-    # Few brokers are ever asked for a pattern. It has no types, which mypyc would have to be told of in other words than mypy.
+    # Imported here, as few brokers ever need a pattern. The module has no types, and mypyc and mypy need different ignores for
+    # that.
     re2 = import_module("re2")
     options = re2.Options()
     options.log_errors = False

@@ -1,7 +1,7 @@
-"""Batches of the broker's own records, built and read faster than by ``protocol.records``: no headers, one timestamp for all.
+"""Batches of the broker's own records, built and read faster than by ``protocol.records``.
 
-The batches are valid for any reader of Kafka's format. The reader accepts any batch, and messages of formats v0 and v1, but
-returns only the offset, key and value of each record.
+The records have no headers, and one timestamp for all. The batches are valid for any reader of Kafka's format. The reader accepts
+any batch, and messages of formats v0 and v1, but returns only the offset, key and value of each record.
 
     batch header (protocol.record_batch) | records, compressed together if the header says so
     record: varint length | attributes 0 | timestamp delta 0 | varint offset delta | varint key length | key |
@@ -43,9 +43,10 @@ def build_batch(
     leader_epoch: int = -1,
     attributes: int = 0,
 ) -> bytes:
-    """A batch of (key, value) records, one at least, with one timestamp (ms since the epoch).
+    """Build a batch of at least one (key, value) record, with one timestamp (ms since the epoch).
 
-    With a ``producer`` (id and epoch) the batch is part of the producer's transaction. ``attributes`` are added to that.
+    With a ``producer`` (id and epoch), the batch is part of the producer's transaction. ``attributes`` are further attribute
+    bits.
     """
     # The first chunk becomes the header.
     chunks = [b""]
@@ -71,7 +72,7 @@ def build_batch(
 
 
 def read_batch(buffer: Buffer, position: int = 0) -> Iterator[tuple[int, bytes | None, bytes | None]]:
-    """(offset, key, value) of each record of the batch at ``position``. The caller has checked its size and CRC.
+    """Yield (offset, key, value) of each record of the batch at ``position``. The caller has checked its size and CRC.
 
     Raises MalformedMessage, also in mid-iteration.
     """

@@ -1,4 +1,4 @@
-"""Reading a Produce request by hand, without copying its batches.
+"""A handwritten reader for Produce requests, which does not copy their batches.
 
     transactional id   nullable string          compact from version 9 on
     acks               int16
@@ -10,8 +10,8 @@
             records    nullable bytes           compact from version 9 on
             tags                                from version 9 on, and after each topic and the request
 
-A frame of a megabyte consists of little else than batches. So ``records`` is a slice of the frame: if the frame is a view, so is
-the slice, and it is valid as long as the frame. Unknown tags are skipped (KIP-482). Tests compare this with kio's writers.
+A frame of a megabyte is almost only batches. So ``records`` is a slice of the frame. If the frame is a view, so is the slice, and
+it is valid as long as the frame. Unknown tags are skipped (KIP-482). Tests compare this with kio's writers.
 """
 
 import struct
@@ -30,18 +30,19 @@ _new: Final = tuple.__new__
 _INT16: Final = Struct(">h").unpack_from
 _INT32: Final = Struct(">i").unpack_from
 _ACKS_AND_TIMEOUT: Final = Struct(">hi").unpack_from
-# Of a flexible request: acks, timeout, the number of topics.
+# In a flexible request: acks, timeout, the number of topics.
 _FRONT: Final = Struct(">hiB").unpack_from
 _FRONT_BYTES: Final = 7
-# Of a topic: the number of partitions, the first one's index, and the first byte of its records' length.
+# In a topic: the number of partitions, the first one's index, and the first byte of its records' length.
 _PARTITION: Final = Struct(">BiB").unpack_from
 _PARTITION_BYTES: Final = 6
-# An array of one, as its length is written.
+# The encoded length of an array of one.
 _ONE: Final = 2
 # The tags of the partition, of the topic, and of the request.
 _NO_TAGS: Final = b"\0\0\0"
 FIRST_FLEXIBLE: Final = 9
-# Topics and partitions in a request. A producer has one batch for each partition, and a broker here some thousands of them.
+# The most topics and partitions in a request. A producer sends one batch per partition, and a broker has some thousands of
+# partitions.
 _MOST_ITEMS: Final = 20_000
 FIRST_BY_ID: Final = 13
 
@@ -59,7 +60,7 @@ class ProduceRequest(NamedTuple):
 
 
 def read_produce_request(frame: Buffer, position: int, version: int) -> ProduceRequest:
-    """The request whose body begins at ``position``. Raises MalformedMessage."""
+    """Read the request whose body begins at ``position``. Raises MalformedMessage."""
     try:
         if version < FIRST_FLEXIBLE:
             return _read_legacy(frame, position)
@@ -71,7 +72,7 @@ def read_produce_request(frame: Buffer, position: int, version: int) -> ProduceR
 
 
 def read_one_batch(frame: bytes, position: int, by_id: bool) -> ProduceRequest | None:
-    """Return the request of one batch whose header's tags are at ``position``: 0.5 us, not 0.7. None for any other request.
+    """Read a request of one batch, with header tags at ``position``: 0.5 us, not 0.7. Return None for any other.
 
     Raises IndexError, struct.error or UnicodeDecodeError for a malformed request.
     """
@@ -196,7 +197,7 @@ def _too_many() -> MalformedMessage:
 
 
 def _count(count: int) -> int:
-    """A count. Null is malformed; a count too large for its request fails at the request's end."""
+    """Return a count. Null is malformed; a count too large for its request fails at the request's end."""
     if count < 0:
         raise MalformedMessage("a Produce request with a null for an array")
     return count

@@ -33,18 +33,18 @@ _END: Final = b"\0\0\0\0\0"
 # An array of one.
 _ONE: Final = b"\2"
 _MOST_HEADS: Final = 1024
-# What comes behind the log start offset of the only partition.
+# The bytes after the log start offset of the only partition.
 _ONE_BATCH_END: Final = _NO_ERRORS + _NO_TAGS + _END
 _ZERO_ID: Final = bytes(16)
-# The current leader in a partition's response that names none.
+# The current leader of a partition's response that names no leader.
 NO_LEADER: Final = PartitionProduceResponse().current_leader
 
 
 class OneBatchWriter:
-    """Writes the response to a request of one batch whose partition appended it, as nearly all are: 0.2 us, not 0.5.
+    """Writes the response to a request of one appended batch, the usual case: 0.2 us, not 0.5.
 
-    A producer names the same topics again and again. Of each topic the bytes in front of the partition are kept, and the packing
-    of a frame with so many of them.
+    A producer names the same topics again and again. For each topic, the bytes before the partition are kept, and the packer of a
+    frame with them.
     """
 
     __slots__ = ("_by_id", "_heads", "_write_other")
@@ -52,11 +52,11 @@ class OneBatchWriter:
     def __init__(self, version: int, write_other: "Callable[[int, ProduceResponse], bytes | None]") -> None:
         self._write_other = write_other
         self._by_id = version >= FIRST_BY_ID
-        # By name, or by the identity of the id: to hash a UUID takes as long as to write the rest.
+        # By name, or by the identity of the id: hashing a UUID takes as long as writing the rest.
         self._heads: dict[str | int, _Head] = {}
 
     def write(self, correlation_id: int, response: ProduceResponse) -> bytes | None:
-        """The frame of a response of version 9 or later; of any other response what ``write_other`` returns."""
+        """Return the frame of a response of version 9 or later; for any other response, the result of ``write_other``."""
         topics, throttle_time_ms, node_endpoints = response
         if len(topics) != 1 or throttle_time_ms or node_endpoints:
             return self._write_other(correlation_id, response)
@@ -92,7 +92,7 @@ class OneBatchWriter:
 
 
 class _Head:
-    """The bytes from a topic on to its partition, and what packs a frame with them; ``frame_bytes`` as the frame tells it."""
+    """The bytes from a topic to its partition, the packer of a frame with them, and the frame's length field, ``frame_bytes``."""
 
     __slots__ = ("_topic_id", "frame_bytes", "head", "pack")
 
@@ -107,7 +107,7 @@ class _Head:
 
 
 def body_if_all_appended(response: ProduceResponse, version: int) -> bytes | None:
-    """The body of a response of version 9 or later; None if a field has a value beyond those above."""
+    """Return the body of a response of version 9 or later; None if a field has a value beyond those above."""
     if response.throttle_time_ms or response.node_endpoints:
         return None
     by_id = version >= FIRST_BY_ID

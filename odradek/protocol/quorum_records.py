@@ -1,8 +1,8 @@
-"""Control records of KRaft's metadata log: those that begin an epoch, and those of a snapshot (KIP-595, KIP-630, KIP-853).
+"""Control records of KRaft's metadata log: for the start of an epoch, and for snapshots (KIP-595, KIP-630, KIP-853).
 
-Their keys are int16 version 0 and int16 type, their values flexible messages that begin with their version. A quorum whose voters
-are configured begins an epoch with the first record alone; one whose voters are told by the log (``kraft.version`` 1) with the
-first three, in one batch:
+Their keys are int16 version 0 and int16 type, their values flexible messages that begin with their version. A quorum with
+configured voters begins an epoch with the first record only. A quorum whose log lists the voters (``kraft.version`` 1) begins it
+with the first three, in one batch:
 
     leader change    int16 version 0 | int32 leader | voters | granting voters    compact arrays of: int32 id
     kraft.version    int16 version 0 | int16 level
@@ -11,8 +11,8 @@ first three, in one batch:
     snapshot header  int16 version 0 | int64 append time of the last record contained
     snapshot footer  int16 version 0
 
-Each struct ends with its tagged fields, of which there are none. The leader change has a version 1, with directories, that Kafka
-4.3 does not read. A snapshot keeps the records of the quorum's version and voters unchanged.
+Each struct ends with an empty list of tagged fields. The leader change has a version 1, with directories, which Kafka 4.3 does
+not read. A snapshot keeps the records of the quorum's version and voters unchanged.
 """
 
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ _PORT: Final = Struct(">H")
 
 
 class VoterEndpoint(NamedTuple):
-    """Where a voter listens."""
+    """The address of a voter's listener."""
 
     name: str
     host: str
@@ -49,7 +49,7 @@ class VoterEndpoint(NamedTuple):
 
 
 class Voter(NamedTuple):
-    """A voter, by its node and the directory of its metadata log."""
+    """A voter, identified by its node and the directory of its metadata log."""
 
     node_id: int
     directory_id: UUID
@@ -57,13 +57,13 @@ class Voter(NamedTuple):
 
 
 def epoch_start_batch(offset: int, now_ms: int, leader_epoch: int, voter: Voter, *, is_dynamic: bool) -> bytes:
-    """The batch that begins ``leader_epoch``, led by the only ``voter``; the log tells of it if the quorum ``is_dynamic``."""
+    """Build the batch that begins ``leader_epoch``, led by the only ``voter``, which is listed if the quorum ``is_dynamic``."""
     told = [(LEADER_CHANGE, _leader_change(voter.node_id))]
     return _batch(offset, now_ms, leader_epoch, told + _dynamic(voter) if is_dynamic else told)
 
 
 def voters_batch(offset: int, now_ms: int, leader_epoch: int, voter: Voter) -> bytes:
-    """The batch by which a quorum becomes dynamic: from here on the log tells of the only ``voter``."""
+    """Build the batch that makes a quorum dynamic: from here on, the log lists the only ``voter``."""
     return _batch(offset, now_ms, leader_epoch, _dynamic(voter))
 
 
@@ -98,7 +98,7 @@ def _string(text: str) -> bytes:
 
 
 def control_type(record: Record) -> int:
-    """The type of a control record. Raises MalformedMessage."""
+    """Return the type of a control record. Raises MalformedMessage."""
     try:
         kind: int = _SHORTS.unpack_from(record.key or b"")[1]
     except error as problem:
@@ -107,20 +107,20 @@ def control_type(record: Record) -> int:
 
 
 def header_batch(last_contained_ms: int, now_ms: int, leader_epoch: int, others: Sequence[tuple[bytes, bytes]]) -> bytes:
-    """The batch that begins a snapshot, at offset 0; ``others`` are the key and value of further control records."""
+    """Build the batch that begins a snapshot, at offset 0. ``others`` are key and value of further control records."""
     header = Record(timestamp=now_ms, key=_SHORTS.pack(0, SNAPSHOT_HEADER), value=_HEADER.pack(0, last_contained_ms, 0))
     rest = [Record(timestamp=now_ms, key=key, value=value) for key, value in others]
     return build_batch([header, *rest], leader_epoch=leader_epoch, control=True)
 
 
 def footer_batch(offset: int, now_ms: int, leader_epoch: int) -> bytes:
-    """The batch that ends a snapshot."""
+    """Build the batch that ends a snapshot."""
     footer = Record(timestamp=now_ms, key=_SHORTS.pack(0, SNAPSHOT_FOOTER), value=_FOOTER.pack(0, 0))
     return build_batch([footer], base_offset=offset, leader_epoch=leader_epoch, control=True)
 
 
 def last_contained_ms(header: Record) -> int:
-    """The append time of the last record that a snapshot contains, from its header record. Raises MalformedMessage."""
+    """Return the append time of the last record in a snapshot, from its header record. Raises MalformedMessage."""
     if control_type(header) != SNAPSHOT_HEADER:
         raise MalformedMessage("a snapshot that does not begin with its header")
     try:

@@ -1,16 +1,16 @@
-"""Decoding: one flat function for each struct and version, compiled from its fields; ``writers`` is the other direction.
+"""Decoding: one flat function for each struct and version, compiled from its fields. ``writers`` is the other direction.
 
-A function ``read(b, p, end)`` makes a canonical object of the bytes from ``p`` on in ``b``, a frame of ``end`` bytes. Each
-field is read into a variable ``f_NAME``. Neighbouring fields of fixed width share one ``unpack_from``; every other field is a few
-lines written out in place. The last line makes the named tuple. Arrays are tuples. A test compares the results with those of
-kio, a library that tests use as a judge, for every version of every API.
+A function ``read(b, p, end)`` makes a canonical object from the bytes from ``p`` on in ``b``, a frame of ``end`` bytes. Each
+field is read into a variable ``f_NAME``. Adjacent fields of fixed width share one ``unpack_from``; every other field is a few
+lines written out in place. The last line makes the named tuple. Arrays are tuples. A test compares the results with those of the
+library kio, for every version of every API.
 
     string, bytes        int16 or int32 length (negative: null), compact: uvarint length + 1 (0: null)
     array                int32 count (negative: null), compact: uvarint count + 1 (0: null)
     nullable struct      int8 -1 for null, in a tagged field 0 (KIP-893)
     tagged fields        uvarint count, then per field uvarint tag, uvarint size, value; unknown ones are skipped (KIP-482)
 
-An item takes one byte at least, so a count above the number of bytes left is malformed, and is rejected before memory is
+An item takes at least one byte. So a count above the number of bytes left is malformed, and is rejected before memory is
 allocated.
 """
 
@@ -37,7 +37,7 @@ _ZERO_UUID = bytes(16)
 def compile_reader(
     layout: Layout, canonical: Mapping[str, type[Any]], *, views: bool = False, compiler: "type[ReaderCompiler] | None" = None
 ) -> ReadFrame:
-    """``read(frame, position)``: the canonical object at ``position``, as ``layout`` has it, and its end.
+    """Compile ``read(frame, position)``, which returns the canonical object of ``layout`` and the position after it.
 
     A struct that is not in ``canonical`` gets a class of its own, with every field under its ``FieldSpec.name``. A field that
     the canonical class lacks is skipped. With ``views`` the frame is a memoryview, and records are views of it; all other
@@ -101,7 +101,7 @@ class ReaderCompiler:
         self._run: list[FieldSpec] = []
 
     def compile(self) -> Read:
-        """The function."""
+        """Compile the function."""
         self._body()
         return self._function(self._lines)
 
@@ -122,7 +122,7 @@ class ReaderCompiler:
         return self._scope["read"]  # type: ignore[no-any-return]
 
     def _defaults(self, read: set[str]) -> None:
-        """Fields that this version lacks, or may leave out, have the canonical class's defaults."""
+        """Give fields that this version lacks, or may leave out, the canonical class's defaults."""
         for name in self._fields:
             if name not in read:
                 self._scope[f"default_{name}"] = self._target._field_defaults[name]
@@ -139,7 +139,7 @@ class ReaderCompiler:
         self._lines += self._variable(spec, self._destination(spec))
 
     def _flush_run(self) -> None:
-        """One ``unpack_from`` for the fixed-width fields gathered so far."""
+        """Emit one ``unpack_from`` for the fixed-width fields gathered so far."""
         if self._run:
             self._lines += self._fixed(self._run, [self._destination(spec) for spec in self._run])
             self._run = []
@@ -159,7 +159,7 @@ class ReaderCompiler:
         return name
 
     def _variable(self, spec: FieldSpec, to: str) -> list[str]:
-        """Lines that read a value without a fixed width into ``to``."""
+        """Return lines that read a value without a fixed width into ``to``."""
         if spec.is_array:
             return [*self._count(), *_unless_null(spec, to, self._items(spec, to), nullable=spec.nullable)]
         if spec.layout is not None:
@@ -182,14 +182,14 @@ class ReaderCompiler:
         return [*self._count("int16" if is_string else "int32"), *_unless_null(spec, to, lines, nullable=nullable)]
 
     def _count(self, legacy: str = "int32") -> list[str]:
-        """``n``: the length or count at ``p``, negative for null."""
+        """Return lines that read ``n``, the length or count at ``p``, negative for null."""
         if not self._flexible:
             return [f"n, = {legacy}(b, p)", f"p += {2 if legacy == 'int16' else 4}"]
         lines = ["n = b[p] - 1", "p += 1", "if n > 126:", "    n, p = uvarint(b, p - 1)", "    n -= 1"]
         return [*lines, f"    if n > {self.longest_string}:", "        too_long(n)"] if legacy == "int16" else lines
 
     def _items(self, spec: FieldSpec, to: str) -> list[str]:
-        """Lines that read ``n`` items into a tuple."""
+        """Return lines that read ``n`` items into a tuple."""
         lines = ["if n > end - p:", f"    refuse_count({spec.name!r}, n, end - p)"]
         if spec.kafka_type in FIXED_WIDTHS and spec.kafka_type != "uuid":
             code = FIXED_WIDTHS[spec.kafka_type]
@@ -214,11 +214,11 @@ class ReaderCompiler:
         self._lines += ["p += 1", "if b[p - 1]:", f"    p, ({destinations}) = {name}(b, p - 1, end)"]
 
     def _uuid(self, value: str) -> str:
-        """An expression: the id of 16 bytes, None for zeros."""
+        """Return an expression for the id of 16 bytes, None for zeros."""
         return f"None if {value} == ZERO_UUID else UUID(bytes={value})"
 
     def value_reader(self, spec: FieldSpec) -> Read:
-        """A function for the value of one tagged field. The presence byte of a struct is there only if it may be null."""
+        """Return a function for the value of one tagged field. A struct has a presence byte there only if it may be null."""
         if spec.kafka_type in FIXED_WIDTHS and not spec.is_array:
             return self._function([*self._fixed([spec], ["v"]), "return v, p"])
         if spec.layout is not None and not spec.is_array:
@@ -228,25 +228,25 @@ class ReaderCompiler:
 
 
 def _unless_absent(read: Read) -> Read:
-    """``read`` after a byte 1; None after a 0 or a -1."""
+    """Wrap ``read`` for a presence byte: 1 reads the value, 0 or -1 gives None."""
     return lambda frame, position, end: read(frame, position + 1, end) if frame[position] == 1 else (None, position + 1)
 
 
 def _unless_null(spec: FieldSpec, to: str, lines: list[str], *, nullable: bool) -> list[str]:
-    """``lines``, executed only if ``n`` is not null's count."""
+    """Return ``lines``, executed only if ``n`` is not null's count."""
     null = f"{to} = None" if nullable else f"null({spec.name!r})"
     return ["if n < 0:", f"    {null}", "else:", *indented(lines)]
 
 
 def indented(lines: list[str]) -> list[str]:
-    """Lines of a block, to stand within another."""
+    """Indent the lines of a block, for use within another block."""
     return [f"    {line}" for line in lines]
 
 
 def _read_tagged(
     readers: Mapping[int, tuple[int, Read]], defaults: list[Any], frame: bytes, position: int, end: int
 ) -> tuple[int, list[Any]]:
-    """The position after the tagged fields, and their values, in the order of ``defaults``."""
+    """Return the position after the tagged fields, and their values, in the order of ``defaults``."""
     values = defaults.copy()
     count, position = read_uvarint(frame, position)
     if count > MOST_TAGGED_FIELDS:

@@ -1,6 +1,6 @@
-"""The record batch, format v2, as bytes: its header is read and checked and its first bytes stamped; its records stay unread.
+"""The record batch, format v2, as bytes: reads and checks its header, and stamps its first bytes. Records stay unread.
 
-The produce and fetch paths need no more than this; ``odradek.protocol.records`` reads the records. Layout (KIP-98, big-endian):
+The produce and fetch paths need nothing else. ``odradek.protocol.records`` reads the records. Layout (KIP-98, big-endian):
 
     0   base offset             int64     written by the broker
     8   batch length            int32     bytes from here on
@@ -15,15 +15,15 @@ The produce and fetch paths need no more than this; ``odradek.protocol.records``
     51  producer epoch          int16
     53  base sequence           int32
     57  record count            int32
-    61  records                 compressed together where the attributes say so
+    61  records                 compressed together if the attributes say so
 
 The CRC does not cover the fields that the broker writes, so stamping a batch keeps its CRC. A log append time changes it.
 
-Logs may also have messages of formats v0 and v1, which no producer may send any more (``odradek.protocol.legacy_records`` reads
-their content). ``read_header`` describes one as a batch of its own, so that all code that goes from header to header knows all
-three formats:
+Logs may also have messages of formats v0 and v1, which producers may no longer send (``odradek.protocol.legacy_records`` reads
+their content). ``read_header`` describes each as a batch of its own, so that all code that goes from header to header supports
+all three formats:
 
-    0   offset      int64     of a compressed message: that of the last message in it
+    0   offset      int64     for a compressed message, the offset of the last message in it
     8   size        int32     bytes from here on
     12  crc         uint32    CRC-32 of everything from the magic on
     16  magic       int8      0 or 1
@@ -74,16 +74,16 @@ _MAGIC_POSITION: Final = 16
 _CRC_POSITION: Final = 17
 _CRC_START: Final = 21
 _APPEND_TIME_END: Final = 43
-# Up to this size a copy is faster than a view.
+# Up to this size, a copy is faster than a view.
 _COPIED_BYTES: Final = 4096
 # The smallest message of formats v0 and v1, after its offset and size.
 _MIN_OLD_MESSAGE_BYTES: Final = 14
-# All that a v0 message has at least; a v1 message has its timestamp there, a v0 message its key's and its value's length.
+# The smallest v0 message as a whole. The last field is the timestamp in v1, and the lengths of key and value in v0.
 _OLD_HEADER: Final = struct.Struct(">qiIbBq")
 
 
 def _crc32c() -> Callable[[Buffer, int], int]:
-    """``crc32c.crc32c``, loaded from its extension module only.
+    """Return ``crc32c.crc32c``, loaded from its extension module only.
 
     The package's own ``__init__`` imports argparse and importlib.metadata, which takes tens of milliseconds of start-up.
     """
@@ -106,8 +106,8 @@ crc32c: Final = _crc32c()
 class BatchHeader(NamedTuple):
     """The 61 bytes before a batch's records. Timestamps are in ms since the epoch; ``batch_length`` is the field on the wire.
 
-    A message of format v0 or v1 has no leader epoch and no producer. A compressed one does not tell how many messages it
-    holds, or their first offset: it counts as one record with the last one's offset.
+    A message of format v0 or v1 has no leader epoch and no producer. A compressed one does not show the number of its messages,
+    nor their first offset. It counts as one record with the last one's offset.
     """
 
     base_offset: int
@@ -126,27 +126,27 @@ class BatchHeader(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        """The size of the whole batch, including base offset and length."""
+        """Return the size of the whole batch, including base offset and length."""
         return self.batch_length + LOG_OVERHEAD
 
     @property
     def last_offset(self) -> int:
-        """The last record's offset. In a compacted batch, the last offset before compaction."""
+        """Return the last record's offset. In a compacted batch, this is the last offset before compaction."""
         return self.base_offset + self.last_offset_delta
 
     @property
     def next_offset(self) -> int:
-        """The offset after the batch."""
+        """Return the offset after the batch."""
         return self.base_offset + self.last_offset_delta + 1
 
     @property
     def compression(self) -> int:
-        """0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd; 5 to 7 are undefined."""
+        """Return the codec: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd; 5 to 7 are undefined."""
         return self.attributes & COMPRESSION_MASK
 
     @property
     def timestamp_type(self) -> int:
-        """CREATE_TIME or LOG_APPEND_TIME."""
+        """Return CREATE_TIME or LOG_APPEND_TIME."""
         return LOG_APPEND_TIME if self.attributes & TIMESTAMP_TYPE_MASK else CREATE_TIME
 
     @property
@@ -166,7 +166,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def last_sequence(self) -> int:
-        """The last record's sequence number; after 2^31-1 the numbers continue at 0 (KIP-98). NO_SEQUENCE if there are none."""
+        """Return the last record's sequence number, or NO_SEQUENCE. After 2^31-1 the numbers continue at 0 (KIP-98)."""
         if self.base_sequence == NO_SEQUENCE:
             return NO_SEQUENCE
         return (self.base_sequence + self.last_offset_delta) & 0x7FFFFFFF
@@ -177,7 +177,7 @@ _new_tuple: Final = tuple.__new__
 
 
 def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
-    """The header at ``position``, of a batch or of a message of format v0 or v1, unpacked but not checked.
+    """Return the header at ``position``, of a batch or of a message of format v0 or v1, unpacked but not checked.
 
     ``validate`` and ``ensure_intact`` check it. Raises MalformedMessage if the header is incomplete or the length impossible.
     """
@@ -194,7 +194,7 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
 
 
 def _read_message_header(buffer: Buffer, position: int) -> BatchHeader:
-    """The header of a message of format v0 or v1."""
+    """Return the header of a message of format v0 or v1."""
     available = len(buffer) - position
     if available < _OLD_HEADER.size or buffer[position + _MAGIC_POSITION] not in (0, 1):
         raise MalformedMessage(f"a record batch header of {max(available, 0)} bytes")
@@ -209,14 +209,14 @@ def _read_message_header(buffer: Buffer, position: int) -> BatchHeader:
 
 
 def batch_crc(buffer: Buffer, position: int, size: int) -> int:
-    """The CRC-32C of the batch of ``size`` bytes at ``position``, from its attributes on."""
+    """Return the CRC-32C of the batch of ``size`` bytes at ``position``, from its attributes on."""
     if type(buffer) is bytes and size <= _COPIED_BYTES:
         return crc32c(buffer[position + _CRC_START : position + size], 0)
     return crc32c(memoryview(buffer)[position + _CRC_START : position + size], 0)
 
 
 def sealed(head: bytes, payload: Buffer) -> bytes:
-    """The batch made of a header without CRC, and of its records; the CRC is filled in."""
+    """Return the batch of a header without CRC and its records, with the CRC filled in."""
     covered = head[_CRC_START:]
     return b"".join((head[:_CRC_POSITION], _pack_uint32(crc32c(payload, crc32c(covered, 0))), covered, payload))
 
@@ -231,9 +231,9 @@ def assembled(
     producer_epoch: int,
     chunks: list[bytes],
 ) -> bytes:
-    """A batch of the broker's own, with one timestamp for all records and without sequence numbers.
+    """Build one of the broker's own batches, with one timestamp for all records and without sequence numbers.
 
-    ``chunks`` are the parts of the records; the first one is replaced by the header.
+    ``chunks`` are the parts of the records. The first one is replaced by the header.
     """
     chunks[0] = _pack_covered(
         attributes, record_count - 1, timestamp_ms, timestamp_ms, producer_id, producer_epoch, NO_SEQUENCE, record_count
@@ -281,7 +281,7 @@ def validate(header: BatchHeader, buffer: Buffer, position: int = 0) -> None:
 
 
 def _fault(header: BatchHeader) -> str:
-    """The reason to refuse an intact batch, or a message of format v0 or v1."""
+    """Return the reason to refuse an intact batch, or a message of format v0 or v1; or ""."""
     if header.magic != MAGIC:
         return f"message format v{header.magic}: a producer has to send v2"
     if header.last_offset_delta + 1 != header.record_count or header.record_count < 1:
@@ -294,7 +294,7 @@ def _fault(header: BatchHeader) -> str:
 
 
 def stamped_head(batch_length: int, base_offset: int, leader_epoch: int) -> bytes:
-    """The first bytes of the batch as they are in the log.
+    """Return the first bytes of the batch as stored in the log.
 
     They are written before the rest of the batch, which is not copied:
 
@@ -307,7 +307,7 @@ def stamped_head(batch_length: int, base_offset: int, leader_epoch: int) -> byte
 def stamped_head_append_time(
     header: BatchHeader, buffer: Buffer, position: int, base_offset: int, leader_epoch: int, timestamp_ms: int
 ) -> bytes:
-    """``stamped_head`` for ``message.timestamp.type=LogAppendTime``: also rewrites timestamp type, max timestamp and CRC."""
+    """Return ``stamped_head`` for LogAppendTime: timestamp type, max timestamp and CRC are rewritten, too."""
     covered = _APPEND_TIME.pack(
         header.attributes | TIMESTAMP_TYPE_MASK, header.last_offset_delta, header.base_timestamp, timestamp_ms
     )[: _APPEND_TIME_END - _CRC_START]
@@ -317,9 +317,9 @@ def stamped_head_append_time(
 
 
 def iter_batches(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:
-    """(position, header) of each batch in ``buffer``. A batch is checked only as far as needed to find the next one.
+    """Yield (position, header) of each batch in ``buffer``. A batch is checked only as far as needed to find the next one.
 
-    Stops at an incomplete batch, as a fetch's last one may be. Raises MalformedMessage at an impossible length or magic.
+    Stops at an incomplete batch: a fetch's last batch may be one. Raises MalformedMessage at an impossible length or magic.
     """
     position = 0
     end = len(buffer)

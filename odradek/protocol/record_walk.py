@@ -1,15 +1,16 @@
-"""A walk over the records of a batch that builds none of them: their layout is checked, their keys and timestamps are judged.
+"""A walk over the records of a batch that builds no records. It checks their layout, and judges keys and timestamps.
 
-(``odradek.protocol.records`` has the layout, and builds.) A few kilobytes may decompress to millions of records, or to one with
-millions of headers. So the walk goes on for as many of both at a time as its caller says, and ends where enough are refused.
+(``odradek.protocol.records`` has the layout, and builds records.) A few kilobytes may decompress to millions of records, or to
+one with millions of headers. So the caller sets how many of both to walk at a time, and the walk ends when enough are refused.
 
-Left out: whether headers' keys are UTF-8. Kafka's broker does not look either.
+Left out: a check that header keys are UTF-8. Kafka's broker does not check that either.
 
-There is a quick look, too: whether so many records, of the lengths that they give, fill a batch exactly. Kafka's broker reads
-every record of a batch. Here that would double the time that a large one takes, so the look ends after ``MOST_RECORDS`` records,
-or ``HEAD_BYTES`` of them, decompressed. Behind that only the records' number is checked, against the bytes that there are. The
-parts of a record are left to the walk, for topics whose configuration asks. The look costs 0.2 us for a batch of one record in
-pure Python, 0.6 us for ten alike, 20 us for a large one; 20 to 60 us for a compressed one, nearly all of it for the codec.
+There is also a quick check (``ensure_bounds``): whether the given number of records, with the lengths that they state, fill a
+batch exactly. Kafka's broker reads every record of a batch. Here that would double the time of a large batch. So the check ends
+after ``MOST_RECORDS`` records, or ``HEAD_BYTES`` of them, decompressed. Beyond that, only the number of records is checked,
+against the remaining bytes. The parts of a record are left to the walk, for topics whose configuration requires it. The check
+costs 0.2 us for a batch of one record in pure Python, 0.6 us for ten alike, 20 us for a large one; 20 to 60 us for a compressed
+one, nearly all of it for the codec.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -37,10 +38,10 @@ _HEADERS_AT_ONCE: Final = 2_000
 class RecordWalk:
     """The records of a batch, in order; ``data`` is all of them, decompressed. MalformedMessage, here and in ``go_on``.
 
-    ``refused`` has (index, timestamp, whether it has a key, offset delta) of each record without a key, if ``wants_key``, or with
-    a timestamp, other than -1 for none, outside of ``earliest`` to ``latest`` (ms since the epoch), but no more than
-    ``most_refused`` of them: the walk is done then. Records in front of ``first_offset_delta`` are not judged.
-    ``max_timestamp`` is that of the records up to here, -1 if none has one. ``pause`` is called within a record of thousands of
+    ``refused`` has (index, timestamp, whether it has a key, offset delta) of each refused record. A record is refused if it has
+    no key and ``wants_key`` is set, or if its timestamp is outside ``earliest`` to ``latest`` (ms since the epoch; -1 for none is
+    accepted). The walk ends after ``most_refused`` of them. Records before ``first_offset_delta`` are not judged.
+    ``max_timestamp`` covers the records so far, -1 if none has a timestamp. ``pause`` is called within a record of thousands of
     headers, and may raise.
     """
 
@@ -84,19 +85,19 @@ class RecordWalk:
         self._first_offset_delta = first_offset_delta
         self._bounds = (earliest, latest)
         self._base_timestamp = header.base_timestamp
-        # The one that all records of a batch with LogAppendTime have.
+        # The common timestamp of all records of a batch with LogAppendTime.
         self._batch_timestamp = header.max_timestamp if header.attributes & TIMESTAMP_TYPE_MASK else None
         self._count = header.record_count
         self._data = data
         self._pause = pause
-        # What ``go_on`` may still walk over.
+        # The records and headers that ``go_on`` may still walk over.
         self._left = 0
-        # Those of the next record.
+        # The values of the next record.
         self._index = 0
         self._position = 0
 
     def go_on(self, most: int) -> None:
-        """Walk over the next ``most`` records and headers, or up to the end; the last record is walked over to its end."""
+        """Walk over the next ``most`` records and headers, or up to the end. The last record is always walked completely."""
         self._left = most
         try:
             while self._left > 0 and self._index < self._count and not self.is_done:
@@ -109,7 +110,7 @@ class RecordWalk:
                 raise MalformedMessage(f"{len(self._data) - self._position} bytes behind the last record")
 
     def _walk_piece(self) -> None:
-        """Walk over records in the next piece of the data, as far as ``_left`` goes."""
+        """Walk over records in the next piece of the data, limited by ``_left``."""
         start = self._position
         piece = self._next_piece(start)
         is_last_piece = start + len(piece) == len(self._data)
@@ -158,7 +159,7 @@ class RecordWalk:
         self.max_timestamp = max_timestamp
 
     def _next_piece(self, start: int) -> bytes:
-        """Bytes of the data from ``start`` on, with one whole record at least, if there is one."""
+        """Return bytes of the data from ``start`` on, with at least one complete record, if there is one."""
         data = self._data
         piece = bytes(data[start : start + _PIECE_BYTES])
         if len(piece) < _PIECE_BYTES:
@@ -168,11 +169,11 @@ class RecordWalk:
 
 
 def _fields(piece: bytes, at: int, end: int, pause: "Callable[[], None] | None") -> tuple[int, bool, int, int]:
-    """(timestamp delta, whether there is a key, offset delta, number of headers) of the record from ``at`` to ``end``.
+    """Return (timestamp delta, whether there is a key, offset delta, number of headers) of the record up to ``end``.
 
-    Its attributes are at ``at``.
+    The record's attributes are at ``at``.
     """
-    # Nearly all varints are of one byte: these are read here, without a call.
+    # Nearly all varints have one byte: these are read here, without a call.
     number = piece[at + 1]
     if number < 0x80:
         at += 2
@@ -216,7 +217,7 @@ def _fields(piece: bytes, at: int, end: int, pause: "Callable[[], None] | None")
 
 
 def _behind_headers(data: bytes, position: int, end: int, pause: "Callable[[], None] | None") -> tuple[int, int]:
-    """How many headers there are, by the count at ``position``, and the position behind them."""
+    """Return the number of headers, from the count at ``position``, and the position after them."""
     count, position = read_varint(data, position)
     if not 0 <= count <= (end - position) // _MIN_HEADER_BYTES:
         raise MalformedMessage(f"{count} headers in {end - position} bytes")
@@ -240,19 +241,19 @@ _MOST_BYTES: Final = 64 * 1024 * 1024
 _MOST_EXPANSION: Final = 20
 # Length, attributes, timestamp, offset, key, value and headers, one byte each.
 _HEAD_END: Final = HEADER_SIZE + HEAD_BYTES
-# Behind any batch.
+# A position beyond any batch.
 _NOWHERE: Final = 1 << 40
 
 
 def _first_steps() -> tuple[int, ...]:
-    """Return the distance to the next record by a record's first byte; _NOWHERE where that byte does not tell it."""
+    """Return the distance to the next record by a record's first byte; _NOWHERE if that byte is not enough."""
     least = (_MIN_RECORD_BYTES - 1) << 1
     short = [_NOWHERE if number & 1 or number < least else 1 + (number >> 1) for number in range(0x80)]
     return (*short, *(_NOWHERE if number & 1 else 2 + ((number & 0x7F) >> 1) for number in range(0x80, 0x100)))
 
 
 _STEPS: Final = _first_steps()
-# The same by the second byte of a length of two.
+# The additional distance by the second byte of a two-byte length.
 _HIGH_STEPS: Final = tuple(number << 6 if number < 0x80 else _NOWHERE for number in range(0x100))
 
 
@@ -262,9 +263,9 @@ def most_decompressed_bytes(size: int) -> int:
 
 
 def ensure_bounds(batch: Buffer, size: int, count: int, codec: int) -> None:
-    """Raise MalformedMessage unless the first of ``count`` records are where their lengths say, and the others have room.
+    """Raise MalformedMessage unless the first of ``count`` records match their lengths, and the others have room.
 
-    ``batch`` has ``size`` bytes, and perhaps more.
+    The batch is the first ``size`` bytes of ``batch``.
     """
     if codec:
         data, is_all = decompressed_head(codec, memoryview(batch)[HEADER_SIZE:size], HEAD_BYTES)
@@ -279,7 +280,7 @@ def ensure_bounds(batch: Buffer, size: int, count: int, codec: int) -> None:
             step += _HIGH_STEPS[head[HEADER_SIZE + 1]]
         if count == 1 and step == size - HEADER_SIZE:
             return
-        # Records of one length have the same first bytes: they take a third of the time of a look at each.
+        # Records of equal length have the same first bytes. Checking them together takes a third of the time.
         if (
             step * count == size - HEADER_SIZE
             and head[HEADER_SIZE:size:step] == head[HEADER_SIZE : HEADER_SIZE + 1] * count
@@ -302,7 +303,7 @@ def ensure_bounds(batch: Buffer, size: int, count: int, codec: int) -> None:
 
 
 def _look_closely(data: bytes, count: int, total: int, *, is_exact: bool) -> None:
-    """``ensure_bounds`` for any lengths: ``data`` is all of the records' ``total`` bytes, or the first.
+    """Do ``ensure_bounds`` for any lengths. ``data`` is all of the records' ``total`` bytes, or the first ones.
 
     Unless ``is_exact``, the records have more bytes than ``data``, and no more than ``total``.
     """

@@ -10,7 +10,7 @@ A record, after decompression of the batch's records (protocol guide, "Record"; 
     header count      varint
     headers           key: varint length, UTF-8; value: as above
 
-``read_records`` reads messages of formats v0 and v1, too. Nothing here builds them.
+``read_records`` also reads messages of formats v0 and v1. Nothing here builds them.
 """
 
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -45,14 +45,14 @@ _MIN_HEADER_BYTES = 2
 _MIN_INT64 = -(1 << 63)
 _MAX_INT64 = (1 << 63) - 1
 _MAX_INT32 = (1 << 31) - 1
-# Each is encoded and written in less than a millisecond.
+# The number of records encoded at a time, in less than a millisecond.
 _RECORDS_AT_ONCE = 64
 
 T = TypeVar("T")
 
 
 class Record(NamedTuple):
-    """One record. ``timestamp`` is in ms since the epoch, -1 for none; ``build_batch`` replaces ``offset`` -1 by the next one."""
+    """One record. ``timestamp`` is in ms since the epoch, -1 for none. ``build_batch`` replaces ``offset`` -1 by the next one."""
 
     offset: int = -1
     timestamp: int = -1
@@ -62,10 +62,10 @@ class Record(NamedTuple):
 
 
 def read_records(buffer: Buffer, position: int = 0, *, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> Iterator[Record]:
-    """The records of the batch, or of the message of format v0 or v1, at ``position``, with absolute offsets and timestamps.
+    """Iterate over the records of the batch, or message of format v0 or v1, at ``position``.
 
-    It is decompressed at once, to at most ``limit_bytes``. The CRC is not checked; ``ensure_intact`` does that. Raises
-    MalformedMessage, also in mid-iteration: make a list to get either all records or none.
+    Offsets and timestamps are absolute. The batch is decompressed at once, to at most ``limit_bytes``. The CRC is not checked;
+    ``ensure_intact`` does that. Raises MalformedMessage, also in mid-iteration: make a list to get either all records or none.
     """
     header = read_header(buffer, position)
     if position + header.size_bytes > len(buffer):
@@ -94,7 +94,7 @@ def _iterate(header: BatchHeader, data: bytes) -> Iterator[Record]:
 
 
 def _read_record(header: BatchHeader, data: bytes, position: int) -> tuple[Record, int]:
-    """(the record at ``position``, the position after it)."""
+    """Return (the record at ``position``, the position after it)."""
     length, position = read_varint(data, position)
     end = position + length
     if length < _MIN_RECORD_BYTES - 1 or end > len(data):
@@ -155,9 +155,9 @@ def build_batch(  # noqa: PLR0913 - a header has as many fields, all by name
     control: bool = False,
     timestamp_type: int = CREATE_TIME,
 ) -> bytes:
-    """A v2 batch of ``records``, one at least.
+    """Build a v2 batch of ``records``, at least one.
 
-    Records without an offset follow the one before. Given offsets are absolute, ascend, and are not below ``base_offset``.
+    Records without an offset follow the previous one. Given offsets are absolute, ascend, and are not below ``base_offset``.
     Raises ValueError if there are no records, if offsets do not ascend, or if the codec is unknown.
     """
     if not records:
@@ -197,7 +197,7 @@ def build_batch(  # noqa: PLR0913 - a header has as many fields, all by name
 
 
 def write_record(out: bytearray, record: Record, offset_delta: int, timestamp_delta: int) -> None:
-    """Append ``record`` to a batch's records; the deltas are those to its base offset and base timestamp."""
+    """Append ``record`` to a batch's records. The deltas are relative to the batch's base offset and base timestamp."""
     body = bytearray(1)
     write_varint(body, timestamp_delta)
     write_varint(body, offset_delta)
@@ -220,9 +220,9 @@ def _write_bytes(out: bytearray, value: bytes | None) -> None:
 
 
 def build_sliced_batch(sources: Sequence[T], encode: Callable[[T], bytes], timestamp_ms: int) -> Generator[None, None, bytes]:
-    """A v2 batch of a record for each of ``sources``, whose value is what ``encode`` makes of it; one at least.
+    """Build a v2 batch with a record for each of ``sources``, at least one. ``encode`` makes the values.
 
-    A generator that can be left between its records.
+    A generator that can pause between its records.
     """
     if not sources:
         raise ValueError("a batch has one record at least")

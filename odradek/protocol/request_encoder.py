@@ -1,9 +1,9 @@
 """Encodes requests, for clients: the canonical message, in a version that the peer serves, as a frame.
 
 ``requests`` is the other direction. Fields that the version lacks are omitted; a caller that needs such a field must choose a
-version that has it. If a version has the same content in another shape (one coordinator key for a list of them, topic names for
-topics), ``_REWRITES`` makes the object that its writer reads. Content that does not fit the shape is refused with
-UNSUPPORTED_VERSION, as by Kafka's own clients.
+version that has it. If a version has the same content in another shape (one coordinator key instead of a list, topic names
+instead of topics), ``_REWRITES`` makes the object that its writer reads. Content that does not fit the shape is refused with
+UNSUPPORTED_VERSION, as in Kafka's own clients.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ T = TypeVar("T")
 
 @cache
 def request_encoder(api_key: ApiKey, version: int) -> Encoder:
-    """``encode(correlation_id, client_id, request)``: the frame with its length, as chunks of any sized type.
+    """Return ``encode(correlation_id, client_id, request)``: the frame with its length, as chunks of any sized type.
 
     ``encode`` raises KafkaError: UNSUPPORTED_VERSION for content that the version cannot express, INVALID_REQUEST for a value
     that does not fit its field.
@@ -69,14 +69,14 @@ def request_encoder(api_key: ApiKey, version: int) -> Encoder:
 
 
 def request_header(api_key: int, version: int, correlation_id: int, client_id: str | None, *, flexible: bool) -> bytes:
-    """Header v1, or v2 without tagged fields for a flexible version (``headers``)."""
+    """Return header v1, or v2 without tagged fields for a flexible version (``headers``)."""
     name = b"" if client_id is None else client_id.encode()
     length = -1 if client_id is None else len(name)
     return _FIXED_HEADER(api_key, version, correlation_id, length) + name + (b"\0" if flexible else b"")
 
 
 def _only(items: Sequence[T], api: str) -> T:
-    """The only item. An older version has room for just one."""
+    """Return the only item, as an older version has room for just one."""
     if len(items) != 1:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"{api}: this version takes one, not {len(items)}")
     return items[0]
@@ -175,9 +175,9 @@ def _only_client_metrics(request: ListConfigResourcesRequest) -> ListConfigResou
     return request
 
 
-# A rewrite applies up to its version; if that is not the last version with another shape, the next line continues.
+# A rewrite applies up to its version. If that is not the last version with another shape, the next line continues.
 _REWRITES: dict[ApiKey, tuple[tuple[int, Callable[[Any], object]], ...]] = {
-    # The canonical request is the hand-written one, whose batches stay where they are.
+    # The canonical request is the handwritten one, whose batches are not copied.
     ApiKey.PRODUCE: ((FIRST_PRODUCE_BY_ID - 1, _produce_by_name), (NEWEST_VERSION[ApiKey.PRODUCE], _produce_by_id)),
     ApiKey.METADATA: ((0, _first_metadata),),
     ApiKey.FIND_COORDINATOR: ((3, _one_key),),

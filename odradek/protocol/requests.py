@@ -1,11 +1,12 @@
 """Decoding requests: the reader of the request's version makes the canonical message (``readers``).
 
 Most fields have the same name in all versions; fields that a version lacks have their defaults. If an older version has another
-shape (one coordinator key for a list of them, topic names for topics), ``older_requests`` makes the canonical message of it.
+shape (one coordinator key instead of a list, topic names instead of topics), ``older_requests`` converts it to the canonical
+message.
 
-Produce has a handwritten reader (``produce_request``), which does not copy the records. The newer versions of OffsetCommit have
-one, too (``offset_commit``). Requests of ConsumerGroupHeartbeat that say nothing new are read once (``consumer_heartbeats``).
-What each is worth stands in benchmarks/README.md, "What the fast paths are worth".
+Produce has a handwritten reader (``produce_request``), which does not copy the records. So have the newer versions of
+OffsetCommit (``offset_commit``). ConsumerGroupHeartbeat requests without news are decoded once (``consumer_heartbeats``).
+benchmarks/README.md, "What the fast paths are worth", has the gains.
 """
 
 import struct
@@ -34,7 +35,7 @@ Decoder = Callable[[Buffer, int], Any]
 
 @cache
 def request_decoder(api_key: ApiKey, version: int) -> Decoder:
-    """``decode(frame, position)``: the canonical request in a frame whose header v1 ends at ``position``.
+    """Return ``decode(frame, position)``: the canonical request in a frame whose header v1 ends at ``position``.
 
     ``decode`` raises ``MalformedMessage`` only.
     """
@@ -45,14 +46,14 @@ def request_decoder(api_key: ApiKey, version: int) -> Decoder:
             return read(frame, position)
         except MalformedMessage as error:
             raise MalformedMessage(f"{api_key.name} v{version}: {error.reason}") from None
-        except Exception as error:  # noqa: BLE001  whatever bytes can make a decoder raise, it is the bytes' fault
+        except Exception as error:  # noqa: BLE001  any exception of a decoder is the bytes' fault
             raise MalformedMessage(f"{api_key.name} v{version}: {type(error).__name__}: {error}") from None
 
     return _one_batch_first(decode, version) if api_key == ApiKey.PRODUCE and version >= FIRST_FLEXIBLE else decode
 
 
 def _one_batch_first(decode: Decoder, version: int) -> Decoder:
-    """``decode`` for Produce requests: two calls less for one of a single batch, as nearly all small ones are."""
+    """Wrap ``decode`` for Produce requests, to save two calls for a single batch, as nearly all small requests have."""
     by_id = version >= FIRST_BY_ID
 
     def decode_one_batch(frame: Buffer, position: int) -> Any:
@@ -60,7 +61,7 @@ def _one_batch_first(decode: Decoder, version: int) -> Decoder:
             try:
                 request = read_one_batch(frame, position, by_id)
             except (IndexError, struct.error, UnicodeDecodeError):
-                # ``decode`` tells what is wrong.
+                # ``decode`` will report the error.
                 request = None
             if request is not None:
                 return request

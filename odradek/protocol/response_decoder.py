@@ -1,11 +1,11 @@
 """Decodes responses, for clients: the reader of the requested version makes the canonical message.
 
 ``responses`` is the other direction. Fields that a version lacks have their defaults. If a version has the same content in
-another shape, ``_REWRITES`` turns it into the canonical one; a group, key or transactional id that the version does not repeat
-is empty.
+another shape, ``_REWRITES`` turns it into the canonical one. A group, key or transactional id that the version does not repeat is
+left empty.
 
-The records of a Fetch are views of the frame, so they are not copied on their way to a log. A reference to them keeps the
-frame.
+The records of a Fetch are views of the frame, so they are not copied on their way to a log. A reference to them keeps the frame
+alive.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -33,7 +33,7 @@ _WITH_RECORDS: Final = frozenset({ApiKey.FETCH, ApiKey.FETCH_SNAPSHOT})
 
 @cache
 def response_decoder(api_key: ApiKey, version: int) -> Decoder:
-    """``decode(frame)``: the canonical response in a frame without its length, but with its header.
+    """Return ``decode(frame)``: the canonical response in a frame without its length, but with its header.
 
     ``decode`` raises MalformedMessage only.
     """
@@ -55,7 +55,7 @@ def response_decoder(api_key: ApiKey, version: int) -> Decoder:
             response, _ = read(body, position)
         except MalformedMessage as error:
             raise MalformedMessage(f"{api_key.name} v{version}: {error.reason}") from None
-        except Exception as error:  # noqa: BLE001  whatever bytes can make a decoder raise, it is the bytes' fault
+        except Exception as error:  # noqa: BLE001  any exception of a decoder is the bytes' fault
             raise MalformedMessage(f"{api_key.name} v{version}: {type(error).__name__}: {error}") from None
         return response if rewrite is None else rewrite(response)
 

@@ -1,12 +1,12 @@
 """Encoding responses: the canonical message, in the requested version, as a frame.
 
-Handlers return the typed response. Optimisations for frequent ones are here: a Produce response without errors and one of
-ConsumerGroupHeartbeat that tells nothing are written by hand, the bytes of a shared OffsetCommit response are cached
-(``good_response_encoder``), and a response of fixed-width fields is one ``pack``.
+Handlers return the typed response. Frequent responses are optimized (``good_response_encoder``). A Produce response without
+errors and a ConsumerGroupHeartbeat response without news have handwritten encoders. The bytes of a shared OffsetCommit response
+are cached. A response of fixed-width fields is one ``pack``.
 
-A response is sent as chunks. The chunks of a Fetch response are not joined: its records may be megabytes, or a slice of a file
-that nobody has read. The first chunk is the frame's length and the response header (``headers``); the rest is the body from
-``writers``. If an older version has the same content in another shape, ``_REWRITES`` makes the object that its writer reads.
+A response is sent as chunks. The chunks of a Fetch response are not joined: its records may be megabytes, or an unread slice of a
+file. The first chunk is the frame's length and the response header (``headers``); the rest is the body from ``writers``. If an
+older version has the same content in another shape, ``_REWRITES`` makes the object that its writer reads.
 """
 
 from collections.abc import Callable
@@ -23,17 +23,17 @@ _HEADER_V0: Final = Struct(">ii").pack
 _HEADER_V1: Final = Struct(">iib").pack
 _INT32: Final = Struct(">i").pack
 
-# The coordinators keep as many shared responses.
+# The coordinators keep this many shared responses.
 _MOST_REMEMBERED: Final = 1024
 
 Encoder = Callable[[int, Any], list[Any]]
-# None for a response that has errors, or is not known to have none.
+# Returns None for a response that has errors, or may have some.
 GoodEncoder = Callable[[int, Any], "bytes | None"]
 
 
 @cache
 def response_encoder(api_key: ApiKey, version: int) -> Encoder:
-    """``encode(correlation_id, response)``: the frame with its length, as chunks of bytes or of anything with a length."""
+    """Return ``encode(correlation_id, response)``: the frame with its length, as chunks of bytes or anything with a length."""
     layout = load(api_key, version, "response")
     rewrite = older_response(api_key, version)
     canonical = messages(api_key).classes["response"] if rewrite is None else {}
@@ -57,14 +57,15 @@ def response_encoder(api_key: ApiKey, version: int) -> Encoder:
 
 
 def older_response(api_key: ApiKey, version: int) -> Callable[[Any], Any] | None:
-    """What makes the object that the writer of this version reads; None if that is the canonical response."""
+    """Return the function that makes the object for this version's writer; None if the canonical response serves."""
     return _REWRITES.get((api_key, version))
 
 
 def good_response_encoder(api_key: ApiKey, version: int) -> GoodEncoder | None:
-    """``encode(correlation_id, response)``: the frame of a response seen to have no error code; None for APIs without one.
+    """Return ``encode(correlation_id, response)``: the frame of a response without errors; None for APIs without one.
 
-    The bytes equal those of ``response_encoder``. Who gets them need not look for error codes, which takes as long as writing.
+    ``encode`` returns None unless the response is seen to have no error code. Its bytes equal those of ``response_encoder``. A
+    caller that gets them need not look for error codes, which takes as long as writing.
     """
     if api_key == ApiKey.OFFSET_COMMIT:
         return _remembering(response_encoder(api_key, version))
@@ -78,7 +79,7 @@ def good_response_encoder(api_key: ApiKey, version: int) -> GoodEncoder | None:
 
 
 def _appended(version: int) -> GoodEncoder | None:
-    """Writes a Produce response by hand, if every partition appended its batch."""
+    """Return a handwritten encoder of Produce responses in which every partition appended its batch."""
     from odradek.protocol.produce_response import FIRST_WRITTEN, OneBatchWriter, body_if_all_appended
 
     if version < FIRST_WRITTEN:
@@ -92,7 +93,7 @@ def _appended(version: int) -> GoodEncoder | None:
 
 
 def _remembering(encode: Encoder) -> GoodEncoder:
-    """``encode``, called once for each shared response; later frames differ in the correlation id only."""
+    """Wrap ``encode``, so that a shared response is encoded once. Later frames differ only in the correlation id."""
     from odradek.protocol.accepted_commit import AcceptedCommit
 
     # By identity; the reference to the response keeps its id unique. Values: the bytes before and after the correlation id.

@@ -1,4 +1,4 @@
-"""The fields of a message in one of its versions: what our own readers and writers are compiled from.
+"""The fields of a message in one of its versions: the source from which readers and writers are compiled.
 
 A module of ``message_types`` has a table for the request and one for the response, as Kafka's definitions give them:
 
@@ -9,9 +9,9 @@ A module of ``message_types`` has a table for the request and one for the respon
       topic string -12
       topic_id uuid 13+
 
-The first line has the name, the versions that there are, and those with compact lengths and tagged fields (KIP-482). A field has
-its name in the canonical class, its type, the versions that have it if not all do, those in which it may be null, its tag, and
-its default as JSON if that is not zero or empty. The fields of a struct stand below it.
+The first line has the name, the existing versions, and the versions with compact lengths and tagged fields (KIP-482). A field has
+its name in the canonical class, its type, the versions that have it if not all do, and the versions in which it may be null. Then
+come its tag, and its default as JSON if that is not zero or empty. The fields of a struct stand below it.
 """
 
 import json
@@ -24,20 +24,20 @@ from odradek.protocol.api_keys import ApiKey
 _FIELD: Final = re.compile(
     r"( +)(\w+) (\[\])?(\w+)(?: ([\d+-]+))?(?: (null)(?: ([\d+-]+))?)?(?: tag (\d+))?(?: = (.+))?",
 )
-# Neither ``topic_config_error_code`` (CreateTopics) nor ``acknowledge_error_code`` (ShareFetch): Kafka counts no failure there.
+# Without ``topic_config_error_code`` (CreateTopics) and ``acknowledge_error_code`` (ShareFetch): Kafka counts no failure there.
 _ERROR_CODES: Final = {"error_code", "partition_error_code"}
 _ZEROS: Final[dict[str, object]] = {"string": "", "bytes": b"", "records": None, "bool": False, "uuid": None, "float64": 0.0}
 
 
-# The default of a struct: one whose fields have theirs.
+# The default of a struct: a struct whose fields have their defaults.
 OF_FIELDS: Final = object()
 
 
 class FieldSpec(NamedTuple):
     """One field of a struct in one version.
 
-    ``name`` is the canonical class's. ``kafka_type`` is Kafka's name of a primitive type; for a struct it is None, and ``layout``
-    is the struct's. ``tag`` is None for an untagged field. ``default`` is in canonical form, or OF_FIELDS.
+    ``name`` is the name in the canonical class. ``kafka_type`` is Kafka's name of a primitive type. For a struct it is None, and
+    ``layout`` is the struct's. ``tag`` is None for an untagged field. ``default`` is in canonical form, or OF_FIELDS.
     """
 
     name: str
@@ -50,12 +50,12 @@ class FieldSpec(NamedTuple):
 
     @property
     def is_error_code(self) -> bool:
-        """True for the outcome of a request, or of a part of it."""
+        """Return True for the outcome of a request, or of a part of it."""
         return self.name in _ERROR_CODES
 
 
 class Layout:
-    """A message or a struct as one version has it: its name in the schema, and its fields in wire order."""
+    """A message or a struct in one version: its name in the schema, and its fields in wire order."""
 
     __slots__ = ("fields", "flexible", "name")
 
@@ -66,13 +66,13 @@ class Layout:
 
 
 def load(api_key: ApiKey, version: int, kind: str) -> Layout:
-    """An API's ``kind`` ("request" or "response") in that version. Raises ValueError if there is none."""
+    """Return an API's ``kind`` ("request" or "response") in that version. Raises ValueError if there is none."""
     module = import_module(f"odradek.protocol.message_types.{api_key.name.lower()}")
     return layout_of(getattr(module, f"{kind.upper()}_FIELDS"), version)
 
 
 def layout_of(table: str, version: int) -> Layout:
-    """The message of a table in that version. Raises ValueError if there is none."""
+    """Return the message of a table in that version. Raises ValueError if there is none."""
     heading, *lines = table.strip("\n").splitlines()
     name, versions, *flexible = heading.split()
     if not _holds(versions, version):
@@ -81,12 +81,12 @@ def layout_of(table: str, version: int) -> Layout:
 
 
 def newest_version(table: str) -> int:
-    """The newest version of a table's message."""
+    """Return the newest version of a table's message."""
     return int(table.strip("\n").split(maxsplit=2)[1].rpartition("-")[2])
 
 
 def _layout(name: str, lines: list[str], depth: int, version: int, *, flexible: bool) -> Layout:
-    """The struct whose fields are the first of ``lines``, those indented by ``depth``; deeper ones are fields of these."""
+    """Return the struct whose fields are the first of ``lines`` indented by ``depth``. Deeper ones belong to these fields."""
     fields = []
     for place, line in enumerate(lines, 1):
         found = _FIELD.fullmatch(line)
@@ -115,7 +115,7 @@ def _layout(name: str, lines: list[str], depth: int, version: int, *, flexible: 
 
 
 def _holds(versions: str | None, version: int) -> bool:
-    """True for a version within ``4-7``, ``-7`` (up to 7), ``4+``, ``4`` or None (all)."""
+    """Return True for a version within ``4-7``, ``-7`` (up to 7), ``4+``, ``4`` or None (all)."""
     if versions is None:
         return True
     if versions.endswith("+"):
@@ -125,7 +125,7 @@ def _holds(versions: str | None, version: int) -> bool:
 
 
 def _zero(kafka_type: str, *, is_array: bool, nullable: bool) -> object:
-    """The default of a field for which Kafka's definitions give none."""
+    """Return the default of a field without a default in Kafka's definitions."""
     if is_array:
         return ()
     if kafka_type[0].isupper():

@@ -1,12 +1,12 @@
-"""What SCRAM makes of a password (RFC 5802, RFC 7677), with the mechanisms as Kafka numbers them.
+"""The keys and proofs that SCRAM derives from a password (RFC 5802, RFC 7677), with Kafka's numbers of mechanisms.
 
     salted password   PBKDF2(password, salt, iterations)
     client key        HMAC(salted password, "Client Key")         stored key   H(client key)
     server key        HMAC(salted password, "Server Key")
-    client proof      client key XOR HMAC(stored key, what both have said)
+    client proof      client key XOR HMAC(stored key, the messages exchanged)
 
-Who has the stored key and the server key can check a client and prove to know it, and cannot log in. Passwords are UTF-8 as they
-are: like Kafka, and unlike the RFC, this knows no SASLprep.
+The stored key and the server key are enough to check a client, and to prove that to the client, but not to log in. Passwords are
+plain UTF-8: like Kafka, and unlike the RFC, this does not apply SASLprep.
 """
 
 import base64
@@ -28,12 +28,12 @@ class ScramMechanism(IntEnum):
 
     @property
     def text(self) -> str:
-        """The mechanism's name in SASL."""
+        """Return the mechanism's name in SASL."""
         return self.name.replace("_", "-")
 
     @property
     def hash_name(self) -> str:
-        """The name of its hash function, as hashlib has it."""
+        """Return the name of its hash function in hashlib."""
         return self.name.removeprefix("SCRAM_").replace("_", "").lower()
 
 
@@ -41,33 +41,33 @@ MECHANISMS: Final = {mechanism.text: mechanism for mechanism in ScramMechanism}
 
 
 def salted_password(mechanism: ScramMechanism, password: str, salt: bytes, iterations: int) -> bytes:
-    """What the other keys are made of. Takes some milliseconds."""
+    """Return the salted password, from which the other keys are derived. Takes some milliseconds."""
     return hashlib.pbkdf2_hmac(mechanism.hash_name, password.encode(), salt, iterations)
 
 
 def client_key(mechanism: ScramMechanism, salted: bytes) -> bytes:
-    """What a client proves to have."""
+    """Return the key that a client proves to have."""
     return hmac.digest(salted, b"Client Key", mechanism.hash_name)
 
 
 def stored_key(mechanism: ScramMechanism, salted: bytes) -> bytes:
-    """What a server checks that by."""
+    """Return the key with which a server checks a client's proof."""
     return hashlib.new(mechanism.hash_name, client_key(mechanism, salted)).digest()
 
 
 def server_key(mechanism: ScramMechanism, salted: bytes) -> bytes:
-    """What a server proves to have."""
+    """Return the key that a server proves to have."""
     return hmac.digest(salted, b"Server Key", mechanism.hash_name)
 
 
 def client_proof(mechanism: ScramMechanism, salted: bytes, said: bytes) -> bytes:
-    """The proof of one who knows the password, after what was ``said``."""
+    """Return the proof of a client that knows the password, for the exchanged messages ``said``."""
     signature = hmac.digest(stored_key(mechanism, salted), said, mechanism.hash_name)
     return _xor(client_key(mechanism, salted), signature)
 
 
 def is_proof(mechanism: ScramMechanism, known_stored_key: bytes, said: bytes, proof: bytes) -> bool:
-    """Return whether a client that sends ``proof`` after what was ``said`` knows the password."""
+    """Return whether ``proof`` shows that the client knows the password, for the exchanged messages ``said``."""
     signature = hmac.digest(known_stored_key, said, mechanism.hash_name)
     if len(proof) != len(signature):
         return False
@@ -76,17 +76,17 @@ def is_proof(mechanism: ScramMechanism, known_stored_key: bytes, said: bytes, pr
 
 
 def server_signature(mechanism: ScramMechanism, known_server_key: bytes, said: bytes) -> bytes:
-    """The server's proof."""
+    """Return the server's proof for the exchanged messages ``said``."""
     return hmac.digest(known_server_key, said, mechanism.hash_name)
 
 
 def encode_base64(data: bytes) -> str:
-    """As it stands in messages."""
+    """Encode bytes as text for messages."""
     return base64.b64encode(data).decode()
 
 
 def decode_base64(text: str) -> bytes:
-    """The same the other way round. Raises ValueError."""
+    """Decode text of ``encode_base64``. Raises ValueError."""
     try:
         return base64.b64decode(text, validate=True)
     except binascii.Error as error:

@@ -1,4 +1,4 @@
-"""Varints: unsigned ones for lengths, counts and tags (KIP-482), zigzag ones in records (protocol guide, "Record Format").
+"""Varints: unsigned for lengths, counts and tags (KIP-482), zigzag in records (protocol guide, "Record Format").
 
 Seven bits in each byte, the least significant first; a set top bit means that another byte follows. Zigzag encodes a value v >=
 0 as 2v and a negative one as -2v-1, so that small numbers of either sign are short.
@@ -8,13 +8,13 @@ from typing import Final, NoReturn
 
 from odradek.protocol.errors import MalformedMessage
 
-# A compact string could be longer. What stands for it in older versions and on disk could not, and Kafka refuses it.
+# A compact string could be longer, but its form in older versions and on disk could not. Kafka refuses longer ones.
 LONGEST_STRING: Final = 0x7FFF
 SMALL_UVARINTS: Final = tuple(bytes((value,)) for value in range(128))
 
 
 def uvarint(value: int) -> bytes:
-    """A non-negative ``value`` as an unsigned varint."""
+    """Encode a non-negative ``value`` as an unsigned varint."""
     if value <= 0x7F:
         return SMALL_UVARINTS[value]
     out = bytearray()
@@ -31,7 +31,7 @@ def refuse_string(size: int) -> NoReturn:
 
 
 def read_uvarint(data: bytes | memoryview, position: int) -> tuple[int, int]:
-    """(value, position after it) of an unsigned varint of five bytes at most. Raises MalformedMessage."""
+    """Return (value, position after it) of an unsigned varint of at most five bytes. Raises MalformedMessage."""
     try:
         value = data[position]
         position += 1
@@ -50,7 +50,7 @@ def read_uvarint(data: bytes | memoryview, position: int) -> tuple[int, int]:
 
 
 def read_varint(data: bytes, position: int, bits: int = 32) -> tuple[int, int]:
-    """(value, position after it). Raises MalformedMessage if the data ends within it or the value exceeds ``bits``."""
+    """Return (value, position after it). Raises MalformedMessage if the data ends within it or the value exceeds ``bits``."""
     try:
         byte = data[position]
         position += 1

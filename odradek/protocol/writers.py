@@ -1,16 +1,16 @@
-"""Encoding: one flat function for each struct and version, compiled from its fields; ``readers`` is the other direction.
+"""Encoding: one flat function for each struct and version, compiled from its fields. ``readers`` is the other direction.
 
-A function ``write(append, o)`` takes the fields of a canonical object and appends chunks of bytes. Neighbouring fields of fixed
-width share one ``struct.pack``; every other field is a few lines written out in place. A test compares the result with what kio
-writes, byte for byte. Canonical objects are named tuples. If most fields are written, the tuple is
-unpacked, which takes two thirds of the time of reading attribute by attribute.
+A function ``write(append, o)`` takes the fields of a canonical object and appends chunks of bytes. Adjacent fields of fixed width
+share one ``struct.pack``; every other field is a few lines written out in place. A test compares the result with kio's output,
+byte for byte. Canonical objects are named tuples. If most fields are written, the tuple is unpacked, which takes two thirds of
+the time of reading attribute by attribute.
 
     string, bytes        int16 or int32 length (-1: null), compact: uvarint length + 1 (0: null)
     array                int32 count (-1: null), compact: uvarint count + 1 (0: null)
     tagged fields        uvarint count, then per field uvarint tag, uvarint size, value; defaults are left out
-    nullable struct      int8 -1 for null, in a tagged field 0; 1 before one that is there (KIP-893)
+    nullable struct      int8 -1 for null, in a tagged field 0; 1 before an existing one (KIP-893)
 
-A records field may hold anything with a length. The chunk is passed on as it is, so a slice of a log file can be sent without
+A records field may hold anything with a length. The chunk is passed on unchanged, so a slice of a log file can be sent without
 being read. A field that the canonical class lacks is written with its default.
 """
 
@@ -40,12 +40,12 @@ FIXED_WIDTHS = {
 # Types that ``struct`` packs without conversion.
 _PLAIN_WIDTHS = FIXED_WIDTHS.keys() - {"uuid"}
 _ZERO_UUID = bytes(16)
-# From this share of an object's fields on, unpacking the object is faster.
+# If more than this share of an object's fields is written, unpacking the object is faster.
 _MOST = 0.65
 
 
 def compile_writer(layout: Layout, canonical: Mapping[str, type[Any]]) -> Write:
-    """The writer for ``layout``. It takes the canonical object of the same name.
+    """Compile the writer for ``layout``. It takes the canonical object of the same name.
 
     A class that is not in ``canonical`` must have every field under its ``FieldSpec.name``.
     """
@@ -55,7 +55,7 @@ def compile_writer(layout: Layout, canonical: Mapping[str, type[Any]]) -> Write:
 def compile_fixed_width_encoder(
     layout: Layout, canonical: Mapping[str, type[Any]], *, tagged_header: bool
 ) -> Callable[[int, Any], list[bytes]] | None:
-    """``encode(correlation_id, response)``: the whole frame by one ``pack``; None unless all fields are of fixed width."""
+    """Compile ``encode(correlation_id, response)``: the frame by one ``pack``; None unless all widths are fixed."""
     fields = _plain_fields(layout, canonical)
     if fields is None:
         return None
@@ -64,12 +64,12 @@ def compile_fixed_width_encoder(
     header = f"{packed.size - 4}, c, 0" if tagged_header else f"{packed.size - 4}, c"
     values = [f"o.{name}" for name in names] + ["0"] * layout.flexible
     scope: dict[str, Any] = {"pack": packed.pack}
-    exec(f"def encode(c, o):\n    return [pack({', '.join([header, *values])})]\n", scope)  # noqa: S102  names come from Kafka's definitions
+    exec(f"def encode(c, o):\n    return [pack({', '.join([header, *values])})]\n", scope)  # noqa: S102  Kafka's names
     return scope["encode"]  # type: ignore[no-any-return]
 
 
 def _plain_fields(layout: Layout, canonical: Mapping[str, type[Any]]) -> tuple[str, list[str]] | None:
-    """The format and the names of a canonical object's fields; None unless all are untagged and of fixed width."""
+    """Return format and names of a canonical object's fields; None unless all are untagged and of fixed width."""
     specs = layout.fields
     known = canonical[layout.name]._fields if layout.name in canonical else ()
     if any(spec.is_array or spec.tag is not None for spec in specs):
@@ -81,14 +81,14 @@ def _plain_fields(layout: Layout, canonical: Mapping[str, type[Any]]) -> tuple[s
 
 
 class WriterCompiler:
-    """The source and the scope of one class's function while they are built."""
+    """The source and the scope of one struct's function during its construction."""
 
     def __init__(self, layout: Layout, canonical: Mapping[str, type[Any]]) -> None:
         self._layout = layout
         self._canonical = canonical
         self._canonical_class = canonical.get(layout.name)
         self._known: tuple[str, ...] | None = None if self._canonical_class is None else self._canonical_class._fields
-        # The canonical object's fields that are written, each in a variable of its own.
+        # The written fields of the canonical object, each in its own variable.
         self._taken: set[str] = set()
         self._flexible = layout.flexible
         self._scope: dict[str, Any] = {
@@ -104,7 +104,7 @@ class WriterCompiler:
         self._run: list[tuple[str, str]] = []
 
     def compile(self) -> Write:
-        """The function."""
+        """Compile the function."""
         self._body()
         return self._function("append, o")
 
@@ -131,7 +131,7 @@ class WriterCompiler:
         return self._constant(f"default_{spec.name}", self._default_object(spec))
 
     def _prologue(self) -> list[str]:
-        """Lines that read the object's fields."""
+        """Return lines that read the object's fields."""
         names = self._known or ()
         if len(self._taken) > _MOST * len(names):
             return [f"{', '.join(f'f_{name}' for name in names)}, = o"]
@@ -162,7 +162,7 @@ class WriterCompiler:
         self._lines += self._variable(spec)
 
     def _flush_run(self) -> None:
-        """One ``pack`` for the fixed-width fields gathered so far."""
+        """Emit one ``pack`` for the fixed-width fields gathered so far."""
         if not self._run:
             return
         name = f"pack_run_{len(self._lines)}"
@@ -171,7 +171,7 @@ class WriterCompiler:
         self._run = []
 
     def _variable(self, spec: FieldSpec) -> list[str]:
-        """Lines that write ``v``, a value without a fixed width."""
+        """Return lines that write ``v``, a value without a fixed width."""
         if spec.is_array:
             lines = [*self._count("len(v)"), *self._items(spec)]
             return self._or_null(spec, lines, self._null_count())
@@ -229,7 +229,7 @@ class WriterCompiler:
             return
         shared = {f"untouched_{spec.tag}": self._untouched(spec) for spec in specs}
         self._scope.update(shared)
-        # Tagged fields mostly have their defaults: then they are the very objects of the class's defaults.
+        # Tagged fields mostly have their defaults. Then they are the same objects as the class's defaults.
         untouched = " and ".join(f"{self._value(spec)} is untouched_{spec.tag}" for spec in specs)
         self._lines += [f"if {untouched}:", "    append(b'\\0')", "    return", "tagged = []"]
         for spec in specs:
@@ -249,14 +249,14 @@ class WriterCompiler:
         self._lines += ["append(uvarint(len(tagged)))", "if tagged:", "    append(join(tagged))"]
 
     def _untouched(self, spec: FieldSpec) -> Any:
-        """The canonical class's default object for this field."""
+        """Return the canonical class's default object for this field."""
         # Null is not the default of such a struct (ConsumerGroupMemberMetadataValue).
         if self._canonical_class is None or (spec.default is OF_FIELDS and spec.nullable):
             return spec.default
         return self._canonical_class._field_defaults[spec.name]
 
     def _value_writer(self, spec: FieldSpec) -> Write:
-        """A function that writes the value of one field within a tag. A struct that may be null has a byte before it there."""
+        """Return a function that writes one tagged field's value. A struct that may be null is preceded by a byte there."""
         inner = WriterCompiler(self._layout, self._canonical)
         if spec.kafka_type in FIXED_WIDTHS and not spec.is_array:
             value = "(ZERO_UUID if o is None else o.bytes)" if spec.kafka_type == "uuid" else "o"
@@ -272,7 +272,7 @@ class WriterCompiler:
         return inner._scope["write"]  # type: ignore[no-any-return]
 
     def _encoded_default(self, spec: FieldSpec, write: Write) -> bytes | None:
-        """The default's bytes. None if the default is null: such a field is left out without being encoded."""
+        """Return the default's bytes. None if the default is null: such a field is left out without being encoded."""
         default = _default(spec)
         if default is None:
             return None
@@ -282,7 +282,7 @@ class WriterCompiler:
 
 
 def _default(spec: FieldSpec) -> Any:
-    """A field's default; that of a struct is an object with the defaults of its fields."""
+    """Return a field's default. For a struct it is an object with the defaults of its fields."""
     if spec.layout is None or spec.default is not OF_FIELDS:
         return spec.default
     return make_class(spec.layout.name, {each.name: _default(each) for each in spec.layout.fields})()

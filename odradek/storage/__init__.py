@@ -1,1 +1,1 @@
-"""Logs on disk, in Kafka's own format: one partition's, and all of a broker's. No network, no asyncio."""
+"""Logs on disk, in Kafka's own format: one partition's log, and all logs of a broker. No network, no asyncio."""

@@ -1,4 +1,4 @@
-"""Errors of logs and data directories that no client has caused, and the reporting of those that may mean a failed directory."""
+"""Errors of logs and data directories not caused by clients, and the report of those that may mean a failed directory."""
 
 import errno
 from typing import TYPE_CHECKING
@@ -8,9 +8,9 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Errors of a disk that is broken, gone, or read-only. A full disk (ENOSPC, EDQUOT) fails the one operation, as a lack of
-# descriptors or of memory does: the next may succeed. A symbolic link in the place of a file (ELOOP) is about that file alone.
-# Kafka takes a directory offline after any error.
+# Errors of a disk that is broken, gone, or read-only. A full disk (ENOSPC, EDQUOT), or a lack of descriptors or memory, fails
+# only one operation: the next may succeed. A symbolic link in place of a file (ELOOP) concerns only that file. Kafka takes a
+# directory offline after any error.
 _DIRECTORY_FAILURE_NAMES = (
     *("EIO", "EREMOTEIO", "EUCLEAN", "EROFS", "EACCES", "EPERM", "ENOTDIR"),
     *("ENODEV", "ENXIO", "ENOMEDIUM", "EMEDIUMTYPE", "ESTALE", "ENOTCONN", "ESHUTDOWN"),
@@ -26,19 +26,19 @@ class LogCorrupt(KafkaError):
         super().__init__(ErrorCode.KAFKA_STORAGE_ERROR, reason)
 
     def __reduce__(self) -> tuple[type["LogCorrupt"], tuple[str]]:
-        """The cleaner's process pickles one."""
+        """Support pickling by the cleaner's process."""
         return LogCorrupt, (self.reason,)
 
 
 def unknown_format(place: str, magic: int) -> LogCorrupt:
-    """The error for a batch that may be of a later format: it is neither read nor cut off."""
+    """Return the error for a batch that may be of a later format. It is neither read nor cut off."""
     return LogCorrupt(f"{place}: a batch of magic {magic}, a format that is not known here; its bytes are left as they are")
 
 
 class UnexpectedAppendOffset(ValueError):
     """A follower's fetch begins below its log end offset, or out of reach of it (Kafka's UnexpectedAppendOffsetException).
 
-    If the follower's log is empty it can begin again at ``first_offset``: the leader's log start offset may lie within a batch.
+    If the follower's log is empty, it can begin again at ``first_offset``: the leader's log start offset may lie within a batch.
     """
 
     def __init__(self, first_offset: int, last_offset: int, log_end_offset: int) -> None:
@@ -52,7 +52,7 @@ class OffsetsOutOfOrder(ValueError):
 
 
 class NotRegularFile(OSError, ValueError):
-    """A pipe, a directory, or a symbolic link that leads nowhere, in the place of a small file: as one that cannot be read."""
+    """A pipe, a directory, or a dangling symbolic link in place of a small file, which counts as unreadable."""
 
 
 class DataDirectoryLocked(Exception):
@@ -80,7 +80,7 @@ class TargetFailed(Exception):
 
 
 def is_directory_failure(error: OSError) -> bool:
-    """Return whether ``error`` means that the whole data directory has failed, and not the one operation."""
+    """Return whether ``error`` means that the whole data directory has failed, not only the one operation."""
     return error.errno in _DIRECTORY_FAILURES
 
 
@@ -93,7 +93,7 @@ class DiskErrors:
         self.on_error: Callable[[OSError], object] | None = None
 
     def report(self, error: OSError) -> KafkaError:
-        """Report ``error``, and return the KAFKA_STORAGE_ERROR with which the client is answered."""
+        """Report ``error``, and return the KAFKA_STORAGE_ERROR for the client."""
         if self.on_error is not None:
             self.on_error(error)
         return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))

@@ -1,13 +1,13 @@
-"""The port through which the storage room reaches files: a real disk, or one in memory for tests and in-process brokers.
+"""The storage package's port to files: a real disk, or memory for tests and in-process brokers.
 
-Paths are strings. A file that grows is written at its end only, by ``File.append``, and read anywhere; a small file (checkpoint,
-metadata) is replaced whole by ``write_atomic``, so that a reader sees the old or the new content and never a part of it.
+Paths are strings. A growing file is written only at its end, by ``File.append``, and read anywhere. A small file (checkpoint,
+metadata) is replaced as a whole by ``write_atomic``, so that a reader sees the old or the new content, never a part.
 
-Whoever may write to a data directory cannot turn that into more: on a real disk a symbolic link in the place of a file is not
-written through, and what is no regular file (a pipe would hang its reader) is not opened. Directories may be symbolic links.
+Write access to a data directory gives no further access: on a real disk, a symbolic link in place of a file is not followed for
+writing, and only regular files are opened (a pipe would hang its reader). Directories may be symbolic links.
 
-Left out: losing power. ``sync`` and ``durable`` say what must survive it, and the file in memory is where a simulation of it will
-look; today the file in memory keeps everything.
+Left out: simulated power loss. ``sync`` and ``durable`` say which data must survive it. A simulation would use the file in
+memory, which today keeps everything.
 """
 
 import errno
@@ -21,7 +21,7 @@ from odradek.protocol.record_batch import Buffer
 from odradek.storage import posix
 from odradek.storage.errors import NotRegularFile
 
-# Without O_NONBLOCK the opening of a pipe would wait for its other end.
+# Without O_NONBLOCK, opening a pipe would wait for its other end.
 _SAFE: Final = os.O_CLOEXEC | os.O_NONBLOCK
 _WRITE_FLAGS: Final = os.O_RDWR | os.O_NOFOLLOW | _SAFE
 
@@ -30,7 +30,7 @@ class File(Protocol):
     """A file that is appended to. All errors are OSError."""
 
     def pread(self, length: int, offset: int) -> bytes:
-        """At most ``length`` bytes from ``offset``: fewer at the end of the file."""
+        """Return at most ``length`` bytes from ``offset``; fewer at the end of the file."""
         ...
 
     def append(self, buffers: Sequence[Buffer]) -> None:
@@ -38,23 +38,23 @@ class File(Protocol):
         ...
 
     def size(self) -> int:
-        """In bytes."""
+        """Return the size in bytes."""
         ...
 
     def truncate(self, size: int) -> None:
-        """Cut everything behind ``size`` bytes."""
+        """Cut everything after ``size`` bytes."""
         ...
 
     def sync(self) -> None:
-        """Make what was written outlive the machine."""
+        """Make written data survive a crash of the machine."""
         ...
 
     def close(self) -> None:
-        """Idempotent. A file that is merely dropped closes itself with its last reader."""
+        """Close the file. Idempotent. A file that is merely dropped is closed with its last reader."""
         ...
 
     def fileno(self) -> int | None:
-        """The descriptor, for sendfile; None where there is none."""
+        """Return the descriptor, for sendfile; None if there is none."""
         ...
 
 
@@ -62,7 +62,7 @@ class Lock(Protocol):
     """A lock that is held until it is released or the process ends."""
 
     def release(self) -> None:
-        """Idempotent."""
+        """Release the lock. Idempotent."""
         ...
 
 
@@ -70,15 +70,15 @@ class FileSystem(Protocol):
     """Directories and files by path. Errors are OSError: FileNotFoundError, FileExistsError, BlockingIOError for a held lock."""
 
     def open(self, path: str, *, create: bool = False) -> File:
-        """A file to read and append to; one that is not there is created if ``create``."""
+        """Open a file to read and append to. A missing file is created if ``create``."""
         ...
 
     def read_bytes(self, path: str) -> bytes:
-        """The whole of a small file. Raises NotRegularFile, which is a ValueError too."""
+        """Return the whole of a small file. Raises NotRegularFile, which is also a ValueError."""
         ...
 
     def write_atomic(self, path: str, data: bytes, *, durable: bool = True) -> None:
-        """Replace ``path`` as a whole. Unless ``durable``, it outlives the process but perhaps not the machine."""
+        """Replace ``path`` as a whole. Unless ``durable``, it survives the process but perhaps not the machine."""
         ...
 
     def exists(self, path: str) -> bool:
@@ -86,15 +86,15 @@ class FileSystem(Protocol):
         ...
 
     def list_dir(self, path: str) -> list[str]:
-        """The names in a directory, in any order."""
+        """Return the names in a directory, in any order."""
         ...
 
     def make_dirs(self, path: str) -> None:
-        """Create a directory and those above it, where they are not there."""
+        """Create a directory and its missing parents."""
         ...
 
     def rename(self, source: str, target: str) -> None:
-        """Move a file or directory; files that are open stay readable."""
+        """Move a file or directory. Open files stay readable."""
         ...
 
     def remove(self, path: str) -> None:
@@ -102,32 +102,32 @@ class FileSystem(Protocol):
         ...
 
     def remove_tree(self, path: str) -> None:
-        """Remove a directory and all that is in it."""
+        """Remove a directory and its content."""
         ...
 
     def sync_dir(self, path: str) -> None:
-        """Make the names in a directory outlive the machine."""
+        """Make the names in a directory survive a crash of the machine."""
         ...
 
     def size(self, path: str) -> int:
-        """A file's size in bytes."""
+        """Return a file's size in bytes."""
         ...
 
     def modified_ms(self, path: str) -> int:
-        """When a file was written last, in ms since the epoch; -1 if that is not known."""
+        """Return when a file was last written, in ms since the epoch; -1 if unknown."""
         ...
 
     def set_modified_ms(self, path: str, modified_ms: int) -> None:
-        """Let a file be one that was written last then; -1 changes nothing."""
+        """Set when a file was last written; -1 changes nothing."""
         ...
 
     def lock(self, path: str) -> Lock:
-        """Take the lock that is the file at ``path``, created if need be."""
+        """Lock the file at ``path``, created if needed."""
         ...
 
 
 def _size_of(fd: int, path: str) -> int:
-    """The size of an open file, which is closed if it is no regular one. Raises OSError."""
+    """Return the size of an open file. Closes it and raises OSError if it is not a regular file."""
     status = os.fstat(fd)
     if not stat.S_ISREG(status.st_mode):
         os.close(fd)
@@ -147,7 +147,7 @@ def _open_to_read(path: str, flags: int) -> int:
 
 
 class RealFile:
-    """A file on disk. Its size is kept here: nobody else writes to it."""
+    """A file on disk. Its size is kept here, as there is no other writer."""
 
     __slots__ = ("_fd", "_has_rest", "_path", "_size")
 
@@ -155,15 +155,15 @@ class RealFile:
         self._size = _size_of(fd, path)
         self._fd = fd
         self._path = path
-        # Whether something of a failed append may lie behind ``_size``, which could not be cut off.
+        # Whether bytes of a failed append may lie beyond ``_size``, as they could not be cut off.
         self._has_rest = False
 
     def pread(self, length: int, offset: int) -> bytes:
-        """At most ``length`` bytes from ``offset``."""
+        """Return at most ``length`` bytes from ``offset``."""
         return os.pread(self._fd, length, offset)
 
     def append(self, buffers: Sequence[Buffer]) -> None:
-        """Write all of ``buffers`` at the end, in one system call unless the disk takes only a part."""
+        """Write all of ``buffers`` at the end, in one system call unless the disk accepts only a part."""
         start = self._size
         total = 0
         try:
@@ -190,35 +190,35 @@ class RealFile:
             view = view[os.pwrite(self._fd, view, start + len(data) - len(view)) :]
 
     def _cut_rest(self) -> None:
-        """Leave nothing of an append that failed; a disk that does not even cut is asked again by ``sync``."""
+        """Remove the bytes of a failed append. If even that fails, ``sync`` tries again."""
         self._has_rest = True
         with suppress(OSError):
             self.truncate(self._size)
 
     def size(self) -> int:
-        """As of the last append or truncation."""
+        """Return the size as of the last append or truncation."""
         return self._size
 
     def truncate(self, size: int) -> None:
-        """Appends go on at ``size``."""
+        """Cut the file to ``size``, where appends continue."""
         os.ftruncate(self._fd, size)
         self._size = size
         self._has_rest = False
 
     def sync(self) -> None:
-        """Data and size, not times."""
+        """Sync data and size, but not times."""
         if self._has_rest:
             self.truncate(self._size)
         posix.sync_data(self._fd)
 
     def close(self) -> None:
-        """Let go of the descriptor. Idempotent."""
+        """Close the descriptor. Idempotent."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
 
     def fileno(self) -> int:
-        """The descriptor."""
+        """Return the descriptor."""
         return self._fd
 
     def __del__(self) -> None:
@@ -227,7 +227,7 @@ class RealFile:
 
 
 class RealLock:
-    """An advisory lock on a whole file, as Kafka takes on ``.lock``; the two see each other."""
+    """An advisory lock on a whole file, like Kafka's on ``.lock``. The two conflict with each other."""
 
     __slots__ = ("_fd",)
 
@@ -235,44 +235,44 @@ class RealLock:
         self._fd = fd
 
     def release(self) -> None:
-        """Idempotent."""
+        """Release the lock. Idempotent."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
 
 
 class RealFileSystem:
-    """The machine's own file system. ``reserve_bytes`` of the disk of each data directory are kept (``directories.reserve``)."""
+    """The machine's file system. Keeps ``reserve_bytes`` on each data directory's disk (``directories.reserve``)."""
 
     def __init__(self, reserve_bytes: int = 0) -> None:
         self.reserve_bytes = reserve_bytes
 
     def open(self, path: str, *, create: bool = False) -> RealFile:
-        """A file on disk."""
+        """Open a file on disk."""
         flags = _WRITE_FLAGS | os.O_CREAT if create else _WRITE_FLAGS
         return RealFile(os.open(path, flags, 0o644), path)
 
     def read_bytes(self, path: str) -> bytes:
-        """The whole of a small file."""
+        """Return the whole of a small file."""
         with open(path, "rb", buffering=0, opener=_open_to_read) as file:
             return file.read()
 
     def write_atomic(self, path: str, data: bytes, *, durable: bool = True) -> None:
-        """By way of ``<path>.tmp``."""
+        """Replace ``path`` by way of ``<path>.tmp``."""
         temporary = path + ".tmp"
         with suppress(FileNotFoundError):
             os.unlink(temporary)
-        # What was there is not opened: it may be a link.
+        # Never open an existing file here: it may be a link.
         with open(temporary, "xb", buffering=0) as file:
             view = memoryview(data)
             try:
                 while view:
-                    # A disk that is nearly full takes a part, and refuses the next.
+                    # A nearly full disk accepts a part, and refuses the next.
                     view = view[file.write(view) :]
                 if durable:
                     posix.sync(file.fileno())
             except OSError as error:
-                # Left there, the part would take the room that somebody is about to make.
+                # A leftover part would take the space that is about to be freed.
                 file.truncate(0)
                 raise OSError(error.errno, error.strerror, path) from None
         os.replace(temporary, path)
@@ -284,11 +284,11 @@ class RealFileSystem:
         return os.path.exists(path)
 
     def list_dir(self, path: str) -> list[str]:
-        """The names in a directory."""
+        """Return the names in a directory."""
         return os.listdir(path)
 
     def make_dirs(self, path: str) -> None:
-        """Create a directory and those above it."""
+        """Create a directory and its missing parents."""
         os.makedirs(path, exist_ok=True)
 
     def rename(self, source: str, target: str) -> None:
@@ -317,20 +317,20 @@ class RealFileSystem:
             os.close(fd)
 
     def size(self, path: str) -> int:
-        """A file's size in bytes."""
+        """Return a file's size in bytes."""
         return os.stat(path).st_size
 
     def modified_ms(self, path: str) -> int:
-        """When a file was written last."""
+        """Return when a file was last written, in ms since the epoch."""
         return os.stat(path).st_mtime_ns // 1_000_000
 
     def set_modified_ms(self, path: str, modified_ms: int) -> None:
-        """Change a file's times."""
+        """Set a file's times."""
         if modified_ms >= 0:
             os.utime(path, ns=(modified_ms * 1_000_000, modified_ms * 1_000_000))
 
     def lock(self, path: str) -> RealLock:
-        """Lock a file against other processes, and against others in this one."""
+        """Lock a file against other processes, and against other locks in this one."""
         fd = os.open(path, _WRITE_FLAGS | os.O_CREAT, 0o644)
         try:
             posix.lock(fd)

@@ -1,6 +1,6 @@
-"""A file system in memory: the same port as the real one, for tests and for brokers that live inside a test process.
+"""A file system in memory: the same port as the real one, for tests and for brokers inside a test process.
 
-What is in it lives as long as the object: a broker that is dropped and opened again on the same ``MemoryFileSystem`` finds its
+Its content lives as long as the object. A broker that is dropped and opened again on the same ``MemoryFileSystem`` finds its
 files as a killed process would find them on disk.
 """
 
@@ -10,7 +10,7 @@ from odradek.protocol.record_batch import Buffer
 
 
 class MemoryFile:
-    """A growing file. ``data`` may be looked at and damaged by tests."""
+    """A growing file. Tests may read and damage ``data``."""
 
     __slots__ = ("data",)
 
@@ -18,34 +18,34 @@ class MemoryFile:
         self.data = bytearray()
 
     def pread(self, length: int, offset: int) -> bytes:
-        """At most ``length`` bytes from ``offset``."""
+        """Return at most ``length`` bytes from ``offset``."""
         return bytes(memoryview(self.data)[offset : offset + length])
 
     def append(self, buffers: Sequence[Buffer]) -> None:
-        """Add all of ``buffers``."""
+        """Append all of ``buffers``."""
         for buffer in buffers:
             self.data += buffer
 
     def size(self) -> int:
-        """In bytes."""
+        """Return the size in bytes."""
         return len(self.data)
 
     def truncate(self, size: int) -> None:
-        """Cut everything behind ``size``."""
+        """Cut everything after ``size``."""
         del self.data[size:]
 
     def sync(self) -> None:
-        """All of a file in memory is as safe as it will ever be."""
+        """No-op: memory cannot be made any safer."""
 
     def close(self) -> None:
-        """Nothing is held."""
+        """No-op: there is nothing to close."""
 
     def fileno(self) -> None:
-        """None: there is no descriptor."""
+        """Return None, as there is no descriptor."""
 
 
 class MemoryLock:
-    """Held while its path is in the file system's set of locks."""
+    """A lock, held while its path is in the file system's set of locks."""
 
     __slots__ = ("_held", "_path")
 
@@ -54,12 +54,12 @@ class MemoryLock:
         self._path = path
 
     def release(self) -> None:
-        """Idempotent."""
+        """Release the lock. Idempotent."""
         self._held.discard(self._path)
 
 
 class MemoryFileSystem:
-    """Files and directories in two dicts. ``files`` may be looked at by tests."""
+    """Files and directories in two dicts. Tests may read ``files``."""
 
     def __init__(self) -> None:
         self.files: dict[str, MemoryFile] = {}
@@ -67,7 +67,7 @@ class MemoryFileSystem:
         self._locks: set[str] = set()
 
     def open(self, path: str, *, create: bool = False) -> MemoryFile:
-        """The file itself: all who open it share it."""
+        """Return the file itself, shared by all who open it."""
         file = self.files.get(path)
         if file is None:
             if not create or _parent(path) not in self._directories:
@@ -76,11 +76,11 @@ class MemoryFileSystem:
         return file
 
     def read_bytes(self, path: str) -> bytes:
-        """A copy of a file."""
+        """Return a copy of a file's content."""
         return bytes(self.open(path).data)
 
     def write_atomic(self, path: str, data: bytes, *, durable: bool = True) -> None:  # noqa: ARG002 - all is durable
-        """Put a new file in the place of the old, which those who have it open keep."""
+        """Replace the file by a new one. Holders of the old file keep it."""
         if _parent(path) not in self._directories:
             raise FileNotFoundError(path)
         file = self.files[path] = MemoryFile()
@@ -91,7 +91,7 @@ class MemoryFileSystem:
         return path in self.files or path in self._directories
 
     def list_dir(self, path: str) -> list[str]:
-        """The names in a directory."""
+        """Return the names in a directory."""
         if path not in self._directories:
             raise FileNotFoundError(path)
         prefix = path.rstrip("/") + "/"
@@ -99,13 +99,13 @@ class MemoryFileSystem:
         return [name for name in below if name and "/" not in name]
 
     def make_dirs(self, path: str) -> None:
-        """Create a directory and those above it."""
+        """Create a directory and its missing parents."""
         while path not in self._directories:
             self._directories.add(path)
             path = _parent(path)
 
     def rename(self, source: str, target: str) -> None:
-        """Move a file, or a directory with all that is in it."""
+        """Move a file, or a directory with its content."""
         file = self.files.pop(source, None)
         if file is not None:
             self.files[target] = file
@@ -124,28 +124,28 @@ class MemoryFileSystem:
             raise FileNotFoundError(path)
 
     def remove_tree(self, path: str) -> None:
-        """Remove a directory and all that is in it."""
+        """Remove a directory and its content."""
         if path not in self._directories:
             raise FileNotFoundError(path)
         self.files = {name: file for name, file in self.files.items() if not _is_within(name, path)}
         self._directories = {name for name in self._directories if not _is_within(name, path)}
 
     def sync_dir(self, path: str) -> None:
-        """All of a directory in memory is as safe as it will ever be."""
+        """No-op: memory cannot be made any safer."""
 
     def size(self, path: str) -> int:
-        """A file's size in bytes."""
+        """Return a file's size in bytes."""
         return self.open(path).size()
 
     def modified_ms(self, path: str) -> int:  # noqa: ARG002 - there is no clock
-        """Not known."""
+        """Return -1, as the time is unknown."""
         return -1
 
     def set_modified_ms(self, path: str, modified_ms: int) -> None:
-        """Nothing to set."""
+        """No-op: no time is stored."""
 
     def lock(self, path: str) -> MemoryLock:
-        """Take a lock that the object, not the process, knows of."""
+        """Take a lock that this object, not the process, holds."""
         if path in self._locks:
             raise BlockingIOError("held by another broker", path)
         self.open(path, create=True)

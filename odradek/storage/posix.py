@@ -1,9 +1,9 @@
-"""What the POSIX systems do not have in common: how a file is written, synced and locked.
+"""Differences between POSIX systems: how files are written, synced and locked.
 
-Linux has ``fdatasync``. macOS has none, and its ``fsync`` leaves the data in the drive's own cache: only F_FULLFSYNC empties
-that. A file system that does not know F_FULLFSYNC, such as a network's, is synced by ``fsync``.
+Linux has ``fdatasync``. macOS has not, and its ``fsync`` leaves the data in the drive's own cache: only F_FULLFSYNC empties that.
+A file system without F_FULLFSYNC, such as a network file system, is synced by ``fsync``.
 
-Left out: Windows, where files cannot be read by position, nor renamed while they are open.
+Left out: Windows, where files cannot be read by position, nor renamed while open.
 """
 
 import errno
@@ -15,12 +15,12 @@ from typing import Final
 _UNKNOWN_COMMAND: Final = frozenset({errno.EINVAL, errno.ENOTSUP, errno.ENOTTY})
 _FULL_SYNC: Final[int | None] = getattr(fcntl, "F_FULLFSYNC", None)
 _fdatasync: Final[Callable[[int], None]] = getattr(os, "fdatasync", os.fsync)
-# How many buffers can be written at a position without joining them: more are refused as EINVAL.
+# The number of buffers that can be written at a position without joining them. More are refused with EINVAL.
 MOST_BUFFERS: Final = os.sysconf("SC_IOV_MAX") if hasattr(os, "pwritev") else 0
 
 
 def sync_data(fd: int) -> None:
-    """Make a file's data and size outlive the machine; its times may not. Raises OSError."""
+    """Make a file's data and size survive a crash of the machine; its times may not. Raises OSError."""
     if _FULL_SYNC is None:
         _fdatasync(fd)
     else:
@@ -28,7 +28,7 @@ def sync_data(fd: int) -> None:
 
 
 def sync(fd: int) -> None:
-    """Make a file, or the names in a directory, outlive the machine. Raises OSError."""
+    """Make a file, or the names in a directory, survive a crash of the machine. Raises OSError."""
     if _FULL_SYNC is None:
         os.fsync(fd)
     else:
@@ -36,10 +36,10 @@ def sync(fd: int) -> None:
 
 
 def lock(fd: int) -> None:
-    """Lock a whole file against other processes, Kafka's among them, and against other descriptors of this one.
+    """Lock a whole file against other processes, including Kafka's, and against other descriptors of this process.
 
-    Raises OSError if it is locked. Kafka locks by fcntl, whose locks never conflict within one process; flock's do. Linux keeps
-    the two apart, so both are taken. On macOS each sees the other's, and one process may not take both: it is flock's there.
+    Raises OSError if it is locked. Kafka locks with fcntl, whose locks never conflict within one process; flock's do. Linux keeps
+    the two apart, so both are taken. On macOS they conflict, and one process cannot take both, so flock's is used there.
     """
     fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     if _FULL_SYNC is None:

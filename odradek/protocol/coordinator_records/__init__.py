@@ -5,8 +5,8 @@ transactional id). A value begins with an int16, its version. The classes are pl
 ``encode_`` functions write the version that Kafka 4.3 writes. A record with a null value is a tombstone: it deletes the state
 of its key.
 
-A coordinator reads the records of consumer groups as values, too (``decode_group_key``). Left out: those of share and streams
-groups. For ``decode_key`` all keys from 3 up are ``UnknownKey``s, which ``newer_groups`` reads for display.
+``decode_group_key`` also reads the records of consumer groups as values. Left out: the records of share and streams groups.
+``decode_key`` returns ``UnknownKey`` for all keys from 3 up; ``newer_groups`` reads those for display.
 """
 
 from struct import Struct
@@ -48,13 +48,13 @@ _INT16 = Struct(">h")
 
 
 class UnknownKey(NamedTuple):
-    """A key of an unknown version: of a newer Kafka, or of another kind of group."""
+    """A key of an unknown version, from a newer Kafka or for another kind of group."""
 
     version: int
 
 
 def encode_key(key: CoordinatorKey) -> bytes:
-    """The key's bytes. Raises struct.error for a name of more than 32,767 bytes."""
+    """Encode the key. Raises struct.error for a name of more than 32,767 bytes."""
     if isinstance(key, OffsetCommitKey):
         return offsets.encode_key(key)
     if isinstance(key, TransactionLogKey):
@@ -65,7 +65,7 @@ def encode_key(key: CoordinatorKey) -> bytes:
 
 
 def encode_value(value: CoordinatorValue) -> bytes:
-    """The value's bytes. Raises struct.error for a value that does not fit its field."""
+    """Encode the value. Raises struct.error for a value that does not fit its field."""
     if isinstance(value, OffsetCommitValue):
         return offsets.encode_value(value)
     if isinstance(value, TransactionLogValue):
@@ -76,7 +76,7 @@ def encode_value(value: CoordinatorValue) -> bytes:
 
 
 def decode_group_key(data: bytes) -> CoordinatorKey | UnknownKey:
-    """The key of a record of ``__consumer_offsets``, those of consumer groups included. Raises MalformedMessage."""
+    """Decode the key of a record of ``__consumer_offsets``, also for consumer groups. Raises MalformedMessage."""
     found = decode_key(data)
     if isinstance(found, UnknownKey) and found.version in consumer_groups.KEYS:
         return consumer_groups.decode_key(data)
@@ -84,7 +84,7 @@ def decode_group_key(data: bytes) -> CoordinatorKey | UnknownKey:
 
 
 def decode_key(data: bytes) -> CoordinatorKey | UnknownKey:
-    """The key of a record of ``__consumer_offsets``: an offset's, or a classic group's. Raises MalformedMessage."""
+    """Decode the key of a record of ``__consumer_offsets``, for an offset or a classic group. Raises MalformedMessage."""
     if len(data) < 2:
         raise MalformedMessage(f"a key of {len(data)} bytes")
     version: int = _INT16.unpack_from(data)[0]
@@ -96,7 +96,7 @@ def decode_key(data: bytes) -> CoordinatorKey | UnknownKey:
 
 
 def decode_transaction_key(data: bytes) -> TransactionLogKey | UnknownKey:
-    """The key of a record of ``__transaction_state``. Raises MalformedMessage."""
+    """Decode the key of a record of ``__transaction_state``. Raises MalformedMessage."""
     if len(data) < 2:
         raise MalformedMessage(f"a key of {len(data)} bytes")
     version: int = _INT16.unpack_from(data)[0]
@@ -104,7 +104,7 @@ def decode_transaction_key(data: bytes) -> TransactionLogKey | UnknownKey:
 
 
 def decode_value(key: CoordinatorKey, data: bytes | None) -> CoordinatorValue | None:
-    """The value of a record with this ``key``; None for a tombstone. Raises MalformedMessage."""
+    """Decode the value of a record with this ``key``; None for a tombstone. Raises MalformedMessage."""
     if data is None:
         return None
     if isinstance(key, OffsetCommitKey):

@@ -1,6 +1,6 @@
 """Readers and writers of the coordinators' values, compiled from the tables of their fields.
 
-Kafka's names for times in these records do not say that they are milliseconds; the classes' names do.
+Kafka's names for times in these records lack the unit (milliseconds). The classes' names have it.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ _VERSION_BYTES: Final = 2
 
 
 class ValueCodec:
-    """One kind of value. ``classes`` are the value's class and its structs', by Kafka's names."""
+    """The codec of one kind of value. ``classes`` maps Kafka's names to the classes of the value and its structs."""
 
     def __init__(self, table: str, classes: Mapping[str, type[Any]]) -> None:
         self._table = table
@@ -29,13 +29,13 @@ class ValueCodec:
         self._write = cache(self._compiled_writer)
 
     def encode(self, value: NamedTuple, version: int = 0) -> bytes:
-        """The value's bytes. Raises struct.error for a value that does not fit its field."""
+        """Encode the value. Raises struct.error for a value that does not fit its field."""
         chunks = [_INT16.pack(version)]
         self._write(version)(chunks.append, value)
         return b"".join(chunks)
 
-    def decode(self, data: bytes) -> Any:  # noqa: ANN401  of the value's class
-        """The value, of any version. Raises MalformedMessage."""
+    def decode(self, data: bytes) -> Any:  # noqa: ANN401  an instance of the value's class
+        """Decode a value of any version. Raises MalformedMessage."""
         if len(data) < _VERSION_BYTES:
             raise MalformedMessage(f"{self._name} of {len(data)} bytes")
         version: int = _INT16.unpack_from(data)[0]
@@ -64,7 +64,7 @@ class _ValueCompiler(ReaderCompiler):
     longest_string = 0x7FFFFFFF
 
     def _uuid(self, value: str) -> str:
-        # Ids are sorted and compared: one of zeros stays an id.
+        # Ids are sorted and compared, so the zero id stays an id.
         return f"UUID(bytes={value})"
 
 

@@ -1,11 +1,11 @@
 """The records of consumer groups (KIP-848) as values: keys 3 to 8 and 16 of ``__consumer_offsets``, byte for byte as Kafka 4.3.
 
     3   group          epoch, tagged: hash of the subscribed topics' metadata
-    4   group          of Kafka before 4.1 alone; it is deleted when it is found
-    5   group, member  what the member says of itself, and what it subscribes to
-    6   group          epoch of the target assignment, tagged: when it was computed
+    4   group          only in Kafka before 4.1; deleted when found
+    5   group, member  the member's own metadata, and its subscription
+    6   group          epoch of the target assignment, tagged: the time it was computed
     7   group, member  target assignment
-    8   group, member  epochs, state, what is assigned and what is to be revoked, each partition with the epoch of its assignment
+    8   group, member  epochs, state, assigned partitions and those to revoke, each with the epoch of its assignment
     16  group, regex   the topics that match, as of a version of the metadata and a time
 
 A key is an int16, the kind, and strings with an int16 length. A value is an int16 0, compact fields and tagged fields.
@@ -33,7 +33,7 @@ class ConsumerGroupMetadataKey(NamedTuple):
 
 
 class ConsumerGroupMetadataValue(NamedTuple):
-    """The group's epoch, and the hash of the metadata of the topics it is subscribed to; 0 without any."""
+    """The group's epoch, and the hash of its subscribed topics' metadata; 0 without any."""
 
     epoch: int
     metadata_hash: int = 0
@@ -46,7 +46,7 @@ class ConsumerGroupPartitionMetadataKey(NamedTuple):
 
 
 class ConsumerGroupPartitionMetadataValue(NamedTuple):
-    """The topics' metadata as Kafka before 4.1 stored it, undecoded. That the record is there is all that matters."""
+    """The topics' metadata as Kafka before 4.1 stored it, undecoded. Only its existence matters."""
 
     data: bytes
 
@@ -73,7 +73,7 @@ class ClassicMemberMetadata(NamedTuple):
 
 
 class ConsumerGroupMemberMetadataValue(NamedTuple):
-    """What a member says of itself. ``subscribed_topic_names`` are sorted."""
+    """A member's own metadata. ``subscribed_topic_names`` are sorted."""
 
     instance_id: str | None
     rack_id: str | None
@@ -83,7 +83,7 @@ class ConsumerGroupMemberMetadataValue(NamedTuple):
     subscribed_topic_regex: str | None
     rebalance_timeout_ms: int
     server_assignor: str | None
-    # Null is written: where the field is not there, Kafka takes the member for a classic one.
+    # Null must be written: if the field is missing, Kafka takes the member for a classic one.
     classic_member_metadata: ClassicMemberMetadata | None = None
 
 
@@ -94,7 +94,7 @@ class ConsumerGroupTargetAssignmentMetadataKey(NamedTuple):
 
 
 class ConsumerGroupTargetAssignmentMetadataValue(NamedTuple):
-    """The epoch of the group that the target assignment is for, and when it was computed, ms since the epoch."""
+    """The group epoch of the target assignment, and the time it was computed, ms since the epoch."""
 
     assignment_epoch: int
     assignment_timestamp_ms: int = 0
@@ -115,7 +115,7 @@ class TargetPartitions(NamedTuple):
 
 
 class ConsumerGroupTargetAssignmentMemberValue(NamedTuple):
-    """Target assignment of a member: its partitions once all others have given them up."""
+    """The target assignment of a member: its partitions once all others have given them up."""
 
     topic_partitions: tuple[TargetPartitions, ...]
 
@@ -136,7 +136,7 @@ class OwnedPartitions(NamedTuple):
 
 
 class ConsumerGroupCurrentMemberAssignmentValue(NamedTuple):
-    """What a member has: its epochs, its state by Kafka's number, its partitions."""
+    """A member's current assignment: its epochs, its state by Kafka's number, its partitions."""
 
     member_epoch: int
     previous_member_epoch: int
@@ -153,7 +153,7 @@ class ConsumerGroupRegularExpressionKey(NamedTuple):
 
 
 class ConsumerGroupRegularExpressionValue(NamedTuple):
-    """The topics that match, sorted; the version of the metadata, and when they were looked for, ms since the epoch."""
+    """The matching topics, sorted; the version of the metadata, and when they were resolved, ms since the epoch."""
 
     topics: tuple[str, ...]
     version: int
@@ -189,7 +189,7 @@ KEYS: Final[dict[int, type[Any]]] = {
     8: ConsumerGroupCurrentMemberAssignmentKey,
     16: ConsumerGroupRegularExpressionKey,
 }
-# By the key's version: the classes of the value by Kafka's names, its own first.
+# By the key's version: the classes of the value and its structs, by Kafka's names. The value's class comes first.
 _CLASSES: Final[dict[int, dict[str, type[Any]]]] = {
     3: {"ConsumerGroupMetadataValue": ConsumerGroupMetadataValue},
     5: {
@@ -214,7 +214,7 @@ _VERSIONS: Final = {key_class: version for version, key_class in KEYS.items()}
 
 
 def encode_key(key: ConsumerGroupKey) -> bytes:
-    """The key's bytes. Raises struct.error for a name of more than 32,767 bytes."""
+    """Encode the key. Raises struct.error for a name of more than 32,767 bytes."""
     chunks = [_INT16.pack(_VERSIONS[type(key)])]
     for text in key:
         raw = text.encode()
@@ -223,7 +223,7 @@ def encode_key(key: ConsumerGroupKey) -> bytes:
 
 
 def decode_key(data: bytes) -> ConsumerGroupKey:
-    """The key in ``data``, whose version is one of ``KEYS``. Raises MalformedMessage."""
+    """Decode the key in ``data``, whose version is one of ``KEYS``. Raises MalformedMessage."""
     version, position = read_int16(data, 0)
     key_class = KEYS[version]
     names = []
@@ -238,14 +238,14 @@ def decode_key(data: bytes) -> ConsumerGroupKey:
 
 
 def encode_value(value: ConsumerGroupValue) -> bytes:
-    """The value's bytes, as Kafka 4.3 writes them. Raises struct.error for a number that does not fit its field."""
+    """Encode the value as Kafka 4.3 does. Raises struct.error for a number that does not fit its field."""
     if isinstance(value, ConsumerGroupPartitionMetadataValue):
         return _INT16.pack(0) + value.data
     return _CODECS[type(value)].encode(value)
 
 
 def decode_value(key: ConsumerGroupKey, data: bytes) -> ConsumerGroupValue:
-    """The value of a record with this ``key``. Raises MalformedMessage."""
+    """Decode the value of a record with this ``key``. Raises MalformedMessage."""
     if isinstance(key, ConsumerGroupPartitionMetadataKey):
         _, position = read_int16(data, 0)
         return ConsumerGroupPartitionMetadataValue(data[position:])

@@ -1,11 +1,11 @@
-"""The embedded protocol of consumer groups: the topics that a member subscribes to, the partitions that it is assigned.
+"""The embedded protocol of consumer groups: a member's subscription to topics, and its assigned partitions.
 
     subscription    int16 version | array of string topics | nullable bytes user data
                     since 1: array of (string topic, array of int32 partitions) owned
                     since 2: int32 generation | since 3: nullable string rack
     assignment      int16 version | array of (string topic, array of int32 partitions) | nullable bytes user data
 
-Arrays and strings have sizes of four and two bytes. A version that is newer than 3 begins like this.
+Arrays and strings have sizes of four and two bytes. Versions newer than 3 begin in the same way.
 
 Source: clients/src/main/resources/common/message/ConsumerProtocol{Subscription,Assignment}.json of Apache Kafka.
 """
@@ -30,7 +30,7 @@ _INT32 = Struct(">i")
 
 
 class Subscription(NamedTuple):
-    """What a member says of itself as it joins. ``owned`` are partitions that it has, empty before version 1."""
+    """A joining member's metadata. ``owned`` has the partitions that it owns, empty before version 1."""
 
     version: int
     topics: list[str]
@@ -40,7 +40,7 @@ class Subscription(NamedTuple):
 
 
 def read_subscription(subscription: bytes) -> Subscription:
-    """The whole of a subscription. Raises MalformedMessage for other bytes."""
+    """Read a whole subscription. Raises MalformedMessage for other bytes."""
     version, _ = read_int16(subscription, 0)
     topics, position = _read_topics(subscription)
     user_data, position = _read_user_data(subscription, position)
@@ -56,12 +56,12 @@ def read_subscription(subscription: bytes) -> Subscription:
 
 
 def version_of(subscription: bytes) -> int:
-    """The version of a subscription; 0 for bytes that have none."""
+    """Return the version of a subscription; 0 for bytes without one."""
     return max(0, read_int16(subscription, 0)[0]) if len(subscription) >= _INT16.size else 0
 
 
 def encode_assignment(version: int, assigned: Iterable[tuple[str, Iterable[int]]]) -> bytes:
-    """An assignment without user data, of ``version`` or of the newest one that is known."""
+    """Encode an assignment without user data, in ``version`` or in the newest known version."""
     topics = [(topic.encode(), list(partitions)) for topic, partitions in assigned]
     chunks = [_INT16.pack(min(version, NEWEST_VERSION)), _INT32.pack(len(topics))]
     for topic, partitions in topics:
@@ -71,17 +71,17 @@ def encode_assignment(version: int, assigned: Iterable[tuple[str, Iterable[int]]
 
 
 def subscribed_topics(subscription: bytes) -> list[str]:
-    """The topics, including duplicates. Raises MalformedMessage for other bytes."""
+    """Return the topics, including duplicates. Raises MalformedMessage for other bytes."""
     return _read_topics(subscription)[0]
 
 
 def assigned_partitions(assignment: bytes) -> list[tuple[str, list[int]]]:
-    """Topics with their partitions; an empty list for empty bytes. Raises MalformedMessage for other bytes."""
+    """Return topics with their partitions; an empty list for empty bytes. Raises MalformedMessage for other bytes."""
     return _read_partitions(assignment, *_read_head(assignment))[0] if assignment else []
 
 
 def assigned_user_data(assignment: bytes) -> bytes:
-    """What the assignor gave the member besides partitions. Raises MalformedMessage for other bytes."""
+    """Return the assignor's user data for the member. Raises MalformedMessage for other bytes."""
     if not assignment:
         return b""
     _, position = _read_partitions(assignment, *_read_head(assignment))

@@ -4,7 +4,7 @@
     compact string, bytes, array     unsigned varint length + 1 (0: null)
     tagged fields                    unsigned varint count, then per field unsigned varint tag and size, and the value
 
-Each ``read_`` takes (data, position) and returns (value, position behind it). All raise MalformedMessage.
+Each ``read_`` takes (data, position) and returns (value, position after it). All raise MalformedMessage.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ Read = Callable[[bytes, int], tuple[T, int]]
 
 
 def take(data: bytes, position: int, size: int) -> tuple[bytes, int]:
-    """The next ``size`` bytes."""
+    """Return the next ``size`` bytes and the position after them."""
     end = position + size
     if size < 0 or end > len(data):
         raise MalformedMessage(f"a field of {size} bytes in {len(data) - position}")
@@ -31,19 +31,19 @@ def take(data: bytes, position: int, size: int) -> tuple[bytes, int]:
 
 
 def read_int16(data: bytes, position: int) -> tuple[int, int]:
-    """Two bytes, signed."""
+    """Read two bytes, signed."""
     raw, end = take(data, position, 2)
     return _INT16.unpack(raw)[0], end
 
 
 def read_int32(data: bytes, position: int) -> tuple[int, int]:
-    """Four bytes, signed."""
+    """Read four bytes, signed."""
     raw, end = take(data, position, 4)
     return _INT32.unpack(raw)[0], end
 
 
 def read_int64(data: bytes, position: int) -> tuple[int, int]:
-    """Eight bytes, signed."""
+    """Read eight bytes, signed."""
     raw, end = take(data, position, 8)
     return _INT64.unpack(raw)[0], end
 
@@ -56,7 +56,7 @@ def _text(raw: bytes) -> str:
 
 
 def read_nullable_string(data: bytes, position: int) -> tuple[str | None, int]:
-    """A string, or None for null."""
+    """Read a string, or None for null."""
     size, position = read_int16(data, position)
     if size == -1:
         return None, position
@@ -65,7 +65,7 @@ def read_nullable_string(data: bytes, position: int) -> tuple[str | None, int]:
 
 
 def read_nullable_compact_string(data: bytes, position: int) -> tuple[str | None, int]:
-    """A string, or None for null."""
+    """Read a compact string, or None for null."""
     size, position = read_uvarint(data, position)
     if size == 0:
         return None, position
@@ -74,20 +74,20 @@ def read_nullable_compact_string(data: bytes, position: int) -> tuple[str | None
 
 
 def read_compact_bytes(data: bytes, position: int) -> tuple[bytes, int]:
-    """Bytes; null is malformed."""
+    """Read compact bytes; null is malformed."""
     size, position = read_uvarint(data, position)
     return take(data, position, size - 1)
 
 
 def required(text: str | None) -> str:
-    """``text``; None is malformed."""
+    """Return ``text``; None is malformed."""
     if text is None:
         raise MalformedMessage("null where a string is required")
     return text
 
 
 def read_tagged_fields(data: bytes, position: int) -> tuple[dict[int, bytes], int]:
-    """The raw values by tag."""
+    """Read the raw values by tag."""
     count, position = read_uvarint(data, position)
     fields: dict[int, bytes] = {}
     for _ in range(count):

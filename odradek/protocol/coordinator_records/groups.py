@@ -50,25 +50,25 @@ class GroupMetadataValue(NamedTuple):
 
 
 def encode_key(key: GroupMetadataKey) -> bytes:
-    """Version 2. Raises struct.error for a name of more than 32,767 bytes."""
+    """Encode version 2. Raises struct.error for a name of more than 32,767 bytes."""
     group = key.group.encode()
     return _INT16.pack(KEY_VERSION) + _INT16.pack(len(group)) + group
 
 
 def decode_key(data: bytes) -> GroupMetadataKey:
-    """The key in ``data``; the caller has checked that its version is 2. Raises MalformedMessage."""
+    """Decode the key in ``data``, whose version 2 the caller has checked. Raises MalformedMessage."""
     group, position = read_nullable_string(data, 2)
     ensure_end(data, position)
     return GroupMetadataKey(required(group))
 
 
 def encode_value(value: GroupMetadataValue) -> bytes:
-    """The value in version 3. Raises struct.error for a string of more than 32,767 bytes."""
+    """Encode the value in version 3. Raises struct.error for a string of more than 32,767 bytes."""
     return _CODEC.encode(value, _WRITTEN_VERSION)
 
 
 def decode_value(data: bytes) -> GroupMetadataValue:
-    """A value of any version from 0 to 4. Raises MalformedMessage."""
+    """Decode a value of any version from 0 to 4. Raises MalformedMessage."""
     value: GroupMetadataValue = _CODEC.decode(data)
     return value
 

@@ -4,8 +4,8 @@
     value    int16 version, 0 | fields | tagged fields
 
 All values are flexible. The tables of fields decode them into dictionaries under Kafka's names, for display. A broker without
-such groups does not import this module. Topic ids are in Kafka's base64, bytes in base64. Tagged fields that are not in the table
-are skipped; one that is absent from a record is absent from the dictionary.
+such groups does not import this module. Topic ids are in Kafka's base64, bytes in base64. Tagged fields missing in the table are
+skipped. Those missing in a record are missing in the dictionary.
 """
 
 import re
@@ -31,7 +31,7 @@ from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.schemas import FieldSpec, Layout, layout_of
 from odradek.protocol.varint import read_uvarint
 
-# FieldSpec and Layout are for the pipeline, which imports nothing else of ``protocol``.
+# FieldSpec and Layout are for the pipeline, which imports nothing else from ``protocol``.
 __all__ = ["KINDS", "VALUE_VERSION", "FieldSpec", "Kind", "Layout", "NewerRecord", "decode_newer", "topic_id_text"]
 
 VALUE_VERSION: Final = 0
@@ -75,7 +75,7 @@ def _read_uint16(data: bytes, position: int) -> tuple[int, int]:
 
 
 def topic_id_text(raw: bytes) -> str:
-    """A topic id as Kafka's tools print it."""
+    """Return a topic id as Kafka's tools print it."""
     return urlsafe_b64encode(raw).decode().rstrip("=")
 
 
@@ -167,7 +167,7 @@ def _value_reader(key_version: int) -> Read[dict[str, Any]]:
 
 
 def decode_newer(key: bytes, value: bytes | None) -> NewerRecord:
-    """A record whose key has a version beyond that of classic groups. Raises MalformedMessage, also for an unknown version."""
+    """Decode a record whose key version is beyond classic groups. Raises MalformedMessage, also for an unknown version."""
     key_version, position = read_int16(key, 0)
     if key_version not in KINDS:
         raise MalformedMessage(f"a key of version {key_version}, which Kafka 4.3 does not have")

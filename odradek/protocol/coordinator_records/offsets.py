@@ -1,8 +1,8 @@
 """Committed offsets on ``__consumer_offsets``: OffsetCommitKey versions 0 and 1, OffsetCommitValue 0 to 4.
 
-Like Kafka 4.3, odradek writes key version 1 and value version 4, and value version 1 for an offset with an expire timestamp,
-which only OffsetCommit requests up to version 4 can have. Every commit is encoded here, and decoded again when the log is
-loaded, so the common forms are packed and unpacked in one call. The fields of each version are in ``tables``.
+Like Kafka 4.3, odradek writes key version 1 and value version 4. An offset with an expire timestamp, which only OffsetCommit
+requests up to version 4 can have, gets value version 1. Every commit is encoded here, and decoded again when the log is loaded,
+so the common forms are packed and unpacked in one call. The fields of each version are in ``tables``.
 """
 
 import struct
@@ -31,7 +31,7 @@ _VALUE_HEAD: Final = Struct(">hqi")
 _PLAIN: Final = Struct(">hqiBqB")
 _WITH_TOPIC_ID: Final = Struct(">hqiBqBBB16s")
 _pack_int32: Final = _INT32.pack
-# Characters of group and topic. What is remembered takes a few MiB.
+# The most characters of group and topic in a cached key. The cache takes a few MiB.
 _LONGEST_REMEMBERED: Final = 512
 _pack_plain: Final = _PLAIN.pack
 _pack_with_topic_id: Final = _WITH_TOPIC_ID.pack
@@ -60,7 +60,7 @@ class OffsetCommitValue(NamedTuple):
 
 
 def encode_key(key: OffsetCommitKey) -> bytes:
-    """Version 1. Raises struct.error for a name of more than 32,767 bytes."""
+    """Encode version 1. Raises struct.error for a name of more than 32,767 bytes."""
     group, topic, partition = key
     if len(group) + len(topic) > _LONGEST_REMEMBERED:
         return _encode_names(group, topic) + _pack_int32(partition)
@@ -74,7 +74,7 @@ def _remember_names(group: str, topic: str) -> bytes:
 
 
 def _encode_names(group: str, topic: str) -> bytes:
-    """A key without its partition."""
+    """Encode a key without its partition."""
     encoded_group = group.encode()
     encoded_topic = topic.encode()
     head = _KEY_HEAD.pack(KEY_VERSION, len(encoded_group))
@@ -82,7 +82,7 @@ def _encode_names(group: str, topic: str) -> bytes:
 
 
 def decode_key(data: bytes) -> OffsetCommitKey:
-    """The key in ``data``; the caller has checked that its version is 0 or 1. Raises MalformedMessage."""
+    """Decode the key in ``data``, whose version, 0 or 1, the caller has checked. Raises MalformedMessage."""
     try:
         group_end = 4 + _INT16.unpack_from(data, 2)[0]
         topic_start = group_end + 2
@@ -97,7 +97,7 @@ def decode_key(data: bytes) -> OffsetCommitKey:
 
 
 def encode_value(value: OffsetCommitValue) -> bytes:
-    """Version 4, or 1 for an offset with an expire timestamp. Raises struct.error for a value that does not fit its field."""
+    """Encode version 4, or 1 for an offset with an expire timestamp. Raises struct.error if a value does not fit its field."""
     offset, leader_epoch, metadata, commit_timestamp_ms, expire_timestamp_ms, topic_id = value
     if expire_timestamp_ms >= 0:
         return _CODEC.encode(value, _EXPIRING_VERSION)
@@ -120,7 +120,7 @@ def encode_value(value: OffsetCommitValue) -> bytes:
 
 
 def decode_value(data: bytes) -> OffsetCommitValue:
-    """Any version from 0 to 4. Raises MalformedMessage."""
+    """Decode any version from 0 to 4. Raises MalformedMessage."""
     size = len(data)
     if size == _PLAIN.size:
         version, offset, leader_epoch, metadata_size, commit_timestamp_ms, tags = _PLAIN.unpack(data)

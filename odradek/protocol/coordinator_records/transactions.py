@@ -3,7 +3,7 @@
 The fields of each version are in ``tables``. As in Kafka 4.3, the next producer epoch (KIP-939) is neither written nor read.
 odradek writes version 1. The array of topics is null while the status is 0, Empty.
 
-A key of version 0 is a transactional id on ``__transaction_state``, and an offset on ``__consumer_offsets``: the topic decides.
+A key of version 0 is a transactional id on ``__transaction_state``, but an offset on ``__consumer_offsets``.
 """
 
 from functools import lru_cache
@@ -47,7 +47,7 @@ class TransactionLogKey(NamedTuple):
 class TransactionLogValue(NamedTuple):
     """A transactional id's state. ``status`` is a ``TransactionState``'s number; times are in ms since the epoch, -1 for none.
 
-    ``last_producer_epoch`` is not in the log: the writer of the record knows it, and after a reload it is -1.
+    ``last_producer_epoch`` is not in the log. The writer of the record knows it; after a reload it is -1.
     """
 
     producer_id: int
@@ -64,20 +64,20 @@ class TransactionLogValue(NamedTuple):
 
 
 def encode_key(key: TransactionLogKey) -> bytes:
-    """Version 0. Raises struct.error for an id of more than 32,767 bytes."""
+    """Encode version 0. Raises struct.error for an id of more than 32,767 bytes."""
     text = key.transactional_id.encode()
     return _pack_key_head(KEY_VERSION, len(text)) + text
 
 
 def decode_key(data: bytes) -> TransactionLogKey:
-    """The key in ``data``; the caller has checked that its version is 0. Raises MalformedMessage."""
+    """Decode the key in ``data``, whose version 0 the caller has checked. Raises MalformedMessage."""
     transactional_id, position = read_nullable_string(data, 2)
     ensure_end(data, position)
     return TransactionLogKey(required(transactional_id))
 
 
 def encode_value(value: TransactionLogValue) -> bytes:
-    """The value in version 1. Raises struct.error for a value that does not fit its field."""
+    """Encode the value in version 1. Raises struct.error for a value that does not fit its field."""
     status = value.status
     head = _pack_head(_WRITTEN_VERSION, value.producer_id, value.producer_epoch, value.timeout_ms, status)
     topics = b"\0" if status == _EMPTY else _topics(value.partitions)
@@ -143,7 +143,7 @@ def _encode_topics(partitions: frozenset[tuple[str, int]]) -> bytes:
 
 
 def decode_value(data: bytes) -> TransactionLogValue:
-    """A value of version 0 or 1. Raises MalformedMessage."""
+    """Decode a value of version 0 or 1. Raises MalformedMessage."""
     stored: _Stored = _CODEC.decode(data)
     return TransactionLogValue(
         stored.producer_id,

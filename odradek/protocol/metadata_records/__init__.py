@@ -1,11 +1,11 @@
-"""Cluster metadata as records: every kind that Apache Kafka 4.3 has, in its KRaft schemas.
+"""Cluster metadata as records: every kind of record of Apache Kafka 4.3, in its KRaft schemas.
 
 Topics, ids, configs, features and blocks of producer ids are values of records in `__cluster_metadata` (KIP-631), so that
 ``kafka-dump-log --cluster-metadata-decoder`` reads odradek's log, and odradek reads Kafka's. A value is
 
     unsigned varint frame version (1) | unsigned varint record type (api key) | unsigned varint version | flexible message
 
-The newest version of each record is written, every version is read; fields that an older version lacks have their defaults.
+The newest version of each record is written; every version is read. Fields missing in an older version have their defaults.
 Classes, and tables of fields in every version (``protocol.schemas``), are in the modules of this package.
 """
 
@@ -97,17 +97,17 @@ class UnknownMetadataRecord(MalformedMessage):
 
 
 def record_types() -> list[type[MetadataRecord]]:
-    """The class of every record type."""
+    """Return the class of every record type."""
     return [_module(kind).CLASSES[name] for name, kind in _KINDS.items()]
 
 
 def kind_of(record: MetadataRecord) -> int:
-    """Kafka's number of the record's type."""
+    """Return Kafka's number of the record's type."""
     return _KINDS[type(record).__name__]
 
 
 def encode(record: MetadataRecord) -> bytes:
-    """The value of the log record for ``record``."""
+    """Encode ``record`` as the value of a log record."""
     kind = kind_of(record)
     version, write = _writer(kind)
     chunks = [bytes((FRAME_VERSION, kind, version))]  # each below 128: a varint of one byte
@@ -116,7 +116,7 @@ def encode(record: MetadataRecord) -> bytes:
 
 
 def decode(value: bytes) -> MetadataRecord:
-    """The metadata record in a log record's value.
+    """Decode the metadata record in a log record's value.
 
     Raises MalformedMessage, and UnknownMetadataRecord, a subclass of it.
     """
@@ -146,7 +146,7 @@ def _module(kind: int) -> ModuleType:
 
 @cache
 def _writer(kind: int) -> tuple[int, Write]:
-    """The newest version, and its writer."""
+    """Return the newest version and its writer."""
     module = _module(kind)
     version = newest_version(module.FIELDS[kind])
     return version, compile_writer(layout_of(module.FIELDS[kind], version), module.CLASSES)
@@ -161,9 +161,9 @@ def _reader(kind: int, version: int) -> ReadFrame:
 
 
 class _RecordCompiler(ReaderCompiler):
-    """Ids and arrays of them, or of numbers, are made once: thousands of partitions have the same."""
+    """Compiles readers that share equal ids, and arrays of ids or numbers: thousands of partitions have the same."""
 
-    # Records come from the log. A long value of a config must not make it unreadable.
+    # Records come from the log. A long config value must not make the log unreadable.
     longest_string = 0x7FFFFFFF
 
     def _uuid(self, value: str) -> str:
@@ -179,7 +179,7 @@ class _RecordCompiler(ReaderCompiler):
         return [*lines, "p += n"]
 
 
-# In a request the zero id is no id. Here it stands for an unassigned directory.
+# In a request, the zero id means no id. Here it stands for an unassigned directory.
 @lru_cache(maxsize=1024)
 def _id_of(data: bytes) -> UUID:
     return UUID(bytes=data)

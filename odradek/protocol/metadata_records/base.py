@@ -1,9 +1,9 @@
-"""Values with a meaning of their own in metadata records."""
+"""Values with a special meaning in metadata records."""
 
 from typing import Final
 from uuid import UUID
 
-# Kafka's zero id: there is none, or a directory is not assigned.
+# Kafka's zero id: no id, or an unassigned directory.
 ZERO_ID: Final = UUID(int=0)
 # PartitionChangeRecord: the field stays the same.
 NO_LEADER_CHANGE: Final = -2

@@ -1,1 +1,1 @@
-"""Compaction (``cleanup.policy=compact``): of each key only the last record stays. Behaves as the log cleaner of Kafka 4.3."""
+"""Compaction (``cleanup.policy=compact``): keeps only the last record of each key, as Kafka 4.3's log cleaner does."""

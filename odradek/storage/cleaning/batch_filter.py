@@ -1,16 +1,16 @@
-"""What becomes of one batch in a clean: it stays as it is, a batch of fewer records takes its place, or it goes.
+"""Filters each batch in a clean: a batch stays, is replaced by one with fewer records, or is dropped.
 
-A record goes if a later one has its key, if it is a tombstone whose time is over, if its transaction was aborted, or if it has no
-key. What stays keeps its offset, and its batch keeps base offset, last offset and base sequence. A batch without records stays,
-as its header alone, where it tells the last sequence number of a producer that is still known, or where a cleaned segment ends
-(Kafka keeps only the last of each clean: see odradek.storage.recovery.interrupted_swap for what the others are good for).
+A record is dropped if a later one has its key, if it is an expired tombstone, if its transaction was aborted, or if it has no
+key. A retained record keeps its offset, and its batch keeps base offset, last offset and base sequence. A batch without records
+is kept, as a header only, if it has the last sequence number of a known producer, or if a cleaned segment ends there. (Kafka
+keeps only the last one of each clean. odradek.storage.recovery.interrupted_swap explains the use of the others.)
 
-A tombstone's time, and a marker's, ends ``delete.retention.ms`` after the first clean that found it (KIP-534). That moment, in
-ms, stands in the batch's base timestamp, with bit 6 of the attributes set; the records' timestamp deltas refer to it. Where the
-moment or a delta does not fit into 64 bits, the batch gets none, and its tombstones stay.
+A tombstone or marker expires ``delete.retention.ms`` after the first clean that found it (KIP-534). That time, the horizon, is
+the batch's base timestamp in ms, with bit 6 of the attributes set. The records' timestamp deltas are relative to it. If the
+horizon or a delta does not fit into 64 bits, the batch gets no horizon, and its tombstones stay.
 
-What stays of a message in format v0 or v1 is put into a batch, as Kafka does since 4.3. Its tombstones get their time then; only
-where an older broker has cleaned the log, they may go at once, by the age of their segment.
+Records retained from a message in format v0 or v1 are put into a batch, as Kafka does since 4.3. Their tombstones get a horizon
+then. Only if an older broker has cleaned the log may they be dropped at once, by the age of their segment.
 """
 
 from collections.abc import Mapping
@@ -43,14 +43,14 @@ _MAX_INT64 = (1 << 63) - 1
 
 
 class LastRecord(NamedTuple):
-    """What must stay of a producer: the batch that ends with ``last_data_offset``, or without one (-1) its epoch's marker."""
+    """A producer's batch to keep: the one that ends with ``last_data_offset``; if that is -1, its epoch's marker."""
 
     last_data_offset: int
     producer_epoch: int
 
 
 class BatchFilter:
-    """Decides batch by batch, in the log's order."""
+    """Decides batch by batch, in the order of the log."""
 
     __slots__ = (
         "_horizon_ms",
@@ -74,13 +74,13 @@ class BatchFilter:
         now_ms: int,
         delete_retention_ms: int,
     ) -> None:
-        """``last_records`` are the producers' that are known, by producer id."""
+        """Take ``last_records``, those of the known producers, by producer id."""
         self._offsets = offsets
         self._transactions = transactions
         self._last_records = last_records
-        # Where the segments end that become one. A batch that ends there stays, so that the one tells how far it reaches.
+        # The end of the segments that are merged into one. A batch that ends there stays, to mark the end of the new segment.
         self.upper_offset = -1
-        # Whether the time of tombstones in formats v0 and v1 is over in the present segment.
+        # Whether tombstones in formats v0 and v1 have expired in the current segment.
         self.drops_legacy_tombstones = False
         self._now_ms = now_ms
         self._horizon_ms = now_ms + delete_retention_ms
@@ -89,7 +89,7 @@ class BatchFilter:
         self.keyless_records = 0
 
     def apply(self, header: BatchHeader, batch: memoryview) -> bytes | None:
-        """None if ``batch`` stays as it is, else what takes its place, which may be GONE. Raises MalformedMessage."""
+        """Return None if ``batch`` stays, or else its replacement, which may be GONE. Raises MalformedMessage."""
         if header.magic != MAGIC:
             return self._filter_legacy_records(header, batch)
         self.read_records += header.record_count
@@ -111,7 +111,7 @@ class BatchFilter:
         return self._filter_records(header, batch, is_over=is_over, needs_horizon=needs_horizon)
 
     def take_kept_aborts(self) -> list[AbortedTransaction]:
-        """The aborted transactions whose markers have stayed since this was asked last, and of which some data may be left."""
+        """Return, and clear, the aborted transactions whose markers were kept, as some of their data may be left."""
         taken = self._transactions.kept_aborts
         self._transactions.kept_aborts = []
         return taken
@@ -153,7 +153,7 @@ class BatchFilter:
         return rebuilt or _rebuilt(converted, data, found)
 
     def _kept(self, base_offset: int, found: list[RecordSpan], *, is_over: bool) -> tuple[list[RecordSpan], bool]:
-        """The records that stay, and whether there are tombstones among them, whose time is over if ``is_over``."""
+        """Return the retained records, and whether there are tombstones among them. Tombstones are dropped if ``is_over``."""
         kept: list[RecordSpan] = []
         has_tombstones = False
         last_of = self._offsets.get
@@ -177,12 +177,12 @@ class BatchFilter:
             return _empty(header) if header.record_count else None
         if header.next_offset != self.upper_offset:
             return GONE
-        # The timestamp tells when a producer was active last; here it would say of records that they are still there.
+        # A last batch's timestamp shows when its producer was last active. Here it would suggest that records are still there.
         is_told = header.record_count or header.max_timestamp != _NO_TIMESTAMP
         return _empty(header._replace(max_timestamp=_NO_TIMESTAMP)) if is_told else None
 
     def _is_last_of_producer(self, header: BatchHeader) -> bool:
-        """Return whether a batch is needed for what its header says of its producer."""
+        """Return whether a batch must be kept for its header's information on its producer."""
         last = self._last_records.get(header.producer_id) if header.producer_id >= 0 else None
         if last is None:
             return False
@@ -192,7 +192,7 @@ class BatchFilter:
 
 
 def _empty(header: BatchHeader) -> bytes:
-    """The batch without its records, and without the horizon that they may have had."""
+    """Return the batch without its records and without their horizon."""
     return _finished(
         header._replace(
             magic=MAGIC,
@@ -205,14 +205,14 @@ def _empty(header: BatchHeader) -> bytes:
 
 
 def _rebuilt(header: BatchHeader, data: bytes, kept: list[RecordSpan]) -> bytes:
-    """The batch with ``kept`` of its records. ``data`` is its records' payload."""
+    """Return the batch with the ``kept`` records. ``data`` is its records' payload."""
     records = b"".join([data[span.start : span.end] for span in kept])
     header = header._replace(max_timestamp=_max_timestamp(header, data, kept), record_count=len(kept))
     return _finished(header, compress(header.compression, records))
 
 
 def _with_horizon(header: BatchHeader, data: bytes, kept: list[RecordSpan], horizon_ms: int) -> bytes | None:
-    """``_rebuilt`` with a horizon; None where 64 bits do not hold it, or the time from it to a record."""
+    """Do ``_rebuilt`` with a horizon; None if the horizon, or its distance to a record, does not fit 64 bits."""
     records = _moved(header, data, kept, horizon_ms) if horizon_ms <= _MAX_INT64 else None
     if records is None:
         return None
@@ -232,7 +232,7 @@ def _max_timestamp(header: BatchHeader, data: bytes, kept: list[RecordSpan]) -> 
 
 
 def _moved(header: BatchHeader, data: bytes, kept: list[RecordSpan], base_timestamp: int) -> bytes | None:
-    """The records with their timestamps told from ``base_timestamp`` on; None where one is too far from it."""
+    """Return the records with timestamps relative to ``base_timestamp``; None if one is too far from it."""
     out = bytearray()
     for span in kept:
         timestamp_delta, rest = read_varint(data, span.timestamp_at, 64)
@@ -250,5 +250,5 @@ def _moved(header: BatchHeader, data: bytes, kept: list[RecordSpan], base_timest
 
 
 def _finished(header: BatchHeader, records: bytes) -> bytes:
-    """``header`` and ``records`` as a batch, with its length and CRC."""
+    """Return ``header`` and ``records`` as a batch, with its length and CRC."""
     return sealed(HEADER.pack(*header._replace(batch_length=HEADER_SIZE - LOG_OVERHEAD + len(records))), records)

@@ -1,9 +1,9 @@
-"""Which logs have something to be compacted, and which of them comes first: the dirtiest.
+"""Finds the logs to compact, and chooses the dirtiest.
 
-Not cleaned are the active segment, what lies at or above the last stable offset, and, from the first dirty segment on that has a
-record younger than ``min.compaction.lag.ms``, all. What is dirty begins where the last clean has ended. Of a log that has more
-than ``min.cleanable.dirty.ratio`` dirty bytes among those that could be cleaned, or a dirty record older than
-``max.compaction.lag.ms``, it is time.
+The dirty part of a log begins where the last clean ended. Never cleaned are the active segment, records at or above the last
+stable offset, and everything from the first dirty segment on that has a record newer than ``min.compaction.lag.ms``. A clean is
+due if more than ``min.cleanable.dirty.ratio`` of the cleanable bytes are dirty, or a dirty record is older than
+``max.compaction.lag.ms``.
 """
 
 from collections.abc import Callable, Iterable
@@ -18,7 +18,7 @@ _MAX_LONG = 2**63 - 1
 
 
 class Candidate(NamedTuple):
-    """A log with something dirty. ``first_uncleanable_offset`` is where a segment begins; ``is_overdue``: its time is up."""
+    """A log with a dirty part. ``first_uncleanable_offset`` begins a segment. ``is_overdue``: a record has waited too long."""
 
     log: Log
     first_dirty_offset: int
@@ -29,22 +29,22 @@ class Candidate(NamedTuple):
 
     @property
     def dirty_ratio(self) -> float:
-        """How much of what could be cleaned is dirty, from 0 to 1."""
+        """Return the dirty fraction of the cleanable bytes, from 0 to 1."""
         total = self.clean_bytes + self.cleanable_bytes
         return self.cleanable_bytes / total if total else 0.0
 
     @property
     def is_due(self) -> bool:
-        """Return whether it is time."""
+        """Return whether a clean is due."""
         return self.cleanable_bytes > 0 and (self.is_overdue or self.dirty_ratio > self.log.config.min_cleanable_dirty_ratio)
 
 
 def first_dirty_offset(log: Log, cleaned_offset: int | None, warn: Warn) -> int:
-    """Where the next clean begins: at ``cleaned_offset``, where the last ended, or where that cannot be, at the log's start."""
+    """Return the start of the next clean: ``cleaned_offset``, the last one's end, or if invalid the log's start."""
     start = log.log_start_offset
     if cleaned_offset is None or start <= cleaned_offset <= log.log_end_offset:
         return start if cleaned_offset is None else cleaned_offset
-    # Retention moves the start of a log that is also deleted from: nothing to wonder about.
+    # If the policy also deletes, retention moves the log's start. That needs no warning.
     if cleaned_offset > log.log_end_offset or not log.config.has_retention:
         warn(
             "cleaner offset out of range, cleaning from the log start offset on",
@@ -58,9 +58,9 @@ def first_dirty_offset(log: Log, cleaned_offset: int | None, warn: Warn) -> int:
 
 
 def look_at(log: Log, dirty_offset: int, now_ms: int, replicated_offset: int | None = None) -> Candidate | None:
-    """What there is to be cleaned in ``log`` from ``dirty_offset`` on; None if nothing. Raises KafkaError, OSError.
+    """Return the cleanable part of ``log`` from ``dirty_offset`` on, or None. Raises KafkaError, OSError.
 
-    ``replicated_offset`` is up to where other replicas have it: what lies behind may be cut off yet. None where there are none.
+    Other replicas have the log below ``replicated_offset``; later records may still be truncated. None without other replicas.
     """
     if dirty_offset >= log.segments.active.base_offset:
         return None
@@ -70,7 +70,7 @@ def look_at(log: Log, dirty_offset: int, now_ms: int, replicated_offset: int | N
     limit = _uncleanable_from(log, dirty, now_ms)
     if replicated_offset is not None:
         limit = min(limit, replicated_offset)
-    # A segment that may not be cleaned to its end is not cleaned.
+    # A segment is cleaned only if it may be cleaned to its end.
     cleanable = [segment for segment, end in zip(segments, ends, strict=True) if dirty_offset < end <= limit]
     if not cleanable:
         return None
@@ -87,7 +87,7 @@ def look_at(log: Log, dirty_offset: int, now_ms: int, replicated_offset: int | N
 def choose(
     logs: Iterable[Log], now_ms: int, warn: Warn, replicated_offset: Callable[[tuple[str, int]], int | None] = lambda _: None
 ) -> tuple[Candidate | None, list[tuple[Log, Exception]]]:
-    """(the log to be cleaned next if it is time for any, the logs that could not be looked at and why). Loop thread."""
+    """Return (the log to clean next if any is due, the logs that could not be checked and why). Loop thread."""
     found: list[Candidate] = []
     failed: list[tuple[Log, Exception]] = []
     for log in logs:
@@ -95,7 +95,7 @@ def choose(
             continue
         dirty_offset = first_dirty_offset(log, log.cleaned_offset, warn)
         if log.cleaned_offset is not None:
-            # One that was out of range is so once.
+            # Report an offset out of range only once.
             log.cleaned_offset = dirty_offset
         try:
             candidate = look_at(log, dirty_offset, now_ms, replicated_offset(log.topic_partition))
@@ -108,7 +108,7 @@ def choose(
 
 
 def filthiest(candidates: Iterable[Candidate]) -> Candidate | None:
-    """The one to be cleaned next, if it is time for any."""
+    """Return the candidate to clean next, if any is due."""
     return max((found for found in candidates if found.is_due), key=lambda found: found.dirty_ratio, default=None)
 
 

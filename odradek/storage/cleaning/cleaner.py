@@ -1,13 +1,13 @@
 """One clean of a log: a first pass over the dirty part notes each key's last offset, a second pass writes the records that stay.
 
-The first pass ends at the first uncleanable offset, or earlier if no more keys fit into memory; then the next clean goes on from
-there. The second pass goes from the log's first segment to the one in which the first pass has ended, group by group: each group
-of segments becomes one, which is swapped in before the next is begun (odradek.storage.cleaning.swap).
+The first pass ends at the first uncleanable offset, or earlier if no more keys fit into memory. The next clean then continues
+there. The second pass goes from the log's first segment to the one where the first pass ended, group by group. Each group of
+segments becomes one segment, which is swapped in before the next group begins (odradek.storage.cleaning.swap).
 
-A clean runs in any thread or process; it reads files that the loop does not write any more, with handles of its own. ``pace`` is
-called every few hundred records with the bytes read and written since: it may wait, and raise CleaningAborted.
+A clean runs in any thread or process. It reads files that the loop no longer writes, with its own handles. ``pace`` is called
+every few hundred records with the bytes read and written since. It may wait, and raise CleaningAborted.
 
-Left out: splitting segments that Kafka of before 2.0 let overflow.
+Left out: splitting overflowed segments of Kafka before 2.0.
 
 ``Throttle`` tells how far a clean is ahead of ``log.cleaner.io.max.bytes.per.second``.
 """
@@ -59,8 +59,8 @@ class CleanStats:
 def clean(plan: CleanPlan, file_system: FileSystem, limits: CleanerLimits, pace: Pace, swap_in: SwapIn) -> CleanStats:
     """Clean a log; ``swap_in`` is called with each group of segments and the cleaned segment.
 
-    Raises LogCorrupt for a log that cannot be read, OSError, and what ``pace`` and ``swap_in`` raise. Of a segment that was not
-    given to ``swap_in`` nothing is left.
+    Raises LogCorrupt for an unreadable log, OSError, and the errors of ``pace`` and ``swap_in``. A segment that was not given to
+    ``swap_in`` is removed.
     """
     return _Clean(plan, file_system, limits, pace).run(swap_in)
 
@@ -76,7 +76,7 @@ class _Clean:
         self._cost = 0
         self._unpaced_bytes = 0
         self._stats = CleanStats()
-        # Tombstones in formats v0 and v1 stay in segments that were written after this, in ms since the epoch.
+        # In segments written after this time (ms since the epoch), tombstones in formats v0 and v1 stay.
         self._legacy_horizon_ms: int | None = None
         # The place of the last read, for error messages.
         self._place = plan.directory
@@ -98,7 +98,7 @@ class _Clean:
         self._note_keys(offsets, noted)
         self._sync(source.path for source in plan.sources if source.next_offset > plan.synced_offset)
         if noted.has_open:
-            # Without its marker a transaction may yet be ended otherwise.
+            # A transaction that loses its marker could still end differently.
             self._sync(plan.unsynced_later)
         self._file_system.sync_dir(plan.directory)
         self._legacy_horizon_ms = self._find_legacy_horizon()
@@ -120,12 +120,12 @@ class _Clean:
         stats.keyless_records = batches.keyless_records
 
     def _find_legacy_horizon(self) -> int | None:
-        """``delete.retention.ms`` before the last write to the last clean segment; None if there is none."""
+        """Return ``delete.retention.ms`` before the last write to the last clean segment; None if there is none."""
         clean = [source for source in self._plan.sources if source.base_offset < self._plan.first_dirty_offset]
         return self._file_system.modified_ms(clean[-1].path) - self._plan.config.delete_retention_ms if clean else None
 
     def _aborted_transactions(self) -> list[AbortedTransaction]:
-        """The aborted transactions with records in the part to clean, wherever their markers are."""
+        """Return the aborted transactions with records in the part to clean, wherever their markers are."""
         found: list[AbortedTransaction] = []
         for path, size in self._plan.transaction_indexes:
             more, is_all = TransactionIndex(self._file_system, path, size).collect(0, self._plan.first_uncleanable_offset)
@@ -135,7 +135,7 @@ class _Clean:
         return found
 
     def _note_keys(self, offsets: OffsetMap, transactions: CleanedTransactions) -> None:
-        """The first pass."""
+        """Do the first pass."""
         dirty_offset = self._plan.first_dirty_offset
         for source in self._plan.sources:
             if source.next_offset <= dirty_offset:
@@ -159,7 +159,7 @@ class _Clean:
             file.close()
 
     def _note_batch(self, offsets: OffsetMap, transactions: CleanedTransactions, header: BatchHeader, batch: memoryview) -> bool:
-        """Note the keys of one batch; False where the map is full, with as many noted as fit."""
+        """Note the keys of one batch. Return False if the map is full, with as many keys noted as fit."""
         if header.is_control:
             transactions.is_spent(header, batch)
             return True
@@ -172,12 +172,12 @@ class _Clean:
         return offsets.put_all(header.base_offset, records, self._plan.first_dirty_offset)
 
     def _clean_group(self, group: list[Source], batches: BatchFilter) -> CleanedSegment | None:
-        """Write what stays of ``group``; None where that is what is there already."""
+        """Write the retained records of ``group``. Return None if that would change nothing."""
         plan = self._plan
         writer = SegmentWriter(self._file_system, plan.directory, group[0].base_offset, plan.config)
         batches.upper_offset = group[-1].next_offset
         try:
-            # Nothing may be left behind in a directory that has meanwhile become another log's.
+            # Leave no files in a directory that has meanwhile become another log's.
             self._pace(0)
             is_unchanged = len(group) == 1
             modified_ms = -1
@@ -201,7 +201,7 @@ class _Clean:
     def _clean_chunk(
         self, chunk: memoryview, found: list[tuple[int, BatchHeader]], batches: BatchFilter, writer: SegmentWriter
     ) -> bool:
-        """Write what stays of ``found``, which is in ``chunk``; whether that is all. What lies side by side is copied as one."""
+        """Write the retained part of ``found``, batches in ``chunk``; adjacent ones as one copy. Return whether all is kept."""
         buffers: list[Buffer] = []
         written: list[tuple[int, int, int]] = []
         run_start = run_end = 0
@@ -230,9 +230,9 @@ class _Clean:
         return is_unchanged
 
     def _chunks(self, source: Source, position: int) -> Iterator[tuple[memoryview, list[tuple[int, BatchHeader]]]]:
-        """The batches of a segment from the one at ``position`` on, as many at a time as a buffer holds, each one checked."""
+        """Yield a segment's batches from ``position`` on, as many at a time as a buffer holds, after checking each."""
         file = self._file_system.open(source.path)
-        # A log that was renamed meanwhile may have left its name to another.
+        # If the log was renamed meanwhile, another log may have its name.
         self._pace(0)
         try:
             while position < source.size:
@@ -253,7 +253,7 @@ class _Clean:
             file.close()
 
     def _size_of_first(self, chunk: bytes, available: int) -> int:
-        """The size of a batch that is larger than a buffer. Raises MalformedMessage."""
+        """Return the size of a batch that is larger than a buffer. Raises MalformedMessage."""
         header = read_header(chunk)
         if not 0 <= header.magic <= MAGIC or not len(chunk) < header.size_bytes <= available:
             raise MalformedMessage(f"magic {header.magic}, {header.size_bytes} bytes, the segment has {available}")
@@ -268,7 +268,7 @@ class _Clean:
 
 
 def _indexed_timestamp(header: BatchHeader) -> int:
-    """A batch's max timestamp for the index, -1 for none: a batch without records has nothing that is as old as it says."""
+    """Return a batch's max timestamp for the index; -1 without records, as no record has that timestamp."""
     return header.max_timestamp if header.record_count else -1
 
 
@@ -283,6 +283,6 @@ class Throttle:
         self._bytes = 0
 
     def ahead_ms(self, size_bytes: int, now_ms: float) -> float:
-        """For how long the clean is to wait, now that it has read and written ``size_bytes`` more; below 0 where it is late."""
+        """Return how long the clean must wait, after another ``size_bytes`` read and written; below 0 if it is late."""
         self._bytes += size_bytes
         return self._bytes / self._bytes_per_ms - (now_ms - self._began_ms)

@@ -1,4 +1,4 @@
-"""A clean of a log, as the loop sees it: the plan that is carried out elsewhere, and what takes in its result."""
+"""A clean of a log, as the loop sees it: the plan, carried out elsewhere, and the log that takes in its result."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _TIME_ENTRY_BYTES = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanJob:
-    """One clean of ``log``; ``segments`` are those of the plan's sources, in their order."""
+    """One clean of ``log``. ``segments`` are those of the plan's sources, in the same order."""
 
     log: Log
     plan: CleanPlan
@@ -23,12 +23,12 @@ class CleanJob:
 
     @property
     def is_void(self) -> bool:
-        """Return whether the log was closed, or its end cut off, since the job was made. Any thread."""
+        """Return whether the log was closed or truncated since the job was made. Any thread."""
         return self.log.is_closed or self.log.truncations != self.truncations
 
     @classmethod
     def of(cls, log: Log, first_dirty_offset: int, first_uncleanable_offset: int, now_ms: int) -> "CleanJob":
-        """The clean of ``log`` between these offsets. Loop thread. Raises KafkaError, OSError."""
+        """Plan the clean of ``log`` between these offsets. Loop thread. Raises KafkaError, OSError."""
         found = [
             (segment, next_offset)
             for segment, next_offset in log.segments.with_ends(log.log_end_offset)
@@ -70,7 +70,7 @@ class CleanJob:
         return cls(log=log, plan=plan, segments=tuple(segment for segment, _ in found), truncations=log.truncations)
 
     def segments_of(self, group: Sequence[Source]) -> list[Segment]:
-        """The segments of ``group``, which are some of the plan's sources."""
+        """Return the segments of ``group``, which are some of the plan's sources."""
         wanted = {source.base_offset for source in group}
         return [segment for segment in self.segments if segment.base_offset in wanted]
 

@@ -1,4 +1,4 @@
-"""The input of a clean as plain values: a thread works with them, or they are sent to another process."""
+"""The input of a clean as plain values, for use in a thread or in another process."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ class CleaningAborted(Exception):
 
 
 class CleanerDied(Exception):
-    """The process that cleaned has ended: it was killed, by the system for its memory perhaps."""
+    """The cleaning process has ended: it was killed, perhaps by the system for its memory."""
 
 
 class Source(NamedTuple):
@@ -32,9 +32,9 @@ class Source(NamedTuple):
 class CleanPlan:
     """One clean of one log. ``sources`` are all its segments below ``first_uncleanable_offset``, a segment's base offset.
 
-    The dirty part begins at ``first_dirty_offset``; a batch at or before it begins at ``dirty_position`` of its segment. Records
-    below ``synced_offset`` are on disk. ``transaction_indexes`` are (path, size in bytes) of all segments, in order;
-    ``unsynced_later`` are the paths of segments behind the sources that may not be on disk.
+    The dirty part begins at ``first_dirty_offset``. A batch at or before it begins at ``dirty_position`` of its segment. Records
+    below ``synced_offset`` are on disk. ``transaction_indexes`` has (path, size in bytes) of all segments, in order.
+    ``unsynced_later`` has the paths of later segments that may not be on disk.
     """
 
     directory: str
@@ -51,7 +51,7 @@ class CleanPlan:
 
 
 def grouped(sources: Sequence[Source], config: LogConfig) -> list[list[Source]]:
-    """``sources`` in groups, each of which becomes one segment: neighbours whose present content fits into one.
+    """Group ``sources``: adjacent segments whose current content fits into one segment.
 
     The limits are ``segment.bytes``, ``segment.index.bytes`` for each index, and the range of relative offsets.
     """

@@ -1,12 +1,12 @@
-"""The records of a batch as spans of its bytes: what compaction asks of each, and where it begins and ends.
+"""The records of a batch as spans of its bytes: their positions, and the fields that compaction needs.
 
-A record that stays is copied as it is, so its value and headers are not looked into. (odradek.protocol.records has the layout.)
-Records of message formats v0 and v1 are read whole: they are put into a batch.
+A retained record is copied unchanged, so its value and headers are not parsed. (odradek.protocol.records has the layout.) Records
+of message formats v0 and v1 are read completely, as they are put into a batch.
 
-A clean knows which offset is a key's last, for the part of a log that it goes through, by a dict whose memory is bounded. Kafka
-keeps MD5 digests in a table of 24 bytes an entry. Here keys are kept as they are, the long ones by a digest that no key of the
-kept kind can equal, so no two short keys are ever taken for one. An entry costs more, about 200 bytes with keys of 24: 128 MiB,
-nine tenths full, hold some 600,000 keys, where Kafka has room for five million. What does not fit is left to the next clean.
+A clean keeps the last offset of each key, for its part of the log, in a dict with bounded memory. Kafka keeps MD5 digests in a
+table of 24 bytes an entry. Here short keys are stored as they are, long ones as a digest that no short key can equal. So two
+short keys are never confused. An entry costs more, about 200 bytes with keys of 24: 128 MiB, nine tenths full, hold some 600,000
+keys, where Kafka has room for five million. Keys that do not fit are left to the next clean.
 """
 
 from collections.abc import Iterable
@@ -39,19 +39,19 @@ class RecordSpan(NamedTuple):
 
 
 def legacy_spans(header: BatchHeader, records: Iterable[LegacyRecord]) -> list[RecordSpan]:
-    """The records of a message in format v0 or v1, by offset, key and value only: they have no place in a batch."""
+    """Return the records of a message in format v0 or v1, with offset, key and value only, as they are not in a batch."""
     base_offset = header.base_offset
     return [RecordSpan(offset - base_offset, key, value is not None, 0, 0, 0) for offset, _, key, value in records]
 
 
 def payload(header: BatchHeader, batch: bytes | memoryview) -> bytes:
-    """The bytes of a batch's records, decompressed. ``batch`` is all of it. Raises MalformedMessage."""
+    """Return the bytes of a batch's records, decompressed. ``batch`` is the whole batch. Raises MalformedMessage."""
     data = memoryview(batch)[HEADER_SIZE:]
     return decompress(header.compression, data) if header.compression else bytes(data)
 
 
 def spans(header: BatchHeader, data: bytes) -> list[RecordSpan]:
-    """The records in ``data``, which is ``payload``'s. Raises MalformedMessage."""
+    """Return the records in ``data``, the result of ``payload``. Raises MalformedMessage."""
     count = header.record_count
     if not 0 <= count <= len(data) // _SHORTEST_RECORD_BYTES:
         raise MalformedMessage(f"{count} records in {len(data)} bytes")
@@ -61,7 +61,7 @@ def spans(header: BatchHeader, data: bytes) -> list[RecordSpan]:
     try:
         for _ in range(count):
             start = end
-            # A varint of one byte is what nearly all are: read here, without a call.
+            # Nearly all lengths are varints of one byte: read them here, without a call.
             size = data[start]
             if size < 0x80:
                 size, timestamp_at = size >> 1, start + 2
@@ -101,17 +101,17 @@ def spans(header: BatchHeader, data: bytes) -> list[RecordSpan]:
 _LONGEST_PLAIN_KEY_BYTES = 63
 _DIGEST_BYTES = 64
 _BYTES_HEAD = 33
-# An int of more than 30 bits; a dict's share of its table when that has just grown, the old one still there.
+# The size of an int of more than 30 bits, and a key's share of the dict's table just after growing, with the old table.
 _ENTRY_BYTES = 32 + 112
 
 
 class OffsetMap:
-    """Key -> last offset. ``latest_offset`` is up to where the log has been looked at, -1 before anything."""
+    """Key -> last offset. The log has been scanned up to ``latest_offset``, -1 before anything."""
 
     __slots__ = ("_budget_bytes", "_offsets", "_used_bytes", "latest_offset")
 
     def __init__(self, memory_bytes: int, load_factor: float) -> None:
-        """At most ``load_factor`` of ``memory_bytes`` (``log.cleaner.dedupe.buffer.size``) are used, but one key always fits."""
+        """Use at most ``load_factor`` of ``memory_bytes`` (``log.cleaner.dedupe.buffer.size``). One key always fits."""
         self._budget_bytes = int(memory_bytes * load_factor)
         self._used_bytes = 0
         self._offsets: dict[bytes, int] = {}
@@ -122,11 +122,11 @@ class OffsetMap:
 
     @property
     def utilization(self) -> float:
-        """The used part of the memory budget, from 0.0 to 1.0."""
+        """Return the used part of the memory budget, from 0.0 to 1.0."""
         return self._used_bytes / self._budget_bytes if self._budget_bytes else 1.0
 
     def put_all(self, base_offset: int, records: Iterable[RecordSpan], from_offset: int) -> bool:
-        """Note the keys of a batch's ``records`` from ``from_offset`` on; False if there was no room for all."""
+        """Note the keys of a batch's ``records`` from ``from_offset`` on. Return False if not all had room."""
         offsets = self._offsets
         used_bytes, budget_bytes = self._used_bytes, self._budget_bytes
         offset = self.latest_offset
@@ -147,7 +147,7 @@ class OffsetMap:
         return has_room
 
     def get(self, key: bytes) -> int:
-        """The key's last offset; -1 where the map has none."""
+        """Return the key's last offset; -1 if the map has none."""
         if len(key) > _LONGEST_PLAIN_KEY_BYTES:
             key = blake2b(key, digest_size=_DIGEST_BYTES).digest()
         return self._offsets.get(key, -1)

@@ -1,4 +1,4 @@
-"""The segment that a clean writes, under names that end in ``.cleaned`` until it is swapped in.
+"""Writes the segment of a clean, under names that end in ``.cleaned`` until it is swapped in.
 
 <base offset>.log.cleaned, .index.cleaned, .timeindex.cleaned, .txnindex.cleaned (where aborted transactions are left)
 """
@@ -19,7 +19,7 @@ SEGMENT_SUFFIXES = (".log", ".index", ".timeindex", ".txnindex")
 
 
 class CleanedSegment(NamedTuple):
-    """A segment that was written; ``suffixes`` are those of its files, the .log first, and ``sizes`` theirs, in bytes."""
+    """A written segment. ``suffixes`` are those of its files, the .log first; ``sizes`` are their sizes in bytes."""
 
     directory: str
     base_offset: int
@@ -27,12 +27,12 @@ class CleanedSegment(NamedTuple):
     sizes: tuple[int, ...]
 
     def rename(self, file_system: FileSystem, kind: str, old: str, new: str) -> None:
-        """Give the file of one of its ``suffixes`` another name behind that. Raises OSError."""
+        """Rename the file with one of its ``suffixes``: replace the ending ``old`` by ``new``. Raises OSError."""
         path = segment_path(self.directory, self.base_offset, kind)
         file_system.rename(path + old, path + new)
 
     def open(self, file_system: FileSystem, config: LogConfig, created_ms: int, suffix: str) -> Segment:
-        """The segment, while its files have ``suffix``. Raises OSError."""
+        """Return the segment, while its files have ``suffix``. Raises OSError."""
         log, index, time_index = self.sizes[:3]
         segment = Segment(file_system, self.directory, self.base_offset, config, created_ms, (log, index, time_index))
         for kind in self.suffixes[:3]:
@@ -42,14 +42,14 @@ class CleanedSegment(NamedTuple):
         return segment
 
     def remove(self, file_system: FileSystem, suffix: str) -> None:
-        """Remove the files that are called by ``suffix``, as far as they are there."""
+        """Remove the existing files whose names end in ``suffix``."""
         for kind in self.suffixes:
             with suppress(OSError):
                 file_system.remove(segment_path(self.directory, self.base_offset, kind) + suffix)
 
 
 class SegmentWriter:
-    """Writes one segment. ``size`` is the .log's, in bytes. All errors are OSError."""
+    """Writes one segment. ``size`` is the size of the .log in bytes. All errors are OSError."""
 
     __slots__ = (
         "_base_offset",
@@ -66,7 +66,7 @@ class SegmentWriter:
     )
 
     def __init__(self, file_system: FileSystem, directory: str, base_offset: int, config: LogConfig) -> None:
-        """What another clean has left under these names is emptied."""
+        """Create the files, or empty those that another clean left under these names."""
         self._file_system = file_system
         self._directory = directory
         self._base_offset = base_offset
@@ -91,7 +91,7 @@ class SegmentWriter:
         return segment_path(self._directory, self._base_offset, suffix) + CLEANED_SUFFIX
 
     def append(self, buffers: Sequence[Buffer], batches: Iterable[tuple[int, int, int]]) -> None:
-        """Write ``buffers``, which hold ``batches``: of each its size in bytes, last offset and max timestamp in ms."""
+        """Write ``buffers``, which hold ``batches``: (size in bytes, last offset, max timestamp in ms) each."""
         self._file.append(buffers)
         position = self.size
         for size, last_offset, max_timestamp in batches:
@@ -109,9 +109,9 @@ class SegmentWriter:
         self.size = position
 
     def finish(self, aborted: Sequence[AbortedTransaction], modified_ms: int) -> CleanedSegment:
-        """Complete the indexes, and sync all files and their names. ``aborted``: whose markers are in the segment.
+        """Complete the indexes, and sync all files and their names. ``aborted``: transactions with markers in the segment.
 
-        ``modified_ms`` is when the last of the segments that it replaces was written: its records are no younger.
+        ``modified_ms`` is when the last of the replaced segments was written: no record is newer.
         """
         self._time_index.maybe_append(self._max_timestamp, self._offset_of_max_timestamp)
         self._offset_index.write_out()
@@ -136,7 +136,7 @@ class SegmentWriter:
         return CleanedSegment(self._directory, self._base_offset, suffixes, tuple(sizes))
 
     def discard(self) -> None:
-        """Leave nothing of it."""
+        """Remove all files of the segment."""
         self._file.close()
         everything = CleanedSegment(self._directory, self._base_offset, SEGMENT_SUFFIXES, ())
         everything.remove(self._file_system, CLEANED_SUFFIX)

@@ -1,6 +1,6 @@
-"""Replacing segments by the cleaned segment made of them, so that a crash at any point leaves one or the other.
+"""Replaces segments by their cleaned segment, so that a crash at any point leaves one or the other.
 
-    thread  the ``.cleaned`` files are written, synced, and their names too      a start removes them
+    thread  the ``.cleaned`` files are written and synced, also their names     a start removes them
     loop    ``.cleaned`` -> ``.swap``, the .log first
     thread  directory synced                                                     from here on a start finishes the swap
     loop    the log has the new segment; files of the old -> ``.deleted``
@@ -10,8 +10,8 @@
     loop    the indexes' ``.swap`` -> their final names
     thread  directory synced
 
-The loop never waits for the disk. The thread has the loop run a step by ``on_loop``, which returns the result or raises the
-exception. How a start finishes an interrupted swap is in odradek.storage.recovery.interrupted_swap.
+The loop never waits for the disk. The thread lets the loop run a step with ``on_loop``, which returns the result or raises the
+exception. odradek.storage.recovery.interrupted_swap finishes an interrupted swap at a start.
 
 ``clean_log`` cleans a log from the job to the last swap.
 """
@@ -34,7 +34,7 @@ class OnLoop(Protocol):
     """Runs an action on the loop thread, and waits for it."""
 
     def __call__(self, action: Callable[[], T]) -> T:
-        """The result of ``action``; raises what it raised."""
+        """Return the result of ``action``, or raise its exception."""
         ...
 
 
@@ -53,7 +53,7 @@ def swap_in(job: CleanJob, group: Sequence[Source], cleaned: CleanedSegment, on_
 
 
 class _Swap:
-    """One swap. Its methods are called one after the other, on the loop."""
+    """One swap. Its methods are called in order, on the loop."""
 
     def __init__(self, job: CleanJob, group: Sequence[Source], cleaned: CleanedSegment) -> None:
         self._job = job
@@ -95,7 +95,7 @@ class _Swap:
             new.use_name(kind, "")
 
     def _required(self) -> Segment:
-        """The new segment. Raises CleaningAborted for a closed log, whose directory may be renamed: a start finishes the swap."""
+        """Return the new segment. Raises CleaningAborted if the log is closed: a start finishes the swap."""
         if self._log.is_closed or self._new is None:
             raise CleaningAborted
         return self._new
@@ -106,22 +106,22 @@ class _Swap:
             raise CleaningAborted
 
     def _forget(self, *suffixes: str) -> None:
-        # If the directory was renamed meanwhile there are no such files under its old name.
+        # If the directory was renamed meanwhile, its old name has no such files.
         for suffix in suffixes:
             self._cleaned.remove(self._file_system, suffix)
 
 
 def clean_log(job: CleanJob, clean: Callable[[SwapIn], CleanStats], on_loop: OnLoop) -> CleanStats:
-    """Clean a log; in any thread, if ``on_loop`` runs on the loop what it is given.
+    """Clean a log, in any thread if ``on_loop`` runs its argument on the loop.
 
-    ``clean`` carries the job's plan out (``cleaner``), here or in another process, and calls what it is given
-    with each cleaned segment. Raises LogCorrupt, OSError, CleaningAborted, and whatever else ``clean`` does: segments that were
-    swapped in by then stay so, and nothing else is left behind.
+    ``clean`` carries out the job's plan (``cleaner``), here or in another process, and calls its argument with each cleaned
+    segment. Raises LogCorrupt, OSError, CleaningAborted, and any other error of ``clean``. Segments swapped in before an error
+    stay; nothing else is left behind.
     """
     try:
         return clean(lambda group, cleaned: swap_in(job, group, cleaned, on_loop))
     except LogCorrupt as error:
-        # Its files may be another log's by now.
+        # The files may be another log's by now.
         if job.is_void:
             raise CleaningAborted from error
         raise

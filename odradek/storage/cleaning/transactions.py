@@ -1,7 +1,7 @@
-"""Which transactions a clean is in the middle of, as it goes through a log from its first batch on.
+"""Tracks transactions during a clean, as it goes through a log from its first batch on.
 
-A batch of an aborted transaction goes. A marker may go once nothing of its transaction is left in front of it, which one clean
-finds and a later one, ``delete.retention.ms`` on, acts upon: the horizon between the two is in the marker's own batch (KIP-534).
+A batch of an aborted transaction is dropped. A marker may be dropped once no data of its transaction is left before it. One clean
+finds that out and notes a horizon in the marker's batch. A later one, after ``delete.retention.ms``, drops the marker (KIP-534).
 """
 
 from collections.abc import Iterable
@@ -14,15 +14,18 @@ from odradek.storage.log.transaction_index import AbortedTransaction
 
 
 class CleanedTransactions:
-    """Is told of each batch in turn. ``kept_aborts`` collects the aborted transactions whose markers must stay in the index."""
+    """The transactions of a clean, which passes each batch in turn.
+
+    ``kept_aborts`` collects the aborted transactions whose markers must stay in the index.
+    """
 
     __slots__ = ("_aborted", "_committed", "_has_data", "_upcoming", "kept_aborts")
 
     def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
-        """``aborted`` are all that have records in what is going to be read."""
+        """Take ``aborted``, all aborted transactions with records in the part to be read."""
         self._upcoming = sorted(aborted, key=lambda transaction: transaction.first_offset, reverse=True)
-        # Aborted transactions that have begun, by producer id; those of them that a batch of was seen; and producers with data
-        # in a transaction that is not aborted.
+        # Aborted transactions that have begun, by producer id; the producers with a batch in them; and the producers with data in
+        # a transaction that is not aborted.
         self._aborted: dict[int, AbortedTransaction] = {}
         self._has_data: set[int] = set()
         self._committed: set[int] = set()
@@ -34,7 +37,7 @@ class CleanedTransactions:
         return bool(self._committed or self._has_data)
 
     def is_aborted(self, header: BatchHeader) -> bool:
-        """Return whether a batch of data belongs to an aborted transaction, and can go."""
+        """Return whether a batch of data belongs to an aborted transaction, and can be dropped."""
         self._begin_up_to(header.last_offset)
         if not header.is_transactional:
             return False
@@ -45,10 +48,10 @@ class CleanedTransactions:
         return False
 
     def is_spent(self, header: BatchHeader, batch: bytes | memoryview) -> bool:
-        """Return whether nothing of the transaction that a control batch ends is left. Raises MalformedMessage."""
+        """Return whether no data of the transaction that a control batch ends is left. Raises MalformedMessage."""
         self._begin_up_to(header.last_offset)
         if not header.record_count:
-            # An empty one was spent before, and stayed to say its producer's epoch.
+            # An empty control batch was spent before, and was kept for its producer's epoch.
             return True
         record = next(read_records(batch))
         try:

@@ -36,12 +36,12 @@ _UUID_TEXT_LENGTH = 22
 
 
 def deleted_path(directory: str, unique: str) -> str:
-    """The name of a partition's directory between its deletion and its removal; ``unique`` is a UUID in hex."""
+    """Return the name of a partition's directory between its deletion and its removal; ``unique`` is a UUID in hex."""
     return _unique_path(directory, unique, DELETED_SUFFIX)
 
 
 def future_path(directory: str, unique: str) -> str:
-    """The name of a copy of a partition's directory that is to replace it."""
+    """Return the name of a copy that is to replace a partition's directory."""
     return _unique_path(directory, unique, FUTURE_SUFFIX)
 
 
@@ -53,23 +53,23 @@ def _unique_path(directory: str, unique: str, suffix: str) -> str:
 
 
 def read_table(file_system: FileSystem, path: str) -> list[list[str]]:
-    """The lines behind version and count, split at blanks."""
+    """Return the lines after version and count, split at blanks."""
     text = file_system.read_bytes(path).decode()
     lines = text.splitlines()
-    # Without its newline the last number may be cut.
+    # Without its newline, the last number may be cut.
     if not text.endswith("\n") or len(lines) < 2 or lines[0] != "0" or int(lines[1]) != len(lines) - 2:
         raise ValueError(f"{path} is no checkpoint of version 0 that is whole")
     return [line.split() for line in lines[2:]]
 
 
 def write_table(file_system: FileSystem, path: str, lines: Sequence[str], *, durable: bool) -> None:
-    """The counterpart of ``read_table``."""
+    """Write a file for ``read_table``."""
     text = "\n".join(("0", str(len(lines)), *lines, ""))
     file_system.write_atomic(path, text.encode(), durable=durable)
 
 
 def read_offsets(file_system: FileSystem, path: str) -> dict[tuple[str, int], int]:
-    """(topic, partition) -> offset; empty if there is no file."""
+    """Return (topic, partition) -> offset; empty if there is no file."""
     try:
         rows = read_table(file_system, path)
     except FileNotFoundError:
@@ -78,7 +78,7 @@ def read_offsets(file_system: FileSystem, path: str) -> dict[tuple[str, int], in
 
 
 def write_offsets(file_system: FileSystem, path: str, offsets: Mapping[tuple[str, int], int]) -> None:
-    """The counterpart of ``read_offsets``. Synced."""
+    """Write and sync a file for ``read_offsets``."""
     lines = [f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items()]
     write_table(file_system, path, lines, durable=True)
 
@@ -87,7 +87,7 @@ Aborted = dict[tuple[str, int], dict[int, tuple[int, int]]]
 
 
 def read_aborted(file_system: FileSystem, path: str) -> Aborted:
-    """(topic, partition) -> base offset -> entries and CRC of a segment's index of aborted transactions; empty without a file."""
+    """Return (topic, partition) -> base offset -> (entries, CRC) of a transaction index; empty without a file."""
     found: Aborted = {}
     with suppress(FileNotFoundError):
         for topic, partition, base_offset, entries, crc in read_table(file_system, path):
@@ -96,7 +96,7 @@ def read_aborted(file_system: FileSystem, path: str) -> Aborted:
 
 
 def write_aborted(file_system: FileSystem, path: str, aborted: Aborted) -> None:
-    """The counterpart of ``read_aborted``. Not synced: a start that finds it out of date reads some logs."""
+    """Write a file for ``read_aborted``. Not synced: a start with an outdated file reads some logs."""
     lines = [
         f"{topic} {partition} {base_offset} {entries} {crc}"
         for (topic, partition), segments in aborted.items()
@@ -106,12 +106,12 @@ def write_aborted(file_system: FileSystem, path: str, aborted: Aborted) -> None:
 
 
 def uuid_text(value: UUID) -> str:
-    """A UUID as Kafka writes it: URL-safe base64 without padding, 22 characters."""
+    """Return a UUID in Kafka's form: URL-safe base64 without padding, 22 characters."""
     return urlsafe_b64encode(value.bytes).decode().rstrip("=")
 
 
 def new_uuid_text(new_uuid: Callable[[], UUID]) -> str:
-    """The text of a new UUID. No dash begins it, as in Kafka, whose tools would take it for an option."""
+    """Return the text of a new UUID. As in Kafka it begins with no dash, which Kafka's tools would take for an option."""
     text = uuid_text(new_uuid())
     while text.startswith("-"):
         text = uuid_text(new_uuid())
@@ -119,7 +119,7 @@ def new_uuid_text(new_uuid: Callable[[], UUID]) -> str:
 
 
 def parse_uuid(text: str) -> UUID:
-    """The counterpart of ``uuid_text``."""
+    """Parse the text form that ``uuid_text`` returns."""
     if len(text) != _UUID_TEXT_LENGTH:
         raise ValueError(f"{text!r} is no UUID in base64")
     return UUID(bytes=urlsafe_b64decode(text + "=="))
@@ -132,7 +132,7 @@ def _parse_properties(text: str, separator: str) -> dict[str, str]:
 
 
 def read_topic_id(file_system: FileSystem, directory: str) -> UUID | None:
-    """The topic id in ``partition.metadata``; None if there is no such file."""
+    """Return the topic id in ``partition.metadata``; None if there is no such file."""
     try:
         data = file_system.read_bytes(f"{directory}/{PARTITION_METADATA_FILE}")
     except FileNotFoundError:
@@ -144,13 +144,13 @@ def read_topic_id(file_system: FileSystem, directory: str) -> UUID | None:
 
 
 def write_topic_id(file_system: FileSystem, directory: str, topic_id: UUID) -> None:
-    """Not synced: the metadata log has the topic id, and a start creates a lost directory again."""
+    """Write ``partition.metadata``. Not synced: the metadata log has the topic id, and a start recreates a lost directory."""
     data = f"version: 0\ntopic_id: {uuid_text(topic_id)}"
     file_system.write_atomic(f"{directory}/{PARTITION_METADATA_FILE}", data.encode(), durable=False)
 
 
 def read_meta_properties(file_system: FileSystem, directory: str) -> dict[str, str] | None:
-    """The properties of ``meta.properties``; None if there is no such file."""
+    """Return the properties of ``meta.properties``; None if there is no such file."""
     try:
         data = file_system.read_bytes(f"{directory}/{META_PROPERTIES_FILE}")
     except FileNotFoundError:
@@ -159,6 +159,6 @@ def read_meta_properties(file_system: FileSystem, directory: str) -> dict[str, s
 
 
 def write_meta_properties(file_system: FileSystem, directory: str, properties: Iterable[tuple[str, str]]) -> None:
-    """The counterpart of ``read_meta_properties``."""
+    """Write a file for ``read_meta_properties``."""
     text = "".join(f"{key}={value}\n" for key, value in properties)
     file_system.write_atomic(f"{directory}/{META_PROPERTIES_FILE}", text.encode())

@@ -1,6 +1,6 @@
-"""The data directories of one broker: ``log.dirs``, and the metadata log's, which may be none of these.
+"""The data directories of one broker: ``log.dirs`` and the metadata log's directory, which may not be one of them.
 
-They belong to one cluster and one node, and each has an id. Any may be offline but the metadata log's.
+They belong to one cluster and one node, and each has an id. Any may be offline, except the metadata log's.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +14,7 @@ from odradek.storage.recovery.recovery import Warn
 
 
 class DataDirectories:
-    """Iterates over ``log.dirs``, which are one at least. ``metadata`` is the first of them, unless another was named."""
+    """Iterates over ``log.dirs``, at least one. ``metadata`` is the first of them, unless another is configured."""
 
     def __init__(
         self, file_system: FileSystem, log_dirs: Sequence[str], metadata_dir: str | None, warn: Warn, *, reserve_bytes: int = 0
@@ -27,7 +27,7 @@ class DataDirectories:
             self.metadata = named or DataDirectory(file_system, metadata_dir, warn, reserve_bytes)
             if named is None:
                 self.all.append(self.metadata)
-        # Whether Apache Kafka has run on these directories: odradek writes no such file.
+        # Whether Apache Kafka has run on these directories: odradek does not write this file.
         self.have_been_kafkas = file_system.exists(self.metadata.file(f"{METADATA_TOPIC}-0/quorum-state"))
         self._by_path = {directory.path: directory for directory in self.all}
         self._file_system = file_system
@@ -37,23 +37,23 @@ class DataDirectories:
 
     @property
     def lack_room(self) -> bool:
-        """Return whether the disk of a directory is full."""
+        """Return whether the disk of any directory is full."""
         return any(directory.reserve.is_wanted for directory in self.all)
 
     def fill_reserves(self) -> None:
-        """Make the reserves again that were spent, as far as there is room."""
+        """Refill spent reserves, as far as there is room."""
         for directory in self.all:
             if directory.reserve.is_wanted and not directory.failure:
                 directory.reserve.fill()
 
     @property
     def online(self) -> list[DataDirectory]:
-        """Those of ``log.dirs`` that are online."""
+        """Return the online directories of ``log.dirs``."""
         return [directory for directory in self._log_dirs if not directory.failure]
 
     @property
     def online_ids(self) -> list[UUID]:
-        """The ids of those."""
+        """Return the ids of the online directories."""
         return [directory.identity.directory_id for directory in self.online if directory.identity is not None]
 
     @property
@@ -62,21 +62,21 @@ class DataDirectories:
         return not any(directory.failure for directory in self._log_dirs)
 
     def with_path(self, path: str) -> DataDirectory:
-        """The directory at ``path``. KeyError."""
+        """Return the directory at ``path``. Raises KeyError."""
         return self._by_path[path]
 
     def with_id(self, directory_id: UUID) -> DataDirectory | None:
-        """The one of ``log.dirs`` with this id; None for an unknown one, or one offline since the start."""
+        """Return the directory of ``log.dirs`` with this id; None if unknown, or offline since the start."""
         for directory in self._log_dirs:
             if directory.identity is not None and directory.identity.directory_id == directory_id:
                 return directory
         return None
 
     def start(self, node_id: int, cluster_id: str | None, new_uuid: Callable[[], UUID]) -> DirectoryIdentity:
-        """Lock the directories, created if need be, and read their top files. One that fails goes offline.
+        """Lock the directories, creating missing ones, and read their top files. A failing directory goes offline.
 
-        Returns the identity of the metadata log's. Raises DataDirectoryLocked, InconsistentDataDirectory, or OSError if the
-        metadata log's fails, or all of ``log.dirs``; then nothing was changed.
+        Returns the identity of the metadata log's directory. Raises DataDirectoryLocked, InconsistentDataDirectory, or OSError if
+        the metadata log's directory or all of ``log.dirs`` fail. Then nothing was changed.
         """
         try:
             self._attempt_each(lambda directory: directory.take(node_id))
@@ -91,11 +91,11 @@ class DataDirectories:
             self.release()
             raise
         identity = self.metadata.identity
-        assert identity is not None  # noqa: S101  one that does not work has raised
+        assert identity is not None  # noqa: S101  a failing directory has raised
         return identity
 
     def release(self) -> None:
-        """Unlock all of them. Idempotent."""
+        """Unlock all directories. Idempotent."""
         for directory in self.all:
             directory.release()
 
@@ -112,7 +112,7 @@ class DataDirectories:
                 directory.fail(str(error))
 
     def _agreed_cluster_id(self, wanted: str | None) -> str | None:
-        """The one cluster id of all directories, None where they have none. Raises InconsistentDataDirectory."""
+        """Return the common cluster id of all directories, None if they have none. Raises InconsistentDataDirectory."""
         agreed = wanted
         ids: dict[UUID, str] = {}
         for directory in self.all:
@@ -129,7 +129,7 @@ class DataDirectories:
         return agreed
 
     def _ensure_metadata_in_place(self) -> None:
-        """The metadata log must not be looked for in the wrong directory. Raises InconsistentDataDirectory."""
+        """Raise InconsistentDataDirectory if the metadata log is in another directory than configured."""
         name = f"{METADATA_TOPIC}-0"
         if self._file_system.exists(self.metadata.file(name)):
             return

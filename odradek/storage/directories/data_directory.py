@@ -2,17 +2,17 @@
 
     .lock                              held while a broker runs
     meta.properties                    cluster id, node id, directory id
-    .kafka_cleanshutdown               there if the last stop was clean; gone while a broker runs
-    recovery-point-offset-checkpoint   up to where each log is synced
-    log-start-offset-checkpoint        where logs start, if not at 0
-    cleaner-offset-checkpoint          up to where logs are compacted
-    .odradek-reserve                   room for what gives room back (odradek.storage.directories.reserve)
-    aborted-transactions-checkpoint    what the indexes of aborted transactions have
+    .kafka_cleanshutdown               exists if the last stop was clean, but not while a broker runs
+    recovery-point-offset-checkpoint   the synced offset of each log
+    log-start-offset-checkpoint        the start offsets of logs, if not 0
+    cleaner-offset-checkpoint          the compacted offsets of logs
+    .odradek-reserve                   space for the writes that free space (odradek.storage.directories.reserve)
+    aborted-transactions-checkpoint    entries and CRCs of the indexes of aborted transactions
     <topic>-<partition>/               a log
     <topic>-<partition>.<uuid>-future/ the unfinished copy of a log that moves here from another directory
-    <topic>-<partition>.<uuid>-delete/ a log that was deleted, or has moved away, and waits for its removal
+    <topic>-<partition>.<uuid>-delete/ a deleted or moved log that awaits its removal
 
-A directory that cannot be read or written goes offline, with all that is in it, until the next start (KIP-112).
+A directory that cannot be read or written goes offline with all its logs, until the next start (KIP-112).
 """
 
 import re
@@ -36,28 +36,28 @@ OFFSET_FILES = (
 )
 Partition = tuple[str, int]
 METADATA_LOG: Partition = (METADATA_TOPIC, 0)
-# Of meta.properties: 0 may be left of a cluster that had ZooKeeper.
+# The versions of meta.properties. A cluster that had ZooKeeper may still have 0.
 _VERSIONS = "0", "1"
-# The data directories of nodes in the directory of `odradek cluster`.
+# The names of nodes' data directories in the directory of `odradek cluster`.
 _NODE_NAME = re.compile(r"(broker|controller)-\d+")
 _LOG_NAME = re.compile(r".+-\d+")
 _BROKER_EPOCH = re.compile(rb'"brokerEpoch":(\d{1,18})\b')
 
 
 def clean_marker(broker_epoch: int = NO_BROKER_EPOCH) -> bytes:
-    """What the marker of a clean stop says: of which incarnation of the broker it was (KIP-966)."""
+    """Return the marker of a clean stop, with the broker epoch of the stopped incarnation (KIP-966)."""
     return b'{"version":0,"brokerEpoch":%d}' % broker_epoch
 
 
 def _epoch_of(marker: bytes) -> int:
-    """NO_BROKER_EPOCH for what was written before KIP-966."""
+    """Return the marker's epoch; NO_BROKER_EPOCH for a marker from before KIP-966."""
     found = _BROKER_EPOCH.search(marker)
     return NO_BROKER_EPOCH if found is None else int(found[1])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DirectoryIdentity:
-    """What ``meta.properties`` says. A cluster id is usually a UUID in Kafka's base64, but may be any text."""
+    """The content of ``meta.properties``. A cluster id is usually a UUID in Kafka's base64, but may be any text."""
 
     cluster_id: str
     node_id: int
@@ -65,7 +65,7 @@ class DirectoryIdentity:
 
 
 def _identity(path: str, found: Mapping[str, str]) -> DirectoryIdentity:
-    """What ``meta.properties`` at ``path`` says. Raises InconsistentDataDirectory."""
+    """Return the identity from ``meta.properties`` at ``path``. Raises InconsistentDataDirectory."""
     for name in ("cluster.id", "node.id", "directory.id", "version"):
         if not found.get(name):
             raise InconsistentDataDirectory(f"{path} cannot be used: it has no {name}")
@@ -84,20 +84,20 @@ def _identity(path: str, found: Mapping[str, str]) -> DirectoryIdentity:
 
 
 class DataDirectory:
-    """``failure`` is the reason why it is offline, empty while it is online. ``begin`` sets ``identity``."""
+    """A data directory. ``failure`` is the reason why it is offline, empty while online. ``begin`` sets ``identity``."""
 
     def __init__(self, file_system: FileSystem, path: str, warn: Warn, reserve_bytes: int = 0) -> None:
         self.path = path
         self.reserve = Reserve(file_system, path, reserve_bytes)
         self.failure = ""
         self.was_clean = False
-        # Of the broker that has stopped in good order.
+        # The epoch of the broker that stopped cleanly.
         self.previous_broker_epoch = NO_BROKER_EPOCH
         self.identity: DirectoryIdentity | None = None
         # Shared by the logs in this directory.
         self.disk_errors = DiskErrors()
-        # What the checkpoint files say, by their names: read at the start, then as last written.
-        # By log and base offset: entries and CRC of the indexes of aborted transactions.
+        # The contents of the checkpoint files, by name: as read at the start, then as last written. Entries and CRC of the
+        # indexes of aborted transactions, by log and base offset.
         self.aborted: checkpoints.Aborted = {}
         self._held: dict[str, dict[Partition, int]] = {name: {} for name in OFFSET_FILES}
         self._file_system = file_system
@@ -105,7 +105,7 @@ class DataDirectory:
         self._lock: Lock | None = None
 
     def take(self, node_id: int) -> None:
-        """Create the directory if need be, lock it, and read its identity; nothing else is changed.
+        """Create the directory if needed, lock it, and read its identity. Changes nothing else.
 
         Raises DataDirectoryLocked, InconsistentDataDirectory, OSError.
         """
@@ -118,7 +118,7 @@ class DataDirectory:
         self.identity = self._read_identity(node_id)
 
     def _make(self) -> None:
-        """Create the directory if need be, and sync its name: syncs within it rely on that."""
+        """Create the directory if needed, and sync its name: syncs within it rely on that."""
         made = [] if self._file_system.exists(self.file(checkpoints.META_PROPERTIES_FILE)) else [self.path]
         above = self.path.rpartition("/")[0]
         while above and not self._file_system.exists(above):
@@ -143,7 +143,7 @@ class DataDirectory:
         return identity
 
     def _ensure_no_cluster(self) -> None:
-        """Raises InconsistentDataDirectory if the data directories of a cluster's nodes are in this one."""
+        """Raise InconsistentDataDirectory if this directory contains data directories of a cluster's nodes."""
         names = [name for name in self._file_system.list_dir(self.path) if _NODE_NAME.fullmatch(name)]
         nodes = [name for name in names if self._file_system.exists(f"{self.file(name)}/{checkpoints.META_PROPERTIES_FILE}")]
         if nodes:
@@ -153,7 +153,7 @@ class DataDirectory:
             )
 
     def _ensure_new(self) -> None:
-        """Raises InconsistentDataDirectory if a directory without ``meta.properties`` has logs."""
+        """Raise InconsistentDataDirectory if a directory without ``meta.properties`` has logs."""
         names = [name for name in self._file_system.list_dir(self.path) if _LOG_NAME.fullmatch(name)]
         logs = [name for name in names if self._file_system.list_dir(self.file(name))]
         if logs:
@@ -189,9 +189,9 @@ class DataDirectory:
             self._warn("checkpoint ignored", path=path, reason=str(error))
 
     def _read_offsets(self, name: str) -> dict[Partition, int]:
-        """A checkpoint file; an unreadable one counts as empty, and recovery takes longer.
+        """Return a checkpoint file's offsets. An unreadable file counts as empty, and recovery takes longer.
 
-        Kafka creates the cleaner's without a byte, and writes it with the first clean.
+        Kafka creates an empty cleaner-offset-checkpoint, and writes it with the first clean.
         """
         path = self.file(name)
         try:
@@ -203,18 +203,18 @@ class DataDirectory:
 
     @property
     def is_gone(self) -> bool:
-        """Return whether the directory was removed, or is another one now."""
+        """Return whether the directory was removed or replaced."""
         return not any(
             self._file_system.exists(self.file(name)) for name in (checkpoints.LOCK_FILE, checkpoints.META_PROPERTIES_FILE)
         )
 
     def fail(self, reason: str) -> None:
-        """Go offline: the directory is not read or written any more. The lock is kept."""
+        """Go offline: the directory is no longer read or written. The lock is kept."""
         self.failure = reason
         self._warn("data directory offline", path=self.path, reason=reason)
 
     def held_offset(self, name: str, key: Partition) -> int | None:
-        """A log's offset in the checkpoint file ``name``."""
+        """Return a log's offset in the checkpoint file ``name``."""
         return self._held[name].get(key)
 
     def knows(self, key: Partition) -> bool:
@@ -222,18 +222,18 @@ class DataDirectory:
         return any(key in held for held in self._held.values())
 
     def held_of(self, name: str, keys: Mapping[Partition, object]) -> dict[Partition, int]:
-        """The offsets of ``keys`` in the checkpoint file ``name``, those it has."""
+        """Return the offsets of ``keys`` in the checkpoint file ``name``, as far as it has them."""
         held = self._held[name]
         return {key: held[key] for key in keys if key in held}
 
     def write_offsets(self, name: str, offsets: dict[Partition, int]) -> None:
-        """Write the checkpoint file ``name``, if it would change. Raises OSError."""
+        """Write the checkpoint file ``name`` if it would change. Raises OSError."""
         if offsets != self._held[name]:
             self.reserve.spend(lambda: checkpoints.write_offsets(self._file_system, self.file(name), offsets))
             self._held[name] = offsets
 
     def write_aborted(self, aborted: checkpoints.Aborted) -> None:
-        """Write what the indexes of aborted transactions have, if it would change. Raises OSError."""
+        """Write entries and CRCs of the indexes of aborted transactions, if changed. Raises OSError."""
         if aborted != self.aborted:
             self.reserve.spend(lambda: checkpoints.write_aborted(self._file_system, self.file(checkpoints.ABORTED_FILE), aborted))
             self.aborted = aborted
@@ -246,7 +246,7 @@ class DataDirectory:
         self.write_offsets(name, offsets)
 
     def forget_offsets(self, keys: Iterable[Partition]) -> None:
-        """Remove logs that are deleted from the checkpoint files. Raises OSError."""
+        """Remove deleted logs from the checkpoint files. Raises OSError."""
         gone = set(keys)
         for name in reversed(OFFSET_FILES):
             held = self._held[name]
@@ -254,11 +254,11 @@ class DataDirectory:
                 self.write_offsets(name, {key: offset for key, offset in held.items() if key not in gone})
 
     def recorded(self) -> set[Partition]:
-        """The logs that a checkpoint file has an offset of."""
+        """Return the logs with an offset in a checkpoint file."""
         return {key for held in self._held.values() for key in held}
 
     def records_of(self, key: Partition) -> int:
-        """Up to which offset a log has had records, by the checkpoint files; 0 if it has had none."""
+        """Return the offset below which a log has had records, by the checkpoint files; 0 if it has had none."""
         return max(held.get(key, 0) for held in self._held.values())
 
     def mark_clean(self, broker_epoch: int = NO_BROKER_EPOCH) -> None:
@@ -273,9 +273,9 @@ class DataDirectory:
             self._lock = None
 
     def file(self, name: str) -> str:
-        """The path of ``name`` in this directory."""
+        """Return the path of ``name`` in this directory."""
         return f"{self.path}/{name}"
 
     def log_path(self, key: Partition) -> str:
-        """The path that a log has, or would have, in this directory."""
+        """Return the path that a log has, or would have, in this directory."""
         return f"{self.path}/{key[0]}-{key[1]}"

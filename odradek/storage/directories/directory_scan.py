@@ -1,9 +1,9 @@
-"""A start's scan of the data directories: logs, directories to remove, and moves that a stop has interrupted.
+"""Scans the data directories at a start: finds logs, directories to remove, and interrupted moves.
 
-An interrupted move is finished or dropped here. See odradek.storage.directories.log_manager for how a log moves.
+An interrupted move is finished or dropped here. odradek.storage.directories.log_manager explains how a log moves.
 
-Directories of logs that were deleted, or have moved away, are renamed at once, to end with ``-delete``. Their removal takes long
-for a large log, and may run in a thread.
+Directories of deleted or moved logs are renamed at once, to end with ``-delete``. Removing a large log takes long, and may run in
+a thread.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,7 +20,7 @@ from odradek.storage.filesystem import FileSystem
 
 @dataclass(slots=True)
 class Scan:
-    """``logs`` and their directories; ``removable`` paths; ``unfinished`` moves, each a log and its target."""
+    """The result of a scan: ``logs`` and their directories, ``removable`` paths, and ``unfinished`` moves (log, target)."""
 
     logs: dict[Partition, DataDirectory] = field(default_factory=dict)
     removable: list[str] = field(default_factory=list)
@@ -30,7 +30,7 @@ class Scan:
 def scan(
     file_system: FileSystem, directories: Iterable[DataDirectory], topic_ids: Mapping[Partition, UUID], *, are_all: bool
 ) -> Scan:
-    """Scan ``directories``; one that fails goes offline. ``are_all``: none was offline before.
+    """Scan ``directories``. A failing directory goes offline. ``are_all``: none was offline before.
 
     Raises InconsistentDataDirectory if a log is in two directories.
     """
@@ -69,7 +69,7 @@ def _settle(
     *,
     are_all: bool,
 ) -> None:
-    """Rename a complete copy to be the log; if the log is still there, drop the copy, and let the move begin again."""
+    """Rename a complete copy to be the log. If the log still exists, drop the copy; the move begins again."""
     path = directory.file(name)
     unique = name.removesuffix(checkpoints.FUTURE_SUFFIX).rpartition(".")[2]
     try:
@@ -86,7 +86,7 @@ def _settle(
         found.unfinished.append((key, directory))
         found.removable.append(path)
     elif are_all:
-        # Of a log that was deleted while it moved.
+        # The copy of a log that was deleted while it moved.
         found.removable.append(path)
 
 
@@ -95,7 +95,7 @@ def _is_removed(path: str, unique: str) -> bool:
 
 
 def _key_of(file_system: FileSystem, path: str, name: str, topic_ids: Mapping[Partition, UUID]) -> Partition | None:
-    """The log that is copied to ``path``. A directory's name cuts a long topic name, so a known topic id decides."""
+    """Return the log copied to ``path``. A directory's name cuts long topic names, so a known topic id decides."""
     key = parse_log_name(name.removesuffix(checkpoints.FUTURE_SUFFIX).rpartition(".")[0])
     if key is None or key in topic_ids:
         return key
@@ -107,19 +107,19 @@ def _key_of(file_system: FileSystem, path: str, name: str, topic_ids: Mapping[Pa
 
 
 def parse_log_name(name: str) -> Partition | None:
-    """Topic and partition in a log directory's name; None for any other name, and for the metadata log's."""
+    """Return topic and partition from a log directory's name; None for other names and the metadata log."""
     topic, _, number = name.rpartition("-")
     return (intern(topic), int(number)) if topic and topic != METADATA_TOPIC and number.isdecimal() else None
 
 
 class RemovedLogs:
-    """The renamed directories of one broker."""
+    """The renamed directories of one broker's removed logs."""
 
     def __init__(self, file_system: FileSystem, directories: DataDirectories) -> None:
         self._file_system = file_system
         self._directories = directories
         self._removable: list[str] = []
-        # Data directories with renames that are not synced.
+        # Data directories with unsynced renames.
         self._renamed_in: set[str] = set()
 
     def rename(self, home: DataDirectory, key: Partition, path: str) -> None:
@@ -130,7 +130,8 @@ class RemovedLogs:
     def sync(self) -> None:
         """Sync the renames, so that a power loss does not undo them. Raises OSError.
 
-        To be called before a log may be created under a deleted log's name: after a power loss it would hold the old records.
+        Call it before a log may be created under a deleted log's name. Otherwise, after a power loss, the new log would hold the
+        old records.
         """
         while self._renamed_in:
             path = self._renamed_in.pop()
@@ -138,11 +139,11 @@ class RemovedLogs:
                 self._file_system.sync_dir(path)
 
     def remove_later(self, path: str) -> None:
-        """Let ``remove_all`` remove the directory at ``path``."""
+        """Schedule the directory at ``path`` for ``remove_all``."""
         self._removable.append(path)
 
     def remove_all(self) -> None:
-        """Remove the directories that wait for it. Any thread. Raises OSError."""
+        """Remove the scheduled directories. Any thread. Raises OSError."""
         while self._removable:
             path = self._removable.pop()
             if not self._directories.with_path(path.rpartition("/")[0]).failure:

@@ -1,4 +1,4 @@
-"""Flushes that no append waits for: of logs for which ``flush.ms`` is over, and of segments that are not written to any more."""
+"""Background flushes: of logs whose ``flush.ms`` has passed, and of segments that are no longer written to."""
 
 import errno
 from collections.abc import Callable, Iterator, Mapping
@@ -12,19 +12,19 @@ _TOO_MANY_FILES = {errno.EMFILE, errno.ENFILE}
 
 
 class LogFlusher:
-    """Makes the flushes of ``logs`` that are due, and takes their results. Loop thread only; the tasks run in any thread."""
+    """Prepares the due flushes of ``logs``, and takes their results. Loop thread only; the tasks run in any thread."""
 
     def __init__(self, logs: Mapping[Partition, Log], on_error: Callable[[Log, OSError], object], warn: Warn) -> None:
-        """``on_error`` is called with each error of the disk."""
+        """Take ``on_error``, which is called with each disk error."""
         self._logs = logs
         self._on_error = on_error
         self._warn = warn
 
     def tasks(self, now_ms: int) -> Iterator[tuple[Log, FlushTask]]:
-        """The flushes that are due. Each must be run, and its result passed to ``finished``.
+        """Yield the due flushes. Each must be run, and its result passed to ``finished``.
 
-        Each is prepared when it is asked for, and holds files of its log open until it is run and forgotten. A log whose flush
-        cannot be prepared waits for the next call, with a warning.
+        Each is prepared on demand, and holds files of its log open until it has been run and dropped. A log whose flush cannot be
+        prepared waits for the next call, with a warning.
         """
         for log in list(self._logs.values()):
             if self._logs.get(log.topic_partition) is not log:
@@ -42,13 +42,13 @@ class LogFlusher:
                 yield log, task
 
     def finished(self, log: Log, task: FlushTask, error: OSError | None, now_ms: int) -> None:
-        """Tell ``log`` that its flush has run, or failed with ``error``. A log that was deleted meanwhile is not told."""
+        """Give ``log`` the result of its flush, ``error`` if it failed. Ignores a log deleted meanwhile."""
         if self._logs.get(log.topic_partition) is not log:
             return
         if error is None:
             log.flush_state.flushed(task, now_ms)
         elif error.errno in _TOO_MANY_FILES:
-            # A directory could not be opened, and what was synced is. It is flushed the next time.
+            # A directory could not be opened. Files synced so far are synced; the next flush covers the rest.
             self._warn("log not flushed", topic=log.topic, partition=log.partition, reason=str(error))
         else:
             log.flush_state.sync_failed(error)

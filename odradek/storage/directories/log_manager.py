@@ -1,12 +1,12 @@
-"""All logs of a broker, in one data directory or several (``log.dirs``).
+"""All logs of a broker, in one or several data directories (``log.dirs``).
 
-The layout of a directory, and the files at its top, are in ``data_directory``. A new log is created in the directory
-with the fewest. If a directory fails, its logs are ``offline`` until the next start, and the others go on; without the metadata
-log's directory (``metadata.log.dir``, the first by default) the broker does not start.
+The layout of a directory, and the files at its top, are in ``data_directory``. A new log is created in the directory with the
+fewest logs. If a directory fails, its logs are ``offline`` until the next start, and the others continue. Without the metadata
+log's directory (``metadata.log.dir``, by default the first) the broker does not start.
 
-A log moves to another directory by a copy there, ``<topic>-<partition>.<uuid>-future``. When the copy is complete and synced, the
-log is renamed to end with ``-delete``, that name is synced, and the copy gets the log's name. So a start takes a copy for the log
-if there is a ``-delete`` directory of the same uuid; beside the log itself the copy is unfinished, and made again.
+A log moves to another directory by a copy, ``<topic>-<partition>.<uuid>-future``. When the copy is complete and synced, the log
+is renamed to end with ``-delete``, that name is synced, and the copy gets the log's name. So at a start, a copy is the log if
+there is a ``-delete`` directory with the same uuid. If the log itself exists, the copy is unfinished and is made again.
 """
 
 import errno
@@ -39,13 +39,13 @@ from odradek.storage.log.log_config import LogConfig
 from odradek.storage.log.segment_removal import SegmentRemoval
 from odradek.storage.recovery.recovery import Warn
 
-# Recorded by the controller.
+# Its offsets are recorded by the controller.
 _UNMANAGED = (METADATA_LOG,)
 ForEachLog = Callable[[Callable[[Log], None], Iterable[Log]], None]
 
 
 class LogManager:
-    """The logs of ``log_dirs``: ``logs`` are open; ``offline`` are not, each with the reason.
+    """The logs of ``log_dirs``: ``logs`` are open, ``offline`` logs are not and have a reason.
 
     Its parts: ``checkpoints`` writes offsets, ``flusher`` flushes in the background, ``retention`` removes old segments,
     ``removed_logs`` and ``removal`` remove directories and files.
@@ -62,17 +62,17 @@ class LogManager:
         metadata_dir: str | None = None,
         reserve_bytes: int = 0,
     ) -> None:
-        """``reserve_bytes`` of each directory's disk are kept for what makes room (odradek.storage.directories.reserve).
+        """Keep ``reserve_bytes`` of each disk for writes that free space (odradek.storage.directories.reserve).
 
-        ``cluster_id`` must equal that of the directories, if they have one; new directories get it, or else a random one.
+        ``cluster_id`` must equal the directories' cluster id, if they have one. New directories get it, or a random one.
 
-        ``metadata_dir`` is the first of ``log_dirs`` by default, and may be none of them.
+        ``metadata_dir`` is by default the first of ``log_dirs``, but may be another directory.
         """
         self.logs: dict[Partition, Log] = {}
-        # How many of them are in each directory, by its path: every new log is placed by that.
+        # The number of open logs in each directory, by path. Determines the place of new logs.
         self._open_logs: Counter[str] = Counter()
         self.offline: dict[Partition, str] = {}
-        # The directories of offline logs that were found, and could not be opened.
+        # The directories of offline logs that were found but could not be opened.
         self.offline_homes: dict[Partition, DataDirectory] = {}
         self.directories = DataDirectories(file_system, log_dirs, metadata_dir, warn, reserve_bytes=reserve_bytes)
         self.removal = SegmentRemoval(file_system)
@@ -84,12 +84,12 @@ class LogManager:
         self.on_flush_due: Callable[[Log], None] | None = None
         # Called with a directory that has just failed, in the middle of the failed operation: call ``take_offline`` soon after.
         self.on_failure: Callable[[DataDirectory], object] | None = None
-        # Moves that a stop has interrupted: the log, and its target.
+        # Moves interrupted by a stop: the log and its target.
         self.unfinished_moves: list[tuple[Partition, DataDirectory]] = []
-        # How many logs the last stop had not closed, and how long it took to open all.
+        # The number of logs that the last stop did not close, and the time it took to open all logs.
         self.recovered_logs = 0
         self.load_ms = 0.0
-        # Of this incarnation of a broker in a cluster, for the marker of a clean stop.
+        # The epoch of this incarnation of a broker in a cluster, for the marker of a clean stop.
         self.broker_epoch = NO_BROKER_EPOCH
         self.file_system = file_system
         self._node_id = node_id
@@ -104,28 +104,28 @@ class LogManager:
 
     @property
     def was_clean(self) -> bool:
-        """Return whether the last stop was clean, in all directories."""
+        """Return whether the last stop was clean in all directories."""
         return all(directory.was_clean for directory in self.directories.all)
 
     @property
     def previous_broker_epoch(self) -> int:
-        """The epoch of the broker that has stopped in good order, in all directories; else -1."""
+        """Return the epoch of the broker that stopped cleanly, if all directories agree; else -1."""
         epochs = {directory.previous_broker_epoch for directory in self.directories.all}
         return epochs.pop() if len(epochs) == 1 else NO_BROKER_EPOCH
 
     def start(self) -> DirectoryIdentity:
-        """Lock the directories and read their files; returns the identity of the metadata log's. To be called first.
+        """Lock the directories and read their files. Return the identity of the metadata log's directory. Call this first.
 
         Raises DataDirectoryLocked, InconsistentDataDirectory, OSError; then nothing was changed.
         """
         return self.directories.start(self._node_id, self._cluster_id, self.new_uuid)
 
     def home_of(self, log: Log) -> DataDirectory:
-        """The directory that a log is in."""
+        """Return the directory of a log."""
         return self.directories.with_path(log.directory.rpartition("/")[0])
 
     def counts(self) -> dict[UUID, int]:
-        """The number of logs in each online directory, by its id."""
+        """Return the number of logs in each online directory, by directory id."""
         offline = Counter(directory.path for directory in self.offline_homes.values())
         return {
             directory.identity.directory_id: self._open_logs[directory.path] + offline[directory.path]
@@ -136,7 +136,7 @@ class LogManager:
     def load_all(
         self, config_for_topic: Callable[[str], LogConfig], now_ms: int, topic_ids: Mapping[Partition, UUID] | None = None
     ) -> None:
-        """Open every log but the metadata log, which the controller opens. Logs that cannot be opened are offline.
+        """Open every log except the metadata log, which the controller opens. Logs that cannot be opened are offline.
 
         A log without a topic id gets it from ``topic_ids``. Raises InconsistentDataDirectory if a log is in two directories,
         OSError if no directory is online any more.
@@ -176,7 +176,7 @@ class LogManager:
                 checkpoints.write_topic_id(self.file_system, directory.log_path(key), topic_id)
                 self._open(directory, key, config, topic_id, clean=directory.was_clean, now_ms=now_ms)
         except (KafkaError, OSError, ValueError) as error:
-            # That there is no directory is about this one: the one above has just been listed.
+            # A missing directory concerns this log only, as its parent has just been listed.
             is_own = isinstance(error, NotADirectoryError)
             if isinstance(error, OSError) and is_directory_failure(error) and not is_own:
                 directory.fail(str(error))
@@ -195,10 +195,10 @@ class LogManager:
         now_ms: int,
         directory: DataDirectory | None = None,
     ) -> Log:
-        """A new log, or the existing one of this topic id. Raises KafkaError, OSError.
+        """Create a log, or return the existing log of this topic id. Raises KafkaError, OSError.
 
-        ``directory`` is by default the one with the fewest logs. Not synced: the metadata log has the topic, and a start creates
-        a lost log again.
+        ``directory`` is by default the one with the fewest logs. Not synced: the metadata log has the topic, and a start
+        recreates a lost log.
         """
         key = (topic, partition)
         log = self.logs.get(key)
@@ -211,7 +211,7 @@ class LogManager:
         if log is not None or self.file_system.exists(directory.log_path(key)):
             self.delete(topic, partition)
         if directory.knows(key):
-            # The offsets of a deleted topic of the same name: after a crash the new log must not get them.
+            # Remove the offsets of a deleted topic of the same name. After a crash the new log must not get them.
             for name in reversed(OFFSET_FILES):
                 directory.note_offset(name, key, None)
         try:
@@ -266,7 +266,7 @@ class LogManager:
         return log
 
     def _leave(self, key: Partition) -> Log | None:
-        """Remove a log from those that are open; returns it, if it was open."""
+        """Remove a log from the open logs. Return it if it was open."""
         log = self.logs.pop(key, None)
         if log is not None:
             self._open_logs[self.home_of(log).path] -= 1
@@ -277,10 +277,9 @@ class LogManager:
             self.on_flush_due(self.logs[key])
 
     def delete(self, topic: str, partition: int) -> None:
-        """Take a log out of service, offline or not, and rename its directory: ``removed_logs`` frees the disk later.
+        """Take a log out of service, offline or not, and rename its directory; ``removed_logs`` frees the disk later.
 
-        One in a directory that does not work is looked for by the next start. Raises OSError, FileNotFoundError where there is no
-        such log.
+        If its directory has failed, the next start looks for the log. Raises OSError, FileNotFoundError if there is no such log.
         """
         key = (topic, partition)
         log = self._leave(key)
@@ -301,7 +300,7 @@ class LogManager:
         self.removed_logs.remove_later(deleted)
 
     def close_offline(self, key: Partition, reason: str) -> None:
-        """Take a log that was opened offline, and leave its files alone."""
+        """Take an open log offline, and leave its files alone."""
         log = self.logs.pop(key, None)
         if log is not None:
             self.offline_homes[key] = self.home_of(log)
@@ -309,7 +308,7 @@ class LogManager:
         self.offline[key] = reason
 
     def forget_offsets(self, keys: Collection[Partition]) -> None:
-        """Remove deleted logs from the checkpoint files: a start takes a recorded log without a directory for lost.
+        """Remove deleted logs from the checkpoint files: a start considers a recorded log without a directory lost.
 
         Raises OSError.
         """
@@ -317,12 +316,12 @@ class LogManager:
             directory.forget_offsets(keys)
 
     def forget_all_but(self, keys: Collection[Partition]) -> None:
-        """``forget_offsets`` for all logs but ``keys``. Raises OSError."""
+        """Remove all logs but ``keys`` from the checkpoint files. Raises OSError."""
         for directory in self.directories.online:
             directory.forget_offsets(directory.recorded().difference(keys, _UNMANAGED))
 
     def set_aside(self, topic: str, partition: int, suffix: str, now_ms: int) -> str:
-        """Close a log, and rename its directory to end with ``suffix``; returns the new path. Raises OSError."""
+        """Close a log, and rename its directory to end with ``suffix``. Return the new path. Raises OSError."""
         key = (topic, partition)
         log = self._leave(key)
         self.offline.pop(key, None)
@@ -337,7 +336,7 @@ class LogManager:
         return path
 
     def replace(self, log: Log, copy: str, target: DataDirectory, unique: str, now_ms: int) -> Log:
-        """Replace ``log`` by ``copy``, a complete and synced copy in ``target``; returns the new log, open.
+        """Replace ``log`` by ``copy``, a complete and synced copy in ``target``. Return the new open log.
 
         Raises KafkaError, OSError; then ``log`` is unchanged or, if it is closed, offline.
         """
@@ -369,7 +368,7 @@ class LogManager:
             raise
 
     def directory_error(self, directory: DataDirectory, error: OSError) -> None:
-        """Take ``directory`` offline, if ``error`` means that it has failed."""
+        """Take ``directory`` offline if ``error`` means that it has failed."""
         is_gone = isinstance(error, FileNotFoundError) and not self.file_system.exists(directory.file(checkpoints.LOCK_FILE))
         if is_gone or is_directory_failure(error):
             self._fail(directory, str(error))
@@ -377,13 +376,13 @@ class LogManager:
             directory.reserve.is_wanted = True
 
     def look_for_directories(self) -> None:
-        """Take directories offline that were removed: open files can still be written, and nobody will find them again."""
+        """Take removed directories offline: their open files can still be written, but are lost."""
         for directory in self.directories.all:
             if not directory.failure and directory.is_gone:
                 self._fail(directory, "the directory was removed")
 
     def note_error(self, log: Log, error: OSError) -> None:
-        """``directory_error`` for the directory of ``log``."""
+        """Do ``directory_error`` for the directory of ``log``."""
         self.directory_error(self.home_of(log), error)
 
     def _fail(self, directory: DataDirectory, reason: str) -> None:
@@ -393,7 +392,7 @@ class LogManager:
                 self.on_failure(directory)
 
     def take_offline(self, directory: DataDirectory) -> list[Partition]:
-        """Take the logs of a failed directory offline, without writing anything; returns which."""
+        """Take the logs of a failed directory offline without writing anything. Return their keys."""
         lost = {key: log for key, log in self.logs.items() if self.home_of(log) is directory}
         for key, log in lost.items():
             self._leave(key)
@@ -402,13 +401,13 @@ class LogManager:
         return list(lost)
 
     def expire_producers(self, now_ms: int) -> int:
-        """Forget idle producers in all logs (every ``producer.id.expiration.check.interval.ms``); how many."""
+        """Drop idle producers of all logs (every ``producer.id.expiration.check.interval.ms``). Return their number."""
         return sum(log.expire_producers(now_ms) for log in self.logs.values())
 
     def shutdown(self, now_ms: int, *, for_each: ForEachLog | None = None) -> None:
-        """Flush and close every log, mark the stop as clean in each directory where that succeeded, and unlock the directories.
+        """Flush and close every log, mark the stop clean in each directory where that succeeded, and unlock them.
 
-        ``for_each`` calls a function with each log, in threads perhaps: a disk writes many files at once as fast as one.
+        ``for_each`` calls a function with each log, perhaps in threads: a disk writes many files at once as fast as one.
         """
         # An offline log must be recovered by the next start, so the stop is not clean.
         unclean = {directory.path for directory in self.offline_homes.values()}
@@ -416,7 +415,7 @@ class LogManager:
             directory.disk_errors.on_error = None
         for directory in self.directories.online:
             if directory.reserve.is_wanted:
-                # For the indexes and snapshots of the logs. The next start has what they leave.
+                # The indexes and snapshots of the logs may use the reserve. The next start has what they leave.
                 with suppress(OSError):
                     directory.reserve.release()
 

@@ -1,10 +1,10 @@
-"""Moving a log to another data directory while it is written (KIP-113, AlterReplicaLogDirs).
+"""Moves a log to another data directory while it is written (KIP-113, AlterReplicaLogDirs).
 
-The files are copied in rounds: closed segments first, then what was appended meanwhile, until so little is left that the event
-loop may wait for it. Then the copy gets the rest, with the producers' snapshot, and replaces the log: the order of renames in
-odradek.storage.directories.log_manager leaves one whole log wherever it is interrupted.
+The files are copied in rounds: closed segments first, then the records appended meanwhile, until so little is left that the event
+loop may wait for it. Then the copy gets the rest, with the producers' snapshot, and replaces the log. Wherever the renames (see
+odradek.storage.directories.log_manager) are interrupted, one complete log is left.
 
-While a log moves, none of its segments is removed or compacted. If its end is cut off, the move is cancelled.
+While a log moves, none of its segments is removed or compacted. If the log is truncated, the move is cancelled.
 """
 
 from collections.abc import Callable
@@ -32,13 +32,13 @@ class CopyTask:
     spans: list[tuple[str, int, int]]
     is_cancelled: Callable[[], bool]
     on_copied: Callable[[int], None]
-    # Up to where the copy has the log then; None if it is not told.
+    # The end offset of the copy after the task; None if the task copies only a part.
     end_offset: int | None
     whole: list[str] = field(default_factory=list)
 
     @property
     def size_bytes(self) -> int:
-        """The bytes of the growing files."""
+        """Return the number of bytes to copy from growing files."""
         return sum(end - start for _, start, end in self.spans)
 
     def run(self) -> None:
@@ -100,7 +100,10 @@ def _sync(target: File) -> None:
 
 
 class LogMove:
-    """The move of one log to ``target``; ``copied_bytes`` and ``end_offset`` are the copy's. Loop thread only, but its tasks."""
+    """The move of one log to ``target``; ``copied_bytes`` and ``end_offset`` are the copy's.
+
+    Loop thread only; its tasks run in any thread.
+    """
 
     def __init__(self, manager: LogManager, log: Log, target: DataDirectory) -> None:
         """Create the copy's directory. Raises OSError."""
@@ -115,7 +118,7 @@ class LogMove:
         self._file_system = manager.file_system
         self._unique = manager.new_uuid().hex
         self.path = checkpoints.future_path(target.log_path(self.key), self._unique)
-        # The bytes copied of each segment's .log, by base offset; and the segments copied with their indexes.
+        # The bytes copied of each segment's .log, by base offset, and the segments copied with their indexes.
         self._copied: dict[int, int] = {}
         self._whole: set[int] = set()
         self._is_begun = False
@@ -124,18 +127,18 @@ class LogMove:
 
     @property
     def may_begin(self) -> bool:
-        """Return whether no compaction works on the segments."""
+        """Return whether no compaction uses the segments."""
         return self._is_begun or not self.log.is_being_cleaned
 
     @property
     def offset_lag(self) -> int:
-        """How many offsets the copy is behind the log."""
+        """Return the number of offsets that the copy is behind the log."""
         return max(self.log.log_end_offset - self.end_offset, 0)
 
     def next_task(self, most_bytes: int | None = None) -> CopyTask:
-        """What there is to copy now, or the first ``most_bytes`` of it: a part has no end offset.
+        """Return the task to copy the outstanding data, or its first ``most_bytes``; a part has no end offset.
 
-        From the first call on none of the log's segments is removed. Raises MoveCancelled if the log's end was cut off since the
+        From the first call on, none of the log's segments is removed. Raises MoveCancelled if the log was truncated since the
         move began.
         """
         if self._is_void():
@@ -174,7 +177,7 @@ class LogMove:
         self.copied_bytes += size_bytes
 
     def copied(self, task: CopyTask) -> None:
-        """``task`` has run."""
+        """Note that ``task`` has run."""
         self.rounds += 1
         self.end_offset = self.end_offset if task.end_offset is None else task.end_offset
         for name, _, end in task.spans:
@@ -182,10 +185,10 @@ class LogMove:
         self._whole.update(int(name[:20]) for name in task.whole)
 
     def finish(self, now_ms: int) -> Log:
-        """Copy the rest, and replace the log by the copy, which is returned, open. ``removed_logs`` has the old directory then.
+        """Copy the rest, and replace the log by the copy. Return the new open log.
 
-        Raises KafkaError, OSError if the log cannot be read or renamed, TargetFailed; then the log is unchanged or, if
-        ``log.is_closed``, offline until the next start.
+        Afterwards ``removed_logs`` has the old directory. Raises KafkaError, OSError if the log cannot be read or renamed,
+        TargetFailed; then the log is unchanged or, if ``log.is_closed``, offline until the next start.
         """
         log = self.log
         log.write_out()
@@ -194,8 +197,8 @@ class LogMove:
         task.whole += [f"{active.base_offset:020d}{suffix}" for suffix in _INDEX_SUFFIXES]
         task.whole += [f"{log.log_end_offset:020d}.snapshot", LEADER_EPOCHS_FILE, checkpoints.PARTITION_METADATA_FILE]
         task.run()
-        # The name of a log that was never synced may not be on disk. A start that finds no log, but the offsets noted below,
-        # takes its records for lost.
+        # The name of a log that was never synced may not be on disk. A start that finds the offsets noted below, but no log,
+        # considers its records lost.
         self._file_system.sync_dir(self._manager.home_of(log).path)
         try:
             self._file_system.sync_dir(self.path)
@@ -214,7 +217,7 @@ class LogMove:
             self.log.is_being_cleaned = False
         if not self._file_system.exists(self.path):
             return
-        # Under this name a start does not begin the move again.
+        # A start ignores this name, and does not begin the move again.
         removed = checkpoints.deleted_path(self.target.log_path(self.key), self._manager.new_uuid().hex)
         try:
             self._file_system.rename(self.path, removed)

@@ -1,6 +1,6 @@
 """The checkpoint files of all data directories.
 
-Where each log starts, up to where it is synced, up to where it is compacted; in a cluster also up to where it is replicated.
+They hold each log's start offset, synced offset and compacted offset; in a cluster also its replicated offset.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -12,12 +12,12 @@ from odradek.storage.directories.data_directory import METADATA_LOG, OFFSET_FILE
 from odradek.storage.errors import is_directory_failure
 from odradek.storage.log.log import Log
 
-# Logs that are looked at without an interruption: a millisecond or two.
+# The number of logs handled without a pause: a millisecond or two.
 _TOGETHER: Final = 500
 
 
 def aborted_of(log: Log) -> dict[int, tuple[int, int]]:
-    """By base offset: entries and CRC of the indexes of aborted transactions."""
+    """Return entries and CRC of the indexes of aborted transactions, by base offset."""
     return {
         segment.base_offset: segment.transaction_index.fingerprint()
         for segment in log.segments
@@ -26,7 +26,7 @@ def aborted_of(log: Log) -> dict[int, tuple[int, int]]:
 
 
 class OffsetCheckpoints:
-    """Writes the offsets of ``logs``. A file that would not change is not written."""
+    """Writes the offsets of ``logs``. A file is written only if it changes."""
 
     def __init__(
         self,
@@ -35,37 +35,38 @@ class OffsetCheckpoints:
         offline: Mapping[Partition, str],
         fail: Callable[[DataDirectory, str], None],
     ) -> None:
-        """``fail`` takes a directory offline, with the reason."""
+        """Take ``fail``, which takes a directory offline for a reason."""
         self._directories = directories
         self._logs = logs
         self._offline = offline
         self._fail = fail
-        # Up to where the metadata log is synced, by the controller itself: a start looks whether all of it is there.
+        # The synced offset of the metadata log, which the controller syncs itself. A start checks that the log is complete up to
+        # it.
         self.metadata_synced: Callable[[], int] | None = None
-        # The high watermark of a partition; with a broker that has no cluster, it is the log's end.
+        # Returns the high watermark of a partition. A single broker has none: there it is the log's end.
         self.high_watermark_of: Callable[[Partition], int | None] | None = None
-        # Whether log start offsets could not be written, and segments in front of them may have been renamed nevertheless.
+        # Whether log start offsets could not be written, although segments before them may have been renamed.
         self.lack_starts = False
 
     def replicated_offset(self, key: Partition) -> int | None:
-        """Up to where a log is replicated; None where its broker has no cluster."""
+        """Return the offset below which a log is replicated; None if the broker has no cluster."""
         return None if self.high_watermark_of is None else self.high_watermark_of(key)
 
     def write(self) -> None:
-        """Write all but the cleaned offsets. Raises OSError."""
+        """Write all files but the compacted offsets. Raises OSError."""
         for _ in self.steps():
             pass
 
     def steps(self) -> Iterator[None]:
-        """``write`` in steps of some milliseconds, with others' work in between. Raises OSError."""
+        """Do ``write`` in steps of some milliseconds, so that other work can run in between. Raises OSError."""
         yield from self._write_aborted()
-        # In this order, and without others: a recovery point may have moved up to a new log start offset.
+        # In this order, and without a pause: a recovery point may have moved up to a new log start offset.
         self.write_start_offsets()
         self._write(checkpoints.RECOVERY_POINT_FILE, lambda log: log.recovery_point, self.metadata_synced)
         self.write_high_watermarks()
 
     def write_high_watermarks(self) -> None:
-        """Write up to where logs are replicated. Raises OSError."""
+        """Write the replicated offsets. Raises OSError."""
         high_watermark_of = self.high_watermark_of
         if high_watermark_of is not None:
             self._write(checkpoints.HIGH_WATERMARK_FILE, lambda log: high_watermark_of(log.topic_partition))
@@ -73,20 +74,21 @@ class OffsetCheckpoints:
     def write_start_offsets(self) -> None:
         """Write log start offsets. Raises OSError.
 
-        Kafka leaves out a log that starts with a segment. Here the file tells a removed segment from a lost one.
+        Kafka leaves out a log that starts at a segment's beginning. Here the file distinguishes a removed segment from a lost
+        one.
         """
         self.lack_starts = True
         self._write(checkpoints.LOG_START_FILE, lambda log: log.log_start_offset or None)
         self.lack_starts = False
 
     def write_cleaned_offsets(self) -> None:
-        """Write up to where logs are compacted. Raises OSError."""
+        """Write the compacted offsets. Raises OSError."""
         for _ in self._write_aborted():
             pass
         self._write(checkpoints.CLEANER_OFFSET_FILE, lambda log: log.cleaned_offset)
 
     def _write_aborted(self) -> Iterator[None]:
-        """Write in steps what the indexes of aborted transactions have: Kafka takes a missing one for one without entries."""
+        """Write entries and CRCs of the transaction indexes, in steps: Kafka takes a missing index for an empty one."""
         aborted: dict[str, checkpoints.Aborted] = {
             directory.path: {key: found for key in self._offline if (found := directory.aborted.get(key))}
             for directory in self._directories.online
@@ -101,12 +103,12 @@ class OffsetCheckpoints:
             if found and held is not None:
                 held[key] = found
         for directory in self._directories.online:
-            # A log that was deleted meanwhile may have another in its place.
+            # Another log may have taken the place of a log deleted meanwhile.
             held = {key: found for key, found in aborted[directory.path].items() if key in self._logs or key in self._offline}
             directory.write_aborted(held)
 
     def lower(self, key: Partition, offset: int) -> None:
-        """Write ``offset`` for one log, to files that have a larger one: the log's end is about to be cut off. Raises OSError."""
+        """Lower one log's larger offsets in the files to ``offset``, before the log is truncated. Raises OSError."""
         directory = self._directories.with_path(self._logs[key].directory.rpartition("/")[0])
         for name in OFFSET_FILES:
             held = directory.held_offset(name, key)

@@ -1,10 +1,10 @@
-"""Room on the disk for the writes that give room back.
+"""Reserved disk space for the writes that free space.
 
     <data directory>/.odradek-reserve    bytes without a meaning
 
-On a full disk DeleteTopics and DeleteRecords must write a record or a checkpoint before anything is removed, and so must a stop
-and a start. They spend the reserve: its file goes, the write is repeated before anybody else can write, and the file is made
-again, as large as it can be. Records of producers never get it.
+On a full disk, DeleteTopics and DeleteRecords must write a record or a checkpoint before anything is removed. So must a stop and
+a start. They spend the reserve: its file is removed, the write is repeated before any other write, and the file is made again, as
+large as possible. Producers' records never use it.
 """
 
 import errno
@@ -24,7 +24,7 @@ _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 
 
 def is_full(error: BaseException | None) -> bool:
-    """Return whether ``error``, or what it was raised from, is that of a full disk."""
+    """Return whether ``error``, or an error that it was raised from, is that of a full disk."""
     while error is not None:
         if isinstance(error, OSError) and error.errno in _FULL:
             return True
@@ -34,30 +34,30 @@ def is_full(error: BaseException | None) -> bool:
 
 
 def reserve_bytes_of(file_system: FileSystem) -> int:
-    """How much a file system asks to be kept of each data directory's disk; one in memory asks for nothing."""
+    """Return the bytes that a file system reserves on each data directory's disk; 0 for one in memory."""
     found: int = getattr(file_system, "reserve_bytes", 0)
     return found
 
 
 class Reserve:
-    """The reserve of one data directory. Loop thread only. ``size_bytes`` of 0: there is none."""
+    """The reserve of one data directory; there is none if ``size_bytes`` is 0. Loop thread only."""
 
     def __init__(self, file_system: FileSystem, directory: str, size_bytes: int) -> None:
         self._file_system = file_system
         self._path = f"{directory}/{RESERVE_FILE}"
         self._size_bytes = size_bytes
-        # Whether the disk was full when it was last written to, or the reserve is not whole.
+        # Whether the disk was full at the last write, or the reserve is incomplete.
         self.is_wanted = False
 
     def fill(self) -> None:
-        """Make the file as large as it is to be, or as it can be."""
+        """Make the file as large as configured, or as large as possible."""
         if not self._size_bytes:
             return
         self.is_wanted = True
         with suppress(OSError):
             file = self._open()
             try:
-                # Zeros would take no room on a disk that compresses.
+                # Zeros would take no room on a compressing disk.
                 chunk_bytes = _CHUNK_BYTES
                 while (left := self._size_bytes - file.size()) > 0:
                     try:
@@ -76,12 +76,12 @@ class Reserve:
         except OSError as error:
             if error.errno not in (errno.ELOOP, errno.EINVAL):
                 raise
-        # Somebody has put a link, or what is no file, in its place.
+        # A link, or something that is not a file, is in its place.
         self._file_system.remove(self._path)
         return self._file_system.open(self._path, create=True)
 
     def release(self) -> bool:
-        """Give the room to whoever writes next; whether there was any. Raises OSError."""
+        """Free the reserve for the next write. Return whether there was any. Raises OSError."""
         try:
             self._file_system.remove(self._path)
         except FileNotFoundError:
@@ -89,7 +89,10 @@ class Reserve:
         return True
 
     def spend(self, write: Callable[[], T]) -> T:
-        """The result of ``write``, repeated on the reserve if the disk is full; it must leave nothing when it fails."""
+        """Return the result of ``write``, repeated with the reserve if the disk is full.
+
+        ``write`` must leave nothing when it fails.
+        """
         try:
             return write()
         except Exception as error:

@@ -1,6 +1,6 @@
-"""Removing old segments from many logs, a few at a time, so that the event loop can do other work in between.
+"""Removes old segments from many logs, a few at a time, so that the event loop can do other work in between.
 
-First each log forgets the segments that retention does not keep: from then on nobody reads them. Then the new log start offsets
+First each log drops the segments that retention does not keep, so that they are no longer read. Then the new log start offsets
 are written, once for all logs. Then the files are renamed, and later removed (odradek.storage.log.segment_removal).
 """
 
@@ -31,7 +31,7 @@ class RetentionCheck:
         on_error: Callable[[Log, OSError], object],
         warn: Warn,
     ) -> None:
-        """``on_error`` is called with each error of the disk."""
+        """Take ``on_error``, which is called with each disk error."""
         self._logs = logs
         self._removal = removal
         self._checkpoints = checkpoints
@@ -39,13 +39,13 @@ class RetentionCheck:
         self._warn = warn
 
     def run(self, now_ms: int) -> int:
-        """Remove old segments from all logs; returns how many."""
+        """Remove old segments from all logs. Return their number."""
         return sum(self.steps(now_ms))
 
     def steps(self, now_ms: int) -> Iterator[int]:
-        """``run`` in steps of some milliseconds, each yielding the number of segments it removed.
+        """Do ``run`` in steps of some milliseconds, each yielding the number of removed segments.
 
-        A log for which that fails waits for the next run, with a warning.
+        If a log fails, it waits for the next run, with a warning.
         """
         removed: list[tuple[Log, list[Segment]]] = []
         gone = shortened = 0
@@ -68,7 +68,7 @@ class RetentionCheck:
                 yield 0
 
     def _is_there(self, log: Log) -> bool:
-        """Return whether the log was not deleted meanwhile: a new log in its place has files of the same names."""
+        """Return whether the log still exists. If it was deleted, a new log in its place has files of the same names."""
         return self._logs.get(log.topic_partition) is log
 
     def _release(self, log: Log, now_ms: int) -> list[Segment]:

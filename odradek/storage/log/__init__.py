@@ -1,1 +1,1 @@
-"""One partition's log: segments and their indexes, appends, reads, flushes, retention, and the producers that it knows."""
+"""One partition's log: segments and their indexes, appends, reads, flushes, retention, and producer state."""

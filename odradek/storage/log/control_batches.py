@@ -1,4 +1,4 @@
-"""Transaction markers in control batches: built once for all the partitions of a transaction, and read."""
+"""Transaction markers in control batches: reads them, and builds them once for all partitions of a transaction."""
 
 from typing import Final
 
@@ -18,7 +18,7 @@ def ensure_readable(batch: Buffer) -> None:
 
 
 def record_markers(header: BatchHeader, batch: Buffer, producers: ProducerStates) -> list[AbortedTransaction]:
-    """Note the markers of a control batch in ``producers``; returns the transactions with records that they abort.
+    """Note the markers of a control batch in ``producers``. Return the aborted transactions that have records.
 
     Control records of other kinds are skipped. Raises MalformedMessage.
     """
@@ -35,7 +35,7 @@ def record_markers(header: BatchHeader, batch: Buffer, producers: ProducerStates
 
 
 class _LastMarker:
-    """The marker that was built last: a transaction ends with the same one in each of its partitions."""
+    """The last marker built, as a transaction ends with the same marker in each of its partitions."""
 
     __slots__ = ("_known",)
 
@@ -46,7 +46,7 @@ class _LastMarker:
     def batch(
         self, producer_id: int, producer_epoch: int, coordinator_epoch: int, commit: bool, now_ms: int
     ) -> tuple[bytes, bytes]:
-        """The marker's batch, and its bytes behind the stamp (base offset, length, leader epoch)."""
+        """Return the marker's batch, and its bytes after the stamp (base offset, length, leader epoch)."""
         known = self._known
         if (
             known[0] != producer_id

@@ -59,9 +59,9 @@ class CoordinatorAppends:
         now_ms: int,
         transaction_version: int = 0,
     ) -> AppendInfo:
-        """End a producer's transaction here, as its coordinator has decided; the marker is written even if none is open.
+        """End a producer's transaction in this partition. The marker is written even if none is open.
 
-        A commit aborts a transaction that is left open from an earlier epoch first (``producer_state``). KafkaError:
+        A commit first aborts a transaction left open by an earlier epoch (``producer_state``). KafkaError:
         INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, KAFKA_STORAGE_ERROR.
         """
         producers = self._producers.loaded or self._producers.load()
@@ -116,10 +116,10 @@ class CoordinatorAppends:
         compression: int = NONE,
         producer: tuple[int, int] | None = None,
     ) -> int:
-        """Append records of the broker itself, (key, value) pairs, at least one, as one batch; returns its size in bytes.
+        """Append at least one of the broker's own (key, value) records as one batch. Return its size in bytes.
 
-        Records of a ``producer``, its id and epoch, open its transaction (offsets that a transaction commits).
-        KafkaError: RECORD_LIST_TOO_LARGE, KAFKA_STORAGE_ERROR, INVALID_PRODUCER_EPOCH.
+        Records of a ``producer``, an id and epoch, open its transaction (for offsets committed in a transaction). KafkaError:
+        RECORD_LIST_TOO_LARGE, KAFKA_STORAGE_ERROR, INVALID_PRODUCER_EPOCH.
         """
         if producer is not None:
             self._producers.load().check_internal(*producer)

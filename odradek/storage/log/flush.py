@@ -1,4 +1,4 @@
-"""The sync of a log or an index as a task, which another thread can run while the event loop goes on writing."""
+"""The sync of a log or an index as a task. Another thread can run it while the event loop goes on writing."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -10,9 +10,9 @@ from odradek.storage.log.transaction_index import TransactionIndex
 
 @dataclass(frozen=True, slots=True)
 class UnsyncedIndex:
-    """An index with unsynced changes, and its open ``file``. A sync of the file that begins now syncs its first ``changes``.
+    """An index with unsynced changes, and its open ``file``. A sync that begins now covers its first ``changes``.
 
-    They count as synced when the sync has ended, not before: until then every other flush syncs them, too.
+    The changes count as synced only when the sync has ended. Until then, every other flush syncs them as well.
     """
 
     index: OffsetIndex | TimeIndex | TransactionIndex
@@ -25,11 +25,11 @@ class UnsyncedIndex:
 
 
 class FlushTask(NamedTuple):
-    """Syncs a log up to ``offset``, and the names of its ``segments_begun`` segments.
+    """Syncs a log up to ``offset``, and the names of its first ``segments_begun`` segments.
 
-    Unless ``is_whole``, it syncs records alone: recovery rebuilds indexes.
+    Unless ``is_whole``, it syncs only records: recovery rebuilds indexes.
 
-    ``run`` may be called in any thread, then ``FlushState.flushed`` or ``sync_failed`` on the loop's.
+    Call ``run`` in any thread, then ``FlushState.flushed`` or ``sync_failed`` on the loop thread.
     """
 
     file_system: FileSystem
@@ -39,7 +39,7 @@ class FlushTask(NamedTuple):
     segments_begun: int
     indexes: tuple[UnsyncedIndex, ...] = ()
     is_whole: bool = True
-    # What it has synced counts only while the log's end has not been cut off since.
+    # The sync counts only if the log has not been truncated since.
     truncations: int = 0
 
     def run(self) -> None:

@@ -1,18 +1,18 @@
-"""Up to where a log is synced, and its flushes.
+"""The synced offsets of a log, and its flushes.
 
 A flush is a FlushTask: files first, then the directories that name them. It covers
 
-- the whole log (``flush_task``): records, indexes and leader epochs. The recovery point moves;
+- the whole log (``flush_task``): records, indexes and leader epochs. This moves the recovery point.
 - or the records alone (``commit_task``), which is enough for them to survive: recovery rebuilds indexes. Only the flushed offset
   moves.
 
-After a failed sync nothing counts as synced: the system may have dropped what it could not write, and report success the next
-time. The log then refuses appends, and the stop is not clean, so that the next start recovers what is on disk.
+After a failed sync nothing counts as synced: the system may have dropped unwritten data, and report success the next time. The
+log then refuses appends, and the stop is unclean, so that the next start recovers the data on disk.
 
-``flush.messages`` may be reached by many appends in one turn of the loop. If ``on_flush_due`` is set, it is called then, with the
-topic and the partition, and flushes soon, for all of them at once: until then their records are in the log, and neither
-acknowledged nor read. A transaction marker is flushed before its append returns, with all records before it: a transaction is not
-complete while a marker may be lost.
+Many appends in one turn of the loop may reach ``flush.messages``. If ``on_flush_due`` is set, it is called with topic and
+partition, and soon flushes all of them at once. Until then their records are in the log, but neither acknowledged nor read. A
+transaction marker is flushed before its append returns, with all records before it: a transaction is not complete while its
+marker may be lost.
 """
 
 from typing import TYPE_CHECKING
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 
 class FlushState:
-    """What of one log is on disk. Loop thread only; a FlushTask may run in any thread.
+    """The synced part of one log. Loop thread only; a FlushTask may run in any thread.
 
-    Records below ``flushed_offset`` are on disk; below ``recovery_point`` their indexes are, too. ``sync_error`` is empty until a
+    Records below ``flushed_offset`` are on disk; below ``recovery_point``, so are their indexes. ``sync_error`` is empty until a
     sync fails.
     """
 
@@ -55,41 +55,41 @@ class FlushState:
         self._local = local
         self._settings = settings
         self._errors = errors
-        # How many of ``local.segments_begun`` have their names synced.
+        # The number of ``local.segments_begun`` whose names are synced.
         self._segments_named = 0
         self.recovery_point = recovery_point
         self.flushed_offset = recovery_point
         self.last_flush_ms = now_ms
         # Requests a flush when ``flush.messages`` is reached. Without it the append itself flushes.
         self.on_flush_due: Callable[[tuple[str, int]], object] | None = None
-        # Whether appended records wait for a flush that was requested (``flush.messages``): nobody reads them before.
+        # Whether appended records wait for a requested flush (``flush.messages``). They are not read before.
         self.awaits_flush = False
-        # Whether an append has failed since the last whole flush. Some of its bytes may lie behind the log's end.
+        # Whether an append has failed since the last whole flush. Some of its bytes may lie beyond the log's end.
         self.has_failed_append = False
         self.sync_error = ""
 
     @property
     def readable_offset(self) -> int:
-        """Up to where records may be read: the log end offset, or the flushed offset while a flush is awaited."""
+        """Return the offset below which records may be read: the log's end, or the flushed offset while awaiting a flush."""
         return self.flushed_offset if self.awaits_flush else self._local.log_end_offset
 
     @property
     def is_flush_due(self) -> bool:
-        """Return whether as many records as ``flush.messages`` are not on disk."""
+        """Return whether ``flush.messages`` records or more are not on disk."""
         return self._local.log_end_offset - self.flushed_offset >= self._settings.flush_messages
 
     def ensure_synced(self) -> None:
-        """KafkaError: KAFKA_STORAGE_ERROR after a failed sync."""
+        """Raise KafkaError(KAFKA_STORAGE_ERROR) after a failed sync."""
         if self.sync_error:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, self.sync_error)
 
     def flush_task(self, *, active: bool = True) -> FlushTask:
-        """The sync of the whole log, or of all but the active segment. Raises OSError."""
+        """Return the sync of the whole log, or of all but the active segment. Raises OSError."""
         local = self._local
         local.leader_epochs.sync()
         files: list[File] = []
         indexes: list[UnsyncedIndex] = []
-        # Records in front of the first segment need no sync once that segment's name is on disk.
+        # Records before the first segment need no sync once that segment's name is on disk.
         offset = max(self.recovery_point, local.segments.first_offset)
         for segment, end_offset in local.segments.with_ends(local.log_end_offset):
             is_dirty = end_offset > self.recovery_point or segment.has_unsynced_index or self.has_failed_append
@@ -108,7 +108,7 @@ class FlushState:
         )
 
     def commit_task(self) -> FlushTask:
-        """The sync of the records that are not on disk. Raises OSError."""
+        """Return the sync of the records that are not on disk. Raises OSError."""
         local = self._local
         found = local.segments.with_ends(local.log_end_offset)
         files = tuple(segment.file for segment, end_offset in found if segment.size and end_offset > self.flushed_offset)
@@ -123,13 +123,13 @@ class FlushState:
         )
 
     def _unnamed_directories(self) -> tuple[str, ...]:
-        """The directories with names that are not synced."""
+        """Return the directories with unsynced names."""
         directory = self._local.directory
         is_named = self._segments_named == self._local.segments_begun
         return () if is_named else (directory, directory.rpartition("/")[0])
 
     def flushed(self, task: FlushTask, now_ms: int) -> None:
-        """Move the offsets: ``task`` has run."""
+        """Move the offsets after ``task`` has run."""
         if self.sync_error or task.truncations != self._local.truncations:
             return
         self.flushed_offset = max(self.flushed_offset, task.offset)
@@ -142,7 +142,7 @@ class FlushState:
             self.last_flush_ms = now_ms
 
     def truncated(self) -> None:
-        """Keep the offsets within the log, whose end was cut off."""
+        """Limit the offsets to the log after a truncation."""
         end_offset = self._local.log_end_offset
         self.recovery_point = min(self.recovery_point, end_offset)
         self.flushed_offset = min(self.flushed_offset, end_offset)
@@ -154,8 +154,8 @@ class FlushState:
         self._errors.report(error)
 
     def flush_soon(self, now_ms: int) -> None:
-        """Request a flush, or flush: ``flush.messages`` is reached. KafkaError: KAFKA_STORAGE_ERROR."""
-        # After a failed append bytes may have to be cut off first, which only the loop thread does.
+        """Request a flush, or flush, as ``flush.messages`` is reached. KafkaError: KAFKA_STORAGE_ERROR."""
+        # After a failed append, bytes may have to be cut off first. Only the loop thread does that.
         if self.on_flush_due is None or self.has_failed_append:
             self.flush(now_ms)
         else:
@@ -175,7 +175,7 @@ class FlushState:
         self.flushed(task, now_ms)
 
     def _affordable_task(self) -> FlushTask:
-        """A flush of the whole log; if the disk is too full for indexes and leader epochs, of the records alone."""
+        """Return a flush of the whole log; of records only, if the disk is too full for indexes and leader epochs."""
         try:
             return self.flush_task()
         except OSError as error:

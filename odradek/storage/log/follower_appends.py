@@ -1,14 +1,14 @@
 """Appends of batches that a follower has fetched from its leader.
 
-The batches are written as the leader wrote them: offsets, leader epochs and timestamps are the leader's, and so are the decisions
-about sizes and sequence numbers, which are not checked again. Leader epochs, producers, aborted transactions and indexes follow
-from the batches, and segments roll where the leader's do.
+The batches are written unchanged, with the leader's offsets, leader epochs and timestamps. The leader has checked sizes and
+sequence numbers; they are not checked again. Leader epochs, producers, aborted transactions and indexes are updated from the
+batches. Segments roll where the leader's do.
 
-A fetch may cut its last batch, which is ignored. It may also end with batches of a later leader, if the leader has lost its role
-while it answered: only batches up to the leader epoch of the fetch are appended, and the follower fetches the rest again.
+A fetch may cut its last batch, which is then ignored. It may also end with batches of a later leader, if the leader lost its role
+while answering. Only batches up to the fetch's leader epoch are appended. The follower fetches the rest again.
 
 A compacted leader has gaps between offsets, and so has its follower. Messages of formats v0 and v1 have no leader epoch: as in
-Kafka, the follower forgets the epochs in front of them.
+Kafka, the follower drops the epochs before them.
 
 Left out: gaps of 2^31 offsets and more, which relative offsets in the indexes cannot express.
 """
@@ -51,12 +51,12 @@ class FollowerAppends:
         self._errors = errors
 
     def append(self, batches: Buffer, leader_epoch: int, now_ms: int) -> AppendInfo | None:
-        """``Log.append_as_follower``."""
+        """Append batches; see ``Log.append_as_follower``."""
         self._flush_state.ensure_synced()
         found = self._checked(batches, leader_epoch)
         if not found:
             return None
-        # Loaded before anything is written: the producers of a log that is not loaded are those below its end.
+        # Load the producers before anything is written: an unloaded log restores only the producers below its former end.
         self._producers.load()
         whole = memoryview(batches)
         for position, header in found:
@@ -67,7 +67,7 @@ class FollowerAppends:
         return AppendInfo(first_offset, last_offset, _NO_TIMESTAMP, self._local.log_start_offset, False)
 
     def _checked(self, batches: Buffer, leader_epoch: int) -> list[tuple[int, BatchHeader]]:
-        """(position, header) of each batch to append; all are sound."""
+        """Return (position, header) of each batch to append, after checking all of them."""
         found: list[tuple[int, BatchHeader]] = []
         next_offset = self._local.log_end_offset
         latest_epoch = self._local.leader_epochs.latest
@@ -105,10 +105,10 @@ class FollowerAppends:
         epochs = self._local.leader_epochs
         try:
             if header.magic < MAGIC:
-                # Behind it the former epochs do not tell how far they reach.
+                # After this batch, the end of the former epochs is unknown.
                 epochs.truncate_from_end(0)
             elif epoch > epochs.latest:
-                # Behind a gap an epoch begins with its first batch, where recovery will find it.
+                # After a gap, an epoch begins with its first batch, where recovery will find it.
                 epochs.assign(epoch, header.base_offset)
         except OSError as error:
             raise self._errors.report(error) from error

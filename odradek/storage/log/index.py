@@ -3,14 +3,14 @@
     <base offset>.index       entries of  int32 offset - base offset, int32 position in the segment          8 bytes
     <base offset>.timeindex   entries of  int64 timestamp in ms,      int32 offset - base offset            12 bytes
 
-Both ascend. An offset entry names a batch's *last* offset and where that batch begins; a time entry says that no record up to and
-including its offset is younger than its timestamp.
+Both ascend. An offset entry has a batch's *last* offset and the position where that batch begins. A time entry says that no
+record up to and including its offset is newer than its timestamp.
 
-New entries are held in memory. They are written out when there are many, and at roll, flush and close; until then the index on
-disk is shorter, and recovery rebuilds it. Entries on disk are not kept in memory: a look-up takes some twenty small reads there,
-and an unused index costs nothing. No look-up writes: a full disk does not stop readers.
+New entries are held in memory. They are written when there are many, and at roll, flush and close. Until then the index on disk
+is shorter, and recovery rebuilds it. Entries on disk are not kept in memory: a look-up takes some twenty small reads, and an
+unused index costs nothing. Look-ups never write, so a full disk does not stop readers.
 
-Left out: Kafka's preallocation of an active index to ``segment.index.bytes``; its tools take the short file as it is.
+Left out: Kafka's preallocation of an active index to ``segment.index.bytes``; its tools accept the short file.
 """
 
 from bisect import bisect_left, bisect_right
@@ -27,7 +27,7 @@ _MAX_TAIL_ENTRIES: Final = 4096
 
 
 class _SparseIndex:
-    """Entries of one fixed size that ascend by their first field: on disk first, the tail in memory."""
+    """Entries of a fixed size that ascend by their first field. The first are on disk, the rest in memory."""
 
     __slots__ = (
         "_base_offset",
@@ -50,7 +50,7 @@ class _SparseIndex:
         # Whether the file may be longer than its valid entries.
         self._has_rest = False
         self._tail = bytearray()
-        # How often the file was to be changed, and how many of these changes are synced.
+        # The number of changes to the file, and the number of synced changes.
         self.changes = self.synced_changes = 0
         self.path = path
         self.entry_count = self._on_disk
@@ -61,12 +61,12 @@ class _SparseIndex:
         tail += entry
         self.entry_count += 1
         if len(tail) >= _MAX_TAIL_ENTRIES * self.entry.size:
-            # The batch is in the log already: entries that cannot be written now are written with the next one.
+            # The batch is in the log already. Entries that cannot be written now are written with the next one.
             with suppress(OSError):
                 self.write_out()
 
     def _last_entry(self) -> tuple[int, int] | None:
-        """The last entry's fields, from memory or disk."""
+        """Return the last entry's fields, from memory or disk."""
         if self._tail:
             return self.entry.unpack_from(self._tail, len(self._tail) - self.entry.size)
         if not self._on_disk:
@@ -75,7 +75,7 @@ class _SparseIndex:
         return self.entry.unpack(file.pread(self.entry.size, (self._on_disk - 1) * self.entry.size))
 
     def _entries(self) -> Callable[[int], tuple[int, int]]:
-        """A function that reads the entry with a number, from memory or disk."""
+        """Return a function that reads the entry with a given number, from memory or disk."""
         size = self.entry.size
         unpack = self.entry.unpack_from
         tail = self._tail
@@ -90,7 +90,7 @@ class _SparseIndex:
         return read
 
     def _floor_entry(self, key: int) -> tuple[int, int] | None:
-        """The fields of the last entry whose first field is at most ``key``."""
+        """Return the fields of the last entry whose first field is at most ``key``."""
         size = self.entry.size
         unpack = self.entry.unpack_from
         tail = self._tail
@@ -104,7 +104,7 @@ class _SparseIndex:
         return unpack(file.pread(size, (slot - 1) * size)) if slot else None
 
     def write_out(self) -> None:
-        """Write the entries held in memory to the end of the file, which is created if there is none. Raises OSError."""
+        """Write the entries held in memory to the end of the file, creating it if needed. Raises OSError."""
         tail = self._tail
         if not tail and not self._has_rest:
             return
@@ -122,12 +122,12 @@ class _SparseIndex:
         self._has_rest = False
 
     def _is_rest(self, file: File, tail: bytearray) -> bool:
-        """Return whether the file ends with ``tail`` already. A file system may take some milliseconds to shorten one."""
+        """Return whether the file already ends with ``tail``. Some file systems take milliseconds to shorten a file."""
         size = self._on_disk * self.entry.size
         return file.size() == size + len(tail) and file.pread(len(tail), size) == tail
 
     def keep_entries(self, count: int) -> None:
-        """Drop all but the first ``count`` entries; the file is cut by the next ``write_out``."""
+        """Drop all but the first ``count`` entries. The next ``write_out`` cuts the file."""
         del self._tail[max(count - self._on_disk, 0) * self.entry.size :]
         self.changes += 1
         self._on_disk = min(count, self._on_disk)
@@ -135,7 +135,7 @@ class _SparseIndex:
         self._has_rest = True
 
     def entries_below(self, offset: int) -> int:
-        """How many of the first entries ascend and have offsets below ``offset``."""
+        """Return the number of leading entries that ascend and have offsets below ``offset``."""
         data = self._file_system.read_bytes(self.path)[: self._on_disk * self.entry.size] if self._on_disk else b""
         which = 0 if self.entry is _OFFSET_ENTRY else 1
         count = 0
@@ -149,14 +149,14 @@ class _SparseIndex:
 
 
 class OffsetIndex(_SparseIndex):
-    """Where to begin looking for an offset."""
+    """An index of the positions of offsets."""
 
     __slots__ = ()
     entry = _OFFSET_ENTRY
 
     @property
     def is_full(self) -> bool:
-        """Return whether ``segment.index.bytes`` leave no room for another entry."""
+        """Return whether ``segment.index.bytes`` leaves no room for another entry."""
         return self.entry_count >= self.max_entries
 
     def append(self, last_offset: int, position: int) -> None:
@@ -164,12 +164,12 @@ class OffsetIndex(_SparseIndex):
         self._append_entry(_OFFSET_ENTRY.pack(last_offset - self._base_offset, position))
 
     def position_before(self, offset: int) -> int:
-        """The position of a batch at or before the one with ``offset``: that of the last entry not above it, else 0."""
+        """Return the position of a batch at or before ``offset``: from the last entry not above it, else 0."""
         found = self._floor_entry(offset - self._base_offset)
         return found[1] if found else 0
 
     def first_from_position(self, position: int) -> tuple[int, int] | None:
-        """(last offset, position) of the first entry whose batch begins at ``position`` or behind it; None without one."""
+        """Return (last offset, position) of the first entry whose batch begins at or after ``position``, or None."""
         read = self._entries()
         slot = bisect_left(range(self.entry_count), position, key=lambda number: read(number)[1])
         if slot == self.entry_count:
@@ -178,23 +178,23 @@ class OffsetIndex(_SparseIndex):
         return offset + self._base_offset, found
 
     def last(self) -> tuple[int, int]:
-        """(offset, position) of the last entry; the base offset and 0 without one."""
+        """Return (offset, position) of the last entry; the base offset and 0 without one."""
         found = self._last_entry()
         return (found[0] + self._base_offset, found[1]) if found else (self._base_offset, 0)
 
     def last_position(self) -> int:
-        """Where the last entry's batch begins; 0 without one."""
+        """Return the position of the last entry's batch; 0 without one."""
         found = self._last_entry()
         return found[1] if found else 0
 
     def last_offset(self) -> int:
-        """The last entry's offset; the base offset without one."""
+        """Return the last entry's offset; the base offset without one."""
         found = self._last_entry()
         return (found[0] if found else 0) + self._base_offset
 
 
 class TimeIndex(_SparseIndex):
-    """Where to begin looking for a timestamp."""
+    """An index of the offsets of timestamps."""
 
     __slots__ = ("_last_timestamp",)
     entry = _TIME_ENTRY
@@ -205,17 +205,17 @@ class TimeIndex(_SparseIndex):
 
     @property
     def is_full(self) -> bool:
-        """Return whether there is room for one entry only, which is kept for the close of the segment."""
+        """Return whether only one entry has room, which is reserved for the close of the segment."""
         return self.entry_count >= self.max_entries - 1
 
     def last(self) -> tuple[int, int]:
-        """(timestamp, offset) of the last entry; (-1, base offset) without one."""
+        """Return (timestamp, offset) of the last entry; (-1, base offset) without one."""
         found = self._last_entry()
         self._last_timestamp = found[0] if found else -1
         return (found[0], found[1] + self._base_offset) if found else (-1, self._base_offset)
 
     def first(self) -> tuple[int, int]:
-        """(timestamp, offset) of the first entry; (-1, base offset) without one."""
+        """Return (timestamp, offset) of the first entry; (-1, base offset) without one."""
         if not self.entry_count:
             return -1, self._base_offset
         timestamp, offset = self._entries()(0)
@@ -229,11 +229,11 @@ class TimeIndex(_SparseIndex):
             self._last_timestamp = timestamp_ms
 
     def keep_entries(self, count: int) -> None:
-        """Drop all but the first ``count`` entries; the file is cut by the next ``write_out``."""
+        """Drop all but the first ``count`` entries. The next ``write_out`` cuts the file."""
         super().keep_entries(count)
         self._last_timestamp = None
 
     def offset_before(self, timestamp_ms: int) -> int:
-        """An offset up to which no record has a timestamp above ``timestamp_ms``; the base offset if none is known."""
+        """Return an offset up to which no record has a timestamp above ``timestamp_ms``; the base offset if unknown."""
         found = self._floor_entry(timestamp_ms)
         return (found[1] if found else 0) + self._base_offset

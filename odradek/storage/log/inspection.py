@@ -1,11 +1,11 @@
-"""Opening a produced batch where the topic's configuration asks something of its records, or wants another codec.
+"""Inspection of a produced batch's records, if the topic's configuration requires it or another codec.
 
-No record is built: a walk judges keys and timestamps (``odradek.protocol.record_walk``), and another codec gets the same bytes. A
-batch that may take long is not opened at once: ``LongInspection`` is raised, to be run beside the event loop. The header of a
-batch that was opened gets the max timestamp of its records: sarama up to 1.45.0 always writes -1.
+No record objects are built: a walk checks keys and timestamps (``odradek.protocol.record_walk``), and another codec gets the same
+bytes. A batch that may take long is not opened at once. Instead ``LongInspection`` is raised, to be run off the event loop. The
+header of an opened batch gets the max timestamp of its records: sarama up to 1.45.0 always writes -1.
 
-Limits, which Kafka does not have: ``MOST_RECORD_ERRORS`` records are reported, and what comes behind them is not looked at; a
-batch may decompress to 20 times its size, or 64 MiB if that is more.
+Limits, which Kafka does not have: at most ``MOST_RECORD_ERRORS`` records are reported, and later ones are not checked. A batch
+may decompress to 20 times its size, or 64 MiB if that is more.
 """
 
 from collections.abc import Callable
@@ -30,15 +30,15 @@ from odradek.storage.log.log_config import LogConfig
 
 MOST_RECORD_ERRORS: Final = 100
 _SHOWN_ERRORS: Final = 3
-# What is opened at once: a millisecond's work.
+# The largest batch opened at once: a millisecond of work.
 _SHORT_RECORDS: Final = 512
 _SHORT_BYTES: Final = 256 * 1024
-# Between two calls of ``pause``: a fifth of a millisecond where the walk is compiled and no other thread runs meanwhile.
+# The records between two calls of ``pause``: a fifth of a millisecond if the walk is compiled and no other thread runs.
 _RECORDS_AT_ONCE: Final = 2_000
 
 
 class LongInspection(Exception):
-    """A batch that takes long to be opened. Nothing has been appended. It has its own copy of the batch's bytes."""
+    """A batch that takes long to open. Nothing has been appended. It has its own copy of the batch's bytes."""
 
     def __init__(self, records: Buffer, header: BatchHeader, config: LogConfig, now_ms: int) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ class LongInspection(Exception):
         self._now_ms = now_ms
 
     def run(self, pause: Callable[[], None]) -> Buffer:
-        """The batch to append (``inspect``), on any thread. ``pause`` is called every millisecond or so, and may raise."""
+        """Return the batch to append (``inspect``), on any thread. Calls ``pause`` every millisecond or so; it may raise."""
         size = len(self._records)
         most_bytes = most_decompressed_bytes(size)
         try:
@@ -59,7 +59,7 @@ class LongInspection(Exception):
 
 
 def inspect(records: Buffer, header: BatchHeader, config: LogConfig, now_ms: int) -> Buffer:
-    """Check each record of a valid batch as ``config`` demands; returns the batch to append, the same or a rewritten one.
+    """Check each record of a valid batch as ``config`` requires. Return the batch to append, the same or rewritten.
 
     KafkaError: INVALID_RECORD, INVALID_TIMESTAMP (both with record errors), INVALID_TXN_STATE, MESSAGE_TOO_LARGE. Raises
     LongInspection.
@@ -77,7 +77,7 @@ def inspect(records: Buffer, header: BatchHeader, config: LogConfig, now_ms: int
 def _inspected(
     records: Buffer, header: BatchHeader, config: LogConfig, now_ms: int, most_bytes: int, pause: Callable[[], None] | None
 ) -> Buffer:
-    """``inspect`` beside the loop if there is a ``pause``; at once without one, and then LongInspection if it takes long."""
+    """Inspect off the loop if there is a ``pause``; otherwise at once, and raise LongInspection if it takes long."""
     judges = config.is_compacted or _may_be_out_of_time(header, config, now_ms)
     target = config.target_codec
     recompresses = target is not None and target != header.compression
@@ -117,7 +117,7 @@ def _may_be_out_of_time(header: BatchHeader, config: LogConfig, now_ms: int) -> 
 
 
 def _takes_long() -> NoReturn:
-    """Stands for ``pause`` on the event loop, which has no time for so many headers."""
+    """Stand in for ``pause`` on the event loop, which has no time for so many headers."""
     raise TooMuchData("records with thousands of headers")
 
 
@@ -141,12 +141,12 @@ def _walk(
 
 
 def _bounds(config: LogConfig, now_ms: int) -> tuple[int, int]:
-    """The earliest and the latest timestamp that a record may have."""
+    """Return the earliest and the latest timestamp that a record may have."""
     return now_ms - config.message_timestamp_before_max_ms, now_ms + config.message_timestamp_after_max_ms
 
 
 def _refuse(walk: RecordWalk, header: BatchHeader, config: LogConfig, now_ms: int) -> NoReturn:
-    """Raise InvalidRecords for the records without a key where they need one, or with a timestamp out of the topic's limits."""
+    """Raise InvalidRecords for records that lack a required key, or have a timestamp outside the topic's limits."""
     earliest, latest = _bounds(config, now_ms)
     code = ErrorCode.INVALID_RECORD
     errors: list[tuple[int, str]] = []
@@ -163,7 +163,7 @@ def _refuse(walk: RecordWalk, header: BatchHeader, config: LogConfig, now_ms: in
 
 
 def _recompressed(data: Buffer, header: BatchHeader, config: LogConfig, codec: int, max_timestamp: int) -> bytes:
-    """The batch in the topic's own codec (``compression.type``); ``data`` is its records."""
+    """Return the batch in the topic's own codec (``compression.type``). ``data`` is its records."""
     payload = compress(codec, data, config.target_level)
     size = HEADER_SIZE + len(payload)
     if size > config.max_message_bytes:
@@ -180,7 +180,7 @@ def _recompressed(data: Buffer, header: BatchHeader, config: LogConfig, codec: i
 
 
 def _corrected(records: Buffer, header: BatchHeader, max_timestamp: int) -> bytes:
-    """The batch with ``max_timestamp``, and without the timestamp type that is the broker's to set."""
+    """Return the batch with ``max_timestamp``, and without the timestamp type, which only the broker may set."""
     batch = bytearray(records[: header.size_bytes])
     header = header._replace(attributes=header.attributes & ~TIMESTAMP_TYPE_MASK, max_timestamp=max_timestamp)
     HEADER.pack_into(batch, 0, *header)

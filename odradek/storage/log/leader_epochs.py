@@ -1,11 +1,11 @@
-"""Which leader epoch began at which offset (KIP-101), kept in ``leader-epoch-checkpoint``.
+"""The start offset of each leader epoch (KIP-101), kept in ``leader-epoch-checkpoint``.
 
     0                       version
     2                       number of entries
     0 0                     epoch, start offset
     3 1742
 
-The file is written when an epoch begins, and synced by a flush, before the recovery point moves. Past the recovery point recovery
+The file is written when an epoch begins, and synced by a flush before the recovery point moves. Past the recovery point, recovery
 takes the epochs from the batches.
 """
 
@@ -34,7 +34,7 @@ class LeaderEpochs:
         self.latest = UNDEFINED_EPOCH
 
     def load(self) -> bool:
-        """Read the file; False if it is missing or unreadable, and the epochs have to be taken from the log."""
+        """Read the file. Return False if it is missing or unreadable; then take the epochs from the log."""
         try:
             rows = read_table(self._file_system, f"{self._directory}/{FILE_NAME}")
             self._set([(int(epoch), int(start)) for epoch, start in rows])
@@ -48,34 +48,34 @@ class LeaderEpochs:
 
     @property
     def entries(self) -> tuple[tuple[int, int], ...]:
-        """Pairs of (epoch, start offset)."""
+        """Return pairs of (epoch, start offset)."""
         return tuple(self._entries)
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """Add ``epoch``, which begins at ``start_offset``, unless it is the latest; entries that contradict it are removed."""
+        """Add ``epoch``, which begins at ``start_offset``, unless it is the latest. Removes entries that contradict it."""
         if epoch == self.latest or epoch < 0:
             return
         kept = [entry for entry in self._entries if entry[0] < epoch and entry[1] < start_offset]
         self._replace([*kept, (epoch, start_offset)])
 
     def truncate_from_end(self, end_offset: int) -> None:
-        """Remove epochs that begin at or behind ``end_offset``. Raises OSError."""
+        """Remove epochs that begin at or after ``end_offset``. Raises OSError."""
         kept = [entry for entry in self._entries if entry[1] < end_offset]
         if len(kept) != len(self._entries):
             self._replace(kept)
 
     def truncate_from_start(self, start_offset: int) -> None:
-        """Remove epochs that end before ``start_offset``; the one with that offset begins there now. Raises OSError."""
+        """Remove epochs that end before ``start_offset``; the epoch that contains it now begins there. Raises OSError."""
         passed = [entry for entry in self._entries if entry[1] <= start_offset]
         if passed and passed != [(passed[-1][0], start_offset)]:
             self._replace([(passed[-1][0], start_offset), *self._entries[len(passed) :]])
 
     def epoch_for(self, offset: int) -> int:
-        """The epoch in which ``offset`` was written; -1 if unknown."""
+        """Return the epoch in which ``offset`` was written; -1 if unknown."""
         return next((epoch for epoch, start in reversed(self._entries) if start <= offset), UNDEFINED_EPOCH)
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
-        """(the largest epoch not above ``epoch``, where it ends); (-1, -1) if that is not known (OffsetForLeaderEpoch)."""
+        """Return (the largest epoch not above ``epoch``, its end offset); (-1, -1) if unknown (OffsetForLeaderEpoch)."""
         if epoch == UNDEFINED_EPOCH:
             return UNDEFINED_EPOCH, UNDEFINED_OFFSET
         if epoch == self.latest:
@@ -98,13 +98,13 @@ class LeaderEpochs:
         write_table(self._file_system, f"{self._directory}/{FILE_NAME}", lines, durable=durable)
 
     def release(self) -> None:
-        """Write and sync changes that were held. Raises OSError."""
+        """Write and sync the held changes. Raises OSError."""
         self._is_synced = False
         self.sync()
         self.is_held = False
 
     def sync(self) -> None:
-        """Sync the file, unless it is. Raises OSError."""
+        """Sync the file if needed. Raises OSError."""
         if not self._is_synced:
             self._write(self._entries, durable=True)
             self._is_synced = True

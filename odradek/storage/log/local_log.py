@@ -1,7 +1,7 @@
-"""The files of one partition's log, and the offsets between which they hold records.
+"""The files of one partition's log, and the range of offsets that they hold.
 
-Kafka's LocalLog, without its reads and flushes: those are ``log_segments`` and ``flush_state``. The log
-start offset and the leader epochs, which Kafka keeps in UnifiedLog, are here because every part of a log needs them.
+Kafka's LocalLog, without its reads and flushes, which are in ``log_segments`` and ``flush_state``. The log start offset and the
+leader epochs, in UnifiedLog in Kafka, are here because every part of a log needs them.
 """
 
 from odradek.storage.log.log_config import LogConfig
@@ -37,9 +37,10 @@ class LocalLog:
         self.leader_epochs = loaded.leader_epochs
         self.log_start_offset = loaded.log_start_offset
         self.log_end_offset = loaded.log_end_offset
-        # Segments created since the log was opened; all that it had then count as one. Names are synced up to such a count.
+        # The number of segments created since the log was opened; those found at opening count as one. Names are synced up to
+        # such a count.
         self.segments_begun = 1
-        # How often the end was cut off. Work begun in another thread before that is void.
+        # The number of truncations. Work that another thread began before a truncation is void.
         self.truncations = 0
 
     def begin_segment(self, base_offset: int, config: LogConfig, now_ms: int) -> Segment:
@@ -50,6 +51,6 @@ class LocalLog:
         return active
 
     def replace_all(self, base_offset: int, config: LogConfig, now_ms: int) -> None:
-        """Let an empty segment be the only one. Raises OSError."""
+        """Replace all segments by an empty one. Raises OSError."""
         self.segments.reset(Segment.create(self.file_system, self.directory, base_offset, config, now_ms))
         self.segments_begun += 1

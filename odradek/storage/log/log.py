@@ -3,18 +3,18 @@
 Directory ``<topic>-<partition>/``: segments (``segment``), ``leader-epoch-checkpoint``, ``partition.metadata``. The
 log start offset and the recovery point are in the data directory's checkpoint files, which the LogManager writes.
 
-An append is one write to the active segment: the batch as it came, with offset and leader epoch in front. It is acknowledged when
-the operating system has it; ``flush.messages`` and ``flush.ms`` ask for more (odradek.storage.log.flush_state).
+An append is one write to the active segment: the batch as received, with offset and leader epoch filled in. It is acknowledged
+once the operating system has it. ``flush.messages`` and ``flush.ms`` can demand more (odradek.storage.log.flush_state).
 
 A Log is made of parts, none of which knows the Log:
 
     LocalLog      the files, the log start offset, the log end offset, the leader epochs
     LogWriter     writes at the end, rolls to a new segment
-    CoordinatorAppends   appends what the broker itself writes: markers, the coordinators' records
-    FlushState    recovery point, flushed offset, what to sync next
+    CoordinatorAppends   appends the broker's own batches: markers, the coordinators' records
+    FlushState    recovery point, flushed offset, the next sync
     LogProducers  producers and their snapshots
     LogRetention  removes old segments, replaces compacted ones
-    FollowerAppends, LogTruncation   what a follower does
+    FollowerAppends, LogTruncation   the work of a follower
     LogSettings   the topic's configuration; DiskErrors reports errors
 
 Kafka's name is UnifiedLog.
@@ -62,12 +62,12 @@ if TYPE_CHECKING:
 
 _NO_TIMESTAMP: Final = -1
 _NONE_ABORTED: Final[Mapping[int, tuple[int, int]]] = MappingProxyType({})
-# To copy a batch of at most this size is faster than to hand two buffers to the system.
+# Copying a batch of at most this size is faster than passing two buffers to the system.
 _COPIED_BYTES: Final = 4096
 
 
 class Log:
-    """One partition's log. Offsets are those of records. Loop thread only; a FlushTask may run in any thread."""
+    """One partition's log. All offsets are record offsets. Loop thread only; a FlushTask may run in any thread."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class Log:
         self.file_system: FileSystem = request.file_system
         # The end offset of the last compaction, None before the first (odradek.storage.cleaning).
         self.cleaned_offset = request.cleaned_offset
-        # Other threads read this.
+        # Read by other threads.
         self.is_closed = False
         # Lowers the log's offsets in the checkpoint files (odradek.storage.log.log_truncation). The LogManager sets it.
         self.before_truncation: Callable[[tuple[str, int], int], object] | None = None
@@ -123,11 +123,10 @@ class Log:
         aborted: Mapping[int, tuple[int, int]] = _NONE_ABORTED,
         disk_errors: DiskErrors | None = None,
     ) -> Self:
-        """Open the log in ``directory``, created if need be; unless ``clean``, recover what lies past ``recovery_point``.
+        """Open the log in ``directory``, created if need be; unless ``clean``, recover records past ``recovery_point``.
 
-        ``topic_id`` is recorded if the directory has none; ``removal`` takes the files of removed segments,
-        ``disk_errors`` what goes wrong. LoadRequest tells
-        of the rest. Raises LogCorrupt, OSError, ValueError (partition.metadata).
+        ``topic_id`` is recorded if the directory has none. ``removal`` takes the files of removed segments, ``disk_errors`` the
+        errors. LoadRequest explains the other parameters. Raises LogCorrupt, OSError, ValueError (partition.metadata).
         """
         found_id = checkpoints.read_topic_id(file_system, directory)
         if found_id is None:
@@ -150,7 +149,7 @@ class Log:
             may_lack_ends=may_lack_ends,
             aborted=aborted,
         )
-        # If the ids are equal, the caller's: the partitions of a topic share one object.
+        # If the ids are equal, use the caller's object, so that the partitions of a topic share it.
         known_id = topic_id if found_id in (None, topic_id) else found_id
         return cls(request, load(request), known_id, removal or SegmentRemoval(file_system), disk_errors or DiskErrors())
 
@@ -158,37 +157,37 @@ class Log:
 
     @property
     def log_start_offset(self) -> int:
-        """The first offset that may be read."""
+        """Return the first offset that may be read."""
         return self._local.log_start_offset
 
     @property
     def log_end_offset(self) -> int:
-        """The next record's offset."""
+        """Return the next record's offset."""
         return self._local.log_end_offset
 
     @property
     def recovery_point(self) -> int:
-        """Up to where records and indexes are on disk."""
+        """Return the offset below which records and indexes are on disk."""
         return self.flush_state.recovery_point
 
     @property
     def flushed_offset(self) -> int:
-        """Up to where records are on disk."""
+        """Return the offset below which records are on disk."""
         return self.flush_state.flushed_offset
 
     @property
     def awaits_flush(self) -> bool:
-        """Return whether appended records wait for a flush, and are not read before."""
+        """Return whether appended records wait for a flush and cannot be read before."""
         return self.flush_state.awaits_flush
 
     @property
     def has_lost_sync(self) -> bool:
-        """Return whether a sync has failed: nothing more is appended."""
+        """Return whether a sync has failed, after which nothing is appended."""
         return bool(self.flush_state.sync_error)
 
     @property
     def is_being_cleaned(self) -> bool:
-        """Return whether another thread reads the segments to compact or move them: none is removed meanwhile."""
+        """Return whether another thread reads the segments to compact or move them. No segment is removed meanwhile."""
         return self.retention.is_being_cleaned
 
     @is_being_cleaned.setter
@@ -197,7 +196,7 @@ class Log:
 
     @property
     def config(self) -> LogConfig:
-        """The topic's configuration; it may be replaced at any time."""
+        """Return the topic's configuration, which may be replaced at any time."""
         return self._settings.config
 
     @config.setter
@@ -206,17 +205,17 @@ class Log:
 
     @property
     def max_batch_bytes(self) -> int:
-        """The largest batch that ``max.message.bytes`` and ``segment.bytes`` allow."""
+        """Return the size of the largest batch that ``max.message.bytes`` and ``segment.bytes`` allow."""
         return min(self._settings.max_message_bytes, self._settings.segment_bytes)
 
     @property
     def size_bytes(self) -> int:
-        """The record batches' bytes, as DescribeLogDirs reports them."""
+        """Return the size of the record batches, as DescribeLogDirs reports it."""
         return sum(segment.size for segment in self.segments)
 
     @property
     def producers(self) -> ProducerStates:
-        """The producers, loaded when first asked for. KafkaError: KAFKA_STORAGE_ERROR."""
+        """Return the producers, loaded on first use. KafkaError: KAFKA_STORAGE_ERROR."""
         return self._producers.load()
 
     # --------------------------------------------------------------------------------------------------------- appends
@@ -234,9 +233,9 @@ class Log:
         """Append one partition's records of a Produce request of version 3 or later: one batch, checked and stamped.
 
         A transactional batch needs the producer's transaction to be open here already, or ``transaction_verified`` (KIP-890). It
-        aborts a transaction that is left open from an earlier epoch (``producer_state``).
-        ``header`` is that of ``records``, if the caller has read it. Raises LongInspection for a batch that takes long to open:
-        it is to be run, and what it returns to be appended as ``is_inspected``.
+        aborts a transaction left open by an earlier epoch (``producer_state``). ``header`` is the header of ``records``, if the
+        caller has read it. Raises LongInspection for a batch that takes long to open: run it, and append its result with
+        ``is_inspected``.
 
         KafkaError: INVALID_RECORD, CORRUPT_MESSAGE, MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, INVALID_TIMESTAMP,
         INVALID_TXN_STATE, OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH: nothing has been written.
@@ -278,7 +277,7 @@ class Log:
         if size > _COPIED_BYTES:
             buffers = (head, memoryview(records)[len(head) : size])
         elif isinstance(records, bytes):
-            # As nearly all small batches are: 0.06 us less than the join.
+            # True of nearly all small batches, and 0.06 us faster than the join.
             buffers = (head + records[len(head) : size],)
         else:
             buffers = (b"".join((head, records[len(head) : size])),)
@@ -290,14 +289,14 @@ class Log:
         return AppendInfo(base_offset, last_offset, append_time_ms, local.log_start_offset, False)
 
     def append_as_follower(self, batches: Buffer, *, leader_epoch: int, now_ms: int) -> AppendInfo | None:
-        """Append batches as a leader wrote them, one behind the other, the last perhaps cut; None if none is whole.
+        """Append consecutive batches as a leader wrote them; the last may be cut. Return None if none is complete.
 
-        They keep their offsets, which begin at the log end offset or behind a gap, and their leader epochs; those of an epoch
-        above ``leader_epoch``, the fetch's, are skipped. All batches are checked before the first is written; a disk error may
-        leave some of them appended. ValueError: UnexpectedAppendOffset, OffsetsOutOfOrder. KafkaError: CORRUPT_MESSAGE,
+        Batches keep their leader epochs and their offsets, which begin at the log end offset or after a gap. Batches of an epoch
+        above ``leader_epoch``, the fetch's epoch, are skipped. All batches are checked before the first is written; a disk error
+        may leave some of them appended. ValueError: UnexpectedAppendOffset, OffsetsOutOfOrder. KafkaError: CORRUPT_MESSAGE,
         KAFKA_STORAGE_ERROR.
         """
-        # A broker that leads all its partitions has no use for it.
+        # Imported here, as a broker that leads all its partitions does not need it.
         from odradek.storage.log.follower_appends import FollowerAppends
 
         appends = FollowerAppends(self._local, self._settings, self.flush_state, self._producers, self._writer, self._disk_errors)
@@ -307,14 +306,14 @@ class Log:
 
     @property
     def truncations(self) -> int:
-        """How often the log's end was cut off. Other threads read this: what they began before is void."""
+        """Return the number of truncations. Other threads read it: work they began before a truncation is void."""
         return self._local.truncations
 
     def truncate_to(self, offset: int, now_ms: int) -> bool:
-        """Cut the log's end off, so that it ends at ``offset`` or, if a batch holds that, in front of the batch.
+        """Truncate the log to end at ``offset`` or, if a batch contains it, before that batch.
 
-        The log start offset, the recovery point, the flushed offset and the compacted offset are moved back with the end. False
-        if the log ends there already. KafkaError: KAFKA_STORAGE_ERROR. Raises LogCorrupt, ValueError (a negative offset).
+        The log start offset, the recovery point, the flushed offset and the compacted offset move back with the end. Return False
+        if the log already ends there. KafkaError: KAFKA_STORAGE_ERROR. Raises LogCorrupt, ValueError (a negative offset).
         """
         is_cut = self._truncation().truncate_to(offset, now_ms)
         if self.cleaned_offset is not None:
@@ -322,7 +321,7 @@ class Log:
         return is_cut
 
     def truncate_fully_and_start_at(self, offset: int, now_ms: int) -> None:
-        """Remove all records, and let the log start and end at ``offset``, which may lie behind its end.
+        """Remove all records, and let the log start and end at ``offset``, which may lie beyond its end.
 
         KafkaError: KAFKA_STORAGE_ERROR. ValueError for a negative offset.
         """
@@ -347,9 +346,9 @@ class Log:
         self.flush_state.flush(now_ms)
 
     def flush_found(self, now_ms: int) -> None:
-        """Flush a log just opened, if a kill left more than ``flush.messages`` allows. KafkaError: KAFKA_STORAGE_ERROR.
+        """Flush a log just opened if a kill left more unsynced than ``flush.messages`` allows. KafkaError: KAFKA_STORAGE_ERROR.
 
-        Records that were acknowledged are among them, and readers must not see less of the log than before.
+        Some of these records were acknowledged, and readers must not see less of the log than before.
         """
         if self.flush_state.is_flush_due:
             self.flush_state.flush(now_ms)
@@ -358,12 +357,15 @@ class Log:
 
     @property
     def first_unstable_offset(self) -> int | None:
-        """The first offset of the oldest open transaction, at least the log start offset. KafkaError: KAFKA_STORAGE_ERROR."""
+        """Return the start of the oldest open transaction, at least the log start offset. KafkaError: KAFKA_STORAGE_ERROR."""
         transactions = (self._producers.loaded or self._producers.load()).open_transactions
         return max(next(iter(transactions)), self._local.log_start_offset) if transactions else None
 
     def last_stable_offset(self, high_watermark: int) -> int:
-        """Up to where all transactions have ended, by markers below ``high_watermark``. KafkaError: KAFKA_STORAGE_ERROR."""
+        """Return the offset below which all transactions ended by markers below ``high_watermark``.
+
+        KafkaError: KAFKA_STORAGE_ERROR.
+        """
         producers = self._producers.loaded or self._producers.load()
         first_unstable = producers.first_unstable_offset(high_watermark)
         if first_unstable is None:
@@ -371,12 +373,12 @@ class Log:
         return min(max(first_unstable, self._local.log_start_offset), high_watermark)
 
     def settle_transactions(self, high_watermark: int) -> None:
-        """Forget of ended transactions what ``last_stable_offset`` needs no more."""
+        """Drop the data of ended transactions that ``last_stable_offset`` no longer needs."""
         if self._producers.loaded is not None:
             self._producers.loaded.settle(high_watermark)
 
     def aborted_transactions(self, fetch_offset: int, end_offset: int) -> list[tuple[int, int]]:
-        """(producer id, first offset) of the aborted transactions with records from ``fetch_offset`` up to ``end_offset``.
+        """Return (producer id, first offset) of aborted transactions with records between the two offsets.
 
         KafkaError: KAFKA_STORAGE_ERROR.
         """
@@ -386,7 +388,7 @@ class Log:
             raise self._disk_errors.report(error) from error
 
     def aborted_in(self, found: LogSlice, offset: int, upper_offset: int) -> list[tuple[int, int]]:
-        """The ``aborted_transactions`` with records in ``found``, which ``read`` returned for ``offset``; some may lie behind it.
+        """Return the aborted transactions with records in ``found``, read at ``offset``; some may begin after it.
 
         KafkaError: KAFKA_STORAGE_ERROR.
         """
@@ -399,10 +401,10 @@ class Log:
         return self.aborted_transactions(offset, end_offset)
 
     def read(self, offset: int, max_bytes: int, *, upper_offset: int, min_one_batch: bool) -> LogSlice | None:
-        """Batches of one segment, from the one with ``offset`` on, below ``upper_offset`` (a batch boundary); None if none.
+        """Return batches of one segment, from the one with ``offset`` on, below ``upper_offset`` (a batch boundary), or None.
 
-        At most ``max_bytes``, which may cut the last batch. A first batch larger than that is returned whole if
-        ``min_one_batch``, and not at all otherwise (KIP-74). KafkaError: OFFSET_OUT_OF_RANGE, KAFKA_STORAGE_ERROR.
+        Returns at most ``max_bytes``, which may cut the last batch. A larger first batch is returned whole if ``min_one_batch``,
+        otherwise not at all (KIP-74). KafkaError: OFFSET_OUT_OF_RANGE, KAFKA_STORAGE_ERROR.
         """
         local = self._local
         end_offset = local.log_end_offset
@@ -424,24 +426,24 @@ class Log:
         return found
 
     def offset_for_timestamp(self, timestamp: int, from_offset: int = 0) -> TimestampOffset | None:
-        """The first record from ``from_offset`` on that is not older than ``timestamp``.
+        """Return the first record at or after ``from_offset`` that is not older than ``timestamp``.
 
         Raises LongLookup, LogCorrupt, OSError.
         """
         return log_lookup.first_at_or_after(self.segments, timestamp, max(from_offset, self.log_start_offset))
 
     def max_timestamp_offset(self) -> TimestampOffset | None:
-        """The first record with the largest timestamp (KIP-734). Raises LongLookup, LogCorrupt, OSError."""
+        """Return the first record with the largest timestamp (KIP-734). Raises LongLookup, LogCorrupt, OSError."""
         return log_lookup.first_with_max_timestamp(self.segments)
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
-        """(the largest epoch not above ``epoch``, its end offset); (-1, -1) if that is not known (KIP-279)."""
+        """Return (the largest epoch not above ``epoch``, its end offset); (-1, -1) if unknown (KIP-279)."""
         return self.leader_epochs.end_offset_for(epoch, self.log_end_offset)
 
     def delete_records_before(self, offset: int) -> int:
-        """Move the log start offset up to ``offset``, unless it is there already; returns it. Retention removes the files.
+        """Move the log start offset up to ``offset``, if it is lower. Return it. Retention removes the files.
 
-        KafkaError: OFFSET_OUT_OF_RANGE beyond the log's end, KAFKA_STORAGE_ERROR.
+        KafkaError: OFFSET_OUT_OF_RANGE if ``offset`` is beyond the log's end, KAFKA_STORAGE_ERROR.
         """
         if offset > self.log_end_offset:
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {offset} is beyond the log's end at {self.log_end_offset}")
@@ -452,26 +454,26 @@ class Log:
     # ------------------------------------------------------------------------------------------------------- life cycle
 
     def roll(self, now_ms: int) -> Segment:
-        """Begin a new active segment, unless the present one is empty; returns the active one. Raises OSError."""
+        """Begin a new active segment, unless the current one is empty. Return the active segment. Raises OSError."""
         return self._writer.roll(now_ms)
 
     def expire_producers(self, now_ms: int) -> int:
-        """Forget idle producers (``producer.id.expiration.ms``); returns how many."""
+        """Drop idle producers (``producer.id.expiration.ms``). Return their number."""
         return self._producers.expire(now_ms)
 
     def storage_error(self, error: OSError) -> KafkaError:
-        """Report an error of the disk that a reader met; the KAFKA_STORAGE_ERROR to answer with."""
+        """Report a disk error that a reader met. Return the KAFKA_STORAGE_ERROR to answer with."""
         return self._disk_errors.report(error)
 
     def abandon(self, reason: str) -> None:
-        """Leave the files alone from now on: their directory has failed. Every later operation is refused."""
+        """Stop using the files, as their directory has failed. Every later operation is refused."""
         self.is_closed = True
         self.flush_state.sync_error = reason
         for segment in self.segments:
             segment.release_file()
 
     def write_out(self) -> None:
-        """Write what is only in memory: index entries, the snapshot of the producers. Raises KafkaError, OSError."""
+        """Write data held only in memory: index entries, the snapshot of the producers. Raises KafkaError, OSError."""
         for segment in self.segments:
             if segment.transaction_index is not None:
                 segment.transaction_index.write_out()
@@ -479,7 +481,7 @@ class Log:
         self._producers.take_snapshot()
 
     def close(self, *, clean: bool, now_ms: int) -> None:
-        """Close the files; if ``clean``, with all that the next start needs to trust them. Raises KafkaError, OSError.
+        """Close the files; if ``clean``, with everything that the next start needs to trust them. Raises KafkaError, OSError.
 
         Slices in use stay readable.
         """

@@ -1,6 +1,6 @@
-"""The topic configs that a log acts on, under Kafka's names (dots as underscores) and with Kafka's defaults.
+"""The topic configs that a log uses, under Kafka's names (dots as underscores) and with Kafka's defaults.
 
-Left out: ``preallocate``, which only ever made appends faster.
+Left out: ``preallocate``, which only makes appends faster.
 """
 
 from dataclasses import dataclass, field
@@ -40,7 +40,7 @@ class LogConfig:
     compression_zstd_level: int = 3
     # A broker config in Kafka, here because each log holds its own producers.
     producer_id_expiration_ms: int = _DAY_MS
-    # segment.ms, or less where a record would wait for compaction longer than it may: the active segment is not compacted.
+    # segment.ms. In a compacted log, max.compaction.lag.ms if that is less, as the active segment is never compacted.
     max_segment_ms: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -54,7 +54,7 @@ class LogConfig:
 
     @property
     def has_retention(self) -> bool:
-        """Return whether segments go for their age or the log's size."""
+        """Return whether segments are removed by age or by the log's size."""
         return "delete" in self.cleanup_policy
 
     @property
@@ -64,16 +64,16 @@ class LogConfig:
 
     @property
     def limits_old_timestamps(self) -> bool:
-        """Return whether a record can be too old at all: the default leaves no room for one."""
+        """Return whether a record can be too old. The default sets no limit."""
         return self.message_timestamp_before_max_ms < _MAX_LONG
 
     @property
     def target_codec(self) -> int | None:
-        """The codec that the log is kept in; None where that is the producer's choice."""
+        """Return the codec of the stored batches; None if the producer chooses it."""
         return CODECS.get(self.compression_type)
 
     @property
     def target_level(self) -> int | None:
-        """How hard that codec is to try; None where it knows no levels."""
+        """Return the compression level of that codec; None if it has no levels."""
         levels = {"gzip": self.compression_gzip_level, "lz4": self.compression_lz4_level, "zstd": self.compression_zstd_level}
         return levels.get(self.compression_type)

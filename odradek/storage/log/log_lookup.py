@@ -1,8 +1,8 @@
-"""Finding records by their timestamps, which takes a scan of batches.
+"""Finds records by their timestamps, by scanning batches.
 
-No record is built, and what takes long is left to the caller: ``LongLookup`` is raised, to be run beside the event loop.
+No record objects are built. A look-up that takes long raises ``LongLookup``, which the caller runs off the event loop.
 
-A batch whose records cannot be read has none that could be found: the search goes on behind it.
+A batch with unreadable records is skipped.
 """
 
 from collections.abc import Callable, Iterable
@@ -15,7 +15,7 @@ from odradek.protocol.record_batch import HEADER_SIZE, MAGIC, BatchHeader
 from odradek.protocol.record_walk import RecordWalk
 from odradek.storage.log.segment import Segment, iter_headers
 
-# What is looked through at once: a millisecond's work. A header may claim a timestamp that no record has.
+# The most records scanned at once: a millisecond of work. A header may claim a timestamp that no record has.
 _SHORT_RECORDS: Final = 1_000
 _SHORT_BYTES: Final = 1024 * 1024
 _MOST_OPENED: Final = 8
@@ -33,10 +33,10 @@ class TimestampOffset(NamedTuple):
 
 
 def first_at_or_after(segments: Iterable[Segment], timestamp: int, start_offset: int) -> TimestampOffset | None:
-    """The first record from ``start_offset`` on that is not older than ``timestamp``. Raises LongLookup, LogCorrupt, OSError.
+    """Return the first record at or after ``start_offset`` that is not older than ``timestamp``.
 
-    A segment without timestamps, as one of messages in format v0, has its file's time: if that is not older, nothing is found, as
-    in Kafka.
+    A segment without timestamps, such as one in format v0, counts as of its file's time. If that is not older, nothing is found,
+    as in Kafka. Raises LongLookup, LogCorrupt, OSError.
     """
     opened = 0
     for segment in segments:
@@ -57,7 +57,7 @@ def first_at_or_after(segments: Iterable[Segment], timestamp: int, start_offset:
 
 
 def first_with_max_timestamp(segments: Iterable[Segment]) -> TimestampOffset | None:
-    """The first record with the largest timestamp of all (KIP-734). Raises LongLookup, LogCorrupt, OSError."""
+    """Return the first record with the largest timestamp (KIP-734). Raises LongLookup, LogCorrupt, OSError."""
     youngest = max(segments, key=Segment.learn_max_timestamp)
     timestamp = youngest.max_timestamp
     if timestamp < 0:
@@ -72,7 +72,7 @@ def first_with_max_timestamp(segments: Iterable[Segment]) -> TimestampOffset | N
 
 
 class LongLookup(Exception):
-    """The records of a batch that take long to look through. It has its own copy of the batch."""
+    """A batch whose records take long to scan. It has its own copy of the batch."""
 
     def __init__(self, batch: bytes, header: BatchHeader, timestamp: int, start_offset: int) -> None:
         super().__init__()
@@ -80,13 +80,13 @@ class LongLookup(Exception):
         self._header = header
         self._timestamp = timestamp
         self._start_offset = start_offset
-        # Where to go on if the batch has no such record.
+        # The offset to continue at if the batch has no such record.
         self.next_offset = header.next_offset
 
     def run(self, pause: Callable[[], None]) -> TimestampOffset | None:
-        """The first record from the start offset on that is not older than the timestamp, on any thread.
+        """Return the first record from the start offset on that is not older than the timestamp. Any thread.
 
-        ``pause`` is called every millisecond or so, and may raise.
+        Calls ``pause`` every millisecond or so; it may raise.
         """
         try:
             return _find_in(self._batch, self._header, self._timestamp, self._start_offset, DEFAULT_LIMIT_BYTES, pause)
@@ -97,7 +97,7 @@ class LongLookup(Exception):
 def _find_record(
     segment: Segment, position: int, header: BatchHeader, timestamp: int, start_offset: int, *, at_once: bool = True
 ) -> TimestampOffset | None:
-    """The first record of a batch that is not older than ``timestamp``. Raises LongLookup, always unless ``at_once``."""
+    """Return a batch's first record not older than ``timestamp``. Raises LongLookup, always unless ``at_once``."""
     batch = segment.file.pread(header.size_bytes, position)
     try:
         if at_once and header.record_count <= _SHORT_RECORDS:
@@ -112,7 +112,7 @@ def _find_record(
 def _find_in(
     batch: bytes, header: BatchHeader, timestamp: int, start_offset: int, most_bytes: int, pause: Callable[[], None] | None
 ) -> TimestampOffset | None:
-    """Raises MalformedMessage."""
+    """Return a batch's first record not older than ``timestamp``, or None. Raises MalformedMessage."""
     if header.magic != MAGIC:
         return _find_in_message(batch, header, timestamp, start_offset, most_bytes, pause)
     data = decompressed_view(header.compression, memoryview(batch)[HEADER_SIZE:], most_bytes)
@@ -131,9 +131,9 @@ def _find_in(
 def _find_in_message(
     message: bytes, header: BatchHeader, timestamp: int, start_offset: int, most_bytes: int, pause: Callable[[], None] | None
 ) -> TimestampOffset | None:
-    """``_find_in`` for a message of format v0 or v1."""
+    """Do ``_find_in`` for a message of format v0 or v1."""
     if header.compression and pause is None:
-        # It does not tell how many it holds.
+        # The message does not tell how many messages it holds.
         most_bytes = min(most_bytes, _SHORT_RECORDS * _LEAST_MESSAGE_BYTES)
     for number, (offset, found, _, _) in enumerate(read_legacy_records(header, message, limit_bytes=most_bytes), start=1):
         if found >= timestamp and offset >= start_offset:
@@ -144,5 +144,5 @@ def _find_in_message(
 
 
 def _takes_long() -> NoReturn:
-    """Stands for ``pause`` on the event loop, which has no time for so many headers."""
+    """Stand in for ``pause`` on the event loop, which has no time for so many headers."""
     raise TooMuchData("records with thousands of headers")

@@ -1,7 +1,6 @@
 """One log's producers: restored from snapshot and log when first needed, and written to snapshots.
 
-A log that was stopped cleanly has a snapshot at its end, and most logs are opened without anybody producing to them: their
-snapshot is not read.
+A cleanly stopped log has a snapshot at its end. Most opened logs get no produce requests, and then the snapshot is not read.
 """
 
 from odradek.storage.errors import DiskErrors
@@ -13,7 +12,7 @@ from odradek.storage.recovery.log_loader import LoadedLog
 
 
 class LogProducers:
-    """The producers of one log, ``loaded`` unless nobody has asked for them yet, and their ``snapshots``. Loop thread only."""
+    """The producers of one log, ``loaded`` on first use, and their ``snapshots``. Loop thread only."""
 
     __slots__ = ("_errors", "_local", "_opened_ms", "_restore_offset", "_settings", "loaded", "snapshots")
 
@@ -22,13 +21,13 @@ class LogProducers:
         self._settings = settings
         self._errors = errors
         self._opened_ms = now_ms
-        # While the producers are not loaded, no batch of a producer lies behind this offset: its append would have loaded them.
+        # While the producers are not loaded, no producer's batch lies after this offset: its append would have loaded them.
         self._restore_offset = loaded.log_end_offset
         self.loaded: ProducerStates | None = loaded.producers
         self.snapshots = loaded.snapshots
 
     def load(self) -> ProducerStates:
-        """The producers, from their snapshot if they are not loaded. KafkaError: KAFKA_STORAGE_ERROR."""
+        """Return the producers, loaded from their snapshot if needed. KafkaError: KAFKA_STORAGE_ERROR."""
         if self.loaded is None:
             local = self._local
             end_offset = self._restore_offset
@@ -50,7 +49,7 @@ class LogProducers:
         return self.loaded
 
     def reset(self) -> None:
-        """Load them again from snapshot and log when they are next needed: the log's end was cut off."""
+        """Drop the loaded producers after a truncation. The next use loads them again from snapshot and log."""
         self.loaded = None
         self._restore_offset = self._local.log_end_offset
 
@@ -64,7 +63,7 @@ class LogProducers:
             self.snapshots.take(self.load(), offset)
 
     def expire(self, now_ms: int) -> int:
-        """Forget idle producers (``producer.id.expiration.ms``); returns how many."""
+        """Drop idle producers (``producer.id.expiration.ms``). Return their number."""
         if self.loaded is None:
             return 0
         return self.loaded.expire(now_ms, self._settings.config.producer_id_expiration_ms)

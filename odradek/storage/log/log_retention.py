@@ -1,18 +1,19 @@
-"""Removing a log's oldest segments, and replacing segments by compacted ones.
+"""Removes a log's oldest segments, and replaces segments by compacted ones.
 
-What happens to their files is in ``segment_removal``. The rules of retention (``cleanup.policy=delete``) are those of
-Kafka's UnifiedLog. A segment is removed
+Their files are handled by ``segment_removal``. The rules of retention (``cleanup.policy=delete``) are those of Kafka's
+UnifiedLog. A segment is removed
 
 - if the next one begins at or below the log start offset (DeleteRecords has moved it), whatever the policy;
 - if the log still has ``retention.bytes`` without it;
 - if its largest timestamp is more than ``retention.ms`` ago. A timestamp in the future keeps its segment until then.
 
-Segments are removed from the oldest on, up to the first that stays. A segment with records above the high watermark stays. The
-active segment is removed only if it has records: a new one takes its place. If the policy is neither delete nor compact, only
+Segments are removed from the oldest on, up to the first that must stay. A segment with records above the high watermark stays.
+The active segment is removed only if it has records; a new one replaces it. If the policy is neither delete nor compact, only
 DeleteRecords removes segments.
 
-A segment whose records have no timestamps is as old as the last write to its file. A file system in memory does not know that:
-there the records count as written when the next segment was created or opened, and the active segment is not removed by age.
+A segment whose records have no timestamps is as old as the last write to its file. An in-memory file system does not know that
+time. There the records count as written when the next segment was created or opened, and the active segment is not removed by
+age.
 """
 
 from collections.abc import Callable, Sequence
@@ -64,7 +65,7 @@ def _is_older(segments: LogSegments, number: int, than_ms: int) -> bool:
 
 
 class LogRetention:
-    """Where one log starts, and which segments it keeps. Loop thread only.
+    """The log start offset and the retained segments of one log. Loop thread only.
 
     While ``is_being_cleaned`` no segment is removed: another thread reads them to compact or to move the log.
     """
@@ -96,7 +97,7 @@ class LogRetention:
         self._producers = producers
         self._writer = writer
         self.removal = removal
-        # Replaced segments whose files are not set aside, because the disk failed.
+        # Replaced segments whose files could not be set aside, as the disk failed.
         self._replaced: list[Segment] = []
         self.is_being_cleaned = False
         # Called when the log start offset has moved up.
@@ -105,9 +106,10 @@ class LogRetention:
     def release_old_segments(self, now_ms: int, replicated_offset: int | None = None) -> list[Segment]:
         """Remove the segments that retention does not keep from the log, and return them.
 
-        ``replicated_offset`` is up to where other replicas have the log, None where there are none. The log starts behind what is
-        removed; if it had no others, a new one begins. Their files stay: the caller passes them to ``removal`` once the new log
-        start offset is on disk. KafkaError: KAFKA_STORAGE_ERROR. Raises OSError, LogCorrupt. After an error nothing is removed.
+        Other replicas have the log below ``replicated_offset``; None if there are none. The log then starts after the removed
+        segments. If no segment would be left, a new one begins. The files stay: the caller passes the segments to ``removal``
+        once the new log start offset is on disk. KafkaError: KAFKA_STORAGE_ERROR. Raises OSError, LogCorrupt. After an error
+        nothing is removed.
         """
         if self._flush_state.sync_error or self.is_being_cleaned:
             return []
@@ -129,7 +131,7 @@ class LogRetention:
             try:
                 self._writer.roll(now_ms)
             except OSError:
-                # A full disk has no room for a new segment; without the others it will.
+                # A full disk has no room for a new segment. It will once the other segments are removed.
                 count -= 1
                 if not count:
                     raise
@@ -145,7 +147,7 @@ class LogRetention:
         return removed
 
     def replace_segments(self, old: Sequence[Segment], new: Segment) -> None:
-        """Replace ``old``, neighbours and not active, by ``new``, which has those of their records that are kept.
+        """Replace ``old``, adjacent inactive segments, by ``new``, which has their retained records.
 
         The files of ``new`` are synced and named ``.swap``; those of ``old`` go to ``removal``. Raises OSError.
         """
@@ -165,8 +167,8 @@ class LogRetention:
             self._producers.snapshots.forget(segment.base_offset for segment in old if segment.base_offset != new.base_offset)
 
     def start_at(self, offset: int) -> None:
-        """Move the log start offset up to ``offset``. KafkaError: KAFKA_STORAGE_ERROR; then it has not moved."""
-        # The snapshots from which they would be loaded later may be removed.
+        """Move the log start offset up to ``offset``. KafkaError: KAFKA_STORAGE_ERROR, and the offset has not moved."""
+        # Load the producers now, as the snapshots for a later load may be removed.
         self._producers.load()
         self._local.log_start_offset = offset
         # A leader epoch that cannot be removed from the file now is removed by the next start.

@@ -1,4 +1,4 @@
-"""The segments of one log in their order, and reading from them by offset."""
+"""The segments of one log in order, and reads from them by offset."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator
@@ -13,10 +13,10 @@ _MAX_TAIL_POSITIONS: Final = 16
 
 
 class LogSlice:
-    """``length`` bytes of ``file`` from ``position``: batches as the log has them, the last perhaps cut. Holds the file open.
+    """``length`` bytes of ``file`` from ``position``: batches as stored, the last one perhaps cut. Holds the file open.
 
-    ``len`` gives the number of bytes, so that a response can be encoded before they are read. ``on_error`` is called if they
-    cannot be read.
+    ``len`` returns the number of bytes, so that a response can be encoded before they are read. ``on_error`` is called if reading
+    fails.
     """
 
     __slots__ = ("file", "length", "on_error", "position")
@@ -31,7 +31,7 @@ class LogSlice:
         return self.length
 
     def read(self) -> bytes:
-        """The bytes themselves. Raises OSError."""
+        """Return the bytes. Raises OSError."""
         try:
             return self.file.pread(self.length, self.position)
         except OSError as error:
@@ -40,27 +40,27 @@ class LogSlice:
             raise
 
     def first(self, size: int) -> "LogSlice":
-        """The first ``size`` bytes."""
+        """Return a slice of the first ``size`` bytes."""
         part = LogSlice(self.file, self.position, size)
         part.on_error = self.on_error
         return part
 
     def without(self, size: int) -> "LogSlice":
-        """The rest, after the first ``size`` bytes have been sent."""
+        """Return a slice of the rest, after the first ``size`` bytes have been sent."""
         rest = LogSlice(self.file, self.position + size, self.length - size)
         rest.on_error = self.on_error
         return rest
 
 
 class LogSegments:
-    """One segment at least, ascending by base offset. The last one, ``active``, is the one that grows."""
+    """At least one segment, ascending by base offset. Only the last one, ``active``, grows."""
 
     __slots__ = ("_base_offsets", "_segments", "_tail_positions", "active")
 
     def __init__(self, segments: list[Segment]) -> None:
         self._segments = segments
         self._base_offsets = [segment.base_offset for segment in segments]
-        # Log end offsets at which fetches wait -> position in the active segment.
+        # Positions in the active segment, by the log end offsets at which fetches wait.
         self._tail_positions: dict[int, int] = {}
         self.active = segments[-1]
 
@@ -75,11 +75,11 @@ class LogSegments:
 
     @property
     def first_offset(self) -> int:
-        """The first segment's base offset, at or below the log start offset."""
+        """Return the first segment's base offset, which is at or below the log start offset."""
         return self._base_offsets[0]
 
     def with_ends(self, end_offset: int) -> Iterator[tuple[Segment, int]]:
-        """Each segment, and the offset behind it: the next one's base offset, or ``end_offset``, the log's."""
+        """Yield each segment with its end: the next one's base offset, or ``end_offset``, the log's end."""
         return zip(self._segments, [*self._base_offsets[1:], end_offset], strict=True)
 
     def add(self, segment: Segment) -> None:
@@ -90,13 +90,13 @@ class LogSegments:
         self.active = segment
 
     def remove_first(self, count: int) -> list[Segment]:
-        """Forget the first ``count``, not all of them, and return them."""
+        """Drop and return the first ``count`` segments, but not all."""
         removed = self._segments[:count]
         del self._segments[:count], self._base_offsets[:count]
         return removed
 
     def remove_last(self, count: int) -> list[Segment]:
-        """Forget the last ``count``, not all of them, and return them. The one in front is active then."""
+        """Drop and return the last ``count`` segments, but not all. The previous one becomes active."""
         removed = self._segments[-count:]
         del self._segments[-count:], self._base_offsets[-count:]
         self._tail_positions.clear()
@@ -104,14 +104,14 @@ class LogSegments:
         return removed
 
     def reset(self, segment: Segment) -> None:
-        """Let ``segment`` be the only one."""
+        """Replace all segments by ``segment``."""
         self._segments[:] = [segment]
         self._base_offsets[:] = [segment.base_offset]
         self._tail_positions.clear()
         self.active = segment
 
     def forget_tails(self) -> None:
-        """Forget where fetches stand: the log's end was cut off."""
+        """Drop the positions of waiting fetches after a truncation."""
         self._tail_positions.clear()
 
     def has_all(self, segments: Collection[Segment]) -> bool:
@@ -119,13 +119,13 @@ class LogSegments:
         return all(segment in self._segments for segment in segments)
 
     def replace(self, old: Collection[Segment], new: Segment) -> None:
-        """Replace ``old``, which are neighbours and not active, by ``new``."""
+        """Replace ``old``, adjacent inactive segments, by ``new``."""
         first = min(self._segments.index(segment) for segment in old)
         self._segments[first : first + len(old)] = [new]
         self._base_offsets = [segment.base_offset for segment in self._segments]
 
     def read(self, offset: int, max_bytes: int, upper_offset: int, end_offset: int, *, min_one_batch: bool) -> LogSlice | None:
-        """``Log.read`` for an offset that is below ``upper_offset``, itself at most the log's ``end_offset``."""
+        """Return the slice for ``Log.read``. ``offset`` < ``upper_offset`` <= ``end_offset``, the log's end."""
         segment = self.active
         first_size = 0
         position = self._tail_positions.get(offset, -1)
@@ -148,13 +148,13 @@ class LogSegments:
         return LogSlice(segment.file, position, length) if length > 0 else None
 
     def remember_tail(self, end_offset: int) -> None:
-        """Note where a fetch that has read up to ``end_offset`` will go on, so that its next read needs no look-up."""
+        """Note the position for the next fetch after one that has read up to ``end_offset``, to spare it a look-up."""
         if len(self._tail_positions) >= _MAX_TAIL_POSITIONS:
             self._tail_positions.clear()
         self._tail_positions[end_offset] = self.active.size
 
     def has_aborted_from(self, offset: int) -> bool:
-        """Return whether any abort marker lies at ``offset`` or behind it."""
+        """Return whether any abort marker lies at or after ``offset``."""
         for segment in reversed(self._segments):
             index = segment.transaction_index
             if index is not None and index.last_offset >= 0:
@@ -162,7 +162,7 @@ class LogSegments:
         return False
 
     def aborted_transactions(self, fetch_offset: int, end_offset: int) -> list[AbortedTransaction]:
-        """The aborted transactions that have records from ``fetch_offset`` up to ``end_offset``. Raises OSError."""
+        """Return the aborted transactions with records from ``fetch_offset`` up to ``end_offset``. Raises OSError."""
         found: list[AbortedTransaction] = []
         for segment in self._from(fetch_offset):
             if segment.transaction_index is not None:
@@ -173,7 +173,7 @@ class LogSegments:
         return found
 
     def end_offset_of(self, found: LogSlice, offset: int, upper_offset: int) -> int:
-        """An offset, at most ``upper_offset``, above all in ``found``, which ``read`` returned for ``offset``. Raises OSError."""
+        """Return an offset beyond all records in ``found``, read at ``offset``; at most ``upper_offset``. Raises OSError."""
         held = self._from(offset)
         for number, segment in enumerate(held):
             if segment.file is found.file:
@@ -184,11 +184,11 @@ class LogSegments:
         return upper_offset
 
     def _from(self, offset: int) -> list[Segment]:
-        """The segment with ``offset``, and those behind it."""
+        """Return the segment with ``offset``, and the later ones."""
         return self._segments[max(bisect_right(self._base_offsets, offset) - 1, 0) :]
 
     def _locate(self, offset: int) -> tuple[Segment, int, int] | None:
-        """The segment that holds ``offset``, or the next one above a gap, and the batch's position and size in it."""
+        """Return the segment with ``offset``, or the next one after a gap, and the batch's position and size in it."""
         for segment in self._from(offset):
             found = segment.find(offset)
             if found is not None:
@@ -196,7 +196,7 @@ class LogSegments:
         return None
 
     def _end_position(self, segment: Segment, upper_offset: int) -> int:
-        """The position in ``segment`` behind its last offset below ``upper_offset``."""
+        """Return the position in ``segment`` after its last offset below ``upper_offset``."""
         located = self._locate(upper_offset)
         if located is None or located[0] is not segment:
             return segment.size

@@ -1,10 +1,10 @@
-"""The numbers that each append compares with, derived once from the topic's configuration."""
+"""The limits that each append checks, derived once from the topic's configuration."""
 
 from typing import Final
 
 from odradek.storage.log.log_config import LogConfig
 
-# Larger than any count or timestamp, and still a small integer where this is compiled.
+# Larger than any count or timestamp, but still a small integer in compiled code.
 _NEVER_REACHED: Final = 2**62 - 1
 
 
@@ -27,7 +27,7 @@ class LogSettings:
         self.use(config)
 
     def use(self, config: LogConfig) -> None:
-        """Let ``config`` be the topic's configuration from now on."""
+        """Set the topic's configuration."""
         self.config = config
         self.segment_bytes = config.segment_bytes
         self.max_segment_ms = config.max_segment_ms
@@ -35,7 +35,7 @@ class LogSettings:
         self.index_interval_bytes = config.index_interval_bytes
         self.flush_messages = min(config.flush_messages, _NEVER_REACHED)
         self.stamps_append_time = config.stamps_append_time
-        # How far a record's timestamp may lie ahead of the clock.
+        # The limit on how far a record's timestamp may be ahead of the clock.
         self.latest_in_ms = _NEVER_REACHED if config.stamps_append_time else config.message_timestamp_after_max_ms
         # True if every batch has to be opened (odradek.storage.log.validation).
         limits_age = config.limits_old_timestamps and not config.stamps_append_time

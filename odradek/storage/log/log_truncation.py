@@ -1,18 +1,18 @@
-"""Cutting the end of a log off: a follower removes what its leader does not have.
+"""Truncation of a log: a follower removes records that its leader does not have.
 
-After a crash or a power loss at any point the log can be opened: it is a prefix of the old one then, with at least the records
-that were to stay. So the order on disk is this:
+After a crash or a power loss at any point, the log can still be opened. It is then a prefix of the old log that has at least the
+records to keep. So the order on disk is this:
 
-1. ``before`` lowers the log's offsets in the checkpoint files, below which the next start expects everything to be there;
-2. leader epochs and producer snapshots behind the new end are removed, and synced, so that none of them comes back beside records
-   of another leader;
-3. segments behind the new end are removed, the last first, each synced;
-4. the segment with the new end is cut, and synced. Its indexes are shortened in memory and follow with the next flush: past the
-   recovery point they are rebuilt by a start.
+1. ``before`` lowers the log's offsets in the checkpoint files. The next start expects all data below them.
+2. Leader epochs and producer snapshots after the new end are removed, and synced. None of them can then reappear beside records
+   of another leader.
+3. Segments after the new end are removed, the last first, each synced.
+4. The segment with the new end is cut, and synced. Its indexes are shortened in memory, and on disk with the next flush: a start
+   rebuilds them past the recovery point.
 
-After an error in one of these the log is out of service: the next start recovers it.
+An error in one of these steps takes the log out of service. The next start recovers it.
 
-A batch goes whole. Kafka leaves the log end offset in the middle of one, though its records are gone.
+Batches are removed whole. Kafka leaves the log end offset in the middle of a batch whose records are gone.
 """
 
 from typing import TYPE_CHECKING
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 class LogTruncation:
     """Moves one log's end back. Loop thread only.
 
-    ``before`` is called with topic and partition, and an offset, to which it lowers the log's offsets in the checkpoint files.
+    ``before`` gets topic and partition, and an offset, and lowers the log's offsets in the checkpoint files to it.
     """
 
     __slots__ = ("_before", "_errors", "_flush_state", "_local", "_producers", "_removal", "_settings")
@@ -57,7 +57,7 @@ class LogTruncation:
         self._before = before
 
     def truncate_to(self, offset: int, now_ms: int) -> bool:
-        """``Log.truncate_to``."""
+        """Truncate the log; see ``Log.truncate_to``."""
         if offset < 0:
             raise ValueError(f"a log cannot end at {offset}")
         self._flush_state.ensure_synced()
@@ -83,7 +83,7 @@ class LogTruncation:
         return True
 
     def truncate_fully_and_start_at(self, offset: int, now_ms: int) -> None:
-        """``Log.truncate_fully_and_start_at``."""
+        """Empty the log; see ``Log.truncate_fully_and_start_at``."""
         if offset < 0:
             raise ValueError(f"a log cannot start at {offset}")
         self._flush_state.ensure_synced()
@@ -98,7 +98,7 @@ class LogTruncation:
         self._end_at(offset, offset)
 
     def _forget_empty_epoch(self, offset: int) -> None:
-        """Remove the epoch of a leader that has written nothing: by it a follower would ask for the same again."""
+        """Remove the epoch of a leader without records. It would make the follower repeat the same request."""
         try:
             self._local.leader_epochs.truncate_from_end(offset)
         except OSError as error:
@@ -110,7 +110,7 @@ class LogTruncation:
         try:
             self._before(self._local.topic_partition, offset)
         except OSError as error:
-            # Nothing has been cut.
+            # Nothing has been truncated.
             raise self._errors.report(error) from error
 
     def _failed(self, error: OSError) -> KafkaError:
@@ -119,7 +119,7 @@ class LogTruncation:
         return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
 
     def _forget_behind(self, end_offset: int) -> None:
-        """Remove leader epochs that begin at ``end_offset`` or behind it, and snapshots of anything behind it."""
+        """Remove leader epochs that begin at or after ``end_offset``, and snapshots after it."""
         local = self._local
         local.leader_epochs.truncate_from_end(end_offset)
         local.leader_epochs.sync()
@@ -139,11 +139,11 @@ class LogTruncation:
 
     def _cut(self, segment: Segment, end_offset: int, position: int) -> None:
         segment.cut(end_offset, position, self._settings.index_interval_bytes)
-        # Records of another leader must not meet what was cut, should the power be lost.
+        # After a power loss, records of another leader must not follow the removed ones.
         segment.file.sync()
 
     def _end_at(self, end_offset: int, start_offset: int) -> None:
-        """Let the log end at ``end_offset``, where its files end by now."""
+        """Let the log end at ``end_offset``, where its files already end."""
         local = self._local
         local.log_start_offset = start_offset
         local.log_end_offset = end_offset
@@ -154,7 +154,7 @@ class LogTruncation:
 
 
 def _end_of(segment: Segment, offset: int) -> tuple[int, int]:
-    """(the offset behind the last batch that lies below ``offset`` as a whole, the position behind it). Raises OSError."""
+    """Return (offset, position) after the last batch that lies completely below ``offset``. Raises OSError."""
     found = segment.find(offset)
     end_position = segment.size if found is None else found[0]
     end_offset = segment.base_offset

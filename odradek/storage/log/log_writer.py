@@ -1,4 +1,4 @@
-"""Writing batches at the end of a log, and rolling it to a new segment."""
+"""Writes batches at the end of a log, and rolls it to a new segment."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -14,7 +14,7 @@ from odradek.storage.log.segment import Segment
 
 
 class LogWriter:
-    """The one writer of a log's active segment. Loop thread only."""
+    """The only writer of a log's active segment. Loop thread only."""
 
     __slots__ = ("_errors", "_flush_state", "_local", "_producers", "_settings")
 
@@ -52,20 +52,20 @@ class LogWriter:
         local.log_end_offset = last_offset + 1
 
     def roll(self, now_ms: int) -> Segment:
-        """Begin a new active segment, unless the present one is empty; returns the active one. Raises OSError."""
+        """Begin a new active segment, unless the current one is empty. Return the active segment. Raises OSError."""
         local = self._local
         active = local.segments.active
         if active.size:
             active.close_indexes()
             active = local.begin_segment(local.log_end_offset, self._settings.config, now_ms)
-            # Without this snapshot the next start reads more of the log, and nothing else is lost.
+            # Without this snapshot, the next start only reads more of the log.
             with suppress(OSError, KafkaError):
                 self._producers.take_snapshot()
         return active
 
 
 class AppendInfo:
-    """The place of an appended batch. ``log_append_time_ms`` is -1 for CreateTime; a ``duplicate`` is not written again."""
+    """The offsets of an appended batch. ``log_append_time_ms`` is -1 for CreateTime. A ``duplicate`` was not written again."""
 
     __slots__ = ("duplicate", "first_offset", "last_offset", "log_append_time_ms", "log_start_offset")
 

@@ -1,8 +1,7 @@
-"""A bound on the segments whose files are open: in a process with thousands of partitions not each may keep one.
+"""A limit on the segments with open files, as a process may have thousands of partitions.
 
-The bound is per process, as the system's limit on descriptors is. The file that was opened first is closed first, and opened
-again when it is used, which takes some microseconds: so nothing has to be noted at each use. A file in use stays open until its
-last slice has been sent.
+The limit is per process, like the system's limit on descriptors. The file opened first is closed first. Its next use opens it
+again, which takes some microseconds, so uses need not be tracked. A file in use stays open until its last slice has been sent.
 """
 
 from typing import Protocol
@@ -31,7 +30,7 @@ class OpenSegments:
         return len(self._segments)
 
     def opened(self, segment: Openable) -> None:
-        """Note that ``segment`` has opened its file; another may have to close its own."""
+        """Note that ``segment`` has opened its file. Another segment may have to close its own."""
         self._segments[segment] = None
         while len(self._segments) > self.limit:
             try:
@@ -51,5 +50,5 @@ OPEN_SEGMENTS = OpenSegments(MAX_OPEN)
 
 
 def fit_limit(descriptors: int) -> None:
-    """Bound the open segments to half of the ``descriptors`` that the process may have: the rest is for connections."""
+    """Limit the open segments to half of the process's ``descriptors``. The rest is for connections."""
     OPEN_SEGMENTS.limit = max(1, min(MAX_OPEN, descriptors // 2))

@@ -1,12 +1,12 @@
-"""Restoring a partition's producers and transactions from a snapshot and the batches behind it.
+"""Restores a partition's producers and transactions from a snapshot and the batches after it.
 
-After a clean stop there is a snapshot at the log end offset. After any other stop the last snapshot below the recovery point is
-used, and the log is read from there on, header by header and marker by marker. On the way the indexes of aborted transactions are
-rewritten, since a marker may be in the log and its entry not in the index. Without a snapshot the whole log is read.
+After a clean stop, there is a snapshot at the log end offset. After any other stop, the last snapshot below the recovery point is
+used, and the log is read from there on, header by header and marker by marker. This also rewrites the indexes of aborted
+transactions, as a marker may be in the log but not in its index. Without a snapshot, the whole log is read.
 
-A snapshot has one batch of each producer; a retry may repeat any of the last five. The others are looked up in the last part of
-the log in front of the snapshot, whatever segments it lies in. Kafka knows the one, and answers the retry of an older batch as
-out of order.
+A snapshot has one batch of each producer, but a retry may repeat any of the last five. The other four are looked up in the last
+part of the log before the snapshot, across segments. Kafka only knows the one, and answers the retry of an older batch as out of
+order.
 """
 
 from bisect import bisect_right
@@ -34,7 +34,7 @@ def restore(
     expired_before_ms: int,
     is_compacted: bool,
 ) -> ProducerStates:
-    """The producers as of ``end_offset``, behind which no batch has a producer.
+    """Return the producers as of ``end_offset``; no producer's batch lies after it.
 
     A snapshot that contradicts the log is ignored; a producer without a batch since ``expired_before_ms`` may be missing there.
     Snapshots and indexes are trusted up to ``trusted_offset``. Raises LogCorrupt, OSError.
@@ -58,7 +58,7 @@ def restore(
 
 
 def _segments_from(segments: Sequence[Segment], offset: int) -> Sequence[Segment]:
-    """The segment with ``offset`` and those behind it."""
+    """Return the segment with ``offset`` and the later ones."""
     return segments[max(bisect_right(segments, offset, key=lambda segment: segment.base_offset) - 1, 0) :]
 
 
@@ -84,7 +84,7 @@ def _replay(segment: Segment, producers: ProducerStates, start_offset: int) -> N
 def _replayed_markers(
     segment: Segment, position: int, header: BatchHeader, producers: ProducerStates
 ) -> list[AbortedTransaction]:
-    """Note the markers of the control batch at ``position``; returns the transactions that they abort. Raises LogCorrupt."""
+    """Note the markers of the control batch at ``position``. Return the transactions they abort. Raises LogCorrupt."""
     try:
         return record_markers(header, segment.file.pread(header.size_bytes, position), producers)
     except MalformedMessage as error:
@@ -94,9 +94,10 @@ def _replayed_markers(
 def _complete_batches(
     segments: Sequence[Segment], producers: ProducerStates, offset: int, *, expired_before_ms: int, has_all: bool
 ) -> bool:
-    """Add to producers as of ``offset`` the batches before their last one that are in the log's last part.
+    """Add the batches before each producer's last one, as found in the log's last part before ``offset``.
 
-    False if these batches contradict the producers: they are another log's. ``has_all``: no record was ever removed.
+    Return False if these batches contradict the producers, which then belong to another log. ``has_all``: no record was ever
+    removed.
     """
     below = [segment for segment in segments if segment.base_offset < offset]
     if not below:
@@ -104,7 +105,7 @@ def _complete_batches(
     segment = below[-1]
     at_offset = segment.find(offset)
     end = segment.size if at_offset is None else at_offset[0]
-    # Without producers a look at the last batches is enough.
+    # Without producers, checking the last batches is enough.
     tail_bytes = _TAIL_BYTES if producers.by_id else 0
     start = _last_part(segment, end, tail_bytes, offset)
     tail = _Tail(segment, start, end)
@@ -124,7 +125,7 @@ def _complete_batches(
 
 
 def _last_part(segment: Segment, end: int, size_bytes: int, offset: int) -> int:
-    """The position of a batch some ``size_bytes`` in front of ``end``, or 0. ``offset`` is that at ``end``."""
+    """Return the position of a batch some ``size_bytes`` before ``end``, or 0. ``offset`` is the offset at ``end``."""
     if end <= size_bytes:
         return 0
     entry = segment.offset_index.first_from_position(end - size_bytes)
@@ -132,16 +133,16 @@ def _last_part(segment: Segment, end: int, size_bytes: int, offset: int) -> int:
 
 
 def _lacks_batches(found: Producer | None, producer: Producer) -> bool:
-    """Return whether a retry may repeat an earlier batch: fewer were found than are kept, and none is the first of its epoch."""
+    """Return whether a retry may repeat an unknown batch: fewer are found than kept, none the first of its epoch."""
     if not producer.batches or (found is not None and len(found.batches) >= BATCHES_KEPT):
         return False
     return found is None or all(batch.first_sequence > 0 for batch in found.batches)
 
 
 def _with_earlier(segments: Sequence[Segment], tail: "_Tail", size_bytes: int) -> ProducerStates:
-    """The producers of ``tail``, which is of the last segment, and of so many bytes in front of it.
+    """Return the producers of ``tail``, in the last segment, and of the ``size_bytes`` before it.
 
-    Where these cannot be read the look back ends.
+    The search ends at unreadable bytes.
     """
     parts = [tail.headers]
     for segment, following in zip(segments[-2::-1], segments[:0:-1], strict=True):
@@ -168,7 +169,7 @@ def _record_all(headers: Iterable[BatchHeader], producers: ProducerStates) -> No
 
 
 class _Tail:
-    """The last batches of a segment: their producers, and where each ends."""
+    """The last batches of a segment: their producers, and the end of each batch."""
 
     def __init__(self, segment: Segment, start: int, end: int) -> None:
         self.headers = [header for _, header in iter_headers(segment.file, start, end)]
@@ -179,7 +180,7 @@ class _Tail:
         self._ends = {(header.producer_id, header.last_offset) for header in self.headers if not header.is_control}
 
     def contradicts(self, snapshot: ProducerStates, offset: int, *, expired_before_ms: int, is_whole: bool) -> bool:
-        """Return whether ``snapshot``, as of ``offset``, contradicts this log. ``is_whole``: no batches precede these."""
+        """Return whether ``snapshot``, as of ``offset``, contradicts this log. ``is_whole``: no batch precedes these."""
         if is_whole and not snapshot.by_id.keys() <= self._ids:
             return True
         for producer_id, seen in self.producers.by_id.items():

@@ -7,8 +7,8 @@
             int64 producer id, int16 epoch, int32 last sequence, int64 last offset, int32 last offset delta,
             int64 timestamp in ms, int32 coordinator epoch, int64 first offset of the open transaction
 
-Of a producer's last batches only one is kept; -1 stands for a missing value. A snapshot is taken when a segment begins, named by
-its base offset, and at a clean stop, at the log end offset. A missing snapshot costs time: the producers are read from the log.
+Only one of a producer's last batches is kept; -1 stands for a missing value. A snapshot is taken when a segment begins, at its
+base offset, and at a clean stop, at the log end offset. Without a snapshot the producers are read from the log, which takes time.
 """
 
 from collections.abc import Iterable
@@ -29,7 +29,7 @@ _OFFSET_DIGITS = 20
 
 
 def encode(producers: ProducerStates) -> bytes:
-    """The file's bytes."""
+    """Return the file's bytes."""
     body = bytearray(_COUNT.pack(len(producers.by_id)))
     for producer_id, producer in producers.by_id.items():
         last_offset, delta = -1, 0
@@ -50,7 +50,7 @@ def encode(producers: ProducerStates) -> bytes:
 
 
 def decode(data: bytes) -> ProducerStates:
-    """The counterpart of ``encode``. Raises ValueError unless ``data`` is a whole snapshot of version 1."""
+    """Decode a file. Raises ValueError unless ``data`` is a complete snapshot of version 1."""
     try:
         version, crc = _HEAD.unpack_from(data)
         (count,) = _COUNT.unpack_from(data, _HEAD.size)
@@ -82,7 +82,7 @@ class ProducerSnapshots:
     __slots__ = ("_directory", "_file_system", "_warn", "offsets")
 
     def __init__(self, file_system: FileSystem, directory: str, names: Iterable[str], warn: Warn) -> None:
-        """``names`` are those in ``directory``."""
+        """Find the snapshots among the file ``names`` in ``directory``."""
         stems = [name.removesuffix(SNAPSHOT_SUFFIX) for name in names if name.endswith(SNAPSHOT_SUFFIX)]
         self.offsets = sorted(int(stem) for stem in stems if len(stem) == _OFFSET_DIGITS and stem.isdecimal())
         self._file_system = file_system
@@ -98,7 +98,7 @@ class ProducerSnapshots:
         self.offsets.append(offset)
 
     def load(self, offset: int) -> ProducerStates | None:
-        """The snapshot at ``offset``; None, and its file is removed, if it cannot be read. Raises OSError."""
+        """Return the snapshot at ``offset``. If it is unreadable, remove its file and return None. Raises OSError."""
         path = self._path(offset)
         try:
             return decode(self._file_system.read_bytes(path))

@@ -1,25 +1,25 @@
 """The producers of a partition (KIP-98): the last five batches of each, and the open transactions.
 
-An unknown producer id may begin with any sequence number: its records may have been deleted. Within an epoch sequence numbers
-are consecutive, after 2^31-1 comes 0. A new epoch begins with 0, even if a marker has begun it. A batch that equals one of the
-last five is a duplicate, and is answered with the offsets of the first.
+An unknown producer id may begin with any sequence number, as its records may have been deleted. Within an epoch, sequence numbers
+are consecutive; after 2^31-1 comes 0. A new epoch begins with 0, even if a marker has begun it. A batch that equals one of the
+last five is a duplicate, and is answered with the original's offsets.
 
-A transaction begins with the first transactional batch that a producer appends, and ends with a marker of its coordinator. The
-first batch is appended only after the coordinator has confirmed the partition (KIP-890). While the coordinator is asked there is
-a ``Verification``. An appended batch removes it, and so does the marker of the transaction that was asked about: a confirmation
-from before that marker begins no transaction after it.
+A transaction begins with a producer's first transactional batch, and ends with a marker of its coordinator. The first batch is
+appended only after the coordinator has confirmed the partition (KIP-890). Until it answers, there is a ``Verification``. An
+appended batch removes it, and so does the marker of the verified transaction: a confirmation from before that marker must not
+begin a transaction after it.
 
-A power loss may take a marker, and leave the transaction open. It cannot go on: a coordinator lets no producer have a later epoch
-before all markers of the earlier one are written, and from transaction version 2 on each transaction has an epoch of its own, and
-its marker the next one (KIP-890). So a batch of a later epoch and a commit of a later transaction find a transaction that is
-``left_open``. It is aborted in front of them (``CoordinatorAppends``): whether the lost marker was a commit's is not known, and
-aborted records are never to be read. Kafka lets it be part of the later transaction.
+A power loss may remove a marker, and leave the transaction open. It cannot continue. A coordinator gives a producer a later epoch
+only when all markers of the earlier one are written. And from transaction version 2 on, each transaction has its own epoch, and
+its marker the next one (KIP-890). So a batch of a later epoch, or a commit of a later transaction, may find a transaction that is
+``left_open``. It is aborted before them (``CoordinatorAppends``): whether the lost marker was a commit is unknown, and aborted
+records must never be read. Kafka makes its records part of the later transaction.
 
-A marker counts for who appends at once, and for who reads committed records when it is replicated: it may be lost with its
-leader, and the next leader have another one.
+A marker counts for appends at once. For readers of committed records it counts only when it is replicated, as it may be lost with
+its leader, and the next leader may have another one.
 
-Snapshots of all this, and its restoration from the log, are in ``producer_snapshot`` and ``producer_restore``. A snapshot, like
-Kafka's, does not tell which markers are replicated.
+Snapshots of this state are in ``producer_snapshot``, its restoration from the log in ``producer_restore``. Like Kafka's, a
+snapshot does not tell which markers are replicated.
 """
 
 from collections import deque
@@ -46,10 +46,10 @@ class AppendedBatch:
 
 
 class Producer:
-    """One producer id's state in one partition. ``batches`` are those of its epoch, oldest first.
+    """One producer id's state in one partition. ``batches`` has the last batches of its epoch, oldest first.
 
-    ``transaction_start`` is the first offset of its open transaction, -1 without one; ``coordinator_epoch`` is that of its last
-    marker, -1 before one.
+    ``transaction_start`` is the first offset of its open transaction, -1 without one. ``coordinator_epoch`` is its last marker's,
+    -1 before the first.
     """
 
     __slots__ = ("batches", "coordinator_epoch", "epoch", "last_sequence", "last_timestamp", "transaction_start")
@@ -70,9 +70,9 @@ class Producer:
 
 
 class Verification:
-    """The coordinator is being asked whether a producer's transaction has this partition.
+    """A pending request to the coordinator, which must confirm the partition for a producer's transaction.
 
-    ``lowest_sequence`` is the lowest sequence number refused meanwhile: higher ones have to wait for it.
+    ``lowest_sequence`` is the lowest sequence number refused meanwhile: higher ones must wait for it.
     """
 
     __slots__ = ("asked_ms", "epoch", "lowest_sequence", "starts_at_0")
@@ -87,12 +87,12 @@ class Verification:
 BATCHES_KEPT: Final = 5
 _SEQUENCE_MASK: Final = 0x7FFFFFFF
 _MAX_EPOCH: Final = 0x7FFF
-# From this transaction version on every transaction has an epoch of its own (KIP-890).
+# From this transaction version on, every transaction has its own epoch (KIP-890).
 _EPOCH_PER_TRANSACTION: Final = 2
 
 
 class ProducerStates:
-    """The producers of one partition by their ids; ``open_transactions`` has first offset -> producer id, ascending."""
+    """The producers of one partition, by id. ``open_transactions`` maps first offsets to producer ids, ascending."""
 
     __slots__ = ("_ended", "_verifications", "by_id", "open_transactions")
 
@@ -100,24 +100,24 @@ class ProducerStates:
         self.by_id: dict[int, Producer] = {}
         self.open_transactions: dict[int, int] = {}
         self._verifications: dict[int, Verification] = {}
-        # Transactions whose markers may not be replicated yet: the marker's offset, and the transaction's first one.
+        # Transactions whose markers may not be replicated yet: (the marker's offset, the transaction's first offset).
         self._ended: deque[tuple[int, int]] = deque()
 
     @property
     def first_open_offset(self) -> int | None:
-        """The first offset of the oldest open transaction."""
+        """Return the first offset of the oldest open transaction."""
         return next(iter(self.open_transactions)) if self.open_transactions else None
 
     def settle(self, high_watermark: int) -> None:
-        """What lies below ``high_watermark`` is replicated: the markers there end their transactions for good."""
+        """End the transactions with markers below ``high_watermark`` for good, as these markers are replicated."""
         ended = self._ended
         while ended and ended[0][0] < high_watermark:
             ended.popleft()
 
     def first_unstable_offset(self, high_watermark: int) -> int | None:
-        """The first offset of the oldest transaction that is open, or whose marker is not below ``high_watermark``.
+        """Return the first offset of the oldest transaction that is open or has no marker below ``high_watermark``.
 
-        A marker that is not replicated may be lost with its leader, and another one may come in its place.
+        A marker that is not replicated may be lost with its leader and replaced by another one.
         """
         if not self._ended:
             return self.first_open_offset
@@ -128,7 +128,7 @@ class ProducerStates:
         return min(offsets) if offsets else None
 
     def check(self, header: BatchHeader) -> AppendedBatch | None:
-        """Check a produced batch: None if it may be appended, or the batch that it repeats.
+        """Check a produced batch. Return None if it may be appended, or the batch that it repeats.
 
         KafkaError: INVALID_PRODUCER_EPOCH for a superseded epoch, OUT_OF_ORDER_SEQUENCE_NUMBER for a gap,
         INVALID_TXN_STATE for a batch outside of the producer's open transaction.
@@ -161,9 +161,9 @@ class ProducerStates:
         )
 
     def check_transactional(self, header: BatchHeader, is_verified: bool) -> AppendedBatch | None:
-        """``check`` for a transactional batch; ``is_verified``: the coordinator has confirmed the partition.
+        """Check a transactional batch. ``is_verified``: the coordinator has confirmed the partition.
 
-        KafkaError: as ``check``, and INVALID_TXN_STATE if the batch would begin a transaction unverified.
+        KafkaError: as for ``check``, and INVALID_TXN_STATE if the batch would begin an unverified transaction.
         """
         producer = self.by_id.get(header.producer_id)
         if producer is not None:
@@ -192,7 +192,7 @@ class ProducerStates:
     def begin_verification(self, header: BatchHeader, starts_at_0: bool, now_ms: int) -> Verification:
         """Note that the coordinator is asked. ``starts_at_0``: the client begins each transaction with a new epoch.
 
-        A batch that comes again, after those behind it, is asked for too, and holds up no other: nobody waits for it.
+        A batch that is resent after later ones is also verified, but holds up no other batch.
         """
         producer = self.by_id.get(header.producer_id)
         if producer is not None and producer.epoch == header.producer_epoch and _is_behind(header, producer):
@@ -236,7 +236,7 @@ class ProducerStates:
         )
 
     def record_internal(self, producer_id: int, producer_epoch: int, first_offset: int, last_offset: int, timestamp: int) -> None:
-        """``record`` for a batch that the broker has written for a producer's transaction."""
+        """Note a batch that the broker has written for a producer's transaction."""
         self._record(producer_id, producer_epoch, NO_SEQUENCE, first_offset, last_offset, timestamp, True)
 
     def _record(
@@ -268,10 +268,10 @@ class ProducerStates:
                 self.open_transactions[first_offset] = producer_id
 
     def check_marker(self, producer_id: int, producer_epoch: int, coordinator_epoch: int, transaction_version: int) -> None:
-        """Check a marker by which a coordinator ends a producer's transaction.
+        """Check the marker with which a coordinator ends a producer's transaction.
 
-        KafkaError: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED. From transaction version 2 on a marker
-        brings a new epoch; the present one is accepted only for a repeated marker, or if it is the last epoch there is.
+        KafkaError: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED. From transaction version 2 on, a marker brings a new
+        epoch. The current epoch is accepted only for a repeated marker, or if it is the last possible epoch.
         """
         producer = self.by_id.get(producer_id)
         if producer is None:
@@ -290,7 +290,7 @@ class ProducerStates:
             )
 
     def left_open(self, producer_id: int, oldest_epoch: int) -> Producer | None:
-        """The producer, if its open transaction is of an epoch before ``oldest_epoch``: the marker that ended it is lost."""
+        """Return the producer if the marker of its open transaction is lost, that is, if its epoch is below ``oldest_epoch``."""
         producer = self.by_id.get(producer_id)
         if producer is None or producer.transaction_start < 0 or producer.epoch >= oldest_epoch:
             return None
@@ -306,10 +306,10 @@ class ProducerStates:
         timestamp: int,
         transaction_version: int = 0,
     ) -> AbortedTransaction | None:
-        """Note a marker that was appended at ``offset``; returns the transaction with records that it aborts, if any.
+        """Note a marker appended at ``offset``. Return the aborted transaction if it has records, or None.
 
-        It also ends the verification of a batch of the transaction that it ends. From transaction version 2 on the marker has the
-        epoch of the producer's next transaction, whose verification goes on.
+        The marker also ends a pending verification for its transaction. From transaction version 2 on, it has the epoch of the
+        producer's next transaction, whose verification continues.
         """
         producer = self.by_id.get(producer_id)
         if producer is None:
@@ -333,7 +333,7 @@ class ProducerStates:
         return AbortedTransaction(producer_id, first_offset, offset, offset + 1 if oldest is None else oldest)
 
     def note_epoch(self, producer_id: int, producer_epoch: int, timestamp: int) -> None:
-        """Note the epoch that an emptied control batch has kept, when its marker was cleaned away."""
+        """Note the epoch of an emptied control batch whose marker was cleaned away."""
         producer = self.by_id.get(producer_id)
         if producer is None:
             producer = self.by_id[producer_id] = Producer(producer_epoch)
@@ -342,7 +342,7 @@ class ProducerStates:
         producer.last_timestamp = timestamp
 
     def expire(self, now_ms: int, expiration_ms: int) -> int:
-        """Forget producers that have appended nothing for ``expiration_ms`` (``producer.id.expiration.ms``); returns how many.
+        """Drop producers idle for ``expiration_ms`` (``producer.id.expiration.ms``). Return their number.
 
         Producers with an open transaction are kept.
         """
@@ -360,7 +360,7 @@ class ProducerStates:
 
 
 def _ahead(header: BatchHeader, lowest_sequence: int) -> KafkaError:
-    """A batch in front of one that the coordinator has not confirmed, and that its producer will send again."""
+    """Return the error for a batch after an unconfirmed one, which its producer will send again."""
     return KafkaError(
         ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
         f"producer {header.producer_id}: sequence {header.base_sequence} in front of {lowest_sequence}, which was refused",
@@ -368,7 +368,7 @@ def _ahead(header: BatchHeader, lowest_sequence: int) -> KafkaError:
 
 
 def _duplicate(producer: Producer, header: BatchHeader) -> AppendedBatch | None:
-    """The batch of the same epoch and sequence numbers, if it is one of the last."""
+    """Return the batch with the same epoch and sequence numbers, if it is one of the last."""
     if header.producer_epoch == producer.epoch:
         for batch in producer.batches:
             if batch.first_sequence == header.base_sequence and batch.last_sequence == header.last_sequence:
@@ -377,7 +377,7 @@ def _duplicate(producer: Producer, header: BatchHeader) -> AppendedBatch | None:
 
 
 def _is_behind(header: BatchHeader, producer: Producer) -> bool:
-    """Return whether the producer has appended batches of that sequence number or later ones."""
+    """Return whether the producer has appended batches with that sequence number or later ones."""
     return producer.last_sequence >= 0 and (producer.last_sequence - header.base_sequence) & _SEQUENCE_MASK <= _SEQUENCE_MASK >> 1
 
 

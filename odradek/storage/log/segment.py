@@ -1,16 +1,16 @@
-"""One segment of a log: a file of record batches one behind the other, and its two sparse indexes.
+"""One segment of a log: a file of consecutive record batches, and its two sparse indexes.
 
     <base offset, 20 digits>.log         record batches (odradek.protocol.record_batch has their layout)
-    <base offset, 20 digits>.index       where offsets lie      (odradek.storage.log.index)
-    <base offset, 20 digits>.timeindex   where timestamps lie
+    <base offset, 20 digits>.index       positions of offsets (odradek.storage.log.index)
+    <base offset, 20 digits>.timeindex   offsets of timestamps
     <base offset, 20 digits>.txnindex    aborted transactions, if there are any (odradek.storage.log.transaction_index)
 
-Only the last segment of a log, the active one, is written to. A segment opens its file at the first use, so that unused
-partitions take no descriptor.
+Only the last segment of a log, the active one, is written to. A segment opens its file on first use, so that unused partitions
+take no descriptor.
 
-Batches are walked over by their headers (``scan``). A message of format v0 or v1 is a batch here. Reads go in chunks: a chunk
-holds many headers if batches are small, and large batches are skipped between their headers. Bytes that are no batch raise
-LogCorrupt, and so does an end within a batch: callers pass the end of the last whole write.
+Batches are scanned by their headers (``iter_headers``). A message of format v0 or v1 counts as a batch. Reads are in chunks: a
+chunk has many headers if batches are small; large batches are skipped between their headers. Bytes that are not a batch raise
+LogCorrupt, and so does an end within a batch: callers pass the end of the last complete write.
 """
 
 from collections.abc import Iterator, Sequence
@@ -33,7 +33,7 @@ _CHUNK_BYTES: Final = 64 * 1024
 
 
 def iter_headers(file: File, position: int, end: int, chunk_bytes: int = _CHUNK_BYTES) -> Iterator[tuple[int, BatchHeader]]:
-    """(position, header) of each batch from ``position``, where one begins, to ``end``, where one ends."""
+    """Yield (position, header) of each batch between ``position`` and ``end``, both batch boundaries."""
     chunk = b""
     chunk_start = position
     while position < end:
@@ -56,17 +56,17 @@ def iter_headers(file: File, position: int, end: int, chunk_bytes: int = _CHUNK_
 MAX_RELATIVE_OFFSET: Final = 2**31 - 1
 _NOT_READ: Final = -2
 _SMALL_CHUNK_BYTES: Final = 4096 + HEADER_SIZE
-# Base offset, batch length, magic, last offset delta: what it takes to find an offset.
+# Base offset, batch length, magic, last offset delta: the fields needed to find an offset.
 _PLACE: Final = Struct(">qi4xb6xi")
 
 
 def segment_path(directory: str, base_offset: int, suffix: str) -> str:
-    """The path of one of a segment's files; ``suffix`` is ".log", ".index", ".timeindex" or ".txnindex"."""
+    """Return the path of one of a segment's files; ``suffix`` is ".log", ".index", ".timeindex" or ".txnindex"."""
     return f"{directory}/{base_offset:020d}{suffix}"
 
 
 class Segment:
-    """One segment. ``size`` is the bytes of whole writes; positions are byte positions in the .log file."""
+    """One segment. ``size`` is the number of completely written bytes. Positions are byte positions in the .log file."""
 
     __slots__ = (
         "_bytes_since_index_entry",
@@ -95,7 +95,7 @@ class Segment:
         now_ms: int,
         sizes: tuple[int, int, int],
     ) -> None:
-        """``sizes`` are those of the .log, .index and .timeindex as they lie in ``directory``, 0 for a new segment."""
+        """Take the ``sizes`` of the .log, .index and .timeindex in ``directory``, 0 for a new segment."""
         self._file_system = file_system
         self.path = segment_path(directory, base_offset, ".log")
         self._file: File | None = None
@@ -116,15 +116,15 @@ class Segment:
         )
         # None while no transaction is aborted in this segment.
         self.transaction_index: TransactionIndex | None = None
-        # Kafka draws it at random. The path spreads segments, too, and a restart does not change when a log rolls.
+        # Kafka draws the jitter at random. Deriving it from the path spreads segments too, and survives a restart.
         jitter_ms = min(config.segment_jitter_ms, config.segment_ms)
         self.roll_jitter_ms = crc32(self.path.encode()) % jitter_ms if jitter_ms else 0
 
     @classmethod
     def create(cls, file_system: FileSystem, directory: str, base_offset: int, config: LogConfig, now_ms: int) -> "Segment":
-        """A new segment with an empty .log. The first append creates the indexes' files: many partitions never have one.
+        """Create a segment with an empty .log. The first append creates the index files, which many partitions never need.
 
-        Files that a crash has left under these names go. Raises OSError.
+        Removes files that a crash left under these names. Raises OSError.
         """
         for suffix in (".index", ".timeindex", ".txnindex"):
             path = segment_path(directory, base_offset, suffix)
@@ -138,7 +138,7 @@ class Segment:
 
     @property
     def file(self) -> File:
-        """The .log file, opened if it is not."""
+        """Return the .log file, opened if needed."""
         file = self._file
         if file is None:
             file = self._file = self._file_system.open(self.path)
@@ -148,7 +148,7 @@ class Segment:
     def append(
         self, buffers: Sequence[Buffer], size: int, last_offset: int, max_timestamp: int, index_interval_bytes: int
     ) -> None:
-        """Write ``size`` bytes of batches that end with ``last_offset``. After an OSError none of them is in the segment."""
+        """Write ``size`` bytes of batches that end with ``last_offset``. After an OSError, none of them is in the segment."""
         position = self.size
         if position == 0:
             for index in (self.offset_index, self.time_index):
@@ -157,7 +157,7 @@ class Segment:
         try:
             (self._file or self.file).append(buffers)
         except OSError:
-            # Only this open file knows where to cut off a part that was written.
+            # Keep this file open: only it knows where to cut off a partial write.
             OPEN_SEGMENTS.forget(self)
             raise
         self.size = position + size
@@ -168,7 +168,7 @@ class Segment:
                 self.time_index.write_out()
 
     def note_first(self, max_timestamp: int, last_offset: int) -> None:
-        """Add the first batch to the time index: from this entry a start knows that the indexes are those of this .log."""
+        """Add the first batch to the time index. A start uses this entry to check that the indexes belong to this .log."""
         self.time_index.maybe_append(max_timestamp, last_offset)
 
     def note_batch(self, position: int, size: int, last_offset: int, max_timestamp: int, index_interval_bytes: int) -> None:
@@ -188,9 +188,9 @@ class Segment:
         index.append(aborted)
 
     def forget_aborted_from(self, offset: int, *, is_sound: bool) -> None:
-        """Remove aborted transactions whose markers were at ``offset`` or behind it from the index.
+        """Remove aborted transactions with markers at or after ``offset`` from the index.
 
-        Unless ``is_sound``, after a power loss, entries that make no sense are removed, too. Raises OSError.
+        Unless ``is_sound`` (after a power loss), invalid entries are also removed. Raises OSError.
         """
         if self.transaction_index is None:
             return
@@ -221,16 +221,16 @@ class Segment:
         return self.offset_index.is_full or self.time_index.is_full or last_offset - self.base_offset > MAX_RELATIVE_OFFSET
 
     def _waited_ms(self, max_timestamp: int, now_ms: int) -> int:
-        """The segment's age: by its records' timestamps if they have any, else by the clock."""
+        """Return the segment's age: by its records' timestamps if they have any, else by the clock."""
         first_timestamp = self.learn_first_timestamp()
         return max_timestamp - first_timestamp if first_timestamp >= 0 else now_ms - self.created_ms
 
     def find(self, offset: int) -> tuple[int, int] | None:
-        """(position, size) of the batch with ``offset`` or, in a gap, of the next one; None behind the last batch."""
+        """Return (position, size) of the batch with ``offset`` or, in a gap, of the next one; None after the last batch."""
         return self.find_from(self.offset_index.position_before(offset), offset)
 
     def find_from(self, position: int, offset: int) -> tuple[int, int] | None:
-        """``find``, beginning with the batch at ``position``."""
+        """Do ``find``, beginning with the batch at ``position``."""
         file = self.file
         end = self.size
         chunk_start = position
@@ -257,7 +257,7 @@ class Segment:
         return None
 
     def _find_in_rest(self, position: int, offset: int) -> tuple[int, int] | None:
-        """``find_from`` for all formats, from a message of format v0 or v1 on."""
+        """Do ``find_from`` for all formats, from a message of format v0 or v1 on."""
         try:
             for place, header in iter_headers(self.file, position, self.size, _SMALL_CHUNK_BYTES):
                 if header.last_offset >= offset:
@@ -267,19 +267,19 @@ class Segment:
         return None
 
     def learn_max_timestamp(self) -> int:
-        """The largest timestamp, read from the time index if need be; -1 if no record has one."""
+        """Return the largest timestamp, read from the time index if needed; -1 if no record has one."""
         if not self._knows_timestamps:
             self.max_timestamp, self.offset_of_max_timestamp = self.time_index.last()
             self._knows_timestamps = True
         return self.max_timestamp
 
     def largest_timestamp(self) -> int:
-        """``learn_max_timestamp`` or, if no record has one, the time of the last write; -1 if not known. Raises OSError."""
+        """Return the largest timestamp or, if no record has one, the time of the last write; -1 if unknown. Raises OSError."""
         timestamp = self.learn_max_timestamp()
         return timestamp if timestamp >= 0 else self._file_system.modified_ms(self.path)
 
     def learn_first_timestamp(self) -> int:
-        """The largest timestamp of the first batch, which is read if need be; -1 if there is none."""
+        """Return the largest timestamp of the first batch, read if needed; -1 if there is none."""
         if self._first_timestamp == _NOT_READ:
             if not self.size:
                 return -1
@@ -288,7 +288,7 @@ class Segment:
         return self._first_timestamp
 
     def next_offset(self) -> int:
-        """The offset behind the last batch, by scanning from the last index entry."""
+        """Return the offset after the last batch, by scanning from the last index entry."""
         next_offset = self.base_offset
         for _, header in iter_headers(self.file, self.offset_index.last_position(), self.size):
             next_offset = header.next_offset
@@ -301,7 +301,7 @@ class Segment:
         self.learn_max_timestamp()
 
     def learn_timestamps_up_to(self, position: int) -> None:
-        """Find the largest timestamp in front of ``position``, which the time index may not have. Raises OSError, LogCorrupt."""
+        """Find the largest timestamp before ``position``, which the time index may lack. Raises OSError, LogCorrupt."""
         _, known_up_to = self.time_index.last()
         for _, header in iter_headers(self.file, self.offset_index.position_before(known_up_to), position):
             if header.max_timestamp > self.max_timestamp:
@@ -314,7 +314,7 @@ class Segment:
         self.size = size
 
     def cut(self, end_offset: int, position: int, index_interval_bytes: int) -> None:
-        """Cut the segment behind the batch that ends with ``end_offset - 1``, at ``position``. Raises OSError.
+        """Truncate the segment at ``position``, after the batch that ends with ``end_offset - 1``. Raises OSError.
 
         The .log and the index of aborted transactions are cut on disk, the other indexes in memory.
         """
@@ -330,7 +330,7 @@ class Segment:
             self.note_batch(place, header.size_bytes, header.last_offset, header.max_timestamp, index_interval_bytes)
 
     def close_indexes(self) -> None:
-        """Add the last entry to the time index, from which a clean start knows the largest timestamp; write both indexes out."""
+        """Write both indexes, with a last time entry that tells a clean start the largest timestamp."""
         if self._knows_timestamps:
             self.time_index.maybe_append(self.max_timestamp, self.offset_of_max_timestamp)
         self.offset_index.write_out()
@@ -338,7 +338,7 @@ class Segment:
 
     @property
     def has_unsynced_index(self) -> bool:
-        """Return whether an index was written since its last sync, as it is when the segment is closed."""
+        """Return whether an index was written since its last sync, as happens when the segment is closed."""
         return any(index.changes != index.synced_changes for index in self._indexes())
 
     def _indexes(self) -> list[OffsetIndex | TimeIndex | TransactionIndex]:
@@ -348,7 +348,7 @@ class Segment:
         return indexes
 
     def unsynced_indexes(self) -> list[UnsyncedIndex]:
-        """The indexes with unsynced changes, after entries in memory are written out. Raises OSError."""
+        """Return the indexes with unsynced changes, after writing their entries in memory. Raises OSError."""
         found = []
         for index in self._indexes():
             index.write_out()
@@ -364,7 +364,7 @@ class Segment:
             unsynced.synced()
 
     def use_name(self, kind: str, suffix: str) -> None:
-        """Note the name of one file: its usual name and ``suffix``. ``kind``: ".log", ".index", ".timeindex" or ".txnindex"."""
+        """Set the name of one file to its usual name and ``suffix``. ``kind``: ".log", ".index", ".timeindex" or ".txnindex"."""
         path = f"{self.path.rpartition('.log')[0]}{kind}{suffix}"
         if kind == ".log":
             self.path = path
@@ -376,10 +376,10 @@ class Segment:
             self.transaction_index.path = path
 
     def release_file(self) -> None:
-        """Close the .log file, as soon as no slice of it is in use; the next use opens it again."""
+        """Close the .log file once no slice of it is in use. The next use opens it again."""
         OPEN_SEGMENTS.forget(self)
         self._file = None
 
     def let_go(self) -> None:
-        """``release_file`` on behalf of OPEN_SEGMENTS."""
+        """Close the file on behalf of OPEN_SEGMENTS."""
         self._file = None

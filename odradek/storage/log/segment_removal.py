@@ -1,11 +1,11 @@
 """Removal of segments: their files are renamed to ``<name>.deleted`` at once, and removed ``file.delete.delay.ms`` later.
 
-Readers that have such a file open go on reading it. A file named ``.deleted`` is no part of a log, and is removed by the next
-start. The .log is renamed before the indexes: a start removes indexes without a .log, too.
+Readers with such a file open continue to read it. A file named ``.deleted`` is not part of a log, and the next start removes it.
+The .log is renamed before the indexes, as a start also removes indexes without a .log.
 
-A power loss may undo some renames and not others, which would leave a hole. So segments are renamed after the log start offset
-above them is on disk; or, if that cannot be written (a full disk), one by one, the oldest first, each rename synced. The names
-of their .log files then stay until it is written.
+A power loss may undo some renames but not others, which would leave a hole. So segments are renamed only after the log start
+offset above them is on disk. If that cannot be written (a full disk), they are renamed one by one, the oldest first, each rename
+synced. The names of their .log files then stay until the log start offset is written.
 """
 
 from collections.abc import Callable, Iterable
@@ -38,10 +38,10 @@ class SegmentRemoval:
     def set_aside(
         self, directory: str, segments: Iterable[Segment], *, delay_ms: int, one_by_one: bool = False, swapped_in: int = -1
     ) -> None:
-        """Rename the files of ``segments``, in that order, which are no part of their log in ``directory`` any more.
+        """Rename the files of ``segments``, in this order. They are no longer part of their log in ``directory``.
 
-        ``swapped_in`` is the base offset of a segment that is named ``.swap``, and stays. ``one_by_one`` syncs the directory
-        after each segment. Loop thread only. Raises OSError.
+        ``swapped_in`` is the base offset of a segment named ``.swap``, which stays. ``one_by_one`` syncs the directory after each
+        segment. Loop thread only. Raises OSError.
         """
         renamed: list[str] = []
         try:
@@ -50,7 +50,7 @@ class SegmentRemoval:
                 segment.release_file()
                 for suffix in (LOG_SUFFIX, *INDEX_SUFFIXES):
                     path = segment_path(directory, segment.base_offset, suffix)
-                    # A disk that failed may have left the segment under the name that it was swapped in by.
+                    # A failed disk may have left the segment under its ``.swap`` name.
                     for name in (path, path + SWAP_SUFFIX):
                         if (name == path or segment.base_offset != swapped_in) and self._file_system.exists(name):
                             self._file_system.rename(name, path + DELETED_SUFFIX)
@@ -68,10 +68,10 @@ class SegmentRemoval:
                 self._file_system.remove(path)
 
     def keep_names(self, paths: Iterable[str]) -> None:
-        """Free the room of renamed files, and keep the name of each .log: it shows that the segment was removed, not lost.
+        """Free the space of renamed files, but keep the name of each .log: it shows that the segment was removed, not lost.
 
-        A time index takes the place of its .log, since a full disk has no room for a new file, and since a reader may still have
-        the .log open. Any thread. Raises OSError.
+        A time index replaces its .log: a full disk has no room for a new file, and a reader may still have the .log open. Any
+        thread. Raises OSError.
         """
         for path in paths:
             name = path.removesuffix(LOG_SUFFIX + DELETED_SUFFIX)
@@ -83,10 +83,10 @@ class SegmentRemoval:
 
 
 def remove_leftovers(file_system: FileSystem, directory: str, names: set[str], log_start_offset: int) -> set[str]:
-    """At a start, finish removals that a stop has interrupted; returns those of ``names`` in ``directory`` that are left.
+    """Finish interrupted removals at a start. Return the ``names`` in ``directory`` that are left.
 
-    Removed are files named ``.deleted``, segments that end at or below ``log_start_offset``, except the last, and indexes without
-    a .log. Raises OSError.
+    Removes files named ``.deleted``, indexes without a .log, and segments that end at or below ``log_start_offset``, except the
+    last. Raises OSError.
     """
     stems = sorted(stem for name in names if name.endswith(LOG_SUFFIX) and (stem := _stem(name)) is not None)
     passed = {stem for stem, end in pairwise(stems) if int(end) <= log_start_offset}
@@ -99,13 +99,13 @@ def remove_leftovers(file_system: FileSystem, directory: str, names: set[str], l
 
 
 def segment_offsets(names: Iterable[str], suffix: str) -> list[int]:
-    """The base offsets of the segments that have a file with ``suffix`` among ``names``, ascending."""
+    """Return the base offsets, ascending, of segments with a file with ``suffix`` among ``names``."""
     stems = (name.removesuffix(suffix) for name in names if name.endswith(suffix))
     return sorted(int(stem) for stem in stems if len(stem) == _OFFSET_DIGITS and stem.isdecimal())
 
 
 def _stem(name: str) -> str | None:
-    """The digits that a segment's file is named by; None for any other name."""
+    """Return the digits in the name of a segment's file; None for any other name."""
     stem, dot, suffix = name.partition(".")
     is_segment = dot + suffix in (LOG_SUFFIX, *INDEX_SUFFIXES) and len(stem) == _OFFSET_DIGITS and stem.isdecimal()
     return stem if is_segment else None

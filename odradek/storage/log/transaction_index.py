@@ -3,11 +3,11 @@
     <base offset>.txnindex   entries of  int16 version 0, int64 producer id, int64 first offset, int64 last offset,
                              int64 last stable offset                                                        34 bytes
 
-A transaction is in the index of the segment with its abort marker, whose offset is the entry's last offset: entries ascend by it.
-The last stable offset is the one after the marker, and never goes back. There is no file before the first abort.
+A transaction is in the index of the segment with its abort marker. The marker's offset is the entry's last offset, and entries
+ascend by it. The last stable offset is the offset after the marker, and never goes back. There is no file before the first abort.
 
-An entry is written to the file at once. On a full disk it stays in memory, where readers find it, until the next append or flush:
-no reader writes. After an unclean stop a marker may be in the log and its entry not in the file: then
+An entry is written to the file at once. On a full disk it stays in memory, where readers find it, until the next append or flush.
+Readers never write. After an unclean stop, a marker may be in the log but its entry not in the file. Then
 ``odradek.storage.log.producer_restore`` rewrites it.
 """
 
@@ -26,7 +26,7 @@ _CHUNK_ENTRIES: Final = 1024
 
 
 class AbortedTransaction(NamedTuple):
-    """One aborted transaction. ``last_offset`` is its marker's; ``last_stable_offset`` is the one after the marker."""
+    """One aborted transaction. ``last_offset`` is its marker's offset, ``last_stable_offset`` the offset after the marker."""
 
     producer_id: int
     first_offset: int
@@ -35,7 +35,7 @@ class AbortedTransaction(NamedTuple):
 
 
 class TransactionIndex:
-    """The aborted transactions whose markers are in one segment. ``last_offset`` is the last marker's, -1 without one."""
+    """The aborted transactions with markers in one segment. ``last_offset`` is the last marker's, -1 without one."""
 
     __slots__ = (
         "_file_system",
@@ -50,32 +50,32 @@ class TransactionIndex:
     )
 
     def __init__(self, file_system: FileSystem, path: str, size: int) -> None:
-        """``size`` is the file's, 0 where there is none. Raises OSError."""
+        """Open the index. ``size`` is the file's size, 0 without a file. Raises OSError."""
         self.path = path
-        # As an OffsetIndex has them.
+        # As in an OffsetIndex.
         self.changes = self.synced_changes = 0
         self._file_system = file_system
         self._on_disk = size // _ENTRY.size
         # Whether the file may be longer than its valid entries.
         self._has_rest = size % _ENTRY.size > 0
         self._unwritten = bytearray()
-        # The CRC of the first so many entries.
+        # The number of leading entries with a known CRC, and the CRC.
         self._known_crc = (0, 0)
         self.last_offset = self._find_last_offset()
 
     @property
     def size_bytes(self) -> int:
-        """The size of the file."""
+        """Return the size of the file."""
         return self._on_disk * _ENTRY.size
 
     def fingerprint(self) -> tuple[int, int]:
-        """How many entries the file has, and their CRC. Raises OSError."""
+        """Return the number of entries in the file, and their CRC. Raises OSError."""
         if self._known_crc[0] != self._on_disk:
             self._known_crc = self._on_disk, self.crc_of(self._on_disk)
         return self._known_crc
 
     def crc_of(self, entries: int) -> int:
-        """The CRC of the first so many entries; -1 if there are fewer. Raises OSError."""
+        """Return the CRC of the first ``entries`` entries; -1 if there are fewer. Raises OSError."""
         if entries > self._on_disk:
             return -1
         return crc32c(self._entries_on_disk()[: entries * _ENTRY.size], 0)
@@ -84,14 +84,15 @@ class TransactionIndex:
         """Add a transaction whose marker has just been written."""
         self._unwritten += _ENTRY.pack(_VERSION, *aborted)
         self.last_offset = aborted.last_offset
-        # The marker is in the log already: an entry that cannot be written now waits for the next one or a flush.
+        # The marker is in the log already. An entry that cannot be written now waits for the next one or a flush.
         with suppress(OSError):
             self.write_out()
 
     def write_out(self) -> None:
         """Write the entries that are only in memory. Raises OSError."""
         if self._has_rest:
-            # What is there may be synced, and a recovery point may count on it: another file takes its place when it is on disk.
+            # The old entries may be synced, and a recovery point may rely on them. So a new file replaces the old one once it is
+            # on disk.
             self._file_system.write_atomic(self.path, self._entries_on_disk() + self._unwritten)
         elif self._unwritten:
             file = self._file_system.open(self.path, create=True)
@@ -105,7 +106,7 @@ class TransactionIndex:
         self._unwritten = bytearray()
 
     def keep_below(self, offset: int) -> None:
-        """Remove transactions whose markers are at ``offset`` or behind it. Raises OSError."""
+        """Remove transactions with markers at or after ``offset``. Raises OSError."""
         self._keep(self._first_from(offset))
 
     def _keep(self, count: int) -> None:
@@ -121,7 +122,7 @@ class TransactionIndex:
         self.last_offset = self._find_last_offset()
 
     def keep_sound_below(self, base_offset: int, offset: int) -> None:
-        """``keep_below`` after a power loss: entries that the segment from ``base_offset`` on cannot have are removed, too.
+        """Do ``keep_below`` after a power loss: also remove entries that a segment from ``base_offset`` on cannot have.
 
         Raises OSError.
         """
@@ -130,16 +131,16 @@ class TransactionIndex:
             self._keep(count)
 
     def rewrite_from(self, base_offset: int, offset: int, aborted: Sequence[AbortedTransaction]) -> None:
-        """``keep_sound_below``, then add ``aborted``. Raises OSError.
+        """Do ``keep_sound_below``, then add ``aborted``. Raises OSError.
 
-        A file that begins as it is to be is left alone. Where the disk is full, the new entries are in memory only.
+        A file that already begins with the right entries is left alone. On a full disk, the new entries are only in memory.
         """
         count = self._sound_below(base_offset, offset)
         added = b"".join(_ENTRY.pack(_VERSION, *each) for each in aborted)
         entries = self._entries_on_disk() + self._unwritten
         rest = entries[count * _ENTRY.size :]
         if rest:
-            # A process that was killed may have written it, and not synced it.
+            # A killed process may have written these entries without syncing them.
             self.changes += 1
         if added.startswith(rest) and not self._has_rest:
             self._unwritten += added[len(rest) :]
@@ -153,7 +154,7 @@ class TransactionIndex:
             self.write_out()
 
     def _sound_below(self, base_offset: int, offset: int) -> int:
-        """The number of leading entries that are sound and whose markers lie below ``offset``."""
+        """Return the number of leading entries that are valid and have markers below ``offset``."""
         count = 0
         previous = base_offset
         entries = self._entries_on_disk() + self._unwritten
@@ -166,7 +167,7 @@ class TransactionIndex:
         return count
 
     def collect(self, fetch_offset: int, end_offset: int) -> tuple[list[AbortedTransaction], bool]:
-        """(those that have records from ``fetch_offset`` up to ``end_offset``, whether no later segment can have more).
+        """Return the transactions with records from ``fetch_offset`` up to ``end_offset``, and whether later segments have none.
 
         Raises OSError.
         """
@@ -185,7 +186,7 @@ class TransactionIndex:
         return found, False
 
     def _count(self) -> int:
-        """The number of entries, on disk and in memory."""
+        """Return the number of entries, on disk and in memory."""
         return self._on_disk + len(self._unwritten) // _ENTRY.size
 
     def _find_last_offset(self) -> int:
@@ -193,14 +194,14 @@ class TransactionIndex:
         return self._read(count - 1, 1)[0].last_offset if count else -1
 
     def _first_from(self, offset: int) -> int:
-        """The number of the first entry whose marker is at ``offset`` or behind it."""
+        """Return the number of the first entry whose marker is at or after ``offset``."""
         return bisect_left(range(self._count()), offset, key=lambda number: self._read(number, 1)[0].last_offset)
 
     def _entries_on_disk(self) -> bytes:
         return self._file_system.read_bytes(self.path)[: self._on_disk * _ENTRY.size] if self._on_disk else b""
 
     def _read(self, number: int, most: int) -> list[AbortedTransaction]:
-        """At most so many entries from ``number`` on, of the file or of the memory, one at least if there is one."""
+        """Return at most ``most`` entries from ``number`` on, from file or memory; at least one if there is one."""
         start = (number - self._on_disk) * _ENTRY.size
         if start >= 0:
             data = bytes(self._unwritten[start : start + most * _ENTRY.size])

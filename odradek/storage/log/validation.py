@@ -1,12 +1,11 @@
-"""Which produced batches a log admits, and what it rewrites in them.
+"""Validates produced batches, and rewrites them if needed.
 
-Of any batch the first records must be where their lengths say, and all have room (``record_walk``). All records are looked at
-only where a config asks for something about each (``inspection``): a compacted topic wants keys, a timestamp limit wants
-timestamps, ``compression.type`` may want another codec. A batch whose header understates its max timestamp is opened, too, and
-corrected. As in Kafka's LogValidator, one bad record refuses the batch, and bad records are reported (KIP-467).
+In every batch, the first records must match their lengths, and all records must have room (``record_walk``). All records are
+checked only if a config requires it (``inspection``): a compacted topic needs keys, a timestamp limit needs timestamps,
+``compression.type`` may need another codec. A batch whose header understates its max timestamp is also opened, and corrected. As
+in Kafka's LogValidator, one bad record refuses the batch, and bad records are reported (KIP-467).
 
-Left out: a look at every record of every batch. A max timestamp that looks right and is not stays as it is, where Kafka corrects
-it.
+Left out: a check of every record of every batch. A wrong but plausible max timestamp stays as it is; Kafka corrects it.
 """
 
 from struct import Struct
@@ -29,7 +28,7 @@ from odradek.storage.log.inspection import inspect
 from odradek.storage.log.log_settings import LogSettings
 
 _LENGTH: Final = Struct(">8xi")
-# Offset, length, and on to the magic: less is not yet a batch to Kafka, but the beginning of one.
+# Offset, length, and so on up to the magic. To Kafka, fewer bytes are only the beginning of a batch.
 _SHORTEST_HEAD_BYTES: Final = 17
 _SHORTEST_MESSAGE_BYTES: Final = 14
 _MAGIC_AT: Final = 16
@@ -38,9 +37,9 @@ _MAGIC_AT: Final = 16
 def admitted(
     records: Buffer, header: BatchHeader | None, settings: LogSettings, now_ms: int, is_inspected: bool = False
 ) -> tuple[BatchHeader, Buffer]:
-    """The header and the bytes of a produced batch that may be appended; rewritten if the topic's configuration wants it.
+    """Return header and bytes of a produced batch that may be appended, rewritten if the topic's configuration requires it.
 
-    ``header`` is that of ``records``, if the caller has read it. KafkaError, LongInspection: see ``Log.append``.
+    ``header`` is the header of ``records``, if the caller has read it. KafkaError, LongInspection: see ``Log.append``.
     """
     if header is None:
         try:
@@ -79,12 +78,12 @@ def admitted(
 
 
 def too_large_for_segment(size: int, segment_bytes: int) -> KafkaError:
-    """The error for a batch of ``size`` bytes, more than ``segment.bytes``."""
+    """Return the error for a batch of ``size`` bytes, more than ``segment.bytes``."""
     return KafkaError(ErrorCode.RECORD_LIST_TOO_LARGE, f"{size} bytes, and segment.bytes is {segment_bytes}")
 
 
 def _refuse_malformed(records: Buffer, cause: MalformedMessage) -> KafkaError:
-    """The error for a produce request's records that ``read_header`` cannot read."""
+    """Return the error for a produce request's records that ``read_header`` cannot read."""
     if len(records) >= _SHORTEST_HEAD_BYTES:
         (batch_length,) = _LENGTH.unpack_from(records)
         if batch_length < _SHORTEST_MESSAGE_BYTES or batch_length + 12 <= len(records):

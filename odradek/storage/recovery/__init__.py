@@ -1,1 +1,1 @@
-"""Opening a log: what must hold of its files, and what a kill or a loss of power may have left."""
+"""Opens a log: checks its files, and repairs them after a kill or a loss of power."""

@@ -1,12 +1,12 @@
-"""Finishing or undoing the swap of compacted segments that a stop has interrupted, before the log is read.
+"""Finishes or undoes an interrupted swap of compacted segments, before the log is read.
 
     <base offset>.log.cleaned, ...   unfinished, or not all renamed to ``.swap``: removed, the old segments are there
-    <base offset>.log.swap, ...      complete: segments whose base offsets it covers are removed, then it gets its final names
+    <base offset>.log.swap, ...      complete: the segments it covers are removed, then it gets its final names
     <base offset>.index.swap, ...    the .log has its final name: the old segments are removed already
 
-Kafka does the same, and an interrupted swap of Kafka's is finished here, too. The last batch of a segment tells how far it
-reaches. Kafka may have dropped that batch, and then an old segment of which nothing was to stay is not covered, and stays;
-odradek keeps an empty batch as the last.
+Kafka does the same, and its interrupted swaps are also finished here. A segment's last batch marks its end. Kafka may have
+dropped that batch. Then an old segment without retained records is not covered, and stays. odradek keeps an empty batch at the
+end.
 """
 
 from contextlib import nullcontext, suppress
@@ -23,7 +23,7 @@ _OFFSET_DIGITS = 20
 
 
 def finish_swaps(file_system: FileSystem, directory: str, names: set[str], warn: Warn) -> set[str]:
-    """Finish or undo swaps; returns the names in ``directory`` afterwards, given ``names``. Raises LogCorrupt, OSError."""
+    """Finish or undo swaps. Given the ``names`` in ``directory``, return those left. Raises LogCorrupt, OSError."""
     cleaned = {name for name in names if name.endswith(CLEANED_SUFFIX) and _offset_of(name) is not None}
     swapped = {name for name in names if name.endswith(SWAP_SUFFIX) and _offset_of(name) is not None}
     if not cleaned and not swapped:
@@ -36,9 +36,9 @@ def finish_swaps(file_system: FileSystem, directory: str, names: set[str], warn:
     replaced = {name for swap in finished if swap.endswith(_LOG_SWAP) for name in _covered(file_system, directory, swap, names)}
     if finished:
         warn("interrupted compaction finished", directory=directory, segments=sorted(finished), removed=sorted(replaced))
-    # A .log last, so that after a crash in between the rest is still recognised.
+    # Each .log last, so that after a crash in between the rest is still recognized.
     for name in sorted(undone | cleaned | replaced, key=lambda name: (".log" in name, name)):
-        # A clean of a deleted topic's log may be given up while its successor opens, and removes its own files.
+        # An abandoned clean of a deleted topic's log may remove its own files while the successor log opens.
         with suppress(FileNotFoundError) if name in cleaned else nullcontext():
             file_system.remove(f"{directory}/{name}")
     renamed = {}
@@ -50,7 +50,7 @@ def finish_swaps(file_system: FileSystem, directory: str, names: set[str], warn:
 
 
 def _covered(file_system: FileSystem, directory: str, swap: str, names: set[str]) -> set[str]:
-    """The files of the segments that ``swap``, a .log.swap, replaces."""
+    """Return the files of the segments that ``swap``, a .log.swap, replaces."""
     first = end = _offset_in(swap)
     path = f"{directory}/{swap}"
     file = file_system.open(path)
@@ -67,7 +67,7 @@ def _covered(file_system: FileSystem, directory: str, swap: str, names: set[str]
 
 
 def _offset_of(name: str) -> int | None:
-    """The base offset in a file's name; None for other names."""
+    """Return the base offset in a file's name; None for other names."""
     stem = name.partition(".")[0]
     return int(stem) if len(stem) == _OFFSET_DIGITS and stem.isdecimal() else None
 

@@ -1,8 +1,8 @@
-"""What must hold of a log's files when it is opened: nothing is missing that was synced, and nothing is another log's.
+"""Checks of a log's files at its opening: no synced data is missing, and no file belongs to another log.
 
-A start that cannot explain what it finds by a kill or a loss of power raises LogCorrupt, before it has changed any file.
+If a kill or a loss of power cannot explain a finding, the start raises LogCorrupt before it has changed any file.
 
-``LoadRequest`` is what is known of a log before its directory is read.
+``LoadRequest`` has the facts known of a log before its directory is read.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -25,10 +25,10 @@ MAX_OFFSET: Final = 2**63 - 1
 class LoadRequest(NamedTuple):
     """The facts known of a log before its directory is read. The offsets are those of the checkpoint files.
 
-    Offsets that no file has are 0; ``cleaned_offset``, up to where the log was compacted, is None then. ``clean_end_offset`` is
-    where a clean stop has left the log, if that is known. ``is_metadata``: of the metadata log every batch is checked, and
-    snapshots tell where it starts. ``may_lack_ends``: Kafka may have compacted the log, and dropped the last batch of a
-    segment. ``aborted``: by base offset, how many aborted transactions segments had, and the CRC of that index.
+    Offsets missing in the files are 0; ``cleaned_offset``, the compacted offset, is None then. ``clean_end_offset`` is the log's
+    end at a clean stop, if known. ``is_metadata``: every batch of the metadata log is checked, and its start comes from
+    snapshots. ``may_lack_ends``: Kafka may have compacted the log, and dropped the last batch of a segment. ``aborted``: by base
+    offset, the number of aborted transactions in segments, and the CRC of that index.
     """
 
     file_system: FileSystem
@@ -48,25 +48,28 @@ class LoadRequest(NamedTuple):
 
     @property
     def synced_offset(self) -> int:
-        """Readable records below this offset were synced, and must be there; 0 if there are none.
+        """Return the offset below which readable records were synced and must exist; 0 if there are none.
 
-        Kafka moves the recovery point up with the log start offset, though the records in front may never have been synced: a
-        power loss may bring removed records back, torn.
+        Kafka moves the recovery point up with the log start offset, although earlier records may never have been synced. A power
+        loss may bring removed records back, torn.
         """
         return self.recovery_point if self.recovery_point > self.log_start_offset else 0
 
     @property
     def first_unsynced(self) -> int:
-        """Data is cut off, as a loss of power may leave it, from this offset on; below it is damaged. All, after a clean stop."""
+        """Return the offset from which bad data may be cut off, as after a power loss. Bad data below it is damage.
+
+        After a clean stop all bad data is damage.
+        """
         return MAX_OFFSET if self.is_clean else self.synced_offset
 
 
 class EpochsMisfit(Exception):
-    """``leader-epoch-checkpoint`` contradicts the log: the epochs have to be taken from the batches."""
+    """``leader-epoch-checkpoint`` contradicts the log: the epochs must be taken from the batches."""
 
 
 def warn_of_lost_segments(directory: str, names: Collection[str], log_start_offset: int, warn: Warn) -> None:
-    """Warn of indexes without a .log: a start removes them. A kill in the middle of a compaction leaves some, too."""
+    """Warn of indexes without a .log, which a start removes. A kill during a compaction also leaves some."""
     logs = segment_offsets(names, ".log")
     lost = {offset for suffix in (".index", ".timeindex") for offset in segment_offsets(names, suffix)}
     lost = {offset for offset in lost - set(logs) if offset >= log_start_offset}
@@ -77,9 +80,9 @@ def warn_of_lost_segments(directory: str, names: Collection[str], log_start_offs
 def ensure_first_segment(request: LoadRequest, names: Collection[str], epochs: LeaderEpochs) -> None:
     """Raise LogCorrupt if the first segments are missing. Raises OSError.
 
-    The log start offset is on disk before odradek removes a segment, or the removed segment is there under another name; then the
-    leader epochs begin with the first segment from now on, since these names are removed next. Kafka writes the log start offset
-    later, but its leader epochs begin where the log does.
+    Before odradek removes a segment, the log start offset is on disk, or the removed segment exists under another name. In the
+    second case the leader epochs are made to begin with the first segment, as these names are removed next. Kafka writes the log
+    start offset later, but its leader epochs begin where the log does.
     """
     offsets = segment_offsets(names, ".log")
     if not offsets or offsets[0] <= request.log_start_offset:
@@ -96,7 +99,7 @@ def ensure_first_segment(request: LoadRequest, names: Collection[str], epochs: L
 
 
 def ensure_epochs_begin(request: LoadRequest, segments: Sequence[Segment], epochs: LeaderEpochs) -> None:
-    """Raise EpochsMisfit unless the first epoch begins where the log does, if that is known."""
+    """Raise EpochsMisfit unless the first epoch begins at the log's start, if that is known."""
     if not any(segment.size for segment in segments) or not epochs.entries:
         return
     begins = max(request.log_start_offset, segments[0].base_offset)
@@ -105,7 +108,7 @@ def ensure_epochs_begin(request: LoadRequest, segments: Sequence[Segment], epoch
 
 
 def _begins_without_epoch(segments: Sequence[Segment]) -> bool:
-    """Return True if the first message is of format v0 or v1: then no epoch begins where the log does. Raises OSError."""
+    """Return True if the first message is of format v0 or v1, so that no epoch begins at the log's start. Raises OSError."""
     first = next((segment for segment in segments if segment.size), None)
     if first is None:
         return False
@@ -118,13 +121,16 @@ def _begins_without_epoch(segments: Sequence[Segment]) -> bool:
 
 
 def ensure_epochs_begin_below(end_offset: int, epochs: LeaderEpochs) -> None:
-    """Raise EpochsMisfit if the first epoch begins behind the log's end."""
+    """Raise EpochsMisfit if the first epoch begins after the log's end."""
     if epochs.entries and epochs.entries[0][1] > end_offset:
         raise EpochsMisfit(f"they begin at offset {epochs.entries[0][1]}, and the log ends at {end_offset}")
 
 
 def ensure_epoch_of(batch: BatchHeader | None, epochs: LeaderEpochs, log_start_offset: int) -> None:
-    """Raise EpochsMisfit if ``batch``, the last of a segment, has another epoch than its offset. Records are removed in front."""
+    """Raise EpochsMisfit if ``batch``, a segment's last, has another epoch than the epochs give its offset.
+
+    Batches before the log's start do not count, as their records are removed.
+    """
     if batch is None or batch.partition_leader_epoch < 0:
         return
     begins = log_start_offset or (epochs.entries[0][1] if epochs.entries else 0)
@@ -134,10 +140,10 @@ def ensure_epoch_of(batch: BatchHeader | None, epochs: LeaderEpochs, log_start_o
 
 
 def found_start(request: LoadRequest, segments: Sequence[Segment], epochs: LeaderEpochs, next_offset: int) -> int:
-    """The log start offset: by the checkpoint file or, if that has none, by the leader epochs; at least the first segment's.
+    """Return the log start offset: from the checkpoint file, else the leader epochs; at least the first segment's offset.
 
-    The epochs of a log that is or was compacted say nothing: they may be those of its batches, of which the first may be gone. So
-    do those of a log that begins with messages of format v0 or v1, which have none.
+    Leader epochs are not used for a log that is or was compacted: they may come from its batches, and the first ones may be gone.
+    They are not used either if the log begins with messages of format v0 or v1, which have no epoch.
     """
     first = segments[0].base_offset if segments else 0
     is_compacted = request.config.is_compacted or request.cleaned_offset is not None

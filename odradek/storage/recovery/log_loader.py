@@ -1,6 +1,6 @@
-"""Opening a log's directory: finding its segments, recovering those that need it, and where the log starts and ends.
+"""Opens a log's directory: finds its segments, recovers them if needed, and determines the log's start and end.
 
-Left out: splitting segments that Kafka of before 2.0 let overflow.
+Left out: splitting overflowed segments of Kafka before 2.0.
 """
 
 from collections.abc import Collection, Iterable
@@ -35,9 +35,9 @@ _ENTRY_BYTES = (1, 8, 12)
 
 
 class LoadedLog(NamedTuple):
-    """A log as it was opened; ``segments`` ascend, and there is at least one.
+    """A log as opened. ``segments`` has at least one segment, ascending.
 
-    ``producers`` is None if a snapshot at the log end offset has them, or the log is empty: they are loaded when needed.
+    ``producers`` is None if a snapshot at the log end offset has them, or the log is empty. They are then loaded when needed.
     """
 
     segments: list[Segment]
@@ -50,7 +50,7 @@ class LoadedLog(NamedTuple):
 
 
 def load(request: LoadRequest) -> LoadedLog:
-    """Read a log's directory, recover what was not flushed, and create a segment if there is none.
+    """Read a log's directory, recover its unflushed part, and create a segment if there is none.
 
     Raises LogCorrupt, OSError.
     """
@@ -100,7 +100,7 @@ def load(request: LoadRequest) -> LoadedLog:
         segment.forget_aborted_from(next_offset, is_sound=request.is_clean and not has_lost_aborted)
     producers = _restore_producers(request, segments, snapshots, log_start_offset, next_offset, reads_all=has_lost_aborted)
     if epochs.is_held:
-        # Indexes in front of the recovery point were rebuilt. They are synced first: a start without epochs rebuilds them again.
+        # Indexes before the recovery point were rebuilt. They are synced first: a start without epochs rebuilds them again.
         for segment in segments:
             if segment.size and segment.has_unsynced_index:
                 segment.sync()
@@ -119,7 +119,7 @@ def load(request: LoadRequest) -> LoadedLog:
 
 
 def _has_lost_aborted(request: LoadRequest, segments: list[Segment]) -> bool:
-    """Return whether an index of aborted transactions lacks entries that it had. Raises OSError."""
+    """Return whether an index of aborted transactions has lost entries. Raises OSError."""
     lost = False
     for segment in segments:
         entries, crc = request.aborted.get(segment.base_offset, (0, 0))
@@ -138,9 +138,9 @@ def _restore_producers(
     *,
     reads_all: bool,
 ) -> ProducerStates | None:
-    """The producers; None if a snapshot at the log end offset has them, or the log is empty.
+    """Return the producers; None if a snapshot at the log end offset has them, or the log is empty.
 
-    ``reads_all``: without a snapshot, so that all indexes of aborted transactions are rebuilt.
+    ``reads_all``: use no snapshot, so that all indexes of aborted transactions are rebuilt.
     """
     if log_start_offset == log_end_offset or (request.is_clean and not reads_all and log_end_offset in snapshots.offsets):
         return None
@@ -160,7 +160,7 @@ def _restore_producers(
 
 
 def _find_segments(request: LoadRequest, names: Collection[str]) -> list[Segment]:
-    """The segments that have a .log, ascending."""
+    """Return the segments that have a .log, ascending."""
     stems = [name.removesuffix(_LOG_SUFFIX) for name in names if name.endswith(_LOG_SUFFIX)]
     offsets = sorted(int(stem) for stem in stems if len(stem) == _OFFSET_DIGITS and stem.isdecimal())
     segments = []
@@ -189,7 +189,7 @@ def _size(request: LoadRequest, names: Iterable[str], base_offset: int, suffix: 
 def _recover(
     request: LoadRequest, segments: list[Segment], epochs: LeaderEpochs, names: Collection[str], *, knows_epochs: bool
 ) -> int:
-    """Check the segments, recover those that need it; returns the offset behind the last batch of the log.
+    """Check the segments, and recover them if needed. Return the offset after the last batch of the log.
 
     Raises LogCorrupt, EpochsMisfit, OSError.
     """
@@ -199,7 +199,7 @@ def _recover(
     for number, segment in enumerate(segments):
         later = segments[number + 1 :]
         if number and not _adjoins(request, segments, number, next_offset):
-            # A power loss has kept these segments, whole or in part, and lost the end of the segment in front of them.
+            # A power loss has kept these segments, completely or in part, but lost the end of the previous segment.
             request.warn(
                 "segments behind a lost end removed",
                 segment=segment.path,
@@ -220,7 +220,7 @@ def _recover(
             continue
         if not segment.size and _had_records(request, segment, names):
             request.warn("segment is empty, and has had records", segment=segment.path)
-        # A power loss may keep index entries and lose their records.
+        # A power loss may keep index entries but lose their records.
         if not (segment.size or segment.offset_index.entry_count or segment.time_index.entry_count):
             next_offset = segment.base_offset
             continue
@@ -232,7 +232,7 @@ def _recover(
             epochs,
             synced_offset=request.first_unsynced,
             is_last=not any(other.size for other in later),
-            # A follower of a compacted leader has gaps in its active segment, too.
+            # A follower of a compacted leader also has gaps in its active segment.
             may_have_gaps=request.config.is_compacted or (bool(later) and segment.base_offset < (request.cleaned_offset or 0)),
             warn=request.warn,
         )
@@ -241,9 +241,9 @@ def _recover(
 
 
 def _had_records(request: LoadRequest, segment: Segment, names: Collection[str]) -> bool:
-    """Return whether an index tells that an empty segment had records: odradek makes the file with the first of them.
+    """Return whether an index shows that an empty segment had records: odradek creates the file with the first record.
 
-    Kafka makes it with the segment, of zeros as long as it runs.
+    Kafka creates it with the segment, filled with zeros while it runs.
     """
     if f"{segment.base_offset:020d}{_SUFFIXES[1]}" not in names:
         return False
@@ -251,15 +251,15 @@ def _had_records(request: LoadRequest, segment: Segment, names: Collection[str])
 
 
 def _adjoins(request: LoadRequest, segments: list[Segment], number: int, next_offset: int) -> bool:
-    """Return whether a segment goes on where the one in front of it ends; False if a loss of power explains that it does not.
+    """Return whether a segment begins where the previous one ends. False if a power loss explains a difference.
 
-    Raises LogCorrupt if records are missing that were synced.
+    Raises LogCorrupt if synced records are missing.
     """
     segment, in_front = segments[number], segments[number - 1]
     if segment.base_offset == next_offset:
         return True
     if segment.base_offset > next_offset:
-        # Compaction leaves gaps, in a log that is not compacted any more too; but not where records are written.
+        # Compaction leaves gaps, also in a log that is no longer compacted, but not where records are appended.
         is_cleaned = request.config.is_compacted or in_front.base_offset < (request.cleaned_offset or 0)
         if request.may_lack_ends and is_cleaned and not _names_later(in_front, next_offset):
             return True
@@ -269,14 +269,17 @@ def _adjoins(request: LoadRequest, segments: list[Segment], number: int, next_of
 
 
 def _names_later(segment: Segment, next_offset: int) -> bool:
-    """Return whether an index has an offset behind the last batch of the .log, which was cut then."""
+    """Return whether an index has an offset beyond the last batch of the .log, which has then lost its end."""
     time_index = segment.time_index
     last_named = segment.offset_index.last_offset() if segment.offset_index.entry_count else -1
     return max(last_named, time_index.last()[1] if time_index.entry_count else -1) >= next_offset
 
 
 def _checked_end(request: LoadRequest, segment: Segment, names: Collection[str]) -> SegmentEnd | None:
-    """The end of a segment that need not be recovered; None if its indexes must be rebuilt. Raises LogCorrupt, OSError."""
+    """Return the end of a segment that needs no recovery; None if its indexes must be rebuilt.
+
+    Raises LogCorrupt, OSError.
+    """
     if not segment.size and f"{segment.base_offset:020d}{_SUFFIXES[1]}" not in names:
         return SegmentEnd(segment.base_offset)
     if not _has_indexes(request, segment, names):
@@ -300,7 +303,7 @@ def _has_indexes(request: LoadRequest, segment: Segment, names: Iterable[str]) -
 
 
 def _remove(request: LoadRequest, segments: Iterable[Segment]) -> None:
-    """Remove segments, and sync their directory: they must not come back behind what is appended in their place."""
+    """Remove segments, and sync their directory, so that they cannot reappear after newly appended records."""
     for segment in segments:
         for suffix in (*_SUFFIXES, _TRANSACTION_INDEX_SUFFIX):
             path = segment_path(request.directory, segment.base_offset, suffix)

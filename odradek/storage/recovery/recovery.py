@@ -1,23 +1,23 @@
 """Recovery of a segment after an unclean stop: everything past the recovery point is read and checked.
 
-Batches are checked by length, offset and CRC; the indexes and leader epochs are rebuilt on the way. A message of format v0 or v1
-is a batch here. The first bad batch is one of three things:
+Batches are checked by length, offset and CRC, and the indexes and leader epochs are rebuilt. A message of format v0 or v1 counts
+as a batch. The first bad batch is one of three things:
 
-- a torn tail: an append that was under way. Nothing valid lies behind it, and it was never acknowledged.
+- a torn tail: an append that was under way. Nothing valid follows it, and it was never acknowledged.
 - unsynced data after a power loss: the file ends too early, or one of its blocks was never written and reads as zeros, while
-  later blocks and later segments may be there. Records that were acknowledged without a sync are lost with it.
-- damage: a batch that is whole and wrong, with a valid batch behind it, in this segment or a later one; a batch with a valid CRC
-  and an offset that does not fit; a whole batch of a magic that is not known, where one is due; or anything wrong in front of the
-  recovery point. Cutting would lose valid records, so the log stays as it is, and LogCorrupt is raised.
+  later blocks and later segments may exist. Records that were acknowledged without a sync are lost.
+- damage: a complete but wrong batch that is followed by a valid one, in this segment or a later one; a batch with a valid CRC but
+  the wrong offset; a complete batch of an unknown magic in the place of a batch; or anything wrong before the recovery point.
+  Cutting would lose valid records, so the log stays as it is, and LogCorrupt is raised.
 
-In the first two cases the log is cut there, with a warning that gives the number of bytes. Kafka cuts in all three, and fetches
+In the first two cases, the log is cut there, with a warning that gives the number of bytes. Kafka cuts in all three, and fetches
 the lost records from another replica, which a single broker does not have.
 
-After a clean stop, and below the recovery point, a start does not read a log (``check_end``). But the last batch of a segment
-must end where the file ends, and indexes must describe that file: they do not if a file was cut, emptied, or replaced by another
-segment's. Read are the batches behind the last entry of the offset index, ``index.interval.bytes`` of them.
+After a clean stop, and below the recovery point, a start does not read the log (``check_end``). But a segment's last batch must
+end where the file ends, and the indexes must describe that file. They do not if a file was cut, emptied, or replaced by another
+segment's. Only the batches after the last entry of the offset index are read, ``index.interval.bytes`` of them.
 
-Left out: batches in front of these. A reader finds damage there by the CRC.
+Left out: a check of earlier batches. Readers find damage there by the CRC.
 """
 
 import re
@@ -36,9 +36,9 @@ from odradek.storage.log.segment import MAX_RELATIVE_OFFSET, Segment, iter_heade
 
 
 class SegmentEnd(NamedTuple):
-    """``next_offset`` follows the ``last`` batch, which an empty segment does not have.
+    """The end of a segment. ``next_offset`` follows the ``last`` batch, which an empty segment does not have.
 
-    ``misfit`` tells why the indexes are not those of the .log, and must be rebuilt; if they are, it is empty.
+    ``misfit`` tells why the indexes do not belong to the .log and must be rebuilt. It is empty if they fit.
     """
 
     next_offset: int
@@ -47,7 +47,7 @@ class SegmentEnd(NamedTuple):
 
 
 def check_end(segment: Segment) -> SegmentEnd:
-    """The end of ``segment``, whose indexes are on disk. Raises LogCorrupt if no batch ends there, OSError."""
+    """Return the end of ``segment``, whose indexes are on disk. Raises LogCorrupt if no batch ends there, OSError."""
     if not segment.size:
         has_entries = segment.offset_index.entry_count or segment.time_index.entry_count
         return SegmentEnd(segment.base_offset, None, "it is empty, and its indexes are not" if has_entries else "")
@@ -78,7 +78,7 @@ def first_timestamp_misfit(segment: Segment) -> str:
             if header.last_offset >= offset:
                 return "" if header.max_timestamp == timestamp else _misnamed(timestamp, offset)
     except LogCorrupt:
-        # Recovery finds out what is wrong there.
+        # Recovery will find the problem.
         return ""
     return _misnamed(timestamp, offset)
 
@@ -94,7 +94,7 @@ def last_entries_misfit(segment: Segment) -> str:
     try:
         found = segment.find(offset)
     except (LogCorrupt, MalformedMessage):
-        # The records from the last entry of the offset index on are read by recovery.
+        # Recovery reads the records from the last entry of the offset index on.
         return ""
     header = None if found is None else read_header(segment.file.pread(HEADER_SIZE, found[0]))
     return "" if header is not None and header.max_timestamp == timestamp else _misnamed(timestamp, offset)
@@ -138,8 +138,8 @@ _UP_TO_MAGIC_BYTES = 17
 _LEAST_BYTES = LOG_OVERHEAD + 14
 _OFFSET_AND_LENGTH = Struct(">qi")
 _LENGTH_POSITION = 8
-# What a disk writes as a whole; and how many zeros in front of its end are not a batch's own: no header has so many on end, and
-# none begins with as many as the third number, but that of offset 0.
+# The unit of a disk's writes. Then the number of zeros before its end that cannot be a batch's own: no header has that many in a
+# row, and only the header of offset 0 begins with as many as the third number.
 _SECTOR_BYTES = 512
 _TELLING_ZEROS = 18
 _TELLING_FIRST_ZEROS = 8
@@ -149,12 +149,12 @@ class Warn(Protocol):
     """Takes warnings as the broker's log does: an event and its fields."""
 
     def __call__(self, event: str, **fields: object) -> object:
-        """Say that ``event`` happened."""
+        """Report that ``event`` happened."""
         ...
 
 
 class _BadBatch(Exception):
-    """At ``position`` there is no sound batch that begins with ``offset``; if ``is_intact``, one with a valid CRC."""
+    """No sound batch with ``offset`` begins at ``position``. ``is_intact``: a batch with a valid CRC does."""
 
     def __init__(self, position: int, offset: int, reason: str, *, is_intact: bool = False) -> None:
         super().__init__(reason)
@@ -175,10 +175,10 @@ def recover_segment(
     may_have_gaps: bool,
     warn: Warn,
 ) -> int:
-    """Check and index ``segment`` past ``recovery_point``, cut a torn tail off, and return the offset behind its last batch.
+    """Check and index ``segment`` past ``recovery_point``, cut a torn tail off, and return the offset after its end.
 
-    ``synced_offset`` is the recovery point though the indexes be of no use, and all has to be read; ``is_last``: no later segment
-    has data. ``may_have_gaps``: it may have been compacted. Raises LogCorrupt for damage.
+    ``synced_offset`` is the recovery point even if the indexes are useless and everything must be read. ``is_last``: no later
+    segment has data. ``may_have_gaps``: the segment may have been compacted. Raises LogCorrupt for damage.
     """
     start, next_offset = _resume_point(segment, recovery_point, warn)
     end = segment.size
@@ -208,8 +208,8 @@ def recover_segment(
 
 
 def _resume_point(segment: Segment, recovery_point: int, warn: Warn) -> tuple[int, int]:
-    """Cut the indexes to offsets below ``recovery_point``; returns position and offset from which to read on."""
-    # Entries of a segment that begins at the recovery point were never synced: a loss of power may have left a part of them.
+    """Cut the indexes to offsets below ``recovery_point``. Return position and offset to read from."""
+    # Entries of a segment that begins at the recovery point were never synced. A power loss may have left a part of them.
     misfit = first_timestamp_misfit(segment) if segment.base_offset < recovery_point else ""
     for index in (segment.offset_index, segment.time_index):
         index.keep_entries(index.entries_below(recovery_point))
@@ -231,7 +231,7 @@ def _resume_point(segment: Segment, recovery_point: int, warn: Warn) -> tuple[in
 def _checked_batches(
     segment: Segment, position: int, next_offset: int, recovery_point: int, *, may_have_gaps: bool
 ) -> Iterator[tuple[int, BatchHeader]]:
-    """(position, header) of each batch to the segment's end; raises _BadBatch at the first that is wrong, LogCorrupt.
+    """Yield (position, header) of each batch up to the segment's end. Raises _BadBatch at a wrong one; LogCorrupt.
 
     Compaction leaves gaps between offsets.
     """
@@ -265,7 +265,7 @@ def _checked_batches(
 
 
 def _offset_misfit(header: BatchHeader, next_offset: int, segment: Segment, *, may_have_gaps: bool) -> str:
-    """Why a batch cannot be the next one; else empty."""
+    """Return why a batch cannot be the next one, or ""."""
     base_offset = header.base_offset
     may_begin_later = may_have_gaps or _is_wrapper(header)
     if base_offset < next_offset or (base_offset > next_offset and not may_begin_later) or header.last_offset_delta < 0:
@@ -276,14 +276,14 @@ def _offset_misfit(header: BatchHeader, next_offset: int, segment: Segment, *, m
 
 
 def _may_be_cut(file: File, bad: _BadBatch, end: int, *, is_last: bool) -> bool:
-    """Return whether ``bad`` is a torn tail or what a loss of power has left, and no damage."""
+    """Return whether ``bad`` is a torn tail or the result of a power loss, and not damage."""
     if _is_unwritten(file, bad, end):
         return True
     return not bad.is_intact and (is_last or _is_cut(file, bad, end)) and not _is_followed(file, bad, end)
 
 
 def _is_cut(file: File, bad: _BadBatch, end: int) -> bool:
-    """Return whether the file ends within ``bad``; a batch that is whole but for its length does not count."""
+    """Return whether the file ends within ``bad``. A batch whose length alone is wrong does not count."""
     batch = bytearray(file.pread(end - bad.position, bad.position))
     try:
         read_header(batch)
@@ -300,16 +300,16 @@ def _is_cut(file: File, bad: _BadBatch, end: int) -> bool:
 
 
 def _is_unwritten(file: File, bad: _BadBatch, end: int) -> bool:
-    """Return whether a part of ``bad`` lies in a block that was not written: zeros up to the end of a sector, or of the file.
+    """Return whether a part of ``bad`` is in an unwritten block: zeros up to the end of a sector or of the file.
 
-    With a valid CRC that can only be its beginning, which no CRC covers.
+    If the CRC is valid, that part can only be the beginning, which no CRC covers.
     """
     start = bad.position
     try:
         size = max(read_header(file.pread(HEADER_SIZE, start)).size_bytes, 1)
     except MalformedMessage:
         size = HEADER_SIZE
-    # A length that leads out of the file says nothing: the zeros would be in front of it.
+    # A length beyond the end of the file is useless: the zeros would be in front of it.
     batch_end = start + size if start + size <= end else min(start + HEADER_SIZE, end)
     last = min(-(-batch_end // _SECTOR_BYTES) * _SECTOR_BYTES, end)
     data = file.pread(last - start, start)
@@ -324,10 +324,10 @@ def _is_unwritten(file: File, bad: _BadBatch, end: int) -> bool:
 
 
 def _is_followed(file: File, bad: _BadBatch, end: int) -> bool:
-    """Return whether a valid batch of this log lies anywhere behind ``bad``.
+    """Return whether a valid batch of this log lies anywhere after ``bad``.
 
-    A batch of which only the beginning was written may hold anything, whole batches of another log included. Its header is
-    whole, so the offset that would follow it is known, and only a batch with just that one counts.
+    A batch of which only the beginning was written may contain anything, including complete batches of another log. Its header is
+    complete, so the next offset is known. Only a batch with exactly that offset counts.
     """
     exactly = _next_offset_if_cut(file, bad, end)
     first = bad.offset + 1 if exactly is None else exactly
@@ -346,14 +346,14 @@ def _is_followed(file: File, bad: _BadBatch, end: int) -> bool:
 
 
 def _pattern(first_offset: int, last_offset: int) -> "re.Pattern[bytes]":
-    """Where a batch with an offset in this range, less than 2^32 wide, may begin, in any format."""
+    """Return a pattern for the start of a batch, in any format, with an offset in this range of less than 2^32."""
     prefixes = {re.escape((offset >> 32).to_bytes(4, "big")) for offset in (first_offset, last_offset)}
     # The offset's lower half, the length, which is neither 0 nor negative, the CRC or the leader epoch, and the magic.
     return re.compile(b"(?s)(?=(?:" + b"|".join(prefixes) + rb").{4}(?!\0{4})[\0-\x7f].{7}[\0-\2])")
 
 
 def _next_offset_if_cut(file: File, bad: _BadBatch, end: int) -> int | None:
-    """The offset to follow a batch whose header is whole and says that the file ends within it."""
+    """Return the offset after a batch whose header is complete and says that the file ends within it."""
     try:
         header = read_header(file.pread(HEADER_SIZE, bad.position))
     except MalformedMessage:
@@ -364,7 +364,7 @@ def _next_offset_if_cut(file: File, bad: _BadBatch, end: int) -> int | None:
 
 
 def _is_whole(file: File, position: int, size: int, end: int, base_offset: int | None) -> bool:
-    """Return True for a valid batch, with just this ``base_offset`` if it tells one."""
+    """Return whether there is a valid batch, which must have ``base_offset`` if given."""
     if size < _LEAST_BYTES or position + size > end:
         return False
     batch = file.pread(size, position)
@@ -377,5 +377,5 @@ def _is_whole(file: File, position: int, size: int, end: int, base_offset: int |
 
 
 def _is_wrapper(header: BatchHeader) -> bool:
-    """True for a compressed message of format v0 or v1. Its first offset is known once it is opened."""
+    """Return True for a compressed message of format v0 or v1. Its first offset is known only once it is opened."""
     return header.magic != MAGIC and header.compression != NONE
