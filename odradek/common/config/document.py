@@ -10,19 +10,21 @@ from odradek.common.config.table_topic import TOPIC_DEFINITIONS
 _OPENING = """\
 # Configuration
 
-This page is generated from the table in `odradek/common/config/`, by
-`python -m odradek.common.config.document > docs/configuration.md`.
+Set a config in a file, with `--config server.properties` (the format is Kafka's), or on the command line, with
+`--set key=value`. The command line overrides the file. `--host`, `--port` and `--data-dir` override both.
+
+You can also change a *dynamic* config while the broker runs, for one broker or for the whole cluster. Use `kafka-configs.sh` or
+any admin client. You set topic configs when you create a topic, and can alter them later. Dynamic and topic configs survive a
+restart.
+
+The broker warns about an unlisted key and ignores it. Some are configs of Apache Kafka that odradek has no use for, so you can
+use a `server.properties` written for Kafka as it is. With an invalid value of a listed key, the broker doesn't start. The exit
+status is then 2.
 
 Names, types, defaults and limits are those of Apache Kafka 4.3. The last section lists every default that differs, and why.
 
-A config is set in a file given with `--config server.properties` (the format is Kafka's), or on the command line with
-`--set key=value`, which overrides the file; `--host`, `--port` and `--data-dir` override both. A *dynamic* config can also be
-changed while the broker runs, with `kafka-configs.sh` or any admin client: for one broker, or for the whole cluster. Topic
-configs are given when a topic is created, and can be altered later. Dynamic and topic configs survive a restart.
-
-An unlisted key is ignored with a warning. Some of these are configs of Apache Kafka that odradek has no use for, so a
-`server.properties` written for Kafka can be used as it is. A listed key with an invalid value stops the start, with exit
-status 2.
+This page is generated from the table in `odradek/common/config/`, by
+`python -m odradek.common.config.document > docs/configuration.md`.
 """
 
 _NO_LIMIT = (MAX_INT, MAX_LONG, MAX_DOUBLE)
@@ -40,7 +42,7 @@ def _lines() -> Iterator[str]:
         yield f"### {title}\n"
         yield from _table(rows)
     yield "## Topic configs\n"
-    yield "A topic config that is not set takes the value of the broker config under *falls back to*.\n"
+    yield "An unset topic config takes the value of the broker config under *falls back to*.\n"
     yield from _table(TOPIC_DEFINITIONS)
     yield "## Differences from Kafka's defaults\n"
     yield "| config | odradek | Apache Kafka | why |"

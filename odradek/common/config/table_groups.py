@@ -71,56 +71,56 @@ CONSUMER_GROUPS = (
         "group.coordinator.rebalance.protocols",
         LIST,
         ("classic", "consumer", "streams"),
-        "The protocols of groups that are served: consumer only if the feature group.version is on as well.",
+        "The group protocols that the broker serves. consumer also needs the feature group.version.",
         Entries("classic", "consumer", "share", "streams"),
     ),
     _Config(
         "group.consumer.session.timeout.ms",
         INT,
         45000,
-        "When a silent member of a consumer group is removed. A group may have its own.",
+        "How long a member of a consumer group may be silent before it is removed. A group can have its own.",
         AtLeast(1),
     ),
     _Config(
         "group.consumer.min.session.timeout.ms",
         INT,
         45000,
-        "The shortest session timeout that a consumer group may have of its own.",
+        "The shortest session timeout you can set for one consumer group.",
         AtLeast(1),
     ),
     _Config(
         "group.consumer.max.session.timeout.ms",
         INT,
         60000,
-        "The longest session timeout that a consumer group may have of its own.",
+        "The longest session timeout you can set for one consumer group.",
         AtLeast(1),
     ),
     _Config(
         "group.consumer.heartbeat.interval.ms",
         INT,
         5000,
-        "How often a member of a consumer group sends a heartbeat. A group may have its own.",
+        "How often a member of a consumer group sends a heartbeat. A group can have its own.",
         AtLeast(1),
     ),
     _Config(
         "group.consumer.min.heartbeat.interval.ms",
         INT,
         5000,
-        "The shortest heartbeat interval that a consumer group may have of its own.",
+        "The shortest heartbeat interval you can set for one consumer group.",
         AtLeast(1),
     ),
     _Config(
         "group.consumer.max.heartbeat.interval.ms",
         INT,
         15000,
-        "The longest heartbeat interval that a consumer group may have of its own.",
+        "The longest heartbeat interval you can set for one consumer group.",
         AtLeast(1),
     ),
     _Config(
         "group.consumer.assignment.interval.ms",
         INT,
         1000,
-        "The least time between two target assignments of a consumer group. A group may have its own.",
+        "The least time between two target assignments of a consumer group. A group can have its own.",
         AtLeast(0),
         update_mode=CLUSTER_WIDE,
     ),
@@ -128,14 +128,14 @@ CONSUMER_GROUPS = (
         "group.consumer.min.assignment.interval.ms",
         INT,
         0,
-        "The shortest assignment interval that a consumer group may have of its own.",
+        "The shortest assignment interval you can set for one consumer group.",
         AtLeast(0),
     ),
     _Config(
         "group.consumer.max.assignment.interval.ms",
         INT,
         15000,
-        "The longest assignment interval that a consumer group may have of its own.",
+        "The longest assignment interval you can set for one consumer group.",
         AtLeast(0),
     ),
     _Config("group.consumer.max.size", INT, MAX_INT, "The most members in one consumer group.", AtLeast(1)),
@@ -143,23 +143,23 @@ CONSUMER_GROUPS = (
         "group.consumer.assignors",
         LIST,
         ("uniform", "range"),
-        "The assignors that members of consumer groups may ask for: uniform, range, and a third party's by the name of its"
-        " entry point in odradek.assignors. The first is the default.",
+        "The assignors that members of consumer groups can ask for: uniform, range, and third-party assignors by their entry "
+        "point in odradek.assignors. The first is the default.",
         Entries(least=1),
     ),
     _Config(
         "group.consumer.migration.policy",
         STRING,
         "bidirectional",
-        "Whether a group with members changes its protocol while they go on: a classic group becomes a consumer group (upgrade),"
-        " or a consumer group a classic one (downgrade), or both, or neither.",
+        "How a group with members can change its protocol while they keep running: from classic to consumer (upgrade), from "
+        "consumer to classic (downgrade), both or neither.",
         OneOf("disabled", "upgrade", "downgrade", "bidirectional", any_case=True),
     ),
     _Config(
         "group.consumer.regex.refresh.interval.ms",
         INT,
         600000,
-        "How long the topics that match a regular expression of a consumer group are kept before they are looked for again.",
+        "How long a consumer group keeps the topics that match its regular expression before it looks for them again.",
         AtLeast(10000),
     ),
 )
@@ -170,14 +170,14 @@ def _window(name: str, default: int, what: str) -> ConfigDefinition:
 
 
 QUOTAS = (
-    _window("quota.window.num", 11, "How many samples the rates of client quotas are measured over."),
-    _window("quota.window.size.seconds", 1, "How long such a sample is. A request quota throttles for so long at most."),
+    _window("quota.window.num", 11, "The number of samples that rates of client quotas are measured over."),
+    _window("quota.window.size.seconds", 1, "The length of one sample. A request quota throttles no longer than this."),
     _window(
         "controller.quota.window.num",
         11,
-        "How many samples' worth of partitions a client may change at once where its controller mutation quota has rested.",
+        "How many samples' worth of partitions an idle client with a controller mutation quota may change at once.",
     ),
-    _window("controller.quota.window.size.seconds", 1, "How long such a sample is."),
+    _window("controller.quota.window.size.seconds", 1, "The length of one sample."),
 )
 QUOTA_SECTIONS = (("Client quotas", QUOTAS),)
 
@@ -190,7 +190,7 @@ TELEMETRY_SECTIONS = (
                 "telemetry.max.bytes",
                 INT,
                 1048576,
-                "The most bytes that a client may push at a time, compressed as they come.",
+                "The most bytes in one push of a client, before decompression.",
                 AtLeast(1),
                 importance="low",
             ),

@@ -29,8 +29,8 @@ SASL = (
         "sasl.enabled.mechanisms",
         LIST,
         ("GSSAPI",),
-        "The mechanisms by which clients may authenticate: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER. There is no GSSAPI: "
-        "a SASL listener needs this config, for all or as listener.name.<listener>.sasl.enabled.mechanisms.",
+        "The mechanisms clients can authenticate with: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER. There is no GSSAPI, so "
+        "a SASL listener needs this config: for all listeners, or as listener.name.<listener>.sasl.enabled.mechanisms.",
         Entries(),
         update_mode=PER_BROKER,
     ),
@@ -38,39 +38,39 @@ SASL = (
         "sasl.jaas.config",
         PASSWORD,
         None,
-        "The JAAS line of a mechanism, with its users: listener.name.<listener>.<mechanism>.sasl.jaas.config, each in lower "
-        "case. Set without a listener and a mechanism it has no effect, as in Kafka.",
+        "The JAAS line of a mechanism, with its users. Set it as listener.name.<listener>.<mechanism>.sasl.jaas.config, both in "
+        "lower case. As in Kafka, it has no effect without a listener and a mechanism.",
         update_mode=PER_BROKER,
     ),
     _Config(
         "sasl.mechanism.inter.broker.protocol",
         STRING,
         "GSSAPI",
-        "The mechanism by which a broker authenticates at the others, where the listener between brokers is one with SASL: "
-        "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER. It has to be among the listener's sasl.enabled.mechanisms, and the "
-        "JAAS line there has to have a username and a password, or for OAUTHBEARER what a token is made of.",
+        "The mechanism a broker authenticates with at other brokers if the listener between brokers uses SASL: PLAIN, "
+        "SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER. It must be among that listener's sasl.enabled.mechanisms. The listener's "
+        "JAAS line needs a username and a password. OAUTHBEARER needs a token instead: see sasl.login.callback.handler.class.",
         update_mode=PER_BROKER,
     ),
     _Config(
         "sasl.mechanism.controller.protocol",
         STRING,
         "GSSAPI",
-        "The mechanism by which a broker authenticates at controllers, where the first of controller.listener.names is one with "
-        "SASL: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER. The JAAS line there has to have a username and a password, or "
-        "for OAUTHBEARER what a token is made of.",
+        "The mechanism a broker authenticates with at controllers if the first listener in controller.listener.names uses SASL: "
+        "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER. The listener's JAAS line needs a username and a password. "
+        "OAUTHBEARER needs a token instead: see sasl.login.callback.handler.class.",
     ),
     _Config(
         "connections.max.reauth.ms",
         LONG,
         0,
-        "A session is over when it is this old, unless its client has authenticated again (KIP-368). 0: it has no end. Can be "
-        "set for a mechanism of a listener.",
+        "A session ends when it is this old, unless its client has authenticated again (KIP-368). 0: it never ends. You can set "
+        "it for one mechanism of a listener.",
     ),
     _Config(
         "connection.failed.authentication.delay.ms",
         INT,
         100,
-        "A failed authentication is answered, and its connection closed, after this time.",
+        "How long the broker waits before it answers a failed authentication and closes the connection.",
         AtLeast(0),
         "low",
     ),
@@ -78,35 +78,34 @@ SASL = (
         "sasl.server.max.receive.size",
         INT,
         524288,
-        "The largest request of a client that has not authenticated.",
+        "The largest request of a client that has not authenticated yet.",
     ),
     _Config(
         "sasl.server.callback.handler.class",
         ConfigType.CLASS,
         None,
-        "What checks credentials. Of Kafka's classes, a listener's OAUTHBEARER has OAuthBearerValidatorCallbackHandler, the "
-        "default here, and OAuthBearerUnsecuredValidatorCallbackHandler, which accepts tokens that nobody has signed.",
+        "The class that checks credentials. A listener's OAUTHBEARER has two of Kafka's: OAuthBearerValidatorCallbackHandler, "
+        "the default here, and OAuthBearerUnsecuredValidatorCallbackHandler, which accepts unsigned tokens.",
     ),
     _Config(
         "sasl.login.callback.handler.class",
         ConfigType.CLASS,
         None,
-        "Where the token comes from that this node shows at others by OAUTHBEARER. Of Kafka's classes, a listener has "
-        "OAuthBearerLoginCallbackHandler, for a token in a file, and OAuthBearerUnsecuredLoginCallbackHandler, the default, for "
-        "one that nobody has signed.",
+        "The class that gets this node's token for OAUTHBEARER at other nodes: Kafka's OAuthBearerLoginCallbackHandler, for a "
+        "token in a file, or OAuthBearerUnsecuredLoginCallbackHandler, the default, for an unsigned token.",
     ),
     _Config(
         "sasl.oauthbearer.token.endpoint.url",
         STRING,
         None,
-        "Where the token is that this node shows at others: a file URL. The file is read for each connection, and before a "
-        "session that it has begun is over.",
+        "The file URL of this node's token for other nodes. The file is read for each connection, and again before the session "
+        "ends.",
     ),
     _Config(
         "sasl.oauthbearer.jwks.endpoint.url",
         STRING,
         None,
-        "Where the keys are that tokens are signed with: a JWKS document, at an http, https or file URL.",
+        "The http, https or file URL of a JWKS document: the keys that tokens are signed with.",
     ),
     _Config(
         "sasl.oauthbearer.jwks.endpoint.refresh.ms",
@@ -119,31 +118,31 @@ SASL = (
         "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms",
         LONG,
         100,
-        "How long after a fetch of keys that failed the next one may follow; longer after each.",
+        "The wait after a failed fetch of the keys. It grows with each failure.",
         importance="low",
     ),
     _Config(
         "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms",
         LONG,
         10000,
-        "The longest of these times.",
+        "The longest wait after a failed fetch of the keys.",
         importance="low",
     ),
     _Config(
         "sasl.oauthbearer.clock.skew.seconds",
         INT,
         30,
-        "How far the clocks of the broker and of who issues tokens may be apart.",
+        "How far the clocks of the broker and the token issuer may be apart.",
         importance="low",
     ),
     _Config(
         "sasl.oauthbearer.expected.audience",
         LIST,
         (),
-        "A token has to be for one of these (aud). Without it, a token that names an audience is refused.",
+        "A token must be for one of these audiences (aud). Empty: a token that names an audience is refused.",
         importance="low",
     ),
-    _Config("sasl.oauthbearer.expected.issuer", STRING, None, "A token has to be of this issuer (iss).", importance="low"),
+    _Config("sasl.oauthbearer.expected.issuer", STRING, None, "A token must be from this issuer (iss).", importance="low"),
     _Config("sasl.oauthbearer.scope.claim.name", STRING, "scope", "The claim that has a token's scopes.", importance="low"),
     _Config(
         "sasl.oauthbearer.sub.claim.name",
@@ -161,21 +160,21 @@ DELEGATION_TOKENS = (
         "delegation.token.secret.key",
         PASSWORD,
         None,
-        "What delegation tokens are made of and checked by: the same at all brokers and controllers. Without it there are no "
-        "delegation tokens.",
+        "The key that makes and checks delegation tokens. Use the same key on all brokers and controllers. Unset: no delegation "
+        "tokens.",
     ),
     _Config(
         "delegation.token.max.lifetime.ms",
         LONG,
         604800000,
-        "How long a delegation token can be renewed, from its creation on. A client may ask for less.",
+        "How long after its creation a delegation token can be renewed. A client may ask for less.",
         AtLeast(1),
     ),
     _Config(
         "delegation.token.expiry.time.ms",
         LONG,
         86400000,
-        "How long a delegation token is valid from its creation, or from its last renewal, on.",
+        "How long a delegation token is valid after its creation or its last renewal.",
         AtLeast(1),
     ),
     _Config(
@@ -225,8 +224,8 @@ AUTHORIZATION = (
         "authorizer.class.name",
         STRING,
         "",
-        "What decides who may do what: Kafka's StandardAuthorizer, by its full name or as StandardAuthorizer. Empty: everybody "
-        "may do everything.",
+        "The authorizer: Kafka's StandardAuthorizer, by its full name or as StandardAuthorizer. Empty: everybody may do "
+        "everything.",
         _Authorizer(),
         "low",
     ),
@@ -234,14 +233,14 @@ AUTHORIZATION = (
         "super.users",
         STRING,
         "",
-        "Principals who may do everything, as User:alice;User:bob.",
+        "Principals that may do everything, as User:alice;User:bob.",
         Principals(),
     ),
     ConfigDefinition(
         "allow.everyone.if.no.acl.found",
         BOOLEAN,
         False,
-        "Whether everybody may do everything to a resource that no access control list names.",
+        "Lets everybody do everything to a resource that has no ACL.",
     ),
 )
 AUTHORIZER_SECTIONS = (("Authorization", AUTHORIZATION),)
@@ -255,8 +254,8 @@ SSL = (
         "ssl.keystore.type",
         STRING,
         "JKS",
-        "The format of the key store. As in Java, JKS takes a PKCS12 file as well, and PKCS12 one of JKS. Of several keys in "
-        "a file the first is served.",
+        "The format of the key store. As in Java, JKS also takes a PKCS12 file, and PKCS12 a JKS file. If a file has several "
+        "keys, the broker uses the first.",
         _STORES,
     ),
     _Config(
@@ -270,60 +269,61 @@ SSL = (
         "ssl.key.password",
         PASSWORD,
         None,
-        "The password of the private key. JKS: that of the store, unless set. PKCS12: that of the store.",
+        "The password of the private key. JKS: the store's password if unset. PKCS12: always the store's password.",
     ),
-    _Config("ssl.keystore.key", PASSWORD, None, "The private key itself, as PEM, in place of a file."),
-    _Config("ssl.keystore.certificate.chain", PASSWORD, None, "The certificate chain itself, as PEM, in place of a file."),
-    _Config("ssl.truststore.type", STRING, "JKS", "The format of the trust store, as ssl.keystore.type has it.", _STORES),
+    _Config("ssl.keystore.key", PASSWORD, None, "The private key itself, as PEM, instead of a file."),
+    _Config("ssl.keystore.certificate.chain", PASSWORD, None, "The certificate chain itself, as PEM, instead of a file."),
+    _Config("ssl.truststore.type", STRING, "JKS", "The format of the trust store. See ssl.keystore.type.", _STORES),
     _Config(
         "ssl.truststore.location",
         STRING,
         None,
-        "The file with the certificates that peers are trusted by. Without it they are those of the system.",
+        "The file with the trusted certificates. Unset: the system's trusted certificates.",
     ),
     _Config(
         "ssl.truststore.password",
         PASSWORD,
         None,
-        "The password of the store; not for PEM. PKCS12 cannot do without one. JKS can, but nothing shows then that it is whole.",
+        "The password of the trust store; not for PEM. PKCS12 needs one. JKS works without one, but then the store's integrity "
+        "is not checked.",
     ),
-    _Config("ssl.truststore.certificates", PASSWORD, None, "The trusted certificates themselves, as PEM, in place of a file."),
+    _Config("ssl.truststore.certificates", PASSWORD, None, "The trusted certificates themselves, as PEM, instead of a file."),
     _Config(
         "ssl.client.auth",
         STRING,
         "none",
-        "Whether a client has to show a certificate, may show one, or is not asked.",
+        "Client certificates: required, requested (a client may show one) or none (the broker does not ask).",
         OneOf("required", "requested", "none"),
     ),
     _Config(
         "ssl.enabled.protocols",
         LIST,
         ("TLSv1.2", "TLSv1.3"),
-        "The versions of TLS that are spoken. OpenSSL may refuse those below 1.2 all the same.",
+        "The TLS versions the broker speaks. OpenSSL may still refuse versions below 1.2.",
         Entries(*PROTOCOLS, least=1),
     ),
     _Config(
         "ssl.protocol",
         STRING,
         "TLSv1.3",
-        "The version that Java's SSLContext is made for.",
+        "The version of Java's SSLContext.",
         OneOf("TLS", *PROTOCOLS),
-        no_use="what is spoken is what ssl.enabled.protocols says, as on a broker of Kafka's",
+        no_use="ssl.enabled.protocols decides, as on Kafka's brokers",
     ),
     _Config(
         "ssl.cipher.suites",
         LIST,
         (),
-        "The cipher suites, by their names in the standard, as Kafka has them, or in OpenSSL. Empty: OpenSSL's choice. Those of "
-        "TLS 1.3 are allowed all together or not at all.",
+        "The cipher suites, by standard name (as in Kafka) or OpenSSL name. Empty: OpenSSL's choice. The suites of TLS 1.3 are "
+        "allowed all together or not at all.",
         Entries(),
     ),
     _Config(
         "ssl.principal.mapping.rules",
         STRING,
         "DEFAULT",
-        "How the distinguished name of a client's certificate becomes the name of its principal: DEFAULT, or "
-        "RULE:pattern/replacement/[LU], separated by commas; the first that matches.",
+        "Rules that turn the distinguished name of a client's certificate into its principal: DEFAULT, or "
+        "RULE:pattern/replacement/[LU], separated by commas. The first match applies.",
         None,
         "low",
     ),
@@ -331,7 +331,7 @@ SSL = (
         "ssl.allow.dn.changes",
         BOOLEAN,
         False,
-        "Whether a key store that is loaded while the broker runs may have a certificate of another subject.",
+        "Lets a key store loaded while the broker runs have a certificate with another subject.",
         None,
         "low",
     ),
@@ -339,8 +339,8 @@ SSL = (
         "ssl.allow.san.changes",
         BOOLEAN,
         False,
-        "Whether a key store that is loaded while the broker runs may have a certificate without some of the hosts, and other "
-        "alternative names, of the former one.",
+        "Lets a key store loaded while the broker runs have a certificate that lacks hosts, or other alternative names, of the "
+        "former one.",
         None,
         "low",
     ),
@@ -348,7 +348,7 @@ SSL = (
         "ssl.endpoint.identification.algorithm",
         STRING,
         "https",
-        "Whether a broker that connects to another one checks that the certificate is of that host (https), or not (empty).",
+        "https: a broker that connects to another checks that the certificate is for that host. Empty: no check.",
         OneOf("https", ""),
         "low",
     ),

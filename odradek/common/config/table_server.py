@@ -23,27 +23,27 @@ MOST_REQUEST_BYTES = 512 * 1024 * 1024
 _Config = ConfigDefinition
 _ONE_BROKER = "one broker holds the only replica"
 _BUFFER = SizeOrSystems()
-_NO_QUEUE = "the thread that reads a request begins it, so none is queued"
-_NO_PURGE = "a request that has completed leaves the purgatory at once"
+_NO_QUEUE = "the thread that reads a request also starts it, so none is queued"
+_NO_PURGE = "completed requests leave the purgatory at once"
 
 IDENTITY = (
     _Config(
         "node.id",
         INT,
         1,
-        "The id of this broker. It is written into the data directory, which no broker of another id may open.",
+        "The id of this broker. It is stored in the data directory, which a broker with another id cannot open.",
         AtLeast(0),
         "high",
         kafka_default="none: it must be set",
         difference="a broker on its own needs no configuration",
     ),
-    _Config("broker.id", INT, -1, "The older name of node.id. If both are set they must agree.", None, "high"),
-    _Config("broker.rack", STRING, None, "The rack of this broker, told to clients in Metadata and DescribeCluster."),
+    _Config("broker.id", INT, -1, "The older name of node.id. If both are set, they must agree.", None, "high"),
+    _Config("broker.rack", STRING, None, "The rack of this broker. Metadata and DescribeCluster return it to clients."),
     _Config(
         "log.dirs",
         LIST,
         None,
-        "The data directories, separated by commas. A new partition is placed in the directory with the fewest.",
+        "The data directories, separated by commas. A new partition goes to the directory with the fewest partitions.",
         Entries(least=1),
         "high",
     ),
@@ -51,11 +51,11 @@ IDENTITY = (
         "log.dir",
         LIST,
         None,
-        "The data directories, if log.dirs is not set. Without either, the directory is the platform's for user data.",
+        "The data directories if log.dirs is not set. If neither is set: the platform's directory for user data.",
         Entries(least=1),
         "high",
         kafka_default="/tmp/kafka-logs",  # noqa: S108  Kafka's default, not ours
-        difference="a folder for temporary files is emptied at the next boot",
+        difference="a folder for temporary files is emptied at boot",
     ),
     _Config(
         "metadata.log.dir",
@@ -80,7 +80,7 @@ IDENTITY = (
         "metadata.log.max.record.bytes.between.snapshots",
         LONG,
         20971520,
-        "A snapshot of the metadata is written when this much has been appended since the last one.",
+        "A metadata snapshot is written when this much has been appended since the last one.",
         AtLeast(1),
         "high",
     ),
@@ -88,7 +88,7 @@ IDENTITY = (
         "metadata.log.max.snapshot.interval.ms",
         LONG,
         3600000,
-        "A snapshot of the metadata is written with the first change when the last one is this old. 0: not for its age.",
+        "When the last metadata snapshot is this old, the next change writes a new one. 0: age does not matter.",
         AtLeast(0),
         "high",
     ),
@@ -96,7 +96,8 @@ IDENTITY = (
         "metadata.max.retention.bytes",
         LONG,
         104857600,
-        "The oldest snapshot, and the log up to the next one, go while log and snapshots are larger. Negative: no limit.",
+        "While the metadata log and its snapshots are larger than this, the oldest snapshot and the log up to the next snapshot "
+        "are deleted. Negative: no limit.",
         None,
         "high",
     ),
@@ -104,7 +105,8 @@ IDENTITY = (
         "metadata.max.retention.ms",
         LONG,
         604800000,
-        "The oldest snapshot, and the log up to the next one, go when it is older. Negative: no limit. The newest stays.",
+        "A metadata snapshot older than this is deleted, with the log up to the next snapshot. The newest snapshot stays. "
+        "Negative: no limit.",
         None,
         "high",
     ),
@@ -115,18 +117,19 @@ LISTENERS = (
         "listeners",
         LIST,
         ("PLAINTEXT://127.0.0.1:9092",),
-        "Where the broker listens: NAME://HOST:PORT, separated by commas. No host means every interface, port 0 a free port.",
+        "The addresses the broker listens on: NAME://HOST:PORT, separated by commas. No host: every interface. Port 0: a free "
+        "port.",
         Entries(least=1),
         "high",
         kafka_default="PLAINTEXT://:9092",
-        difference="a broker without authentication is not exposed to the network by default",
+        difference="a broker without authentication stays off the network by default",
     ),
     _Config(
         "advertised.listeners",
         LIST,
         None,
-        "The addresses that clients connect to, where they differ from the listeners, as behind a port mapping. "
-        "Port 0 stands for the port that the listener is bound to.",
+        "The addresses clients connect to, if they differ from listeners, for example behind a port mapping. Port 0: the port "
+        "the listener is bound to.",
         Entries(least=1),
         "high",
     ),
@@ -134,7 +137,8 @@ LISTENERS = (
         "listener.security.protocol.map",
         STRING,
         "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
-        "The security protocol of each listener name: NAME:PROTOCOL, separated by commas. A controller's is PLAINTEXT or SSL.",
+        "The security protocol of each listener name: NAME:PROTOCOL, separated by commas. A controller's listener without an "
+        "entry uses PLAINTEXT.",
         None,
         "low",
     ),
@@ -142,22 +146,22 @@ LISTENERS = (
         "inter.broker.listener.name",
         STRING,
         None,
-        "The listener for connections between brokers; the name in security.inter.broker.protocol if none is named. A broker "
-        "that is alone has none.",
+        "The listener for connections between brokers. Unset: the name in security.inter.broker.protocol. A broker alone has "
+        "none.",
     ),
     _Config(
         "security.inter.broker.protocol",
         STRING,
         "PLAINTEXT",
-        "The listener for connections between brokers, where its name is that of its protocol.",
+        "The listener for connections between brokers, if it is named after its protocol.",
         OneOf("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
     ),
     _Config(
         "controller.listener.names",
         LIST,
         (),
-        "Listeners of controllers. A node that is its own controller opens those of its listeners that are named here, and "
-        "other brokers may join it. Without one it is alone.",
+        "The names of the controllers' listeners. A node that is its own controller opens its listeners of these names, and "
+        "other brokers can join it. Without one it is a broker alone.",
         Entries(),
         "high",
         kafka_default="none: it must be set",
@@ -177,17 +181,17 @@ CONNECTIONS = (
         "socket.busy.poll.us",
         INT,
         200,
-        "How long the broker polls for the next request after a response before it sleeps, in microseconds, as long as "
-        "clients do send one within that time. 0: it sleeps at once. Polling costs processor time and saves the wake-up.",
+        "How long the broker polls for the next request after a response before it sleeps, in microseconds. It polls only while "
+        "clients send one within that time. 0: it sleeps at once. Polling costs processor time and saves the wake-up.",
         AtLeast(0),
         "low",
         kafka_default=NOT_KAFKAS,
-        difference="one thread serves all clients, and waking it costs more than serving many a request",
+        difference="one thread serves all clients, and waking it costs more than many requests do",
     ),
     _Config(
-        "socket.request.max.bytes", INT, 104857600, "The largest request; a larger one closes its connection.", AtLeast(1), "high"
+        "socket.request.max.bytes", INT, 104857600, "The largest request. A larger one closes its connection.", AtLeast(1), "high"
     ),
-    _Config("connections.max.idle.ms", LONG, 600000, "A connection idle for this long is closed; never, if negative."),
+    _Config("connections.max.idle.ms", LONG, 600000, "A connection idle for this long is closed. Negative: never."),
     _Config(
         "max.connections", INT, MAX_INT, "The most open connections, over all listeners.", AtLeast(0), "medium", CLUSTER_WIDE
     ),
@@ -204,7 +208,7 @@ CONNECTIONS = (
         "max.connections.per.ip.overrides",
         STRING,
         "",
-        "Exceptions to max.connections.per.ip: ADDRESS:COUNT, separated by commas; an address or host name.",
+        "Exceptions to max.connections.per.ip: ADDRESS:COUNT, separated by commas. ADDRESS may be a host name.",
         None,
         "medium",
         CLUSTER_WIDE,
@@ -213,7 +217,8 @@ CONNECTIONS = (
         "max.connection.creation.rate",
         INT,
         MAX_INT,
-        "The most new connections per second, over all listeners and ten seconds. The first request of one above that waits.",
+        "The most new connections per second over all listeners, measured over ten seconds. Above it, a connection's first "
+        "request waits.",
         AtLeast(0),
         "medium",
         CLUSTER_WIDE,
@@ -222,7 +227,7 @@ CONNECTIONS = (
         "queued.max.requests",
         INT,
         500,
-        "Requests that wait for a thread, before Kafka stops reading more.",
+        "The most requests that Kafka queues for a thread before it stops reading.",
         AtLeast(1),
         "high",
         no_use=_NO_QUEUE,
@@ -231,30 +236,30 @@ CONNECTIONS = (
         "queued.max.request.bytes",
         LONG,
         MOST_REQUEST_BYTES,
-        "The most memory of large requests that are being received; beyond this, reading pauses. No limit unless positive.",
+        "The most memory for large requests that are being received. Beyond it, reading pauses. 0 or negative: no limit.",
         kafka_default="-1",
-        difference="thousands of connections with a part of a request each would take the machine's memory",
+        difference="thousands of connections, each with part of a request, would exhaust the machine's memory",
     ),
     _Config(
         "queued.max.response.bytes",
         LONG,
         128 * 1024 * 1024,
-        "The most memory of large responses that clients have not taken, except for one; beyond this, further ones wait. No limit"
-        " unless positive.",
+        "The most memory for large responses that clients have not taken. Beyond it, at most one response goes on, and the "
+        "others wait. 0 or negative: no limit.",
         kafka_default="none: Kafka has no such config",
-        difference="small requests that have responses of megabytes would take the machine's memory",
+        difference="small requests with responses of megabytes would exhaust the machine's memory",
     ),
 )
 
 REQUESTS = (
     _Config(
-        "fetch.max.bytes", INT, 57671680, "The most that one Fetch response carries, whatever the client asks for.", AtLeast(1024)
+        "fetch.max.bytes", INT, 57671680, "The most data in one Fetch response, whatever the client asks for.", AtLeast(1024)
     ),
     _Config(
         "max.incremental.fetch.session.cache.slots",
         INT,
         1000,
-        "The most fetch sessions kept (KIP-227); further clients send full requests.",
+        "The most fetch sessions kept (KIP-227). Further clients send full requests.",
         AtLeast(0),
     ),
     _Config(
@@ -292,25 +297,23 @@ TOPICS = (
         "auto.create.topics.enable",
         BOOLEAN,
         True,
-        "Whether a missing topic is created when a client asks for it by name.",
+        "Creates a missing topic when a client asks for it by name.",
         None,
         "high",
     ),
-    _Config(
-        "delete.topic.enable", BOOLEAN, True, "Whether topics can be deleted; otherwise DeleteTopics is refused.", None, "high"
-    ),
-    _Config("num.partitions", INT, 1, "Partitions of a topic created without a number of partitions.", AtLeast(1)),
+    _Config("delete.topic.enable", BOOLEAN, True, "Lets clients delete topics. If false, DeleteTopics is refused.", None, "high"),
+    _Config("num.partitions", INT, 1, "The number of partitions of a topic created without one.", AtLeast(1)),
     _Config(
         "default.replication.factor",
         INT,
         1,
-        "Replicas of a topic created without a number of them. A broker alone can hold one.",
+        "The replication factor of a topic created without one. A broker alone can hold one replica.",
     ),
     _Config(
         "min.insync.replicas",
         INT,
         1,
-        "Replicas that must have a record before acks=all is answered.",
+        "The number of replicas that must have a record before acks=all is answered.",
         AtLeast(1),
         "high",
         CLUSTER_WIDE,
@@ -319,7 +322,7 @@ TOPICS = (
         "unclean.leader.election.enable",
         BOOLEAN,
         False,
-        "Whether an out-of-sync replica may become leader. A broker alone has none.",
+        "Lets an out-of-sync replica become leader. A broker alone has no such replica.",
         None,
         "high",
         CLUSTER_WIDE,
@@ -344,7 +347,7 @@ GROUPS = (
         "offsets.commit.timeout.ms",
         INT,
         5000,
-        "How long what a group's coordinator has decided may wait for the other replicas of the offsets topic.",
+        "How long a group coordinator's writes may wait for the other replicas of __consumer_offsets.",
         AtLeast(1),
         "high",
     ),
@@ -353,16 +356,16 @@ GROUPS = (
         "offsets.retention.minutes",
         INT,
         10080,
-        "How long committed offsets are kept after their group became empty.",
+        "How long committed offsets are kept after their group becomes empty.",
         AtLeast(1),
         "high",
     ),
-    _Config("offsets.retention.check.interval.ms", LONG, 600000, "How often expired offsets are looked for.", AtLeast(1), "high"),
+    _Config("offsets.retention.check.interval.ms", LONG, 600000, "How often offsets are checked for expiry.", AtLeast(1), "high"),
     _Config(
         "offsets.topic.num.partitions",
         INT,
         50,
-        "Partitions of __consumer_offsets. It decides the partition of each group, and must not be changed later.",
+        "The number of partitions of __consumer_offsets. It decides each group's partition, so you must not change it later.",
         AtLeast(1),
         "high",
     ),
@@ -370,7 +373,7 @@ GROUPS = (
         "offsets.topic.replication.factor",
         SHORT,
         1,
-        "Replicas of __consumer_offsets; one, where the broker is alone.",
+        "The replication factor of __consumer_offsets. A broker alone uses 1.",
         AtLeast(1),
         "high",
         kafka_default="3",
@@ -381,7 +384,7 @@ GROUPS = (
         "offsets.topic.compression.codec",
         INT,
         0,
-        "Compression of __consumer_offsets: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.",
+        "The compression of __consumer_offsets: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.",
         OneOf(0, 1, 2, 3, 4),
         "high",
     ),
@@ -414,7 +417,7 @@ TRANSACTIONS = (
         "transaction.abort.timed.out.transaction.cleanup.interval.ms",
         INT,
         10000,
-        "How often transactions past their timeout are looked for.",
+        "How often the broker looks for transactions past their timeout.",
         AtLeast(1),
         "low",
     ),
@@ -422,7 +425,7 @@ TRANSACTIONS = (
         "transaction.remove.expired.transaction.cleanup.interval.ms",
         INT,
         3600000,
-        "How often expired transactional ids are looked for.",
+        "How often the broker looks for expired transactional ids.",
         AtLeast(1),
         "low",
     ),
@@ -430,7 +433,7 @@ TRANSACTIONS = (
         "transaction.partition.verification.enable",
         BOOLEAN,
         True,
-        "Whether a transactional write to a partition that is not in the transaction is refused (KIP-890).",
+        "Refuses a transactional write to a partition that is not in the transaction (KIP-890).",
         None,
         "low",
         CLUSTER_WIDE,
@@ -439,7 +442,7 @@ TRANSACTIONS = (
         "transaction.two.phase.commit.enable",
         BOOLEAN,
         False,
-        "Whether producers may have transactions without a timeout, ended by an external manager (KIP-939).",
+        "Lets producers have transactions without a timeout that an external manager ends (KIP-939).",
         None,
         "low",
     ),
@@ -447,7 +450,8 @@ TRANSACTIONS = (
         "transaction.state.log.num.partitions",
         INT,
         50,
-        "Partitions of __transaction_state. It decides the partition of each transactional id, and must not be changed later.",
+        "The number of partitions of __transaction_state. It decides each transactional id's partition, so you must not change "
+        "it later.",
         AtLeast(1),
         "high",
     ),
@@ -455,7 +459,7 @@ TRANSACTIONS = (
         "transaction.state.log.replication.factor",
         SHORT,
         1,
-        "Replicas of __transaction_state; one, where the broker is alone.",
+        "The replication factor of __transaction_state. A broker alone uses 1.",
         AtLeast(1),
         "high",
         kafka_default="3",
@@ -465,7 +469,7 @@ TRANSACTIONS = (
         "transaction.state.log.min.isr",
         INT,
         1,
-        "min.insync.replicas of __transaction_state; 1, where the broker is alone.",
+        "min.insync.replicas of __transaction_state. A broker alone uses 1.",
         AtLeast(1),
         "high",
         kafka_default="2",

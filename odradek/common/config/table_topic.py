@@ -47,10 +47,10 @@ def _config(
 
 TOPIC_DEFINITIONS = (
     _config("cleanup.policy", LIST, ("delete",), "log.cleanup.policy", "delete, compact, both or neither.", CLEANUP_POLICIES),
-    _config("compression.type", STRING, "producer", "compression.type", "How batches are compressed on disk.", COMPRESSION_TYPES),
-    _config("compression.gzip.level", INT, -1, "compression.gzip.level", "Level of gzip.", GZIP_LEVELS),
-    _config("compression.lz4.level", INT, 9, "compression.lz4.level", "Level of lz4.", LZ4_LEVELS),
-    _config("compression.zstd.level", INT, 3, "compression.zstd.level", "Level of zstd.", ZSTD_LEVELS),
+    _config("compression.type", STRING, "producer", "compression.type", "The compression of batches on disk.", COMPRESSION_TYPES),
+    _config("compression.gzip.level", INT, -1, "compression.gzip.level", "The level of gzip.", GZIP_LEVELS),
+    _config("compression.lz4.level", INT, 9, "compression.lz4.level", "The level of lz4.", LZ4_LEVELS),
+    _config("compression.zstd.level", INT, 3, "compression.zstd.level", "The level of zstd.", ZSTD_LEVELS),
     _config(
         "delete.retention.ms",
         LONG,
@@ -72,7 +72,7 @@ TOPIC_DEFINITIONS = (
         LONG,
         MAX_LONG,
         "log.flush.interval.messages",
-        "Flush when this many records are unflushed; 1 is an fsync before every acknowledgement.",
+        "Flush when this many records are unflushed. 1: an fsync before every acknowledgement.",
         AtLeast(1),
     ),
     _config(
@@ -86,7 +86,9 @@ TOPIC_DEFINITIONS = (
         "Replicas that fetch no faster than follower.replication.throttled.rate.",
         ThrottledReplicas(),
     ),
-    _config("index.interval.bytes", INT, 4096, "log.index.interval.bytes", "One index entry for this many bytes.", AtLeast(0)),
+    _config(
+        "index.interval.bytes", INT, 4096, "log.index.interval.bytes", "An index gets one entry for this many bytes.", AtLeast(0)
+    ),
     ConfigDefinition(
         "internal.segment.bytes", INT, None, "segment.bytes without its lower bound, for tests.", AtLeast(1), internal=True
     ),
@@ -95,7 +97,7 @@ TOPIC_DEFINITIONS = (
         LIST,
         (),
         None,
-        "Replicas that are fetched from no faster than leader.replication.throttled.rate, where they lead.",
+        "Replicas that, while they lead, are fetched from no faster than leader.replication.throttled.rate.",
         ThrottledReplicas(),
     ),
     _config(
@@ -113,7 +115,7 @@ TOPIC_DEFINITIONS = (
         LONG,
         MAX_LONG,
         "log.cleaner.max.compaction.lag.ms",
-        "How long a record may wait for compaction.",
+        "The longest a record may wait for compaction.",
         AtLeast(1),
     ),
     _config(
@@ -140,7 +142,7 @@ TOPIC_DEFINITIONS = (
         STRING,
         "CreateTime",
         "log.message.timestamp.type",
-        "The timestamp of a record: its producer's, or the time of the append.",
+        "The timestamp of a record: the producer's (CreateTime) or the time of the append (LogAppendTime).",
         TIMESTAMP_TYPES,
     ),
     _config(
@@ -156,7 +158,7 @@ TOPIC_DEFINITIONS = (
         LONG,
         0,
         "log.cleaner.min.compaction.lag.ms",
-        "How long a record is exempt from compaction; at most max.compaction.lag.ms.",
+        "How long a record is exempt from compaction. At most max.compaction.lag.ms.",
         AtLeast(0),
     ),
     _config(
@@ -164,7 +166,7 @@ TOPIC_DEFINITIONS = (
         INT,
         1,
         "min.insync.replicas",
-        "Replicas that must have a record before acks=all is answered.",
+        "The number of replicas that must have a record before acks=all is answered.",
         AtLeast(1),
     ),
     _config(
@@ -186,7 +188,7 @@ TOPIC_DEFINITIONS = (
         LONG,
         _WEEK_MS,
         "log.retention.ms",
-        "Segments are deleted when their newest record is this old; -1 keeps them.",
+        "A segment is deleted when its newest record is this old. -1: it is kept.",
         AtLeast(-1),
     ),
     _config(
@@ -194,7 +196,12 @@ TOPIC_DEFINITIONS = (
     ),
     _config("segment.index.bytes", INT, 10485760, "log.index.size.max.bytes", "The size of a full index.", AtLeast(4)),
     _config(
-        "segment.jitter.ms", LONG, 0, "log.roll.jitter.ms", "The most that is subtracted from segment.ms, at random.", AtLeast(0)
+        "segment.jitter.ms",
+        LONG,
+        0,
+        "log.roll.jitter.ms",
+        "The most that is subtracted from segment.ms, so that segments close at different times.",
+        AtLeast(0),
     ),
     _config("segment.ms", LONG, _WEEK_MS, "log.roll.ms", "A segment is closed when it is this old.", AtLeast(1)),
     _config(
@@ -202,6 +209,6 @@ TOPIC_DEFINITIONS = (
         BOOLEAN,
         False,
         "unclean.leader.election.enable",
-        "Whether an out-of-sync replica may become leader.",
+        "Lets an out-of-sync replica become leader.",
     ),
 )
