@@ -21,23 +21,23 @@ WATCHED = Metric(
     Kind.GAUGE,
     _OPERATION,
     f"{_PURGATORY},name=PurgatorySize,delayedOperation=",
-    "Operations that are watched, counted once for each key they wait for.",
+    "Waiting operations, counted once for each key they wait for.",
 )
 DELAYED = Metric(
     "kafka_server_delayedoperationpurgatory_numdelayedoperations",
     Kind.GAUGE,
     _OPERATION,
     f"{_PURGATORY},name=NumDelayedOperations,delayedOperation=",
-    "Operations that wait.",
+    "Waiting operations.",
 )
 COMPLETED = Metric(
     "odradek_purgatory_completed",
     Kind.COUNTER,
     _OPERATION,
     "",
-    "Operations completed, with or without waiting, expired ones included.",
+    "Operations completed, with or without waiting, including expired ones.",
 )
-EXPIRED = Metric("odradek_purgatory_expired", Kind.COUNTER, _OPERATION, "", "Operations completed by their deadline.")
+EXPIRED = Metric("odradek_purgatory_expired", Kind.COUNTER, _OPERATION, "", "Operations that expired at their deadline.")
 SESSIONS = Metric(
     "kafka_server_fetchsessioncache_numincrementalfetchsessions",
     Kind.GAUGE,

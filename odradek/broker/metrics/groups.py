@@ -46,7 +46,7 @@ def _own(name: str, kind: Kind, help_: str, label: str = "") -> Metric:
     return Metric(f"odradek_{name}", kind, (label,) if label else (), "", help_)
 
 
-GROUPS = _manager_gauge("NumGroups", "Groups of the classic protocol, including those that consist of committed offsets only.")
+GROUPS = _manager_gauge("NumGroups", "Groups of the classic protocol, including groups with only committed offsets.")
 GROUPS_BY_PROTOCOL = _coordinator("group_count", Kind.GAUGE, "group-count", "Groups, by protocol.", "protocol")
 GROUPS_BY_STATE = {
     state: _manager_gauge(f"NumGroups{state.value}", f"Groups of the classic protocol in state {state.value}.")
@@ -65,7 +65,7 @@ REBALANCES = _coordinator(
     "group_completed_rebalance", Kind.COUNTER, "group-completed-rebalance-count", "Rebalances that ended in a stable group."
 )
 REBALANCES_BEGUN = _own("group_rebalances_begun", Kind.COUNTER, "Rebalances begun, by cause.", "cause")
-REBALANCES_FAILED = _own("group_rebalances_failed", Kind.COUNTER, "Rebalances abandoned because another one had to begin.")
+REBALANCES_FAILED = _own("group_rebalances_failed", Kind.COUNTER, "Rebalances abandoned because another one began.")
 REBALANCE_LATENCY = _own(
     "group_rebalance_latency_ms", Kind.HISTOGRAM, "The time from a rebalance's cause to the stable group, in ms."
 )
@@ -73,7 +73,7 @@ REBALANCE_LATENCY_MAX = _own("group_rebalance_latency_max_ms", Kind.GAUGE, "The 
 LAST_REBALANCE = _own(
     "group_last_rebalance_age_ms",
     Kind.GAUGE,
-    "The time since the last rebalance of any group ended, in ms; absent before the first.",
+    "The time since the last rebalance of any group ended, in ms. Absent before the first.",
 )
 CONSUMER_GROUPS = _coordinator(
     "consumer_group_count", Kind.GAUGE, "consumer-group-count", "Groups of the consumer protocol, by state.", "state"
@@ -82,15 +82,17 @@ EPOCHS_RAISED = _coordinator(
     "consumer_group_rebalance",
     Kind.COUNTER,
     "consumer-group-rebalance-count",
-    "Rebalances of groups of the consumer protocol: how often the epoch of a group was raised.",
+    "Rebalances of groups of the consumer protocol, counted as increases of a group's epoch.",
 )
-MOVES = _own("group_partition_moves", Kind.COUNTER, "Partitions that target assignments moved, by reason.", "reason")
+MOVES = _own("group_partition_moves", Kind.COUNTER, "Partitions moved by target assignments, by reason.", "reason")
 KEPT = _own(
     "group_moved_partition_kept_ms",
     Kind.SUMMARY,
-    "The time from a target assignment until its former member has given up a partition, in ms.",
+    "The time from a target assignment until the former member gave up a moved partition, in ms.",
 )
-KEPT_MAX = _own("group_moved_partition_kept_max_ms", Kind.GAUGE, "The longest of these times, in ms.")
+KEPT_MAX = _own(
+    "group_moved_partition_kept_max_ms", Kind.GAUGE, "The longest time until a former member gave up a moved partition, in ms."
+)
 HEARTBEATS = _own("group_heartbeats", Kind.COUNTER, "Heartbeats of members.")
 SESSIONS_EXPIRED = _own("group_sessions_expired", Kind.COUNTER, "Members removed because their session expired.")
 GROUPS_DELETED = _own("groups_deleted", Kind.COUNTER, "Groups deleted by request.")
@@ -121,7 +123,7 @@ APPEND_TIME = _coordinator(
 APPEND_TIME_MAX = _coordinator("batch_flush_time_ms_max", Kind.GAUGE, "batch-flush-time-ms-max", "The longest append, in ms.")
 APPENDED_RECORDS = _own("coordinator_appended_records", Kind.COUNTER, "Records appended to __consumer_offsets.")
 APPENDS_FAILED = _own(
-    "coordinator_appends_failed", Kind.COUNTER, "Appends that failed; operations that depended on them were rolled back."
+    "coordinator_appends_failed", Kind.COUNTER, "Failed appends. The operations that depended on them were rolled back."
 )
 
 

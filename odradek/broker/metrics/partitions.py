@@ -118,9 +118,11 @@ def _gauge(mbean: str, help_: str) -> Metric:
 
 
 LEADERS = _gauge("LeaderCount", "Partitions that this broker leads.")
-UNDER_REPLICATED = _gauge("UnderReplicatedPartitions", "Partitions led here that have replicas out of sync.")
-UNDER_MIN_ISR = _gauge("UnderMinIsrPartitionCount", "Partitions led here with fewer replicas in sync than min.insync.replicas.")
-AT_MIN_ISR = _gauge("AtMinIsrPartitionCount", "Partitions led here with just as many replicas in sync as min.insync.replicas.")
+UNDER_REPLICATED = _gauge("UnderReplicatedPartitions", "Partitions led by this broker that have out-of-sync replicas.")
+UNDER_MIN_ISR = _gauge(
+    "UnderMinIsrPartitionCount", "Partitions led by this broker with fewer in-sync replicas than min.insync.replicas."
+)
+AT_MIN_ISR = _gauge("AtMinIsrPartitionCount", "Partitions led by this broker with exactly min.insync.replicas in-sync replicas.")
 
 
 def _read(broker: MeteredBroker) -> Iterator[Reading]:
@@ -155,14 +157,14 @@ UNCLEANABLE = Metric(
     Kind.GAUGE,
     (),
     f"{_MANAGER},name=uncleanable-partitions-count,logDirectory=",
-    "Partitions that are not compacted again before the next start; the broker's log has the reason.",
+    "Partitions that are not compacted again before the next start. The broker's log gives the reason.",
 )
 MAX_DIRTY = Metric(
     "kafka_log_logcleanermanager_max_dirty_percent",
     Kind.GAUGE,
     (),
     f"{_MANAGER},name=max-dirty-percent",
-    "The share of the next log to be cleaned that is dirty, in percent; 0 if no log needs cleaning.",
+    "The dirty share of the next log to be cleaned, in percent. 0: no log needs cleaning.",
 )
 SINCE_LAST_LOOK = Metric(
     "kafka_log_logcleanermanager_time_since_last_run_ms",
@@ -176,14 +178,14 @@ RECOPY = Metric(
     Kind.GAUGE,
     (),
     f"{_CLEANER},name=cleaner-recopy-percent",
-    "The share of the bytes read by the last clean that it wrote again, in percent.",
+    "The share of the bytes read by the last clean that were written again, in percent.",
 )
 UTILIZATION = Metric(
     "kafka_log_logcleaner_max_buffer_utilization_percent",
     Kind.GAUGE,
     (),
     f"{_CLEANER},name=max-buffer-utilization-percent",
-    "The share of the memory for keys that the last clean used, in percent. At 100 it did not reach the end of the log.",
+    "The share of the memory for keys that the last clean used, in percent. At 100, the clean did not reach the end of the log.",
 )
 LAST_CLEAN = Metric(
     "kafka_log_logcleaner_max_clean_time_secs",

@@ -27,22 +27,24 @@ def _of_kind(kind: str, attribute: str, what: str) -> Metric:
 
 def _throttled(kind: str) -> tuple[Metric, Metric]:
     return (
-        _of_client(kind, "throttle-time", "The average throttle time of the last minute, in ms."),
-        _of_kind(kind, "queue-size", "Throttle times of clients that are not over yet."),
+        _of_client(kind, "throttle-time", "The average throttle time in the last minute, in ms."),
+        _of_kind(kind, "queue-size", "The number of throttle times under way."),
     )
 
 
 PRODUCE_RATE = _of_client(
-    "Produce", "byte-rate", "Bytes a second of Produce requests. An empty label: all users, or client ids, share the quota."
+    "Produce",
+    "byte-rate",
+    "Bytes per second of Produce requests. With an empty label, all users, or all client ids, share the quota.",
 )
 PRODUCE_THROTTLED = _throttled("Produce")
-FETCH_RATE = _of_client("Fetch", "byte-rate", "Bytes a second of Fetch responses.")
+FETCH_RATE = _of_client("Fetch", "byte-rate", "Bytes per second of Fetch responses.")
 FETCH_THROTTLED = _throttled("Fetch")
-REQUEST_TIME = _of_client("Request", "request-time", "Percent of the event loop's time that requests take.")
+REQUEST_TIME = _of_client("Request", "request-time", "The share of the event loop's time that requests take, in percent.")
 REQUEST_THROTTLED = _throttled("Request")
-EXEMPT_TIME = _of_kind("Request", "exempt-request-time", "The same of requests that no client's quota is for.")
-TOKENS = _of_client("ControllerMutation", "tokens", "Partitions that may be changed at once; below 0, changes that are owed.")
-MUTATION_RATE = _of_client("ControllerMutation", "mutation-rate", "Partitions created and deleted a second.")
+EXEMPT_TIME = _of_kind("Request", "exempt-request-time", "The same for requests that are exempt from client quotas.")
+TOKENS = _of_client("ControllerMutation", "tokens", "Partition changes that are allowed at once. Below 0: overdrawn changes.")
+MUTATION_RATE = _of_client("ControllerMutation", "mutation-rate", "Partitions created and deleted per second.")
 MUTATION_THROTTLED = _throttled("ControllerMutation")
 
 

@@ -37,7 +37,7 @@ TOTAL_TIME = Metric(
     Kind.HISTOGRAM,
     ("request",),
     f"{_REQUEST_METRICS},name=TotalTimeMs,request=",
-    "The time from a request's arrival to the hand-over of its response, in ms.",
+    "The time from a request's arrival until its response is handed over, in ms.",
 )
 QUEUE_TIME = Metric(
     "kafka_network_requestmetrics_requestqueuetimems",
@@ -100,7 +100,7 @@ IP_THROTTLE_TIME = Metric(
     Kind.SUMMARY,
     (),
     f"{_SOCKET_SERVER},listener= (ip-connection-accept-throttle-time)",
-    "The time that connections above connection_creation_rate of their address were kept before they were closed, in ms.",
+    "How long connections above their address's connection_creation_rate were kept before they were closed, in ms.",
 )
 CONNECTIONS_CLOSED_IDLE = Metric(
     "odradek_connections_closed_idle",
@@ -194,16 +194,16 @@ def _counter(name: str, help_text: str) -> Metric:
     return Metric(f"kafka_server_socket_server_metrics_{name}", Kind.COUNTER, (), mbean, help_text)
 
 
-SUCCEEDED = _counter("successful_authentication", "Connections that have authenticated by SASL.")
-FAILED = _counter("failed_authentication", "Connections that have failed to.")
-SUCCEEDED_AGAIN = _counter("successful_reauthentication", "Sessions that were renewed.")
-FAILED_AGAIN = _counter("failed_reauthentication", "Sessions whose renewal failed.")
+SUCCEEDED = _counter("successful_authentication", "Connections that authenticated by SASL.")
+FAILED = _counter("failed_authentication", "Connections that failed to authenticate by SASL.")
+SUCCEEDED_AGAIN = _counter("successful_reauthentication", "Sessions renewed by reauthentication.")
+FAILED_AGAIN = _counter("failed_reauthentication", "Sessions whose reauthentication failed.")
 EXPIRED = Metric(
     "kafka_server_socket_server_metrics_expired_connections_killed_count",
     Kind.COUNTER,
     (),
     "kafka.server:type=socket-server-metrics,listener=,networkProcessor= (expired-connections-killed-count)",
-    "Connections closed because their session was over.",
+    "Connections closed because their session had ended.",
 )
 
 

@@ -43,7 +43,7 @@ INSTANCES = Metric(
     Kind.GAUGE,
     (),
     f"{_MBEAN} (instance-count)",
-    "Client instances that have asked for their telemetry subscription, and are connected.",
+    "Connected client instances that have asked for their telemetry subscription.",
 )
 
 
@@ -54,17 +54,17 @@ def _counter(name: str, attribute: str, help_text: str) -> Metric:
 UNKNOWN = _counter(
     "unknown_subscription_request_count",
     "unknown-subscription-request-count",
-    "Pushes that were for another subscription than the client's present one.",
+    "Pushes for a subscription other than the client's current one.",
 )
-THROTTLED = _counter("throttle_count", "throttle-count,client_instance_id=", "Requests of clients that came too early.")
-PUSHED = _counter("plugin_export_count", "plugin-export-count,client_instance_id=", "Pushes that were taken in.")
+THROTTLED = _counter("throttle_count", "throttle-count,client_instance_id=", "Client requests that came too early.")
+PUSHED = _counter("plugin_export_count", "plugin-export-count,client_instance_id=", "Pushes accepted.")
 REFUSED = _counter("plugin_error_count", "plugin-error-count,client_instance_id=", "Pushes that could not be read.")
 LEFT_OUT = Metric(
     "odradek_client_metrics_left_out",
     Kind.COUNTER,
     (),
     "",
-    "Values of clients' metrics that were not kept, since their client, or all together, had too many.",
+    "Values of clients' metrics that were dropped because the client, or all clients together, had too many.",
 )
 
 

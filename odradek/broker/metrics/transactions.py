@@ -46,7 +46,7 @@ def _own(name: str, kind: Kind, help_: str, label: str = "") -> Metric:
 IDS = _own("transactional_ids", Kind.GAUGE, "Transactional ids, by state.", "state")
 OPEN = _own("transactions_open", Kind.GAUGE, "Transactions that are ongoing, or being committed or aborted.")
 OLDEST = _own(
-    "transaction_oldest_open_age_ms", Kind.GAUGE, "The age of the oldest open transaction, in ms; absent if none is open."
+    "transaction_oldest_open_age_ms", Kind.GAUGE, "The age of the oldest open transaction, in ms. Absent if none is open."
 )
 ENDED = _own(
     "transactions_ended", Kind.COUNTER, "Transactions completed: committed or aborted, with all markers written.", "result"
@@ -62,20 +62,18 @@ IDS_EXPIRED = _own("transactional_ids_expired", Kind.COUNTER, "Unused transactio
 MARKERS_WAITING = _gauge(
     _MARKERS,
     "UnknownDestinationQueueSize",
-    "Markers still to be written: their partition is unavailable, or they exceed one turn of the event loop.",
+    "Markers not written yet: their partition is unavailable, or they exceed one turn of the event loop.",
 )
 COMPLETIONS_WAITING = _gauge(
     _MARKERS,
     "LogAppendRetryQueueSize",
-    "Transactions with all markers written, whose completion is not yet in __transaction_state.",
+    "Transactions with all markers written, but without their completion in __transaction_state.",
 )
-PRODUCER_IDS = _gauge(
-    _REPLICA_MANAGER, "ProducerIdCount", "Producer ids that partitions remember, each counted once a partition."
-)
+PRODUCER_IDS = _gauge(_REPLICA_MANAGER, "ProducerIdCount", "Producer ids that partitions remember, counted once per partition.")
 LATE = _gauge(
     _REPLICA_MANAGER,
     "PartitionsWithLateTransactionsCount",
-    "Partitions whose oldest open transaction wrote last more than transaction.max.timeout.ms and five minutes ago.",
+    "Partitions whose oldest open transaction last wrote more than transaction.max.timeout.ms plus five minutes ago.",
 )
 SHARDS = _own(
     "transaction_coordinator_partitions",
@@ -104,7 +102,7 @@ APPENDED_RECORDS = _own("transaction_coordinator_appended_records", Kind.COUNTER
 APPENDS_FAILED = _own(
     "transaction_coordinator_appends_failed",
     Kind.COUNTER,
-    "Appends that failed; operations that depended on them were rolled back.",
+    "Failed appends. The operations that depended on them were rolled back.",
 )
 
 
