@@ -45,8 +45,8 @@ _ACTIVE: Final = ShardState.ACTIVE
 class HostedShard(Generic[ShardT]):
     """A partition's shard, from LOADING to FAILED or CLOSED. Loop thread only.
 
-    The offsets count from ACTIVE on. ``reload`` is called with a shard whose state and log differ, and begins again from the log
-    with another object.
+    The offsets count from ACTIVE on. ``reload`` is called with a shard whose state and log differ; it loads the log again
+    into a new object.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class HostedShard(Generic[ShardT]):
         self._decide_queued()
 
     def close(self, state: ShardState) -> None:
-        """Become FAILED or CLOSED: who waits is answered NOT_COORDINATOR, what is not appended is dropped."""
+        """Become FAILED or CLOSED. Waiting requests are answered NOT_COORDINATOR; records not yet appended are dropped."""
         was_open = self.state is not ShardState.FAILED
         if self.state is _ACTIVE:
             self._environment.logs.on_high_watermark(self.partition, None)

@@ -80,11 +80,11 @@ class CoordinatorRuntime(Generic[ShardT]):
         return len(self._loads) > 0
 
     def partitions(self) -> list[int]:
-        """The partitions whose coordinator is, or will be, here: loading, active or failed."""
+        """Return the partitions coordinated here: loading, active or failed."""
         return [*self._hosted, *self._unopened]
 
     def states(self) -> dict[int, ShardState]:
-        """How each of them is."""
+        """Return the state of each of these partitions."""
         states = dict.fromkeys(self._unopened, ShardState.FAILED)
         return states | {partition: hosted.state for partition, hosted in self._hosted.items()}
 

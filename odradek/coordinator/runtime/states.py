@@ -31,7 +31,7 @@ def ensure_transition(old: ShardState, new: ShardState) -> None:
 
 
 def unavailable(state: ShardState) -> KafkaError:
-    """What an operation on a shard in ``state``, not ACTIVE, is answered with."""
+    """Return the error for an operation on a shard in ``state``, which is not ACTIVE."""
     if state is ShardState.LOADING:
         return KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "the coordinator is loading")
     return not_coordinator()
