@@ -26,7 +26,7 @@ COMPILED = {
     "odradek/storage": "filesystem",
     "odradek/storage/log": """
         control_batches coordinator_appends flush_state follower_appends index leader_epochs local_log log log_lookup
-        log_producers log_retention log_segments log_settings log_truncation log_writer producer_state segment
+        log_producers log_retention log_segments log_truncation log_writer producer_state segment
         transaction_index validation
     """,
     "odradek/protocol": """

@@ -25,7 +25,7 @@ from odradek.controller.metadata.image import MetadataImage
 from odradek.controller.metadata.topic import TRANSACTION_STATE_TOPIC
 from odradek.controller.quorum.leader_discovery import Address
 from odradek.coordinator.runtime.hashing import partition_for
-from odradek.coordinator.runtime.marker import EndTxnMarker
+from odradek.coordinator.runtime.record import EndTxnMarker
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.add_partitions_to_txn import (

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from odradek.coordinator.group.config import GroupConfig
     from odradek.coordinator.group.consumer.groups import ConsumerGroupConfig, ConsumerGroupServices
     from odradek.coordinator.group.group_shard import GroupShard
-    from odradek.coordinator.runtime.marker import EndTxnMarker
-    from odradek.coordinator.runtime.record import CoordinatorRecord
+    from odradek.coordinator.runtime.record import CoordinatorRecord, EndTxnMarker
     from odradek.coordinator.runtime.shard_context import ShardContext
     from odradek.timing.reply import Reply
 
@@ -172,8 +171,8 @@ class GroupCoordinator(CoordinatorHost["GroupShard"]):
         return known
 
     def _read_consumer_config(self, overrides: Mapping[str, str]) -> ConsumerGroupConfig:
+        from odradek.coordinator.group.config import MigrationPolicy
         from odradek.coordinator.group.consumer.groups import ConsumerGroupConfig
-        from odradek.coordinator.group.migration.policy import MigrationPolicy
 
         config = self._services.config
 

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
     from odradek.broker.coordination.services import CoordinatorServices
     from odradek.broker.replica.partition import Partition
-    from odradek.coordinator.runtime.marker import EndTxnMarker
-    from odradek.coordinator.runtime.record import CoordinatorRecord
+    from odradek.coordinator.runtime.record import CoordinatorRecord, EndTxnMarker
     from odradek.coordinator.runtime.result import CoordinatorResult
     from odradek.coordinator.runtime.shard_context import ShardContext
     from odradek.coordinator.transaction.transaction_shard import TransactionShard

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from odradek.broker.replica.fetch_partitions import FetchPartition, FetchTimes
     from odradek.broker.replica.in_sync_replicas import InSyncReplicas
-    from odradek.coordinator.runtime.marker import EndTxnMarker
+    from odradek.coordinator.runtime.record import EndTxnMarker
     from odradek.protocol.record_batch import BatchHeader, Buffer
     from odradek.storage.log.log import Log
     from odradek.storage.log.log_writer import AppendInfo

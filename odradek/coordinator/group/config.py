@@ -1,7 +1,8 @@
-"""The inputs of operations on groups: the configs, the sender of a request, and the broker's log."""
+"""The inputs of operations on groups: the configs, the sender of a request, the broker's log, the policy of migrations."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import NamedTuple, Protocol
 
 
@@ -38,3 +39,22 @@ class GroupReports(Protocol):
 
     def warn(self, event: str, **fields: object) -> None:
         """Log a refusal or a failure that an operator should know."""
+
+
+class MigrationPolicy(StrEnum):
+    """Kafka's ``ConsumerGroupMigrationPolicy``."""
+
+    DISABLED = "disabled"
+    UPGRADE = "upgrade"
+    DOWNGRADE = "downgrade"
+    BIDIRECTIONAL = "bidirectional"
+
+    @property
+    def permits_upgrade(self) -> bool:
+        """Return whether a classic group with members may become a consumer group."""
+        return self in {MigrationPolicy.UPGRADE, MigrationPolicy.BIDIRECTIONAL}
+
+    @property
+    def permits_downgrade(self) -> bool:
+        """Return whether a consumer group with members may become a classic group."""
+        return self in {MigrationPolicy.DOWNGRADE, MigrationPolicy.BIDIRECTIONAL}

@@ -42,8 +42,7 @@ if TYPE_CHECKING:
     from odradek.coordinator.group.consumer.group import ConsumerGroup
     from odradek.coordinator.group.consumer.groups import ConsumerGroups, ConsumerGroupServices
     from odradek.coordinator.group.offsets import OffsetConfig
-    from odradek.coordinator.runtime.marker import EndTxnMarker
-    from odradek.coordinator.runtime.record import CoordinatorRecord
+    from odradek.coordinator.runtime.record import CoordinatorRecord, EndTxnMarker
     from odradek.coordinator.runtime.shard_context import ShardContext
     from odradek.protocol.coordinator_records import ConsumerGroupValue, GroupMetadataValue
     from odradek.protocol.message_types.consumer_group_describe import DescribedGroup as DescribedConsumerGroup

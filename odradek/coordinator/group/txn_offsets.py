@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from odradek.coordinator.group.offsets import CommittedOffsets
-    from odradek.coordinator.runtime.marker import EndTxnMarker
+    from odradek.coordinator.runtime.record import EndTxnMarker
 
 _Response: Final = TxnOffsetCommitResponse
 _Topic: Final = TxnOffsetCommitResponseTopic

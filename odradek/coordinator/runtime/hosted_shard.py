@@ -31,9 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from odradek.coordinator.runtime.environment import RuntimeEnvironment
-    from odradek.coordinator.runtime.marker import EndTxnMarker
     from odradek.coordinator.runtime.ports import CoordinatorLog
-    from odradek.coordinator.runtime.record import CoordinatorRecord
+    from odradek.coordinator.runtime.record import CoordinatorRecord, EndTxnMarker
     from odradek.timing.reply import Reply
     from odradek.timing.timer import TimerTask
 

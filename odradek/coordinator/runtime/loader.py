@@ -15,8 +15,8 @@ from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from odradek.coordinator.runtime.marker import EndTxnMarker
 from odradek.coordinator.runtime.ports import TransactionalShard
+from odradek.coordinator.runtime.record import EndTxnMarker
 from odradek.coordinator.runtime.states import ShardState
 from odradek.coordinator.runtime.timeline import COMMITTED
 from odradek.protocol.control_records import ABORT, COMMIT, read_control_record

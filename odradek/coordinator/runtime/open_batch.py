@@ -14,9 +14,8 @@ if TYPE_CHECKING:
 
     from odradek.coordinator.runtime.answers import DeferredEvent
     from odradek.coordinator.runtime.environment import RuntimeEnvironment
-    from odradek.coordinator.runtime.marker import EndTxnMarker
     from odradek.coordinator.runtime.ports import CoordinatorLog
-    from odradek.coordinator.runtime.record import CoordinatorRecord
+    from odradek.coordinator.runtime.record import CoordinatorRecord, EndTxnMarker
 
 # The size of a batch's header. Then a record's overhead: its attributes, and five lengths or deltas of up to five bytes.
 BATCH_OVERHEAD_BYTES: Final = 61

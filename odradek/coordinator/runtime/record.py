@@ -1,4 +1,4 @@
-"""A change to a coordinator's persistent state, as an object. It is encoded when it is appended."""
+"""A change to a coordinator's persistent state, and the end of a transaction. They are encoded when they are appended."""
 
 from typing import NamedTuple
 
@@ -48,3 +48,16 @@ def decode_group_record(key: bytes, value: bytes | None) -> CoordinatorRecord | 
     if isinstance(decoded, UnknownKey):
         return None
     return CoordinatorRecord(decoded, decode_value(decoded, value))
+
+
+class EndTxnMarker(NamedTuple):
+    """The commit or abort of a producer's transaction, which id and epoch identify.
+
+    With ``transaction_version`` 2 the epoch is one above the transaction's own epoch (KIP-890).
+    """
+
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+    is_commit: bool
+    transaction_version: int = 0

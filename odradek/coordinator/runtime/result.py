@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Generic, TypeVar
 
-from odradek.coordinator.runtime.marker import EndTxnMarker
-from odradek.coordinator.runtime.record import CoordinatorRecord
+from odradek.coordinator.runtime.record import CoordinatorRecord, EndTxnMarker
 from odradek.protocol.errors import KafkaError
 from odradek.timing.reply import Reply
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from odradek.coordinator.runtime.marker import EndTxnMarker
+    from odradek.coordinator.runtime.record import EndTxnMarker
     from odradek.protocol.errors import KafkaError
     from odradek.timing.reply import Reply
 

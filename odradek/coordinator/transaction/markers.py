@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from odradek.coordinator.runtime.marker import EndTxnMarker
+from odradek.coordinator.runtime.record import EndTxnMarker
 from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.coordinator.transaction.states import PREPARED, TransactionState
 from odradek.coordinator.transaction.transactions import record_of

@@ -11,6 +11,6 @@ reads each partition in order: no record arrives late.
 """
 
 from odradek.pipeline.tables.build import Built, build_tables
-from odradek.pipeline.tables.reading import read_table
+from odradek.pipeline.tables.files import read_table
 
 __all__ = ["Built", "build_tables", "read_table"]

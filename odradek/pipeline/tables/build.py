@@ -27,9 +27,8 @@ from odradek.pipeline.schema import (
 )
 from odradek.pipeline.session import configured
 from odradek.pipeline.tables import consumer_groups, groups, moves, offsets, transactions
-from odradek.pipeline.tables.files import Files, Pass
+from odradek.pipeline.tables.files import Files, Pass, distinct_samples, read_state
 from odradek.pipeline.tables.offsets import KEY, Commits
-from odradek.pipeline.tables.reading import distinct_samples, read_state
 from odradek.pipeline.tables.writing import Writer, by_key, fixed_plans
 from odradek.pipeline.tables_schema import LAG
 

@@ -17,9 +17,8 @@ from odradek.protocol.record_batch import (
 )
 from odradek.storage.log.control_batches import LAST_MARKER
 from odradek.storage.log.flush_state import FlushState
-from odradek.storage.log.local_log import LocalLog
+from odradek.storage.log.local_log import LocalLog, LogSettings
 from odradek.storage.log.log_producers import LogProducers
-from odradek.storage.log.log_settings import LogSettings
 from odradek.storage.log.log_writer import AppendInfo, LogWriter
 from odradek.storage.log.validation import too_large_for_segment
 from odradek.storage.recovery.recovery import Warn

@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.storage.errors import DiskErrors, is_directory_failure
 from odradek.storage.log.flush import FlushTask
-from odradek.storage.log.local_log import LocalLog
-from odradek.storage.log.log_settings import LogSettings
+from odradek.storage.log.local_log import LocalLog, LogSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable

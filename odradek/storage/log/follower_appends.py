@@ -20,9 +20,8 @@ from odradek.protocol.record_batch import MAGIC, BatchHeader, Buffer, ensure_int
 from odradek.storage.errors import DiskErrors, OffsetsOutOfOrder, UnexpectedAppendOffset
 from odradek.storage.log.control_batches import ensure_readable, record_markers
 from odradek.storage.log.flush_state import FlushState
-from odradek.storage.log.local_log import LocalLog
+from odradek.storage.log.local_log import LocalLog, LogSettings
 from odradek.storage.log.log_producers import LogProducers
-from odradek.storage.log.log_settings import LogSettings
 from odradek.storage.log.log_writer import AppendInfo, LogWriter
 from odradek.storage.log.segment import MAX_RELATIVE_OFFSET
 

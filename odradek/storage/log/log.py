@@ -40,13 +40,12 @@ from odradek.storage.filesystem import FileSystem
 from odradek.storage.log import log_lookup
 from odradek.storage.log.coordinator_appends import CoordinatorAppends
 from odradek.storage.log.flush_state import FlushState
-from odradek.storage.log.local_log import LocalLog
+from odradek.storage.log.local_log import LocalLog, LogSettings
 from odradek.storage.log.log_config import LogConfig
 from odradek.storage.log.log_lookup import TimestampOffset
 from odradek.storage.log.log_producers import LogProducers
 from odradek.storage.log.log_retention import LogRetention
 from odradek.storage.log.log_segments import LogSlice
-from odradek.storage.log.log_settings import LogSettings
 from odradek.storage.log.log_truncation import LogTruncation
 from odradek.storage.log.log_writer import AppendInfo, LogWriter
 from odradek.storage.log.producer_state import ProducerStates

@@ -4,8 +4,7 @@ A cleanly stopped log has a snapshot at its end. Most opened logs get no produce
 """
 
 from odradek.storage.errors import DiskErrors
-from odradek.storage.log.local_log import LocalLog
-from odradek.storage.log.log_settings import LogSettings
+from odradek.storage.log.local_log import LocalLog, LogSettings
 from odradek.storage.log.producer_restore import restore
 from odradek.storage.log.producer_state import ProducerStates
 from odradek.storage.recovery.log_loader import LoadedLog

@@ -20,11 +20,10 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from odradek.storage.log.flush_state import FlushState
-from odradek.storage.log.local_log import LocalLog
+from odradek.storage.log.local_log import LocalLog, LogSettings
 from odradek.storage.log.log_config import LogConfig
 from odradek.storage.log.log_producers import LogProducers
 from odradek.storage.log.log_segments import LogSegments
-from odradek.storage.log.log_settings import LogSettings
 from odradek.storage.log.log_writer import LogWriter
 from odradek.storage.log.segment import Segment
 from odradek.storage.log.segment_removal import SegmentRemoval

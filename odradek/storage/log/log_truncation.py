@@ -20,9 +20,8 @@ from typing import TYPE_CHECKING
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.storage.errors import DiskErrors
 from odradek.storage.log.flush_state import FlushState
-from odradek.storage.log.local_log import LocalLog
+from odradek.storage.log.local_log import LocalLog, LogSettings
 from odradek.storage.log.log_producers import LogProducers
-from odradek.storage.log.log_settings import LogSettings
 from odradek.storage.log.segment import Segment, iter_headers
 from odradek.storage.log.segment_removal import SegmentRemoval
 

@@ -7,9 +7,8 @@ from odradek.protocol.errors import KafkaError
 from odradek.protocol.record_batch import Buffer
 from odradek.storage.errors import DiskErrors
 from odradek.storage.log.flush_state import FlushState
-from odradek.storage.log.local_log import LocalLog
+from odradek.storage.log.local_log import LocalLog, LogSettings
 from odradek.storage.log.log_producers import LogProducers
-from odradek.storage.log.log_settings import LogSettings
 from odradek.storage.log.segment import Segment
 
 

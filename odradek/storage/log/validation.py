@@ -25,7 +25,7 @@ from odradek.protocol.record_batch import (
 )
 from odradek.protocol.record_walk import ensure_bounds
 from odradek.storage.log.inspection import inspect
-from odradek.storage.log.log_settings import LogSettings
+from odradek.storage.log.local_log import LogSettings
 
 _LENGTH: Final = Struct(">8xi")
 # Offset, length, and so on up to the magic. To Kafka, fewer bytes are only the beginning of a batch.

@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from odradek.broker.cluster.transaction_peers import TransactionPeers
-from odradek.coordinator.runtime.marker import EndTxnMarker
+from odradek.coordinator.runtime.record import EndTxnMarker
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,

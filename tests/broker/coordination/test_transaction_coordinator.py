@@ -6,7 +6,7 @@ import pytest
 
 from odradek.controller.metadata.decisions import NewTopic
 from odradek.controller.metadata.topic import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
-from odradek.coordinator.runtime.marker import EndTxnMarker
+from odradek.coordinator.runtime.record import EndTxnMarker
 from odradek.coordinator.runtime.states import ShardState
 from odradek.coordinator.transaction.config import ProducerIdentity
 from odradek.coordinator.transaction.states import TransactionState

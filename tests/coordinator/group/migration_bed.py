@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from odradek.coordinator.group.migration.policy import MigrationPolicy
+from odradek.coordinator.group.config import MigrationPolicy
 from odradek.coordinator.group.offset_commit import commit_offsets
 from odradek.coordinator.group.offset_fetch import fetch_offsets
 from odradek.protocol.coordinator_records.consumer_protocol import assigned_partitions

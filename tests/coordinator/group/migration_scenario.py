@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from odradek.coordinator.group.migration.policy import MigrationPolicy
+from odradek.coordinator.group.config import MigrationPolicy
 from odradek.protocol.coordinator_records import GroupMetadataKey, GroupMetadataValue
 from odradek.protocol.coordinator_records.consumer_protocol import assigned_partitions
 from odradek.protocol.errors import ErrorCode

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from odradek.coordinator.group.assignor.builtin import ASSIGNORS
 from odradek.coordinator.group.assignor.spec import Assign  # noqa: TC001  the type of a compiled dataclass's field
+from odradek.coordinator.group.config import MigrationPolicy
 from odradek.coordinator.group.consumer.explanations import Explanations
 from odradek.coordinator.group.consumer.group import GROUP_TYPE, ConsumerGroup
 from odradek.coordinator.group.consumer.topics import NoTopics, Topics, group_hash, topic_hash
-from odradek.coordinator.group.migration.policy import MigrationPolicy
 from odradek.coordinator.runtime.timeline import SnapshotRegistry
 from odradek.protocol.coordinator_records.consumer_groups import (
     ConsumerGroupCurrentMemberAssignmentKey,

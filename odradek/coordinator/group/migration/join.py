@@ -21,12 +21,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from odradek.coordinator.group.classic.decision import Decision, join_error
+from odradek.coordinator.group.config import MigrationPolicy
 from odradek.coordinator.group.consumer.leave import await_sync
 from odradek.coordinator.group.consumer.member_step import MemberStep
 from odradek.coordinator.group.consumer.validation import check_room, instance_holder, replaced, unknown_member
 from odradek.coordinator.group.migration.assignments import with_ids
 from odradek.coordinator.group.migration.downgrade import can_downgrade, downgrade_with
-from odradek.coordinator.group.migration.policy import MigrationPolicy
 from odradek.coordinator.runtime.result import LATER, CoordinatorResult
 from odradek.protocol.coordinator_records.consumer_groups import ClassicMemberMetadata, ClassicProtocol
 from odradek.protocol.coordinator_records.consumer_protocol import CONSUMER_PROTOCOL_TYPE, Subscription, read_subscription

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-from odradek.coordinator.group.migration.policy import MigrationPolicy
+from odradek.coordinator.group.config import MigrationPolicy
 
 # The members' session timeouts, which bound the delay of a response (``deadlines``).
 SESSION_TIMEOUTS_MS: Final = (6_000, 8_000, 10_000)

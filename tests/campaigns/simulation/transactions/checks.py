@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from odradek.coordinator.group.group_shard import GroupShard
     from odradek.coordinator.runtime.hosted_shard import HostedShard
-    from odradek.coordinator.runtime.marker import EndTxnMarker
+    from odradek.coordinator.runtime.record import EndTxnMarker
     from odradek.coordinator.runtime.shard_context import ShardContext
     from tests.campaigns.simulation.transactions.server import Server
     from tests.campaigns.simulation.transactions.world import World
