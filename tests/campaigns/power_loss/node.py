@@ -42,7 +42,6 @@ _STEP_MS = 100
 _MOST_TURNS = 2_000
 # Threads take a step in a turn by chance: a slow one in one of ten.
 _TURNS_A_STEP = 10
-_LOADING = {ShardState.INITIAL, ShardState.LOADING}
 
 
 @cache
@@ -204,7 +203,7 @@ class Node:
                 continue
             for _ in range(_MOST_TURNS):
                 states = self.call(lambda host: host.runtime.states(), coordinator)
-                if not _LOADING & set(states.values()):
+                if ShardState.LOADING not in states.values():
                     break
                 self.turn()
             for partition in broker.partitions.of_topic(topic).values():
