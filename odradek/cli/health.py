@@ -108,12 +108,15 @@ def _check_as_told(host: str, port: int, path: str) -> None:
 def main(arguments: list[str]) -> int:
     """Check the given address, or the default one. Return the exit status."""
     rest = list(arguments)
+    path = None
+    if "--command-config" in rest:
+        at = rest.index("--command-config")
+        if at + 1 == len(rest):
+            print("unhealthy: --command-config needs a file", file=sys.stderr)
+            return 1
+        path = rest[at + 1]
+        del rest[at : at + 2]
     try:
-        path = None
-        if "--command-config" in rest:
-            at = rest.index("--command-config")
-            _, path = rest[at : at + 2]
-            del rest[at : at + 2]
         host, _, port = (rest[0] if rest else DEFAULT_ADDRESS).rpartition(":")
         host = host.strip("[]")
         if path is None:

@@ -89,7 +89,9 @@ def test_a_broker_that_wants_a_certificate_is_asked_with_kafkas_file(broker_proc
     file.write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
     assert main([broker.address, "--command-config", str(file)]) == 0
     assert main(["--command-config", str(file), broker.address]) == 0
+    capsys.readouterr()
     assert main(["--command-config"]) == 1
+    assert capsys.readouterr().err == "unhealthy: --command-config needs a file\n"
     assert main([broker.address, "--command-config", str(tmp_path / "none")]) == 1
 
 

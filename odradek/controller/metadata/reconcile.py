@@ -16,6 +16,7 @@ offline until their records are back.
 from collections.abc import Callable
 from uuid import UUID
 
+from odradek.controller.metadata.cluster_view import is_reserved
 from odradek.controller.metadata.image import MetadataImage
 from odradek.controller.metadata.topic import Topic
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -28,8 +29,6 @@ from odradek.storage.log.log_config import LogConfig
 from odradek.storage.recovery.recovery import Warn
 
 _STRAY_SUFFIX = "-stray"
-# The number of Kafka's reserved ids: unassigned, lost, or unrecorded directories.
-_RESERVED_IDS = 100
 
 
 class Reconciliation:
@@ -144,7 +143,7 @@ class Reconciliation:
         """Return the assigned data directory of a missing partition; None for any. KafkaError: KAFKA_STORAGE_ERROR."""
         place = record.replicas.index(self._node_id)
         found = record.directories[place] if place < len(record.directories) else None
-        assigned = found if found is not None and found.int >= _RESERVED_IDS else None
+        assigned = None if is_reserved(found) else found
         directory = None if assigned is None else self._log_manager.directories.with_id(assigned)
         if assigned is not None and directory is None:
             text = checkpoints.uuid_text(assigned)
