@@ -16,10 +16,6 @@ import errno
 from bisect import bisect_right
 from typing import TYPE_CHECKING
 
-from typing_extensions import override
-
-from odradek.storage.filesystem import FileSystem
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from random import Random
@@ -191,7 +187,7 @@ class _Lock:
         self._held.discard(self._path)
 
 
-class MemoryDisk(FileSystem):
+class MemoryDisk:
     """A file system in memory. ``after_power_loss`` makes a second one; the old broker keeps writing to the first."""
 
     def __init__(self) -> None:
@@ -225,8 +221,8 @@ class MemoryDisk(FileSystem):
                     found[f"{path}/{name}"] = node.read(node.size, 0)
         return dict(sorted(found.items()))
 
-    @override
     def open(self, path: str, *, create: bool = False) -> DiskHandle:
+        """See FileSystem."""
         directory, name = self._place(path)
         node = directory.names.get(name)
         if node is None and create:
@@ -236,13 +232,13 @@ class MemoryDisk(FileSystem):
             raise FileNotFoundError(errno.ENOENT, "No such file", path)
         return DiskHandle(node)
 
-    @override
     def read_bytes(self, path: str) -> bytes:
+        """See FileSystem."""
         file = self.open(path)
         return file.pread(file.size(), 0)
 
-    @override
     def write_atomic(self, path: str, data: bytes, *, durable: bool = True) -> None:
+        """See FileSystem."""
         directory, name = self._place(path)
         node = _File(data)
         if not durable:
@@ -251,16 +247,16 @@ class MemoryDisk(FileSystem):
         if durable:
             directory.sync()
 
-    @override
     def exists(self, path: str) -> bool:
+        """See FileSystem."""
         return self._find(path) is not None
 
-    @override
     def list_dir(self, path: str) -> list[str]:
+        """See FileSystem."""
         return list(self._directory(path).names)
 
-    @override
     def make_dirs(self, path: str) -> None:
+        """See FileSystem."""
         directory = self._root
         for name in _parts(path):
             node = directory.names.get(name)
@@ -271,7 +267,6 @@ class MemoryDisk(FileSystem):
                 raise NotADirectoryError(errno.ENOTDIR, "Not a directory", path)
             directory = node
 
-    @override
     def rename(self, source: str, target: str) -> None:
         """Rename within one directory. Moves between directories are not modelled."""
         directory, name = self._place(source)
@@ -284,26 +279,26 @@ class MemoryDisk(FileSystem):
         directory.put(new_name, node, instead_of=name)
         self._known.clear()
 
-    @override
     def remove(self, path: str) -> None:
+        """See FileSystem."""
         directory, name = self._place(path)
         if not isinstance(directory.names.get(name), _File):
             raise FileNotFoundError(errno.ENOENT, "No such file", path)
         directory.drop(name)
 
-    @override
     def remove_tree(self, path: str) -> None:
+        """See FileSystem."""
         self._directory(path)
         directory, name = self._place(path)
         directory.drop(name)
         self._known.clear()
 
-    @override
     def sync_dir(self, path: str) -> None:
+        """See FileSystem."""
         self._directory(path).sync()
 
-    @override
     def size(self, path: str) -> int:
+        """See FileSystem."""
         return self.open(path).size()
 
     def modified_ms(self, path: str) -> int:  # noqa: ARG002 - there is no clock
@@ -313,8 +308,8 @@ class MemoryDisk(FileSystem):
     def set_modified_ms(self, path: str, modified_ms: int) -> None:
         """Do nothing: there is no time to set."""
 
-    @override
     def lock(self, path: str) -> _Lock:
+        """See FileSystem."""
         if path in self._locks:
             raise BlockingIOError(errno.EWOULDBLOCK, "held by another broker", path)
         self.open(path, create=True)

@@ -11,11 +11,9 @@ import shutil
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from typing_extensions import override
-
 from odradek.storage.directories.checkpoints import DELETED_SUFFIX, FUTURE_SUFFIX, LOCK_FILE
 from odradek.storage.directories.reserve import RESERVE_FILE
-from odradek.storage.filesystem import FileSystem, RealFileSystem
+from odradek.storage.filesystem import RealFileSystem
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -117,7 +115,7 @@ class _LinkedFile:
         self._links_made = self._owner.links_made
 
 
-class LinkedFileSystem(FileSystem):
+class LinkedFileSystem:
     """The machine's own file system. A file that has another name is copied before it is changed.
 
     ``links_made`` counts the calls of ``link_to``. With ``syncs`` false nothing is synced: for data that is removed in the end
@@ -134,61 +132,61 @@ class LinkedFileSystem(FileSystem):
         self.links_made += 1
         link_tree(directory, target)
 
-    @override
     def open(self, path: str, *, create: bool = False) -> _LinkedFile:
+        """See FileSystem."""
         return _LinkedFile(self, self._file_system.open(path, create=create), path)
 
-    @override
     def read_bytes(self, path: str) -> bytes:
+        """See FileSystem."""
         return self._file_system.read_bytes(path)
 
-    @override
     def write_atomic(self, path: str, data: bytes, *, durable: bool = True) -> None:
+        """See FileSystem."""
         self._file_system.write_atomic(path, data, durable=durable and self.syncs)
 
-    @override
     def exists(self, path: str) -> bool:
+        """See FileSystem."""
         return self._file_system.exists(path)
 
-    @override
     def list_dir(self, path: str) -> list[str]:
+        """See FileSystem."""
         return self._file_system.list_dir(path)
 
-    @override
     def make_dirs(self, path: str) -> None:
+        """See FileSystem."""
         self._file_system.make_dirs(path)
 
-    @override
     def rename(self, source: str, target: str) -> None:
+        """See FileSystem."""
         self._file_system.rename(source, target)
 
-    @override
     def remove(self, path: str) -> None:
+        """See FileSystem."""
         self._file_system.remove(path)
 
-    @override
     def remove_tree(self, path: str) -> None:
+        """See FileSystem."""
         self._file_system.remove_tree(path)
 
-    @override
     def sync_dir(self, path: str) -> None:
+        """See FileSystem."""
         if self.syncs:
             self._file_system.sync_dir(path)
 
-    @override
     def size(self, path: str) -> int:
+        """See FileSystem."""
         return self._file_system.size(path)
 
-    @override
     def modified_ms(self, path: str) -> int:
+        """See FileSystem."""
         return self._file_system.modified_ms(path)
 
-    @override
     def set_modified_ms(self, path: str, modified_ms: int) -> None:
+        """See FileSystem."""
         self._file_system.set_modified_ms(path, modified_ms)
 
-    @override
     def lock(self, path: str) -> Lock:
+        """See FileSystem."""
         return self._file_system.lock(path)
 
 

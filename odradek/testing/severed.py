@@ -6,16 +6,13 @@ import errno
 from typing import TYPE_CHECKING, Protocol
 from weakref import WeakSet
 
-from typing_extensions import override
-
 from odradek.storage.directories.reserve import reserve_bytes_of
-from odradek.storage.filesystem import FileSystem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from odradek.protocol.record_batch import Buffer
-    from odradek.storage.filesystem import File, Lock
+    from odradek.storage.filesystem import File, FileSystem, Lock
 
 __tracebackhide__ = True
 
@@ -85,7 +82,7 @@ class _SeverableLock:
     close = release
 
 
-class SeverableFileSystem(FileSystem):
+class SeverableFileSystem:
     """A wrapped file system until ``sever`` is called. Then all open files and locks are closed, and every call is an OSError.
 
     ``watch`` wraps appends and syncs.
@@ -113,76 +110,76 @@ class SeverableFileSystem(FileSystem):
         if self._is_severed:
             raise OSError(errno.EIO, "the broker that had this file system is gone")
 
-    @override
     def open(self, path: str, *, create: bool = False) -> _SeverableFile:
+        """See FileSystem."""
         self.check()
         file = _SeverableFile(self, path, self._file_system.open(path, create=create))
         self._open.add(file)
         return file
 
-    @override
     def lock(self, path: str) -> _SeverableLock:
+        """See FileSystem."""
         self.check()
         lock = _SeverableLock(self._file_system.lock(path))
         self._open.add(lock)
         return lock
 
-    @override
     def read_bytes(self, path: str) -> bytes:
+        """See FileSystem."""
         self.check()
         return self._file_system.read_bytes(path)
 
-    @override
     def write_atomic(self, path: str, data: bytes, *, durable: bool = True) -> None:
+        """See FileSystem."""
         self.check()
         self._file_system.write_atomic(path, data, durable=durable)
 
-    @override
     def exists(self, path: str) -> bool:
+        """See FileSystem."""
         self.check()
         return self._file_system.exists(path)
 
-    @override
     def list_dir(self, path: str) -> list[str]:
+        """See FileSystem."""
         self.check()
         return self._file_system.list_dir(path)
 
-    @override
     def make_dirs(self, path: str) -> None:
+        """See FileSystem."""
         self.check()
         self._file_system.make_dirs(path)
 
-    @override
     def rename(self, source: str, target: str) -> None:
+        """See FileSystem."""
         self.check()
         self._file_system.rename(source, target)
 
-    @override
     def remove(self, path: str) -> None:
+        """See FileSystem."""
         self.check()
         self._file_system.remove(path)
 
-    @override
     def remove_tree(self, path: str) -> None:
+        """See FileSystem."""
         self.check()
         self._file_system.remove_tree(path)
 
-    @override
     def sync_dir(self, path: str) -> None:
+        """See FileSystem."""
         self.check()
         self._file_system.sync_dir(path)
 
-    @override
     def size(self, path: str) -> int:
+        """See FileSystem."""
         self.check()
         return self._file_system.size(path)
 
-    @override
     def modified_ms(self, path: str) -> int:
+        """See FileSystem."""
         self.check()
         return self._file_system.modified_ms(path)
 
-    @override
     def set_modified_ms(self, path: str, modified_ms: int) -> None:
+        """See FileSystem."""
         self.check()
         self._file_system.set_modified_ms(path, modified_ms)
