@@ -188,7 +188,7 @@ class Connection(asyncio.BufferedProtocol):
 
     @override
     def eof_received(self) -> bool:
-        """Keep the connection open until the pending responses are sent."""
+        """Note that the client sends no more. The connection closes once the pending responses are sent."""
         if self._ending is None:
             self._ending = EOFError()
         if self._flow is not None:
@@ -455,7 +455,7 @@ class Connection(asyncio.BufferedProtocol):
             self._abort()
 
     def _end_when_answered(self, reason: Exception) -> None:
-        """Close for ``reason`` once all earlier requests are answered."""
+        """Close for ``reason`` if all earlier requests are answered; else do nothing yet."""
         if self._is_unanswered or self._is_closing:
             return
         if isinstance(reason, MalformedMessage):

@@ -248,7 +248,10 @@ def _encode(context: RequestContext, route: Route, response: Any) -> list[Any]:
 
 
 def _encode_late(context: RequestContext, route: Route, response: Any) -> list[Any] | None:
-    """Encode a response that was waited for; None if that fails, which is logged."""
+    """Encode a response that was waited for; an exception becomes a server error. None if the connection must close.
+
+    A failure to encode is logged.
+    """
     try:
         return _encode(context, route, response)
     except CloseConnection:
@@ -261,7 +264,10 @@ def _encode_late(context: RequestContext, route: Route, response: Any) -> list[A
 
 
 def _server_error(context: RequestContext, error: Exception) -> Any:
-    """Return Kafka's answer to a failed handler: UNKNOWN_SERVER_ERROR, or CLOSE_CONNECTION if the response has no error code."""
+    """Return Kafka's answer to a failed handler: UNKNOWN_SERVER_ERROR, or CLOSE_CONNECTION if the response has no error code.
+
+    NoRoom is always CLOSE_CONNECTION. The failure is logged.
+    """
     _log_failure(context, error)
     if isinstance(error, NoRoom):
         return CLOSE_CONNECTION

@@ -214,8 +214,7 @@ class InSyncReplicas:
         self._followers: dict[int, FollowerState] = {}
         self._set_replicas(replicas)
 
-    # ---------------------------------------------------------------------------------------------------------- replicated
-    # offsets
+    # --------------------------------------------------------------------------------------------------------- replicated offsets
 
     def high_watermark(self, own_offset: int, log_end_offset: int, high_watermark: int) -> int:
         """Return the offset up to which the partition is replicated; this broker has it up to ``own_offset``."""

@@ -121,7 +121,7 @@ class ClusterController(Controller):
         super().close()
 
     def register_broker(self, request: BrokerRegistrationRequest, version: int) -> Reply[BrokerRegistrationResponse]:
-        """Register a broker that has started. Its epoch is the offset of the record."""
+        """Register a broker that has started. Its epoch is the offset of the first record."""
         broker_id = request.broker_id
 
         def decide() -> Decided[int]:
@@ -221,7 +221,7 @@ class ClusterController(Controller):
         self._sessions.replayed(records, self.image)
 
     def _registration_offset(self, broker_id: int) -> int:
-        """Return the offset of a broker's registration, or an upper bound if an earlier process wrote it."""
+        """Return the offset of a broker's registration, or a lower bound, its epoch, if an earlier process wrote it."""
         broker = self.view.brokers.get(broker_id)
         return self._registration_offsets.get(broker_id, -1 if broker is None else broker.broker_epoch)
 

@@ -53,7 +53,10 @@ def balance(view: ClusterView) -> list[MetadataRecord]:
 
 
 def elect_unclean(view: ClusterView) -> list[MetadataRecord]:
-    """Return the records that elect leaders lacking records, where unclean elections are allowed (maybe only since)."""
+    """Return the records that give leaderless partitions a leader that may lack records, at most MAX_ELECTIONS.
+
+    Only where unclean elections are allowed, which may be so only since the partition lost its leader.
+    """
     records: list[MetadataRecord] = []
     for topic, partition in view.leaderless():
         if len(records) >= MAX_ELECTIONS:

@@ -1,6 +1,6 @@
 """Registers brokers with listeners, features and directories, and unregisters them (KIP-631, KIP-858, KIP-966).
 
-Also handles their heartbeats, which unfence, fence and shut down brokers (KIP-841).
+Also handles their heartbeats, which unfence or fence brokers, and begin and end their controlled shutdowns (KIP-841).
 """
 
 from collections.abc import Mapping, Sequence

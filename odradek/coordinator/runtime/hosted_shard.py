@@ -227,7 +227,10 @@ class HostedShard(Generic[ShardT]):
     # ---------------------------------------------------------------------------------------------- replay, then append
 
     def _replay_then_append(self, records: Sequence[CoordinatorRecord], *, atomic: bool) -> None:
-        """Replay ``records`` and add them to the open batch, all or none. Raises the error that prevents it."""
+        """Replay ``records`` and add them to the open batch. Raises the error that prevents it; the batch has none of them then.
+
+        Unless ``atomic``, batches that are full are appended in between, and their records stay.
+        """
         encoded = [encode_record(record) for record in records]
         if atomic:
             self._make_room(encoded)
@@ -389,7 +392,7 @@ class HostedShard(Generic[ShardT]):
         self._answers.deliver()
 
     def _defer(self, events: list[DeferredEvent]) -> None:
-        """Queue events until everything written is committed or the write timeout passes; replicas may be away."""
+        """Queue events until everything written is committed or the write timeout passes: replicas or controller may be away."""
         environment = self._environment
         self._deferred.add(self.written_offset, environment.clock.monotonic_ms() + environment.write_timeout_ms, events)
 

@@ -25,10 +25,10 @@ MAX_OFFSET: Final = 2**63 - 1
 class LoadRequest(NamedTuple):
     """The facts known of a log before its directory is read. The offsets are those of the checkpoint files.
 
-    Offsets missing in the files are 0; ``cleaned_offset``, the compacted offset, is None then. ``clean_end_offset`` is the log's
-    end at a clean stop, if known. ``is_metadata``: every batch of the metadata log is checked, and its start comes from
-    snapshots. ``may_lack_ends``: Kafka may have compacted the log, and dropped the last batch of a segment. ``aborted``: by base
-    offset, the number of aborted transactions in segments, and the CRC of that index.
+    Offsets missing in the files are 0; ``cleaned_offset``, up to which the log was compacted, is None then. ``clean_end_offset``
+    is the log's end at a clean stop, if known. ``is_metadata``: every batch of the metadata log is checked, and its start comes
+    from snapshots. ``may_lack_ends``: Kafka may have compacted the log, and dropped the last batch of a segment. ``aborted``: by
+    base offset, the number of aborted transactions in segments, and the CRC of that index.
     """
 
     file_system: FileSystem
@@ -99,7 +99,7 @@ def ensure_first_segment(request: LoadRequest, names: Collection[str], epochs: L
 
 
 def ensure_epochs_begin(request: LoadRequest, segments: Sequence[Segment], epochs: LeaderEpochs) -> None:
-    """Raise EpochsMisfit unless the first epoch begins at the log's start, if that is known."""
+    """Raise EpochsMisfit if the first epoch begins after the log's start, where that is known. Raises OSError."""
     if not any(segment.size for segment in segments) or not epochs.entries:
         return
     begins = max(request.log_start_offset, segments[0].base_offset)

@@ -138,7 +138,7 @@ class ClassicGroup:
         return ErrorCode.NONE
 
     def offsets_expire_since_ms(self) -> int | None:
-        """Return when the group became empty; SINCE_COMMIT for a simple group and for unread topics."""
+        """Return when the group became empty; SINCE_COMMIT if it is simple, or Stable with known topics; None otherwise."""
         if self.state is GroupState.EMPTY:
             return SINCE_COMMIT if self.protocol_type is None else self.state_since_ms
         knows_topics = self.is_of_consumers and self.subscribed_topics is not None
