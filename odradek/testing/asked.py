@@ -7,8 +7,6 @@ from collections.abc import Callable, Coroutine, Generator
 from functools import wraps
 from typing import Any, Concatenate, Generic, Never, ParamSpec, Protocol, TypeVar
 
-from typing_extensions import override
-
 __tracebackhide__ = True
 
 P = ParamSpec("P")
@@ -41,18 +39,18 @@ class Asked(Coroutine[Any, Any, T], Generic[T]):
         self._unawaited.discard(self)
         return self._coroutine.__await__()
 
-    @override
     def send(self, value: Any) -> Any:
+        """See Coroutine."""
         self._unawaited.discard(self)
         return self._coroutine.send(value)
 
-    @override
     def throw(self, *error: Any) -> Any:
+        """See Coroutine."""
         self._unawaited.discard(self)
         return self._coroutine.throw(*error)
 
-    @override
     def close(self) -> None:
+        """See Coroutine."""
         self._unawaited.discard(self)
         self._coroutine.close()
 

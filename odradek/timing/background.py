@@ -14,8 +14,6 @@ from __future__ import annotations
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from typing_extensions import override
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
@@ -78,29 +76,26 @@ class Background(Protocol):
 class InlineBackground(Background):
     """Does all work at once, within the call."""
 
-    @override
-    def run(self, work: Callable[[], T], then: Callable[[Future[T]], object], *, name: str = "disk") -> None:
+    def run(self, work: Callable[[], T], then: Callable[[Future[T]], object], *, name: str = "disk") -> None:  # noqa: ARG002
+        """See Background."""
         then(outcome_of(work))
 
-    @override
-    def run_long(self, work: Callable[[Beside], T], then: Callable[[Future[T]], object], *, name: str) -> LongWork:
+    def run_long(self, work: Callable[[Beside], T], then: Callable[[Future[T]], object], *, name: str) -> LongWork:  # noqa: ARG002
+        """See Background."""
         then(outcome_of(lambda: work(_OVER)))
         return _OVER
 
-    @override
-    def for_each(self, action: Callable[[T], object], items: Iterable[T], *, name: str) -> None:
+    def for_each(self, action: Callable[[T], object], items: Iterable[T], *, name: str) -> None:  # noqa: ARG002
+        """See Background."""
         for item in items:
             action(item)
 
-    @override
     async def settle(self) -> None:
         """No-op: all work is done within its call."""
 
-    @override
     async def finish(self) -> None:
         """No-op: all work is done within its call."""
 
-    @override
     def abandon(self) -> None:
         """No-op: all work is done within its call."""
 

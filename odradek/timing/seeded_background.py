@@ -18,8 +18,6 @@ from concurrent.futures import Future
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from typing_extensions import override
-
 from odradek.timing.background import Background, WorkAbandoned, outcome_of
 
 if TYPE_CHECKING:
@@ -59,30 +57,29 @@ class SeededBackground(Background):
         """Return whether no work is in progress, and every outcome is delivered."""
         return not self._works
 
-    @override
     def run(self, work: Callable[[], T], then: Callable[[Future[T]], object], *, name: str = "disk") -> None:
+        """See Background."""
         self._add(_Strand(lambda _: work(), then, name) if self._is_fine else _ShortWork(work, then))
 
-    @override
     def run_long(self, work: Callable[[Beside], T], then: Callable[[Future[T]], object], *, name: str) -> _Strand:
+        """See Background."""
         strand = _Strand(work, then, name)
         self._add(strand)
         return strand
 
-    @override
-    def for_each(self, action: Callable[[T], object], items: Iterable[T], *, name: str) -> None:
+    def for_each(self, action: Callable[[T], object], items: Iterable[T], *, name: str) -> None:  # noqa: ARG002
         """Call ``action`` with each item, in an order that the seed decides."""
         drawn = list(items)
         self._random.shuffle(drawn)
         for item in drawn:
             action(item)
 
-    @override
     async def settle(self) -> None:
+        """See Background."""
         await self.finish()
 
-    @override
     async def finish(self) -> None:
+        """See Background."""
         while self._works:
             self._step()
             await asyncio.sleep(0)
@@ -99,8 +96,8 @@ class SeededBackground(Background):
                 return
             self._random.choice(ready).step()
 
-    @override
     def abandon(self) -> None:
+        """See Background."""
         self._is_abandoned = True
         works, self._works = self._works, []
         for work in works:

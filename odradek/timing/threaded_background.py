@@ -13,8 +13,6 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from typing_extensions import override
-
 from odradek.timing.background import Background, WorkAbandoned
 
 if TYPE_CHECKING:
@@ -41,15 +39,15 @@ class ThreadedBackground(Background):
         self._idle: asyncio.Future[None] | None = None
         self._is_abandoned = False
 
-    @override
     def run(self, work: Callable[[], T], then: Callable[[Future[T]], object], *, name: str = "disk") -> None:
+        """See Background."""
         if self._is_abandoned:
             return
         over = self._begun(then)
         self._pool(name).submit(copy_context().run, work).add_done_callback(over)
 
-    @override
     def run_long(self, work: Callable[[Beside], T], then: Callable[[Future[T]], object], *, name: str) -> _Long:
+        """See Background."""
         long = _Long(asyncio.get_running_loop())
         if self._is_abandoned:
             return long
@@ -74,29 +72,28 @@ class ThreadedBackground(Background):
         threading.Thread(target=copy_context().run, args=(main,), name=name, daemon=True).start()
         return long
 
-    @override
     def for_each(self, action: Callable[[T], object], items: Iterable[T], *, name: str) -> None:
+        """See Background."""
         from concurrent.futures import ThreadPoolExecutor
 
         with ThreadPoolExecutor(_FOR_EACH_THREADS, name) as pool:
             for outcome in [pool.submit(copy_context().run, action, item) for item in items]:
                 outcome.result()
 
-    @override
     async def settle(self) -> None:
+        """See Background."""
         while self._running:
             if self._idle is None:
                 self._idle = asyncio.get_running_loop().create_future()
             await self._idle
 
-    @override
     async def finish(self) -> None:
+        """See Background."""
         await self.settle()
         pools, self._pools = self._pools, {}
         for pool in pools.values():
             pool.shutdown()
 
-    @override
     def abandon(self) -> None:
         """Start no further work. Each thread finishes its present work."""
         self._is_abandoned = True

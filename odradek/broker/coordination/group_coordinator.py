@@ -6,8 +6,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
-from typing_extensions import override
-
 from odradek.broker.coordination.coordinator_host import CoordinatorHost
 from odradek.broker.coordination.services import CoordinatorTopic
 from odradek.common.config.checks import third_party_assignors
@@ -81,7 +79,6 @@ class GroupCoordinator(CoordinatorHost["GroupShard"]):
             raise reply.response
         return None
 
-    @override
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """Delete the offsets of deleted topics, and drop cached group configs after a change."""
         super().publish(delta, image)

@@ -22,8 +22,6 @@ from collections.abc import Callable
 from math import inf
 from typing import TYPE_CHECKING, Final, cast
 
-from typing_extensions import override
-
 from odradek.broker.network.connection_registry import ConnectionRegistry
 from odradek.broker.network.dispatch import CloseConnection
 from odradek.broker.network.flow_control import FlowControl
@@ -119,8 +117,8 @@ class Connection(asyncio.BufferedProtocol):
         """The bytes handed to the client: written, or queued in the transport."""
         return 0 if self._writer is None else self._writer.sent_bytes
 
-    @override
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """See asyncio.BufferedProtocol."""
         self._transport = cast("asyncio.Transport", transport)
         peername = transport.get_extra_info("peername")
         if peername:
@@ -131,8 +129,8 @@ class Connection(asyncio.BufferedProtocol):
         if not self._registry.add(self):
             self._transport.abort()
 
-    @override
-    def connection_lost(self, exc: Exception | None) -> None:
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  a lost connection needs no reason
+        """See asyncio.BufferedProtocol."""
         self._registry.remove(self)
         self._registry.memory.forget(self)
         self._drop_frames()
@@ -149,12 +147,12 @@ class Connection(asyncio.BufferedProtocol):
             # Break the reference cycle, so the two need no garbage collector.
             self._writer = None
 
-    @override
-    def get_buffer(self, sizehint: int) -> memoryview:
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002  the guess of asyncio is worse than ours
+        """See asyncio.BufferedProtocol."""
         return self._reader.writable()
 
-    @override
     def buffer_updated(self, nbytes: int) -> None:
+        """See asyncio.BufferedProtocol."""
         registry = self._registry
         self.last_active_ms = now_ms = registry.clock.monotonic_ms()
         if registry.busy_poll is not None:
@@ -186,7 +184,6 @@ class Connection(asyncio.BufferedProtocol):
         if not registry.turns.ask(self, now_ms):
             self._update_reading()
 
-    @override
     def eof_received(self) -> bool:
         """Note that the client sends no more. The connection closes once the pending responses are sent."""
         if self._ending is None:
@@ -195,7 +192,6 @@ class Connection(asyncio.BufferedProtocol):
             self._flow.ended()
         return self._is_unanswered
 
-    @override
     def pause_writing(self) -> None:
         """Stop reading from a client that does not read its responses."""
         if self._flow is not None:
@@ -204,7 +200,6 @@ class Connection(asyncio.BufferedProtocol):
             self._writer.pause()
         self._update_reading()
 
-    @override
     def resume_writing(self) -> None:
         """Continue after the queued responses have drained."""
         if self._flow is not None:

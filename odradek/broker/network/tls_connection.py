@@ -20,8 +20,6 @@ import os
 import ssl
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
-from typing_extensions import override
-
 from odradek.broker.security.tls.principal_mapping import NoMatchingRule
 from odradek.common.logging import log
 
@@ -125,8 +123,8 @@ class TlsConnection(asyncio.Transport, asyncio.BufferedProtocol):
 
     # Called by the socket.
 
-    @override
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """See asyncio.BufferedProtocol."""
         self._socket = cast("asyncio.Transport", transport)
         sock = transport.get_extra_info("socket")
         self._fd = -1 if sock is None else sock.fileno()
@@ -135,19 +133,17 @@ class TlsConnection(asyncio.Transport, asyncio.BufferedProtocol):
         if self._connection.is_left_unread and not self.is_closing():
             self._socket.pause_reading()
 
-    @override
     def connection_lost(self, exc: Exception | None) -> None:
+        """See asyncio.BufferedProtocol."""
         self._is_closing = True
         self._handshake_is_over()
         self._tls = None
         self._connection.connection_lost(exc)
 
-    @override
-    def get_buffer(self, sizehint: int) -> memoryview:
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002  the guess of asyncio is no better
         """Return the buffer for ciphertext."""
         return self._listener.received
 
-    @override
     def buffer_updated(self, nbytes: int) -> None:
         """Decrypt the ciphertext that has arrived."""
         if self._is_closing:
@@ -166,7 +162,6 @@ class TlsConnection(asyncio.Transport, asyncio.BufferedProtocol):
             if self._is_step_due:
                 self._socket.pause_reading()
 
-    @override
     def eof_received(self) -> bool:
         """End the handshake or the connection: the client has closed its end."""
         if self._is_closing:
@@ -178,12 +173,10 @@ class TlsConnection(asyncio.Transport, asyncio.BufferedProtocol):
         self._pump()
         return self._end_reached()
 
-    @override
     def pause_writing(self) -> None:
         """Pause the connection above: the client does not keep up."""
         self._connection.pause_writing()
 
-    @override
     def resume_writing(self) -> None:
         """Resume the connection above: the client has caught up."""
         self._connection.resume_writing()
@@ -198,22 +191,20 @@ class TlsConnection(asyncio.Transport, asyncio.BufferedProtocol):
             return self._listener.context
         return default if name == "socket" else self._socket.get_extra_info(name, default)
 
-    @override
     def is_closing(self) -> bool:
+        """See asyncio.Transport."""
         return self._is_closing or self._socket.is_closing()
 
-    @override
     def is_reading(self) -> bool:
+        """See asyncio.Transport."""
         return self._is_reading
 
-    @override
     def pause_reading(self) -> None:
         """Stop reading. A handshake under way reads on."""
         self._is_reading = False
         if self._is_established:
             self._socket.pause_reading()
 
-    @override
     def resume_reading(self) -> None:
         """Read again. Bytes already received are passed on in the loop's next turn."""
         self._is_reading = True
@@ -221,12 +212,12 @@ class TlsConnection(asyncio.Transport, asyncio.BufferedProtocol):
             self._is_pump_due = True
             asyncio.get_running_loop().call_soon(self._go_on_reading)
 
-    @override
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        """See asyncio.Transport."""
         self._socket.set_write_buffer_limits(high, low)
 
-    @override
     def get_write_buffer_size(self) -> int:
+        """See asyncio.Transport."""
         return self._socket.get_write_buffer_size()
 
     def write(self, data: bytes | bytearray | memoryview) -> None:

@@ -17,8 +17,6 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from typing_extensions import override
-
 from odradek.common.logging import log
 from odradek.controller.metadata.cluster import NO_NODE, ClusterNode
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -350,7 +348,6 @@ class DelayedFetch(DelayedOperation):
         self._read = read
         self._respond = respond
 
-    @override
     def try_complete(self) -> bool:
         """Complete the fetch if it has enough. A failure is answered to the fetch, never to the producer that appended."""
         try:
@@ -360,6 +357,6 @@ class DelayedFetch(DelayedOperation):
             log.error("a fetch that waits could not be tried", error)
         return self.force_complete()
 
-    @override
     def on_complete(self) -> None:
+        """See DelayedOperation."""
         self._respond()

@@ -6,8 +6,6 @@ offsets: a follower that has not could become leader and serve the deleted recor
 
 from collections.abc import Callable
 
-from typing_extensions import override
-
 from odradek.broker.replica.partition import Partition
 from odradek.protocol.errors import ErrorCode
 from odradek.timing.purgatory import DelayedOperation
@@ -34,8 +32,8 @@ class DelayedProduce(DelayedOperation):
         self._waiting = waiting
         self._respond = respond
 
-    @override
     def try_complete(self) -> bool:
+        """See DelayedOperation."""
         for partition, last_offset in self._waiting:
             log = partition.log
             if log is None or partition.leader is None or log.has_lost_sync:
@@ -44,8 +42,8 @@ class DelayedProduce(DelayedOperation):
                 return False
         return self.force_complete()
 
-    @override
     def on_complete(self) -> None:
+        """See DelayedOperation."""
         self._respond([_error(partition, last_offset, self._acks) for partition, last_offset in self._waiting])
 
 
@@ -76,14 +74,14 @@ class DelayedDeleteRecords(DelayedOperation):
         self._waiting = waiting
         self._respond = respond
 
-    @override
     def try_complete(self) -> bool:
+        """See DelayedOperation."""
         if any(partition.leader is not None and _is_to_come(partition, offset) for partition, offset in self._waiting):
             return False
         return self.force_complete()
 
-    @override
     def on_complete(self) -> None:
+        """See DelayedOperation."""
         self._respond([_outcome(partition, offset) for partition, offset in self._waiting])
 
 

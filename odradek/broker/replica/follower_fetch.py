@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from typing_extensions import override
-
 from odradek.broker.replica.delayed_fetch import FetchRead
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.fetch import PartitionData
@@ -46,8 +44,8 @@ class FollowerFetchRead(FetchRead):
         )
         self._has_noted = False
 
-    @override
     def read(self, begun: BegunRead | None = None) -> tuple[list[tuple[FetchPartition, PartitionData]], bool]:
+        """See FetchRead."""
         found = super().read(begun)
         if not self._has_noted and (begun is None or begun.is_over):
             self._has_noted = True
@@ -58,7 +56,6 @@ class FollowerFetchRead(FetchRead):
     def _view(self) -> Hashable:
         return self._node_id, self._broker_epoch
 
-    @override
     def note_sent(self, partition: Partition, size_bytes: int) -> None:
         """Charge the leader's replication quota."""
         leader = partition.leader

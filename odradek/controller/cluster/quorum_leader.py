@@ -19,8 +19,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
 
-from typing_extensions import override
-
 from odradek.controller.metadata.delta import MetadataDelta
 from odradek.controller.metadata.image import MetadataImage
 from odradek.controller.metadata.metadata_log import MetadataLog
@@ -127,12 +125,12 @@ class DelayedMetadataFetch(DelayedOperation):
         self._has_news = has_news
         self._answer = answer
 
-    @override
     def try_complete(self) -> bool:
+        """See DelayedOperation."""
         return self._has_news() and self.force_complete()
 
-    @override
     def on_complete(self) -> None:
+        """See DelayedOperation."""
         self._answer()
 
 

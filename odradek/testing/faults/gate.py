@@ -10,8 +10,6 @@ from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from typing_extensions import override
-
 from odradek.broker.api import load_handler
 from odradek.common.context import CLOSE_CONNECTION, NO_RESPONSE, Reply, RequestContext
 from odradek.protocol.api_keys import ApiKey
@@ -55,8 +53,8 @@ class SplittingTransport(asyncio.Transport):
         self._is_ending = False
         self.cuts: int | tuple[int, ...] | None = None
 
-    @override
     def write(self, data: Any) -> None:
+        """See asyncio.Transport."""
         cuts, self.cuts = self.cuts, None
         if cuts is None and not self._pieces:
             self._transport.write(data)
@@ -64,32 +62,30 @@ class SplittingTransport(asyncio.Transport):
         self._pieces += [bytes(data)] if cuts is None else _cut(bytes(data), cuts)
         self._send_piece()
 
-    @override
     def get_write_buffer_size(self) -> int:
+        """See asyncio.Transport."""
         return self._transport.get_write_buffer_size() + sum(map(len, self._pieces))
 
-    @override
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         """Return the transport's information, but never the socket: writing to it would bypass the pieces."""
         return None if name == "socket" else self._transport.get_extra_info(name, default)
 
-    @override
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        """See asyncio.Transport."""
         self._transport.set_write_buffer_limits(high, low)
 
-    @override
     def is_closing(self) -> bool:
+        """See asyncio.Transport."""
         return self._is_ending or self._transport.is_closing()
 
-    @override
     def close(self) -> None:
         """Close once all pieces are sent."""
         self._is_ending = True
         if not self._pieces:
             self._transport.close()
 
-    @override
     def abort(self) -> None:
+        """See asyncio.Transport."""
         self._pieces.clear()
         self._transport.abort()
 
