@@ -71,6 +71,20 @@ def build_batch(
     return assembled(base_offset, leader_epoch, attributes, len(records), timestamp_ms, producer_id, producer_epoch, chunks)
 
 
+def uncompressed_size(records: Sequence[tuple[bytes, bytes | None]]) -> int:
+    """Return the size of (key, value) records in a batch of their own, in bytes, without compression and the batch's header."""
+    size_bytes = 0
+    for delta, (key, value) in enumerate(records):
+        body = 3 + _varint_size(delta) + _varint_size(len(key)) + len(key)
+        body += len(_NULL) if value is None else _varint_size(len(value)) + len(value)
+        size_bytes += _varint_size(body) + body
+    return size_bytes
+
+
+def _varint_size(value: int) -> int:
+    return len(_VARINTS[value] if value < _KNOWN_VARINTS else _varint(value))
+
+
 def read_batch(buffer: Buffer, position: int = 0) -> Iterator[tuple[int, bytes | None, bytes | None]]:
     """Yield (offset, key, value) of each record of the batch at ``position``. The caller has checked its size and CRC.
 

@@ -73,7 +73,7 @@ class Background(Protocol):
         """Behave as if the process had ended: start no further work, and deliver no outcome."""
 
 
-class InlineBackground(Background):
+class InlineBackground:
     """Does all work at once, within the call."""
 
     def run(self, work: Callable[[], T], then: Callable[[Future[T]], object], *, name: str = "disk") -> None:  # noqa: ARG002

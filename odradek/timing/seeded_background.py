@@ -18,7 +18,7 @@ from concurrent.futures import Future
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from odradek.timing.background import Background, WorkAbandoned, outcome_of
+from odradek.timing.background import WorkAbandoned, outcome_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -32,7 +32,7 @@ T = TypeVar("T")
 _STEP_CHANCE = 0.5
 
 
-class SeededBackground(Background):
+class SeededBackground:
     """A ``Background`` whose order a seed decides. ``call_soon`` replaces the running loop's."""
 
     def __init__(

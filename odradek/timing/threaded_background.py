@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from odradek.timing.background import Background, WorkAbandoned
+from odradek.timing.background import WorkAbandoned
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -28,7 +28,7 @@ _POOL_THREADS = 4
 _FOR_EACH_THREADS = 16
 
 
-class ThreadedBackground(Background):
+class ThreadedBackground:
     """A ``Background`` with threads. ``beside_long_work`` makes a context manager around long work, for process settings."""
 
     def __init__(self, beside_long_work: Callable[[], AbstractContextManager[object]] = nullcontext) -> None:

@@ -1,8 +1,7 @@
-"""The table of all metrics, the reading of all values, and docs/metrics.md, which is written from the table."""
+"""The table of all metrics, and the reading of all values."""
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 from odradek.broker.metrics.broker import BROKER_SECTION, PURGATORY_SECTION
@@ -12,11 +11,8 @@ from odradek.broker.metrics.quotas import QUOTA_SECTION
 from odradek.broker.metrics.requests import AUTHENTICATION_SECTION, CONNECTION_SECTION, REQUEST_SECTION
 from odradek.broker.metrics.telemetry import TELEMETRY_SECTION
 from odradek.broker.metrics.transactions import TRANSACTION_SECTION, TRANSACTION_SHARD_SECTION
-from odradek.broker.network.route import TOTAL_TIME_BOUNDS_MS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from odradek.broker.metrics.definitions import MeteredBroker, Reading
 
 SECTIONS = (
@@ -42,52 +38,3 @@ SECTIONS = (
 def read_all(broker: MeteredBroker) -> list[Reading]:
     """Return the current values of all metrics. Loop thread only; the result may be passed to another thread."""
     return [reading for section in SECTIONS for reading in section.read(broker)]
-
-
-_OPENING = """\
-# Metrics
-
-`odradek serve --metrics-port 9404` serves the metrics at `http://HOST:9404/metrics`. The scraper chooses Prometheus' text format
-or OpenMetrics. Without that option, metrics are off. [Operations](operations.md#metrics) shows how to use them, and how to serve
-them by TLS to scrapers with a token.
-
-If Kafka also has a metric, its name is the one that Prometheus' JMX exporter, configured as usual for Kafka, gives Kafka's MBean.
-So dashboards and alerts work unchanged. All other names begin with `odradek_`.
-
-Times are in milliseconds, unless a name says otherwise. Where Kafka has a rate, odradek has a counter; its `rate(...)` gives the
-same figure. Counters begin at 0 when the broker starts.
-
-A histogram has `_bucket`, `_sum` and `_count`. A summary has `_sum` and `_count`, but no quantiles. Its average is
-`rate(..._sum[5m]) / rate(..._count[5m])`.
-
-The process metrics (`process_cpu_seconds_total`, `process_resident_memory_bytes`, `process_open_fds` and so on) are those of
-every Prometheus client. The broker works in one thread. If `rate(process_cpu_seconds_total[1m])` is near 1, that thread is always
-busy, with requests or with polling for the next one (`socket.busy.poll.us`).
-
-This page is generated from the tables in `odradek/broker/metrics/`, by
-`python -m odradek.broker.metrics.table > docs/metrics.md`.
-"""
-
-
-def document() -> str:
-    """Return the whole page."""
-    return "\n".join(_lines())
-
-
-def _lines() -> Iterator[str]:
-    yield _OPENING
-    for section in SECTIONS:
-        yield f"## {section.title}\n"
-        yield "| metric | type | labels | in Kafka | meaning |"
-        yield "|---|---|---|---|---|"
-        for metric in section.metrics:
-            labels = ", ".join(f"`{label}`" for label in metric.labels)
-            mbean = f"`{metric.mbean}`" if metric.mbean else ""
-            yield f"| `{metric.shown_name}` | {metric.kind.value} | {labels} | {mbean} | {metric.help} |"
-        yield ""
-    bounds = ", ".join(f"{bound:,}" for bound in TOTAL_TIME_BOUNDS_MS)
-    yield f"The buckets of request times have the upper bounds {bounds} ms.\n"
-
-
-if __name__ == "__main__":
-    sys.stdout.write(document())

@@ -105,12 +105,12 @@ class HostedShard(Generic[ShardT]):
 
     def close(self, state: ShardState) -> None:
         """Become FAILED or CLOSED. Waiting requests are answered NOT_COORDINATOR; records not yet appended are dropped."""
-        was_open = self.state is not ShardState.FAILED
-        if self.state is _ACTIVE:
-            self._environment.logs.on_high_watermark(self.partition, None)
+        former = self.state
         self._become(state)
-        if not was_open:
+        if former is ShardState.FAILED:
             return
+        if former is _ACTIVE:
+            self._environment.logs.on_high_watermark(self.partition, None)
         self.context.close()
         if self._commit_deadline is not None:
             self._commit_deadline.cancel()

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.plain_batches import uncompressed_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 # The size of a batch's header. Then a record's overhead: its attributes, and five lengths or deltas of up to five bytes.
 BATCH_OVERHEAD_BYTES: Final = 61
 _RECORD_OVERHEAD_BYTES: Final = 26
-_FIRST_OF_TWO_BYTES: Final = 64
 
 
 class OpenBatch:
@@ -56,22 +56,6 @@ def size_of(records: Sequence[tuple[bytes, bytes | None]]) -> int:
     return size_bytes
 
 
-def _varint_bytes(number: int) -> int:
-    """Return the size of a length or delta as a zigzag varint, bytes."""
-    return 1 if number < _FIRST_OF_TWO_BYTES else ((number << 1).bit_length() + 6) // 7
-
-
-def _exact_size_of(records: Sequence[tuple[bytes, bytes | None]]) -> int:
-    """Return the size of encoded records in a batch of their own, bytes."""
-    size_bytes = 0
-    for offset_delta, (key, value) in enumerate(records):
-        # Attributes, timestamp delta and the number of headers take a byte each.
-        body = 3 + _varint_bytes(offset_delta) + _varint_bytes(len(key)) + len(key)
-        body += 1 if value is None else _varint_bytes(len(value)) + len(value)
-        size_bytes += _varint_bytes(body) + body
-    return size_bytes
-
-
 def fitting_size(records: Sequence[tuple[bytes, bytes | None]], limit_bytes: int) -> int:
     """Return an upper bound of the size of encoded records, which fit a batch of ``limit_bytes``.
 
@@ -79,7 +63,7 @@ def fitting_size(records: Sequence[tuple[bytes, bytes | None]], limit_bytes: int
     """
     size_bytes = size_of(records)
     if size_bytes + BATCH_OVERHEAD_BYTES > limit_bytes:
-        size_bytes = _exact_size_of(records)
+        size_bytes = uncompressed_size(records)
     if size_bytes + BATCH_OVERHEAD_BYTES > limit_bytes:
         raise KafkaError(
             ErrorCode.MESSAGE_TOO_LARGE, f"{size_bytes} bytes of records, and a batch has {limit_bytes} bytes at most"

@@ -63,7 +63,7 @@ class ClassicGroup:
         self.generation = generation
         self.protocol: str | None = None
         self.leader: str | None = None
-        # Whether the leader's assignment has been decided on, committed or not.
+        # True if the leader's assignment has been decided on, committed or not.
         self.is_assigned = False
         self.subscribed_topics: frozenset[str] | None = None
         # The members in the order of joining, and two indexes of them.
