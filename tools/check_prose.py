@@ -1,9 +1,9 @@
-"""Fails if a docstring begins with a clause in place of the thing, or a sentence of a document cannot be read in one go.
+"""Fails if a docstring or comment begins with a clause, or a sentence of a document cannot be read in one go.
 
 Usage: check_prose.py PACKAGE_DIRECTORY DOCUMENT...
 
-A docstring begins with a noun phrase or an imperative. A sentence of a document has at most 35 words. Code blocks, tables and
-headings do not count, and a name in backticks is one word.
+A docstring begins with a noun phrase or an imperative. So does a comment, but it may begin with a condition or a time. A sentence
+of a document has at most 35 words. Code blocks, tables and headings do not count, and a name in backticks is one word.
 """
 
 import ast
@@ -14,6 +14,7 @@ from pathlib import Path
 
 MOST_WORDS = 35
 CLAUSE = re.compile(r"(What|Who|Whose|Whom|Whoever|Whether|Those|Where|Of|How|When|Which|Part of|That|If)\b")
+COMMENT = re.compile(r" *# (What|Who|Whose|Whom|Whoever|Whether|Those|Of|How|Part of)\b")
 FENCE = re.compile(r"^( *)```.*?^\1```", re.MULTILINE | re.DOTALL)
 NOT_PROSE = re.compile(r"^ *(\||#|<|    |$)")
 ITEM = re.compile(r"^ *([-*]|\d+\.) +")
@@ -22,12 +23,19 @@ NAME = re.compile(r"`[^`]*`|\[([^]]*)\]\([^)]*\)")
 
 
 def clauses(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield (line, first line) of each docstring that begins with a clause."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), str(path))):
+    """Yield (line, first line) of each docstring and each comment that begins with a clause."""
+    source = path.read_text(encoding="utf-8")
+    for node in ast.walk(ast.parse(source, str(path))):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             docstring = ast.get_docstring(node) or ""
             if CLAUSE.match(docstring):
                 yield node.body[0].lineno, docstring.split("\n")[0]
+    before = ""
+    for number, line in enumerate(source.split("\n"), 1):
+        # The second line of a comment may begin with any word.
+        if COMMENT.match(line) and not before.lstrip().startswith("#"):
+            yield number, line.strip()
+        before = line
 
 
 def paragraphs(text: str) -> Iterator[tuple[int, str]]:
@@ -58,7 +66,7 @@ def main(package: str, documents: list[str]) -> int:
     for path in sorted(Path(package).rglob("*.py")):
         for line, found in clauses(path):
             failed = True
-            print(f"{path}:{line}: a docstring begins with the thing or an imperative, and not so: {found}")
+            print(f"{path}:{line}: a docstring or comment begins with the thing or an imperative, and not so: {found}")
     for path in map(Path, documents):
         for line, found in long_sentences(path):
             failed = True

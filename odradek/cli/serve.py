@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from odradek.testing.faults.vocabulary import Words
     from odradek.testing.severed import SeverableFileSystem
 
-# How long one thread may run while another waits, during a thread's long work. Python's default is 5 ms.
+# The time one thread may run while another waits, during a thread's long work. Python's default is 5 ms.
 _SWITCH_INTERVAL_S = 0.0002
 DEFAULT_LISTENER = "PLAINTEXT://127.0.0.1:9092"
 SECURE_LISTENER = "SASL_SSL://127.0.0.1:9092"

@@ -36,7 +36,7 @@ class Login(NamedTuple):
     mechanism: str
     user: str
     password: str
-    # Whether the user is the id of a delegation token, and the password its HMAC.
+    # True if the user is the id of a delegation token, and the password its HMAC.
     by_token: bool = False
 
     def __repr__(self) -> str:
@@ -58,7 +58,7 @@ class Authentication:
     def __init__(self, login: Login, nonce: str | None = None) -> None:
         self._login = login
         self._tokens = exchange(login, nonce or secrets.token_urlsafe(_NONCE_BYTES))
-        # How long the new session lasts (KIP-368); 0 if it has no end.
+        # The lifetime of the new session (KIP-368); 0 if it has no end.
         self.lifetime_ms = 0
 
     def begin(self) -> Question:

@@ -49,10 +49,10 @@ class RequestCost:
 
     def __init__(self, began_ms: float, *, is_exempt: bool) -> None:
         self.began_ms = began_ms
-        # Whether its time is charged to nobody: requests between brokers, and requests that are not answered.
+        # True if its time is charged to nobody: requests between brokers, and requests that are not answered.
         self.is_exempt = is_exempt
         self.worked_ms: float | None = None
-        # Whether its time has been recorded.
+        # True if its time has been recorded.
         self.is_counted = False
 
     def waits(self, now_ms: float) -> None:
@@ -68,9 +68,9 @@ class Session:
     ``connection`` is None for callers in process, and when the connection is lost.
     """
 
-    # Whether the client is this process.
+    # True if the client is this process.
     is_own: ClassVar[bool] = False
-    # Whether a broker forwards requests of its client.
+    # True if a broker forwards requests of its client.
     is_forwarded: ClassVar[bool] = False
 
     __slots__ = (
@@ -88,7 +88,7 @@ class Session:
         self.listener_name = listener_name
         self.peer = peer
         self.principal = principal
-        # Whether the client has authenticated by a delegation token.
+        # True if the client has authenticated by a delegation token.
         self.token_authenticated = False
         self.client_software_name: str | None = None
         self.client_software_version: str | None = None

@@ -155,7 +155,7 @@ class RealFile:
         self._size = _size_of(fd, path)
         self._fd = fd
         self._path = path
-        # Whether bytes of a failed append may lie beyond ``_size``, as they could not be cut off.
+        # True if bytes of a failed append may lie beyond ``_size``, as they could not be cut off.
         self._has_rest = False
 
     def pread(self, length: int, offset: int) -> bytes:

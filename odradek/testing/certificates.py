@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 __tracebackhide__ = True
 
-# How far clocks may differ.
+# The largest difference of clocks.
 _BEFORE = timedelta(hours=1)
 DEFAULT_DAYS = 365
 

@@ -54,7 +54,7 @@ class _Work:
         self.begun = begun
         self.generator = generator
         self.reply = reply
-        # How many slices it has had.
+        # The number of slices it has had.
         self.slices = 0
 
     @property
@@ -96,17 +96,17 @@ class Slices:
         self._monotonic_ms = monotonic_ms
         self._call_soon = call_soon
         self._ready: list[_Ready] = []
-        # How many of ``_ready`` are half made; the works that wait until there are fewer; how many of these went on.
+        # The number of half-made works in ``_ready``; the works that wait until there are fewer; how many of these went on.
         self._at_once = 0
         self._aside: deque[tuple[_Work, Any]] = deque()
         self._taken_from_aside = 0
-        # How many works have begun, and how many of them have not ended.
+        # The number of works that have begun, and of those that have not ended.
         self._count = 0
         self._under_way = 0
         self._is_due = False
         self._is_running = False
         self._is_closed = False
-        # How many slices were run.
+        # The number of slices that were run.
         self.slices = 0
 
     @property

@@ -72,6 +72,15 @@ def test_time_that_is_told_is_no_reading_of_the_clock(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("comment", "status"),
+    [("# True if it is so.", 0), ("# If it is so.", 0), ("# Whether it is so.", 1), ("# The thing\n# whether so, or\n# How.", 0)],
+)
+def test_a_comment_that_begins_with_a_clause_is_found(tmp_path, comment, status):
+    (tmp_path / "module.py").write_text(f"{comment}\nx = 1\n")
+    assert tool("check_prose").main(str(tmp_path), []) == status
+
+
+@pytest.mark.parametrize(
     ("docstring", "document", "status"),
     [
         ("Return the offset.", "A sentence. " + "Another one, with `a name that counts as one word`. " * 40, 0),

@@ -94,9 +94,9 @@ class Connection(asyncio.BufferedProtocol):
         # The reason to take no further bytes. The connection closes once all received requests are answered.
         self._ending: Exception | None = None
         self._is_closing = False
-        # Whether the rest of a large frame waits for memory (``request_memory``).
+        # True if the rest of a large frame waits for memory (``request_memory``).
         self._awaits_memory = False
-        # Whether the buffer of a partial frame counts for the memory limit.
+        # True if the buffer of a partial frame counts for the memory limit.
         self._is_large_under_way = False
         # The permitted size of the read buffer.
         self._granted_bytes = 0

@@ -18,11 +18,11 @@ class FlowControl:
     def __init__(self, transport: asyncio.Transport, writer: SocketWriter) -> None:
         self._transport: Final = transport
         self._writer: Final = writer
-        # Whether the transport reads, as last set here.
+        # True if the transport reads, as last set here.
         self.is_reading = True
-        # Whether the transport's write buffer is full.
+        # True if the transport's write buffer is full.
         self._is_writing_paused = False
-        # Whether the client is above its quotas.
+        # True if the client is above its quotas.
         self.is_muted = False
         # Paused or muted.
         self.is_held = False

@@ -36,7 +36,7 @@ class HandshakeTurns:
         self._under_way: dict[Handshaker, None] = {}
         self._going_on: deque[Handshaker] = deque()
         self._new: deque[Handshaker] = deque()
-        # Whether this turn's steps were taken. The next ones come in the loop's next turn.
+        # True if this turn's steps were taken. The next ones come in the loop's next turn.
         self._is_due = False
 
     def ask(self, handshaker: Handshaker) -> None:

@@ -243,7 +243,7 @@ class _Handling:
     ) -> None:
         self._route = route
         self._handle = route.handle
-        # Whether the error codes of the pieces' answers have been counted.
+        # True if the error codes of the pieces' answers have been counted.
         self.has_counted = False
         # The size limit of the response, and the reason for refusing a larger one.
         self.most_bytes = most_bytes

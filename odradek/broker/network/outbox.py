@@ -26,7 +26,7 @@ class Outbox:
     __slots__ = ("_arrivals", "_holders", "is_holding", "last_arrivals")
 
     def __init__(self) -> None:
-        # Whether answers written now are held.
+        # True if answers written now are held.
         self.is_holding = False
         # The number of arrivals in the last turn that had any.
         self.last_arrivals = 0

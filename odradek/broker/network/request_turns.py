@@ -49,7 +49,7 @@ class RequestTurns:
         # The virtual time: the served time of the waiting connections, and the starting value of one that was idle.
         self._virtual_ms = 0.0
         self._is_serving = False
-        # Whether a call of ``_turn`` is scheduled, and the end of this turn's time.
+        # True while a call of ``_turn`` is scheduled; and the end of this turn's time.
         self._is_due = False
         self._until_ms = 0.0
 

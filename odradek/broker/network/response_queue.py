@@ -27,7 +27,7 @@ class ResponseQueue:
         self.places: deque[list[Any] | Reply[Any]] = deque()
         self._ready: list[Any] = []
         self._ready_bytes = 0
-        # Whether the next response failed: the connection must close.
+        # True if the next response failed: the connection must close.
         self.is_broken = False
         # The reason, if the client caused it.
         self.refusal: MalformedMessage | None = None

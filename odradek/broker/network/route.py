@@ -53,7 +53,7 @@ class Route:
         self.handle = handle
         # Larger requests are answered in slices (``large_requests``).
         self.largest_small_bytes = sys.maxsize
-        # Whether small requests may have large responses, which are encoded in slices.
+        # True if small requests may have large responses, which are encoded in slices.
         self.has_large_answers = False
         self.encode: Encoder = response_encoder(api_key, version)
         self.encode_good: GoodEncoder | None = good_response_encoder(api_key, version)

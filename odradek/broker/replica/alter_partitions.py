@@ -84,7 +84,7 @@ class AlterPartitions:
             # A proposal made meanwhile is newer.
             for key, pending in sent.items():
                 if not pending.reply.done and self._unsent.setdefault(key, pending) is not pending:
-                    # Whether it was carried out is unknown.
+                    # The controller may have carried it out.
                     pending.reply.complete(KafkaError(ErrorCode.INVALID_UPDATE_VERSION, "there is a newer proposal"))
         return reason
 

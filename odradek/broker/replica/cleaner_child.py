@@ -29,7 +29,7 @@ from odradek.timing.system_clock import SystemClock
 
 # A tenth of a core under contention, a whole core on an idle machine.
 _NICENESS = 10
-# How often the thread that watches for the broker's end gets the interpreter.
+# The interval at which the thread that watches for the broker's end gets the interpreter.
 _SWITCH_INTERVAL_S = 0.0005
 _SHORTEST_REST_MS = 1.0
 

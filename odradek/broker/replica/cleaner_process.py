@@ -19,7 +19,7 @@ from odradek.storage.recovery.interrupted_swap import CLEANED_SUFFIX
 
 # Import odradek from where this process has it.
 _PROGRAM = "import sys; sys.path[:] = sys.argv[1:]; from odradek.broker.replica.cleaner_child import main; main()"
-# How often ``check`` is called, and so how soon an unwanted clean is aborted.
+# The interval of ``check``: an unwanted clean is aborted that soon.
 _CHECK_S = 0.05
 
 

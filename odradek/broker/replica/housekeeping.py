@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from odradek.timing.background import Background
     from odradek.timing.timer import Timer
 
-# How often to check that the data directories still exist.
+# The interval of the checks that the data directories still exist.
 _LOOK_MS = 2000
-# When to retry writing log start offsets after a full disk has refused them.
+# The delay before log start offsets are written again that a full disk has refused.
 _FULL_MS = 2000
 # Logs that are flushed together. Each takes some descriptors, and a process may have only a few thousand.
 _FLUSHED_TOGETHER = 200

@@ -112,9 +112,9 @@ class Broker:
         self._call_soon = call_soon
         # Called each time the coordinators have loaded much long-lived state.
         self.on_much_loaded: Callable[[], object] = _ignore
-        # Whether a separate process compacts logs, instead of a thread. Set it before ``open``.
+        # True if a separate process compacts logs, instead of a thread. Set it before ``open``.
         self.cleans_in_process = False
-        # Whether to check periodically for removed data directories. Set it before ``open``.
+        # True to check periodically for removed data directories. Set it before ``open``.
         self.looks_for_directories = self.clock.passes_by_itself
         services = CoordinatorServices(
             config=config,

@@ -25,7 +25,7 @@ from odradek.protocol.message_types.metadata import MetadataRequest
 from odradek.timing.clock import Clock
 
 CANNOT_START = 2
-# How long brokers may take to leave, and then the controller to end. The rest is killed.
+# The time brokers have to leave, and then the controller to end. The rest is killed.
 _STOP_GRACE_MS = 30_000.0
 # Without a controller, brokers have nothing to wait for.
 _STOP_GRACE_WITHOUT_CONTROLLER_MS = 3_000.0
@@ -54,9 +54,9 @@ class Supervisor:
         # Brokers that are ready but not known to all others yet, each with its deadline.
         self._joining: dict[int, float] = {}
         self._status = 0
-        # When nodes that do not stop are killed; None unless a stop is in progress.
+        # The time at which nodes that do not stop are killed; None unless a stop is in progress.
         self._deadline_ms: float | None = None
-        # Whether a second stop signal has come.
+        # True if a second stop signal has come.
         self._is_impatient = False
 
     def run(self) -> int:

@@ -18,7 +18,7 @@ from odradek.common.config.definitions import (
 )
 from odradek.common.config.table_groups import CONSUMER_GROUPS
 
-# Of requests that are being received.
+# The memory for requests that are being received.
 MOST_REQUEST_BYTES = 512 * 1024 * 1024
 _Config = ConfigDefinition
 _ONE_BROKER = "one broker holds the only replica"

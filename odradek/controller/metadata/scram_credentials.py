@@ -70,7 +70,7 @@ class ScramDescriptions:
         self._known: dict[str, list[UserScramCredentialRecord]] = {}
         for record in image.kept.scram_credentials():
             self._known.setdefault(record.name, []).append(record)
-        # How often the request names each user.
+        # The number of times the request names each user.
         self.asked = Counter(names) or dict.fromkeys(sorted(self._known), 1)
 
     def describe(self, name: str) -> DescribeUserScramCredentialsResult:

@@ -149,7 +149,7 @@ class BrokerLifecycle:
         self._wakeup = Wakeup(timer)
         self._backoff = ExponentialBackoff(_FIRST_BACKOFF_MS, _MAX_BACKOFF_MS, random)
         self._failures = 0
-        # When the controller last accepted a request.
+        # The time the controller last accepted a request.
         self._accepted_ms = 0.0
         self._is_registered = False
         self._is_ready = False

@@ -35,7 +35,7 @@ class ImageFollower:
 
     def __init__(self, log: FollowedLog, image: MetadataImage, publishers: Publishers, snapshots: Snapshots) -> None:
         self.image = image
-        # Whether the image has been published, and the callback to call once when it has.
+        # True once the image has been published; and the callback to call once then.
         self.is_caught_up = False
         self.on_caught_up: Callable[[], object] | None = None
         self._log = log

@@ -87,7 +87,7 @@ class LeaderDiscovery:
         self._fetch_timeout_ms = fetch_timeout_ms
         self._retry_backoff_ms = retry_backoff_ms
         self._backoffs: dict[Address, float] = {}
-        # Whether to ask other nodes if the leader still leads.
+        # True to ask other nodes if the leader still leads.
         self._is_suspect = False
         self._fetch_deadline_ms = now_ms + fetch_timeout_ms
         self.election = election

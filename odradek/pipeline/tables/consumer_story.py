@@ -31,7 +31,7 @@ _STABLE = 0
 _GONE = ("gone", "expired")
 # A change of a member whose group becomes a classic one. If the member is in the classic group, it is not gone.
 CONVERTED = "converted"
-# How many changes the reason of a generation names; the rest is counted.
+# The most changes that the reason of a generation names; the rest is counted.
 _NAMED = 20
 
 Json = dict[str, Any]
@@ -78,7 +78,7 @@ class _Group:
     names: dict[str, str] = field(default_factory=dict)
     # Members whose records are being removed: their standing and partitions.
     leaving: dict[str, Json] = field(default_factory=dict)
-    # When this group was last a classic group, if it was one, and its generation then.
+    # The time this group was last a classic group, if it was one, and its generation then.
     converted_us: int | None = None
     converted_epoch: int | None = None
     # Changes of members that no epoch has followed yet, and reasons for the next generation.

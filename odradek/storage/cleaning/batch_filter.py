@@ -80,7 +80,7 @@ class BatchFilter:
         self._last_records = last_records
         # The end of the segments that are merged into one. A batch that ends there stays, to mark the end of the new segment.
         self.upper_offset = -1
-        # Whether tombstones in formats v0 and v1 have expired in the current segment.
+        # True if tombstones in formats v0 and v1 have expired in the current segment.
         self.drops_legacy_tombstones = False
         self._now_ms = now_ms
         self._horizon_ms = now_ms + delete_retention_ms

@@ -27,7 +27,7 @@ class DataDirectories:
             self.metadata = named or DataDirectory(file_system, metadata_dir, warn, reserve_bytes)
             if named is None:
                 self.all.append(self.metadata)
-        # Whether Apache Kafka has run on these directories: odradek does not write this file.
+        # True if Apache Kafka has run on these directories: odradek does not write this file.
         self.have_been_kafkas = file_system.exists(self.metadata.file(f"{METADATA_TOPIC}-0/quorum-state"))
         self._by_path = {directory.path: directory for directory in self.all}
         self._file_system = file_system

@@ -45,7 +45,7 @@ class OffsetCheckpoints:
         self.metadata_synced: Callable[[], int] | None = None
         # Returns the high watermark of a partition. A single broker has none: there it is the log's end.
         self.high_watermark_of: Callable[[Partition], int | None] | None = None
-        # Whether log start offsets could not be written, although segments before them may have been renamed.
+        # True if log start offsets could not be written, although segments before them may have been renamed.
         self.lack_starts = False
 
     def replicated_offset(self, key: Partition) -> int | None:

@@ -46,7 +46,7 @@ class Reserve:
         self._file_system = file_system
         self._path = f"{directory}/{RESERVE_FILE}"
         self._size_bytes = size_bytes
-        # Whether the disk was full at the last write, or the reserve is incomplete.
+        # True if the disk was full at the last write, or the reserve is incomplete.
         self.is_wanted = False
 
     def fill(self) -> None:

@@ -61,9 +61,9 @@ class FlushState:
         self.last_flush_ms = now_ms
         # Requests a flush when ``flush.messages`` is reached. Without it the append itself flushes.
         self.on_flush_due: Callable[[tuple[str, int]], object] | None = None
-        # Whether appended records wait for a requested flush (``flush.messages``). They are not read before.
+        # True if appended records wait for a requested flush (``flush.messages``). They are not read before.
         self.awaits_flush = False
-        # Whether an append has failed since the last whole flush. Some of its bytes may lie beyond the log's end.
+        # True if an append has failed since the last whole flush. Some of its bytes may lie beyond the log's end.
         self.has_failed_append = False
         self.sync_error = ""
 

@@ -47,7 +47,7 @@ class _SparseIndex:
         self._file_system = file_system
         self._base_offset = base_offset
         self._on_disk = size // self.entry.size
-        # Whether the file may be longer than its valid entries.
+        # True if the file may be longer than its valid entries.
         self._has_rest = False
         self._tail = bytearray()
         # The number of changes to the file, and the number of synced changes.

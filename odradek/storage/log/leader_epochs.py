@@ -29,7 +29,7 @@ class LeaderEpochs:
         self._directory = directory
         self._entries: list[tuple[int, int]] = []
         self._is_synced = True
-        # Whether changes stay in memory until ``release``.
+        # True if changes stay in memory until ``release``.
         self.is_held = False
         self.latest = UNDEFINED_EPOCH
 

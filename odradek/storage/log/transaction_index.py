@@ -56,7 +56,7 @@ class TransactionIndex:
         self.changes = self.synced_changes = 0
         self._file_system = file_system
         self._on_disk = size // _ENTRY.size
-        # Whether the file may be longer than its valid entries.
+        # True if the file may be longer than its valid entries.
         self._has_rest = size % _ENTRY.size > 0
         self._unwritten = bytearray()
         # The number of leading entries with a known CRC, and the CRC.

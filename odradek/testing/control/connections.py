@@ -30,7 +30,7 @@ MOST_CONNECTIONS = 256
 _BACKLOG = 1024
 _MOST_HEAD_BYTES = 16 * 1024
 _MOST_LENGTH_DIGITS = 10
-# How long a connection may be silent: without a valid token, and with one.
+# The time a connection may be silent: without a valid token, and with one.
 _STRANGER_IDLE_S = 10.0
 _IDLE_S = 60.0
 _UNAUTHORIZED = 401

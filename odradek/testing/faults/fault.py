@@ -56,7 +56,7 @@ class Fault:
         self.fired: list[Fired] = []
         self._remove = remove
         self._fires = asyncio.Event()
-        # How many subjects it has matched, whether or not it fired.
+        # The number of subjects it has matched, fired or not.
         self._meant = 0
         self._failure: Exception | None = None
         self._random = Random(words.get("seed")) if "probability" in words else None  # noqa: S311  chance, no secret

@@ -184,7 +184,7 @@ class Authenticator:
         # The running exchange, and whether its tokens come in SaslAuthenticate requests.
         self._server: SaslServer | None = None
         self._wants_requests = False
-        # Whether the failure of the exchange is in the log already.
+        # True if the failure of the exchange is in the log already.
         self._is_told = False
         # The session's, once it exists.
         self.mechanism: str | None = None
