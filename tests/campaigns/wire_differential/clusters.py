@@ -10,7 +10,10 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.cluster.clusters import KafkaCluster, OdradekCluster
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from benchmarks.cluster.clusters import BROKERS, KafkaCluster, OdradekCluster
 from odradek.protocol.api_keys import ApiKey
 from tests.campaigns.kafka_tools.kafka_broker import accepts, until
 from tests.campaigns.wire_differential.script import Script, Step
@@ -78,5 +81,17 @@ def serving(make: type[KafkaCluster | OdradekCluster]) -> Iterator[str]:
         closing(make(Path(scratch) / "cluster", settings, is_for_loads=False)) as cluster,
     ):
         cluster.spawn()
-        until(lambda: all(map(accepts, cluster.address.split(","))))
+        addresses = cluster.address.split(",")
+        until(lambda: all(map(accepts, addresses)))
+        # A partition is not led by its first replica if that broker is still fenced when the topic is created.
+        until(lambda: all(map(_lists_all, addresses)))
         yield cluster.address
+
+
+def _lists_all(address: str) -> bool:
+    """Return whether a broker lists every broker, which are unfenced then."""
+    try:
+        found = AdminClient({"bootstrap.servers": address, "log_level": 0}).list_topics(timeout=2)
+    except KafkaException:
+        return False
+    return len(found.brokers) == BROKERS

@@ -133,7 +133,11 @@ class _Run:
         deadline_s = time.monotonic() + _RETRY_S
         while True:
             came, raw = self._once(number, step)
-            if step.parks or not _is_to_repeat(step, raw) or time.monotonic() > deadline_s:
+            if step.parks or not _is_to_repeat(step, raw):
+                break
+            if time.monotonic() > deadline_s:
+                if step.until is not None:
+                    raise TimeoutError(f"step {number}, {step.api!r} {step.fields}: {raw}")
                 break
             time.sleep(_RETRY_EVERY_S)
         if step.api in _SPREADING and (not (codes := error_codes(raw)) or 0 in codes):
