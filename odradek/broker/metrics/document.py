@@ -9,9 +9,8 @@ from odradek.broker.network.route import TOTAL_TIME_BOUNDS_MS
 _OPENING = """\
 # Metrics
 
-`odradek serve --metrics-port 9404` serves the metrics at `http://HOST:9404/metrics`. The scraper chooses Prometheus' text format
-or OpenMetrics. Without that option, metrics are off. [Operations](operations.md#metrics) shows how to use them, and how to serve
-them by TLS to scrapers with a token.
+`odradek serve --metrics-port 9404` serves the metrics at `http://HOST:9404/metrics`, in Prometheus' text format or OpenMetrics.
+[Operations](operations.md#metrics) shows how to scrape them, also by TLS and with a token.
 
 If Kafka also has a metric, its name is the one that Prometheus' JMX exporter, configured as usual for Kafka, gives Kafka's MBean.
 So dashboards and alerts work unchanged. All other names begin with `odradek_`.
@@ -19,15 +18,14 @@ So dashboards and alerts work unchanged. All other names begin with `odradek_`.
 Times are in milliseconds, unless a name says otherwise. Where Kafka has a rate, odradek has a counter; its `rate(...)` gives the
 same figure. Counters begin at 0 when the broker starts.
 
-A histogram has `_bucket`, `_sum` and `_count`. A summary has `_sum` and `_count`, but no quantiles. Its average is
+A histogram has `_bucket`, `_sum` and `_count`. A summary has no quantiles; its average is
 `rate(..._sum[5m]) / rate(..._count[5m])`.
 
 The process metrics (`process_cpu_seconds_total`, `process_resident_memory_bytes`, `process_open_fds` and so on) are those of
-every Prometheus client. The broker works in one thread. If `rate(process_cpu_seconds_total[1m])` is near 1, that thread is always
-busy, with requests or with polling for the next one (`socket.busy.poll.us`).
+every Prometheus client. If `rate(process_cpu_seconds_total[1m])` is near 1, the broker's one thread is always busy, with requests
+or with polling for the next one (`socket.busy.poll.us`).
 
-This page is generated from the tables in `odradek/broker/metrics/`, by
-`python -m odradek.broker.metrics.document > docs/metrics.md`.
+This page is generated: `python -m odradek.broker.metrics.document > docs/metrics.md`.
 """
 
 
@@ -40,12 +38,13 @@ def _lines() -> Iterator[str]:
     yield _OPENING
     for section in SECTIONS:
         yield f"## {section.title}\n"
-        yield "| metric | type | labels | in Kafka | meaning |"
-        yield "|---|---|---|---|---|"
+        yield "| metric and labels | type | in Kafka | meaning |"
+        yield "|---|---|---|---|"
         for metric in section.metrics:
-            labels = ", ".join(f"`{label}`" for label in metric.labels)
+            labels = f"{{{','.join(metric.labels)}}}" if metric.labels else ""
             mbean = f"`{metric.mbean}`" if metric.mbean else ""
-            yield f"| `{metric.shown_name}` | {metric.kind.value} | {labels} | {mbean} | {metric.help} |"
+            meaning = metric.help.removesuffix(", in ms.").removesuffix(".")
+            yield f"| `{metric.shown_name}{labels}` | {metric.kind.value} | {mbean} | {meaning}. |"
         yield ""
     bounds = ", ".join(f"{bound:,}" for bound in TOTAL_TIME_BOUNDS_MS)
     yield f"The buckets of request times have the upper bounds {bounds} ms.\n"

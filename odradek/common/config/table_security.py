@@ -46,9 +46,9 @@ SASL = (
         "sasl.mechanism.inter.broker.protocol",
         STRING,
         "GSSAPI",
-        "The mechanism a broker authenticates with at other brokers if the listener between brokers uses SASL: PLAIN, "
-        "SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER. It must be among that listener's sasl.enabled.mechanisms. The listener's "
-        "JAAS line needs a username and a password. OAUTHBEARER needs a token instead: see sasl.login.callback.handler.class.",
+        "The mechanism a broker authenticates with at other brokers if the listener between brokers uses SASL. It must be among "
+        "that listener's sasl.enabled.mechanisms. The listener's JAAS line needs a username and a password. OAUTHBEARER needs a "
+        "token instead: see sasl.login.callback.handler.class.",
         update_mode=PER_BROKER,
     ),
     _Config(
