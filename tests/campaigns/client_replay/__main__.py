@@ -1,4 +1,4 @@
-"""See the package. The exit status is 1 if an answer differs without a row in docs/differences.md, or a fault is missed."""
+"""See the package. The exit status is 1 if an answer differs without a row in docs/differences-all.md, or a fault is missed."""
 
 import argparse
 import sys
@@ -78,7 +78,7 @@ def against_kafka(timeline: Timeline) -> Replay:
 
 
 def between(client: str, kafka: Replay, odradek: Replay) -> list[Difference]:
-    """Return the differences between the two makes' answers to a session, in the words of the table in docs/differences.md."""
+    """Return the differences between the two makes' answers to a session, in the words of docs/differences-all.md."""
     there, here = _told(kafka), _told(odradek)
     found = []
     for place in sorted(there.keys() | here.keys()):

@@ -157,7 +157,7 @@ class History:
     async def _register(self, broker: int | None = None) -> None:
         """A new incarnation, or the same again; a wrong one at times. It sends heartbeats from then on."""
         broker = broker or self.random.choice(BROKERS)
-        # odradek ends the session of a broker that has leave to stop, and Kafka's lasts: docs/differences.md.
+        # odradek ends the session of a broker that has leave to stop, and Kafka's lasts: docs/differences-all.md.
         has_left = "want_shut_down" in self._alive.get(broker, {"want_shut_down": True})
         is_new = self.random.random() < 0.6 and (self._passes_time or not has_left)
         if is_new or broker not in self._incarnations:

@@ -194,7 +194,7 @@ def _as_versions_99(talk: Talk) -> bool:
     return talk.raw((12).to_bytes(4) + (18).to_bytes(2) + (99).to_bytes(2) + (1).to_bytes(4) + b"\xff\xff\0\0")
 
 
-# Where the brokers differ, and why: docs/differences.md.
+# Where the brokers differ, and why: docs/differences-all.md.
 KNOWN = {
     "SCRAM-SHA-256 a short proof": "Kafka's server fails in reading the proof, and closes without an answer",
     "SCRAM-SHA-512 a short proof": "Kafka's server fails in reading the proof, and closes without an answer",

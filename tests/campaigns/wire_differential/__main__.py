@@ -1,6 +1,7 @@
 """See the package. ``--slices``, ``--seeds`` and ``--only`` choose scripts; ``--record`` keeps Kafka's answers.
 
-The exit status is 1 if a difference has no row in docs/differences.md, if a row is about none, or if a planted fault is missed.
+The exit status is 1 if a difference has no row in docs/differences-all.md, if a row is about none, or if a planted fault is
+missed.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""What differs between two transcripts, and which differences have their name in docs/differences.md.
+"""What differs between two transcripts, and which differences have their name in docs/differences-all.md.
 
 The table there with the columns of ``COLUMNS`` has a row for each: ``answer`` is ``API field.field``, where a field is a path
 in the response without the arrays' indexes, or ``connection``; ``case`` is ``vN LABEL``. Elements of ``_LISTS_OF_THE_BROKER``
@@ -74,8 +74,8 @@ def _fits(cell: str, text: str) -> bool:
 
 
 def named() -> list[Named]:
-    """The rows of docs/differences.md."""
-    return [Named(*(row[column].strip("`") for column in COLUMNS[:4])) for row in table(DOCS / "differences.md", *COLUMNS)]
+    """The rows of docs/differences-all.md."""
+    return [Named(*(row[column].strip("`") for column in COLUMNS[:4])) for row in table(DOCS / "differences-all.md", *COLUMNS)]
 
 
 def unnamed(differences: Iterable[Difference], rows: Iterable[Named]) -> tuple[list[Difference], Counter[Named]]:

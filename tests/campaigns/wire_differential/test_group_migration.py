@@ -17,8 +17,8 @@ from tests.campaigns.wire_differential.settings import OF_KAFKA, SETTINGS
 
 pytestmark = [pytest.mark.xdist_group("kafka-tools"), pytest.mark.timeout(120)]
 
-# A downgrade writes what classic members have, and in Kafka what they are to have: docs/differences.md. In these scripts, one of
-# them has yet to be told. Else, both are the same.
+# A downgrade writes what classic members have, and in Kafka what they are to have: docs/differences-all.md. In these scripts,
+# one of them has yet to be told. Else, both are the same.
 YET_TO_BE_TOLD = {"refusals", "leaves_by_hand"}
 ASSIGNMENT = re.compile(r"(GroupMetadataValue\(.* assignment=)b'[^']*'")
 ONE_PARTITION = {**SETTINGS, "offsets.topic.num.partitions": "1"}

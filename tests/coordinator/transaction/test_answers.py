@@ -80,7 +80,7 @@ TABLES = {
         Committed2    IM     PF     PF      ok!      PF
         Adding        CT     CT     CT      CT       CT
     """,
-    # Adding, current: Kafka gives TA (docs/differences.md).
+    # Adding, current: Kafka gives TA (docs/differences-all.md).
     "verify": """
                       other  older  before  current  after
         Unknown       IM     IM     IM      IM       IM
