@@ -16,7 +16,9 @@ If Kafka also has a metric, its name is the one that Prometheus' JMX exporter, c
 So dashboards and alerts work unchanged. All other names begin with `odradek_`.
 
 Times are in milliseconds, unless a name says otherwise. Where Kafka has a rate, odradek has a counter; its `rate(...)` gives the
-same figure. Counters begin at 0 when the broker starts.
+same figure. Counters begin at 0 when the broker starts. Those of groups and transactions are sums over the shards (partitions of
+`__consumer_offsets` and `__transaction_state`) that this broker has loaded, and a shard's begin at 0 with each load. So they drop
+when a shard moves away, which `rate` takes for a restart.
 
 A histogram has `_bucket`, `_sum` and `_count`. A summary has no quantiles; its average is
 `rate(..._sum[5m]) / rate(..._count[5m])`.
