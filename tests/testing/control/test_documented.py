@@ -1,9 +1,12 @@
-"""The examples of docs/control.md, run by a shell as their reader would."""
+"""The examples of docs/control.md and docs/ci.md, run by a shell as their reader would."""
 
 import json
 import os
+import re
 import subprocess
 import sys
+
+import yaml
 
 from tests.broker_process import command_environment
 from tests.needed import needed
@@ -28,6 +31,27 @@ def test_the_examples_of_the_control_page_run(unused_tcp_port_factory):
     assert {json.loads(line)["level"] for line in done.stderr.splitlines()} == {"info"}
     # An answer for each request.
     assert done.stdout.count("\n{") >= script.count("\nask ")
+
+
+def test_the_broker_of_the_ci_pages_job_gets_ready(tmp_path, unused_tcp_port_factory):
+    needed("curl")
+    job = yaml.safe_load(code_blocks(DOCS / "ci.md", "yaml")[1])["jobs"]["other"]
+    steps = [step["run"] for step in job["steps"] if re.match("odradek|curl", step.get("run", ""))]
+    assert len(steps) == 2
+    script = _ENDS.join([steps[0], steps[1]]).replace("odradek serve", f"{sys.executable} -m odradek serve")
+    for port in ("9092", "8082"):
+        script = script.replace(port, str(unused_tcp_port_factory()))
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env=_environment() | job["env"],
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert json.loads(done.stdout)
 
 
 def _environment():
