@@ -9,6 +9,7 @@ from pathlib import Path
 
 import platformdirs
 import pytest
+import yaml
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
 from odradek.broker.api import SERVED
@@ -16,6 +17,7 @@ from odradek.common.config.broker_config import load
 from odradek.common.config.table import BROKER_CONFIGS
 from odradek.testing import Broker
 from tests.broker_process import REPOSITORY
+from tests.campaigns.table import CAMPAIGNS
 from tests.cases import each_case
 from tests.project.documents import DOCS, README, code_blocks, table
 from tests.spark.session import require_java
@@ -116,6 +118,28 @@ def test_the_broker_in_a_kafka_cluster_of_the_operations_page_is_one():
 def test_the_configuration_for_kafka_of_the_operations_page_is_valid_for_odradek():
     [_, _, _, _, properties] = code_blocks(DOCS / "operations.md", "properties")
     assert load(properties)["listeners"] == ("PLAINTEXT://127.0.0.1:9092",)
+
+
+def test_the_composed_broker_of_the_ci_page_is_reached_by_its_name():
+    service = yaml.safe_load(code_blocks(DOCS / "ci.md", "yaml")[-1])["services"]["kafka"]
+    config = load("\n".join(word for word in service["command"] if word != "--set"))
+    assert (config.warnings, config["advertised.listeners"]) == ((), ("PLAINTEXT://kafka:9092",))
+
+
+def test_the_configurations_of_other_programs_are_readable():
+    [composed] = code_blocks(DOCS / "troubleshooting.md", "yaml")
+    services = yaml.safe_load(composed)["services"]
+    ports = [port for service in services.values() for port in service["ports"]]
+    assert len({port.split(":")[1] for port in ports}) == len(services)
+    assert [name for name, service in services.items() if "odradek:29092" not in str(service["environment"])] == []
+
+
+def test_every_campaign_named_is_there():
+    named = {name for document in DOCUMENTS for name in re.findall(r"make campaign NAME=([\w-]+)", document.read_text())}
+    rows = table(DOCS / "how-it-is-tested.md", "promise", "campaign", "last whole run", "date")
+    faults = table(DOCS / "how-it-is-tested.md", "campaign", "planted faults found")
+    named |= {name for row in [*rows, *faults] for name in re.findall(r"`([\w-]+)`", row["campaign"])}
+    assert named - CAMPAIGNS.keys() == set()
 
 
 def test_every_dependency_has_its_reason():
