@@ -81,7 +81,7 @@ check: $(INSTALLED)-check
 	$(BIN)/python tools/check_lengths.py odradek tests tools benchmarks demo
 	$(BIN)/python tools/check_circles.py odradek
 	$(BIN)/python tools/check_wall_clock.py odradek
-	$(BIN)/python tools/check_prose.py odradek README.md CONTRIBUTING.md docs/*.md tests/README.md benchmarks/README.md
+	$(BIN)/python tools/check_prose.py odradek README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs/*.md tests/README.md benchmarks/README.md
 
 # Both brokers run on what the system ships, Kafka on its Java: PYTHON=/path/to/python runs odradek on another one.
 BENCHMARKS ?= benchmarks
