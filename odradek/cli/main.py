@@ -81,8 +81,8 @@ def serve(
     With --secure, certificates and a password are made, and kept with the data. Instructions for clients are printed after
     that line.
 
-    With --control-port, a line before that has the address of the control interface, and its token: docs/testing.md. Such a
-    broker is for tests.
+    With --control-port, a line before that has the address of the control interface, and its token.
+    /openapi.json there describes the routes. Such a broker is for tests.
     """
     try:
         import fcntl  # noqa: F401

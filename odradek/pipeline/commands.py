@@ -189,7 +189,7 @@ def _finds(command: Callable[..., Any]) -> Callable[..., Any]:
             callback=_settings,
             multiple=True,
             metavar="NAME=NUMBER",
-            help="A limit that makes a finding (names: docs/pipeline.md); repeatable.",
+            help="A limit that makes a finding; repeatable. An unknown NAME lists all.",
         ),
     )
     return _with(command, options)

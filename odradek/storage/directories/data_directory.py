@@ -159,7 +159,7 @@ class DataDirectory:
         if logs:
             raise InconsistentDataDirectory(
                 f"{self.file(checkpoints.META_PROPERTIES_FILE)} is missing, and {self.path} has {min(logs)}: restore the file, "
-                "or write it anew (docs/operations.md, Damage)"
+                "or write it anew with the lines cluster.id=..., directory.id=..., node.id=... and version=1"
             )
 
     def begin(self, new_identity: Callable[[], DirectoryIdentity]) -> None:

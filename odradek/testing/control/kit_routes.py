@@ -124,7 +124,7 @@ async def _clear_timeline(call: Call) -> Json:
 
 KIT_ROUTES = (
     Route("GET", "/faults", "The rules that there are, and how often each has fired.", _faults),
-    Route("POST", "/faults", "Make a rule: the body is one, as docs/testing.md says.", _add_fault, open_ended=True),
+    Route("POST", "/faults", "Add a rule. Its fields are in the documentation: Testing, Faults.", _add_fault, open_ended=True),
     Route("DELETE", "/faults", "Remove all rules.", _clear_faults),
     Route("GET", "/faults/{fault}", "One rule, and what it has met.", _get_fault),
     Route(
