@@ -11,6 +11,7 @@
 # make example  the wheel, installed in a fresh environment with examples/pytest-suite, whose tests run there
 # make demo     a minute of life with trouble in it, what the pipeline finds of that, and its report
 # make demo-test  the same, and the report opened in a browser
+# make docs     the documentation as a site, in build/site: open index.html there; it needs no network
 # make wheels   what a release has, as far as this machine makes it: a compiled wheel, the pure one and the sources, in dist/
 # make test-wheel  both wheels installed in fresh environments and tried
 # make clean    remove what these made
@@ -32,7 +33,7 @@ COMPILES := import ensurepip, os, sys, sysconfig, venv; \
 SYSTEM_PYTHON = $(if $(PYTHON),,$(shell /usr/bin/python3 -c '$(COMPILES)' 2>/dev/null && echo /usr/bin/python3))
 
 .PHONY: run run-compiled wheels test-wheel kafka-jars test test-all test-interpreted test-spark test-compiled check bench bench-cluster bench-fixtures bench-here example campaign campaign-compiled clean \
-	demo demo-test
+	demo demo-test docs
 
 run: $(INSTALLED)-run
 	@echo "$$($(BIN)/odradek --version); make run-compiled runs the compiled build, on a third less processor time" >&2
@@ -126,6 +127,12 @@ campaign: $(INSTALLED)-test
 campaign-compiled: $(INSTALLED)-test $(BUILD)/.built
 	$(RUN_BUILD) $(BIN)/python -m tests.campaigns $(NAME) $(ARGS)
 
+# In strict mode: a warning is an error.
+docs: $(INSTALLED)-docs
+	rm -rf build/site
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --fresh-env --doctree-dir build/site-doctrees docs build/site
+	@echo build/site/index.html
+
 WHEEL := $(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps
 
 wheels: $(INSTALLED)-release
@@ -159,8 +166,12 @@ $(INSTALLED)-check: pyproject.toml tools/bootstrap.sh
 	touch $@ $(INSTALLED)-run
 
 $(INSTALLED)-test: pyproject.toml tools/bootstrap.sh
-	tools/bootstrap.sh $(VENV) pipeline,test,dev --optional --install-missing
-	touch $@ $(INSTALLED)-check $(INSTALLED)-run
+	tools/bootstrap.sh $(VENV) pipeline,test,dev,docs --optional --install-missing
+	touch $@ $(INSTALLED)-check $(INSTALLED)-docs $(INSTALLED)-run
+
+$(INSTALLED)-docs: pyproject.toml tools/bootstrap.sh
+	tools/bootstrap.sh $(VENV) docs
+	touch $@ $(INSTALLED)-run
 
 $(INSTALLED)-release: pyproject.toml tools/bootstrap.sh
 	tools/bootstrap.sh $(VENV) release

@@ -40,16 +40,18 @@ class Chromium:
             f"--user-data-dir={home}",
         ]
 
-    def open(self, page: Path, *, width: int = 1200, dark: bool = False) -> Opened:
+    def open(self, page: Path, *, query: str = "", width: int = 1200, dark: bool = False) -> Opened:
         """Open a page, in a window so wide (px)."""
-        done = self._run(page, ["--dump-dom"], width, 1000, dark=dark)
+        done = self._run(page, ["--dump-dom"], width, 1000, query=query, dark=dark)
         return Opened(done.stdout, _CONSOLE.findall(done.stderr))
 
     def screenshot(self, page: Path, out: Path, *, width: int = 1200, height: int = 1000, dark: bool = False) -> None:
         """Have a PNG of it."""
         self._run(page, [f"--screenshot={out}"], width, height, dark=dark)
 
-    def _run(self, page: Path, what: list[str], width: int, height: int, *, dark: bool) -> subprocess.CompletedProcess[str]:
+    def _run(
+        self, page: Path, what: list[str], width: int, height: int, *, query: str = "", dark: bool = False
+    ) -> subprocess.CompletedProcess[str]:
         look = ["--blink-settings=preferredColorScheme=0"] if dark else []
-        command = [*self._command, f"--window-size={width},{height}", *look, *what, page.absolute().as_uri()]
+        command = [*self._command, f"--window-size={width},{height}", *look, *what, f"{page.absolute().as_uri()}?{query}"]
         return subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=True)

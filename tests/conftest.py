@@ -68,8 +68,9 @@ class TimedLoop(uvloop.Loop):
 KafkaNetSocket.socket = lambda _, *kind: _LeftOpen(*kind)
 # All of a group's tests are in one process, which others wait for at the end: these take minutes.
 _LONG_GROUPS = frozenset({"spark", "pipeline", "kafka-tools", "image"})
-# These are marked ``further``, which ``make test`` leaves out: comparisons with Apache Kafka, and all of a directory or a file.
-_FURTHER_GROUPS = frozenset({"kafka-tools", "wire-differential", "image"})
+# These are marked ``further``, which ``make test`` leaves out: comparisons with Apache Kafka, the image, the site, and all of a
+# directory or a file.
+_FURTHER_GROUPS = frozenset({"kafka-tools", "wire-differential", "image", "site"})
 _FURTHER = ("tests/languages/", *SHORT_TESTS)
 # Of these the compiled run has the campaigns' short forms only.
 _NEVER_COMPILED = tuple(f"tests/{room}/" for room in ("benchmarks", "demo", "languages", "pipeline", "project", "spark"))
