@@ -1,15 +1,19 @@
 """The site that `make docs` builds has no warning, misses nothing and asks no other host. The pictures are as their texts say."""
 
+import ast
 import importlib.util
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 
 import odradek.testing
 from benchmarks.load_tool import MissingTool
+from odradek.cli.main import command
 from tests.broker_process import REPOSITORY
 from tests.cases import each_case
 from tests.chromium import Chromium
@@ -85,3 +89,30 @@ def test_the_rooms_of_the_picture_import_only_from_lower_floors():
         if floors[importer].stop > floors[imported].start
     }
     assert wrong == set()
+
+
+def test_no_message_of_the_product_names_a_file_of_the_repository():
+    named = re.compile(r"\b(docs|tests|benchmarks|tools)/|\b[\w-]+\.md\b")
+    texts = {
+        (path.relative_to(REPOSITORY).as_posix(), node.value)
+        for path in (REPOSITORY / "odradek").rglob("*.py")
+        if path.name != "document.py"
+        for node in _constants(ast.parse(path.read_text(encoding="utf-8")))
+    }
+    assert [text for text in sorted(texts) if named.search(text[1])] == []
+    assert [text for text in _helps(command, click.Context(command, info_name="odradek")) if named.search(text)] == []
+
+
+def _constants(module: ast.Module) -> Iterator[ast.Constant]:
+    """Yield the strings of a module but its docstrings."""
+    for node in ast.walk(module):
+        parts = ast.iter_child_nodes(node) if not isinstance(node, ast.Expr) else ()
+        yield from (part for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str))
+
+
+def _helps(group: click.Group, context: click.Context) -> Iterator[str]:
+    yield group.get_help(context)
+    for name in group.list_commands(context):
+        found = group.get_command(context, name)
+        below = click.Context(found, info_name=name, parent=context)
+        yield from _helps(found, below) if isinstance(found, click.Group) else [found.get_help(below)]
