@@ -70,7 +70,7 @@ def decompressed_view(codec: int, data: "Buffer", limit_bytes: int = DEFAULT_LIM
         return _decompress_snappy(data, limit_bytes)
     if codec in _MAX_EXPANSION:
         return _decompress_stream(codec, data, limit_bytes)
-    raise MalformedMessage(f"compression {codec} is none that exists")
+    raise MalformedMessage(f"compression {codec} does not exist")
 
 
 def decompressed_head(codec: int, data: "Buffer", most_bytes: int) -> tuple[bytes, bool]:
@@ -81,7 +81,7 @@ def decompressed_head(codec: int, data: "Buffer", most_bytes: int) -> tuple[byte
     if codec == SNAPPY:
         return _snappy_head(data, most_bytes)
     if codec not in _MAX_EXPANSION:
-        raise MalformedMessage(f"compression {codec} is none that exists")
+        raise MalformedMessage(f"compression {codec} does not exist")
     import cramjam
 
     module: Any = {GZIP: cramjam.gzip, LZ4: cramjam.lz4, ZSTD: cramjam.zstd}[codec]
@@ -118,7 +118,7 @@ def compress(codec: int, data: "Buffer", level: int | None = None) -> bytes:
         return bytes(compressor.finish())
     if codec == ZSTD:
         return bytes(cramjam.zstd.compress(data, level=level))
-    raise ValueError(f"compression {codec} is none that exists")
+    raise ValueError(f"compression {codec} does not exist")
 
 
 def _decompress_stream(codec: int, data: "Buffer", limit_bytes: int) -> memoryview:
@@ -134,7 +134,7 @@ def _decompress_stream(codec: int, data: "Buffer", limit_bytes: int) -> memoryvi
         size = module.decompress_into(data, room)
     except cramjam.DecompressionError as error:
         kind = TooMuchData if _NO_ROOM in str(error) else MalformedMessage
-        raise kind(f"compression {codec}, at most {limit_bytes} bytes: {error}") from None
+        raise kind(f"compression {codec}, limit {limit_bytes} bytes: {error}") from None
     return memoryview(room)[:size]
 
 
@@ -169,14 +169,14 @@ def _xerial_blocks(view: memoryview) -> "Iterator[memoryview]":
     """Yield the raw blocks of xerial's stream. Raises MalformedMessage."""
     position = len(_XERIAL_HEADER)
     if len(view) < position:
-        raise MalformedMessage("snappy: the data ends within xerial's header")
+        raise MalformedMessage("snappy: the data ends inside xerial's header")
     while position < len(view):
         if len(view) - position < _BLOCK_LENGTH.size:
-            raise MalformedMessage("snappy: the data ends within a block's length")
+            raise MalformedMessage("snappy: the data ends inside a block's length")
         (length,) = _BLOCK_LENGTH.unpack_from(view, position)
         position += _BLOCK_LENGTH.size
         if not 0 < length <= len(view) - position:
-            raise MalformedMessage(f"snappy: a block of {length} bytes in {len(view) - position}")
+            raise MalformedMessage(f"snappy: a block has {length} bytes, but {len(view) - position} are left")
         yield view[position : position + length]
         position += length
 
@@ -188,9 +188,9 @@ def _decompress_raw_snappy(block: "Buffer", limit_bytes: int) -> bytes:
     try:
         size = cramjam.snappy.decompress_raw_len(block)
         if size > len(block) * _MAX_SNAPPY_EXPANSION:
-            raise MalformedMessage(f"snappy: {size} bytes out of {len(block)}")
+            raise MalformedMessage(f"snappy: {len(block)} bytes cannot decompress to {size}")
         if size > limit_bytes:
-            raise TooMuchData(f"snappy: {size} bytes out of {len(block)}, at most {limit_bytes}")
+            raise TooMuchData(f"snappy: {len(block)} bytes decompress to {size}, more than {limit_bytes}")
         return bytes(cramjam.snappy.decompress_raw(block))
     except cramjam.DecompressionError as error:
         raise MalformedMessage(f"snappy: {error}") from None

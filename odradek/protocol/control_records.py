@@ -48,12 +48,12 @@ def read_control_record(record: Record) -> tuple[int, int]:
     try:
         version, kind = _KEY.unpack_from(record.key or b"")
         if version < 0:
-            raise MalformedMessage(f"a control record of version {version}")
+            raise MalformedMessage(f"a control record has the unknown version {version}")
         if kind not in (ABORT, COMMIT):
             return kind, -1
         version, coordinator_epoch = _VALUE.unpack_from(record.value or b"")
     except error as problem:
-        raise MalformedMessage("a control record that is cut off") from problem
+        raise MalformedMessage("a control record ends early") from problem
     if version < 0:
-        raise MalformedMessage(f"a transaction marker of version {version}")
+        raise MalformedMessage(f"a transaction marker has the unknown version {version}")
     return kind, coordinator_epoch

@@ -123,7 +123,7 @@ class FrameReader:
             (length,) = _LENGTH(buffer, start)
             if not self._min_frame_bytes <= length <= self._max_frame_bytes:
                 self.error = MalformedMessage(
-                    f"a frame of {length} bytes: allowed are {self._min_frame_bytes} to {self._max_frame_bytes}"
+                    f"a frame has {length} bytes; allowed are {self._min_frame_bytes} to {self._max_frame_bytes}"
                     f" ({self._limited_by})"
                 )
                 if not frames:

@@ -71,7 +71,7 @@ def compile_sliced_reader(layout: Layout, canonical: Mapping[str, type[Any]]) ->
         except (IndexError, struct.error):
             raise MalformedMessage("it ends before its fields do") from None
         except UnicodeDecodeError as error:
-            raise MalformedMessage(f"a string that is not UTF-8: {error}") from None
+            raise MalformedMessage(f"a string is not UTF-8: {error}") from None
 
     return read
 
@@ -131,7 +131,7 @@ class Room(_Limited):
         """Take ``count`` bytes. Raises ResponseTooLarge."""
         self.left -= count
         if self.left < 0:
-            raise ResponseTooLarge(f"a response of more than {self.limit} bytes")
+            raise ResponseTooLarge(f"the response has more than {self.limit} bytes")
 
 
 def _in_runs(chunks: list[bytes]) -> list[bytes]:

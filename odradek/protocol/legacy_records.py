@@ -57,7 +57,7 @@ def read_legacy_records(
         # Some producers left the wrapper's offset at 0.
         base_offset = header.base_offset - places[-1][0]
         if base_offset < 0:
-            raise MalformedMessage(f"a wrapper of offset {header.base_offset} with offset {places[-1][0]} in it")
+            raise MalformedMessage(f"a wrapper has offset {header.base_offset}, but contains offset {places[-1][0]}")
     for offset, start, end in places:
         timestamp, key, value = _read(data, start, end, NONE)
         if header.timestamp_type == LOG_APPEND_TIME and data[start + _MAGIC_AT]:
@@ -68,7 +68,9 @@ def read_legacy_records(
 def _unwrapped(header: BatchHeader, value: bytes | None, limit_bytes: int) -> memoryview:
     """Return the messages in a wrapper."""
     if value is None or header.compression == ZSTD:
-        raise MalformedMessage(f"a wrapper in format v{header.magic} of codec {header.compression}: null value or unknown codec")
+        raise MalformedMessage(
+            f"a wrapper in format v{header.magic} with codec {header.compression} has a null value or an unknown codec"
+        )
     if header.compression == LZ4 and not header.magic:
         value = _with_lz4_checksum(value)
     return memoryview(decompressed_view(header.compression, value, limit_bytes))
@@ -81,22 +83,22 @@ def _places(data: memoryview) -> list[tuple[int, int, int]]:
     while position + LOG_OVERHEAD <= len(data):
         offset, size = _OFFSET_AND_SIZE.unpack_from(data, position)
         if size < _LEAST_BYTES[0]:
-            raise MalformedMessage(f"a message of {size} bytes in a wrapper")
+            raise MalformedMessage(f"a message in a wrapper has {size} bytes")
         position += LOG_OVERHEAD + size
         if position <= len(data):
             places.append((offset, position - size, position))
     if not places:
-        raise MalformedMessage("a wrapper without messages")
+        raise MalformedMessage("a wrapper has no messages")
     return places
 
 
 def _read(data: memoryview, start: int, end: int, compression: int) -> tuple[int, bytes | None, bytes | None]:
     """Return (timestamp, key, value) of the message from ``start``, its CRC, to ``end``. It must be of this codec."""
     if end > len(data):
-        raise MalformedMessage(f"a message of {end - start} bytes in {len(data) - start}")
+        raise MalformedMessage(f"a message has {end - start} bytes, but {len(data) - start} are left")
     _, magic, attributes = _HEAD.unpack_from(data, start)
     if magic not in (0, 1) or end - start < _LEAST_BYTES[magic] or attributes & COMPRESSION_MASK != compression:
-        raise MalformedMessage(f"a message of {end - start} bytes, magic {magic}, codec {attributes & COMPRESSION_MASK}")
+        raise MalformedMessage(f"invalid message: {end - start} bytes, magic {magic}, codec {attributes & COMPRESSION_MASK}")
     at = start + _HEAD.size
     timestamp = _NO_TIMESTAMP
     if magic:
@@ -109,20 +111,20 @@ def _read(data: memoryview, start: int, end: int, compression: int) -> tuple[int
 
 def _read_field(data: memoryview, at: int, end: int) -> tuple[bytes | None, int]:
     if at + _LENGTH.size > end:
-        raise MalformedMessage("a message ends within a length")
+        raise MalformedMessage("a message ends inside a length")
     (length,) = _LENGTH.unpack_from(data, at)
     at += _LENGTH.size
     if length < 0:
         return None, at
     if at + length > end:
-        raise MalformedMessage(f"a key or value of {length} bytes in {end - at}")
+        raise MalformedMessage(f"a key or value has {length} bytes, but {end - at} are left")
     return bytes(data[at : at + length]), at + length
 
 
 def _with_lz4_checksum(frame: bytes) -> bytes:
     """Return an lz4 frame with the correct header checksum: over its descriptor, without the magic number."""
     if len(frame) < _LZ4_LEAST_BYTES:
-        raise MalformedMessage(f"an lz4 frame of {len(frame)} bytes")
+        raise MalformedMessage(f"an lz4 frame has only {len(frame)} bytes")
     from xxhash import xxh32_intdigest
 
     place = _LZ4_LEAST_BYTES - 1 + (8 if frame[_LZ4_MAGIC_BYTES] & _LZ4_HAS_SIZE else 0)

@@ -37,7 +37,7 @@ class Messages:
             if name in classes:
                 setattr(self, name, classes[name])
                 return classes[name]
-        raise AttributeError(f"no message class {name!r} here; there are {self.classes}")
+        raise AttributeError(f"no message class {name!r} here; classes: {self.classes}")
 
 
 def make_class(name: str, defaults: dict[str, object]) -> type[Any]:

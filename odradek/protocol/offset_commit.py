@@ -77,7 +77,7 @@ def read_offset_commit_request(frame: bytes, position: int, version: int) -> Off
     except (IndexError, struct.error):
         raise MalformedMessage("the request ends before its fields do") from None
     except UnicodeDecodeError as error:
-        raise MalformedMessage(f"a string that is not UTF-8: {error}") from None
+        raise MalformedMessage(f"a string is not UTF-8: {error}") from None
 
 
 def _read(frame: bytes, position: int, *, by_id: bool) -> OffsetCommitRequest:
@@ -147,7 +147,7 @@ def _read_count(frame: bytes, position: int) -> tuple[int, int]:
     """Read an array's count. Null is malformed; a count too large for the request fails at the request's end."""
     count, position = read_uvarint(frame, position)
     if count == 0:
-        raise MalformedMessage("null for an array")
+        raise MalformedMessage("a required array is null")
     return count - 1, position
 
 

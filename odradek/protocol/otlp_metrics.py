@@ -66,7 +66,7 @@ def fields(message: bytes) -> Iterator[tuple[int, int, Value]]:
             key, position = _varint(message, position - 1)
         number, wire_type = key >> 3, key & 7
         if not 0 < number <= _MOST_NUMBER:
-            raise MalformedMessage(f"protobuf: field number {number}")
+            raise MalformedMessage(f"protobuf: invalid field number {number}")
         if wire_type == LEN:
             if position < end and message[position] <= _MOST_OF_A_BYTE:
                 size = message[position]
@@ -82,11 +82,11 @@ def fields(message: bytes) -> Iterator[tuple[int, int, Value]]:
             yield number, wire_type, value
             continue
         else:
-            raise MalformedMessage(f"protobuf: wire type {wire_type}")
+            raise MalformedMessage(f"protobuf: unknown wire type {wire_type}")
         start = position
         position += size
         if position > end:
-            raise MalformedMessage(f"protobuf: a field of {size} bytes where {end - start} are left")
+            raise MalformedMessage(f"protobuf: a field has {size} bytes, but {end - start} are left")
         yield number, wire_type, message[start:position]
 
 
@@ -106,7 +106,7 @@ def message(value: Value) -> bytes:
 def signed(value: Value) -> int:
     """Read an int64 or an enum."""
     if not isinstance(value, int):
-        raise MalformedMessage("protobuf: a field of another type")
+        raise MalformedMessage("protobuf: a field has the wrong type")
     return value - (1 << 64) if value >> 63 else value
 
 
@@ -146,28 +146,28 @@ def _varint(data: bytes, position: int) -> tuple[int, int]:
                 return value & _UINT64_MASK, position
             shift += 7
             if shift >= _MOST_BITS + 6:
-                raise MalformedMessage("protobuf: a varint of more than ten bytes")
+                raise MalformedMessage("protobuf: a varint has more than ten bytes")
     except IndexError:
-        raise MalformedMessage("protobuf: it ends within a varint") from None
+        raise MalformedMessage("protobuf: the data ends inside a varint") from None
 
 
 def _bytes(value: Value) -> bytes:
     if isinstance(value, int):
-        raise MalformedMessage("protobuf: a field of another type")
+        raise MalformedMessage("protobuf: a field has the wrong type")
     return value
 
 
 def _fixed(value: Value) -> bytes:
     data = _bytes(value)
     if len(data) != _DOUBLE.size:
-        raise MalformedMessage("protobuf: a field of another type")
+        raise MalformedMessage("protobuf: a field has the wrong type")
     return data
 
 
 def _packed(value: Value) -> bytes:
     data = _bytes(value)
     if len(data) % _DOUBLE.size:
-        raise MalformedMessage(f"protobuf: {len(data)} bytes of packed numbers")
+        raise MalformedMessage(f"protobuf: packed numbers cannot have {len(data)} bytes")
     return data
 
 
@@ -319,7 +319,7 @@ def _distribution_point(data: bytes, kind: int) -> tuple[dict[str, str], int, Bu
         elif has_buckets and number == 7 and wire_type in (LEN, I64):
             bounds += packed_doubles(value)
     if counts and len(counts) != len(bounds) + 1:
-        raise MalformedMessage(f"a histogram of {len(counts)} buckets and {len(bounds)} bounds")
+        raise MalformedMessage(f"a histogram has {len(counts)} buckets, but {len(bounds)} bounds")
     return attributes, time_ns, Buckets(count, total, tuple(bounds) if counts else (), tuple(counts))
 
 

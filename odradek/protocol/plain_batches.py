@@ -99,14 +99,14 @@ def read_batch(buffer: Buffer, position: int = 0) -> Iterator[tuple[int, bytes |
     payload = memoryview(buffer)[position + HEADER_SIZE : position + header.size_bytes]
     data = bytes(payload) if header.compression == NONE else decompress(header.compression, payload, DEFAULT_LIMIT_BYTES)
     if not 0 <= header.record_count <= len(data) // _MIN_RECORD_BYTES:
-        raise MalformedMessage(f"{header.record_count} records in {len(data)} bytes")
+        raise MalformedMessage(f"{header.record_count} records do not fit in {len(data)} bytes")
     base_offset = header.base_offset
     at = 0
     for _ in range(header.record_count):
         size, at = read_varint(data, at)
         end = at + size
         if size < _MIN_RECORD_BYTES - 1 or end > len(data):
-            raise MalformedMessage(f"a record of {size} bytes in {len(data) - at}")
+            raise MalformedMessage(f"a record has {size} bytes, but {len(data) - at} are left")
         # One byte of attributes, then the timestamp delta, which is skipped.
         at += 1
         while at < end and data[at] > 0x7F:
@@ -123,4 +123,4 @@ def read_batch(buffer: Buffer, position: int = 0) -> Iterator[tuple[int, bytes |
         at = end
         yield base_offset + delta, key, value
     if at != len(data):
-        raise MalformedMessage(f"{len(data) - at} bytes behind the last record")
+        raise MalformedMessage(f"{len(data) - at} bytes after the last record")

@@ -66,9 +66,9 @@ def read_produce_request(frame: Buffer, position: int, version: int) -> ProduceR
             return _read_legacy(frame, position)
         return _read_flexible(frame, position, version >= FIRST_BY_ID)
     except (IndexError, struct.error):
-        raise MalformedMessage("a Produce request ends before its fields do") from None
+        raise MalformedMessage("the Produce request ends before its fields do") from None
     except UnicodeDecodeError as error:
-        raise MalformedMessage(f"a Produce request with a name that is not UTF-8: {error}") from None
+        raise MalformedMessage(f"the Produce request has a name that is not UTF-8: {error}") from None
 
 
 def read_one_batch(frame: bytes, position: int, by_id: bool) -> ProduceRequest | None:
@@ -128,7 +128,7 @@ def _read_flexible(frame: Buffer, position: int, by_id: bool) -> ProduceRequest:
         else:
             topic, position = _compact_string(frame, position)
         if topic is None:
-            raise MalformedMessage("a Produce request with a topic without a name")
+            raise MalformedMessage("the Produce request has a topic without a name")
         count = frame[position]
         position += 1
         if count > 0x7F:
@@ -147,7 +147,7 @@ def _read_flexible(frame: Buffer, position: int, by_id: bool) -> ProduceRequest:
                 start = position
                 position += size - 1
                 if position >= end:
-                    raise MalformedMessage("records that go past the end of their Produce request")
+                    raise MalformedMessage("the Produce request has records that go past its end")
                 partitions.append((index, frame[start:position]))
             else:
                 partitions.append((index, None))
@@ -169,7 +169,7 @@ def _read_legacy(frame: Buffer, position: int) -> ProduceRequest:
     for _ in range(_count(count)):
         topic, position = _string(frame, position)
         if topic is None:
-            raise MalformedMessage("a Produce request with a topic without a name")
+            raise MalformedMessage("the Produce request has a topic without a name")
         (count,) = _INT32(frame, position)
         position += 4
         left -= count + 1
@@ -186,20 +186,20 @@ def _read_legacy(frame: Buffer, position: int) -> ProduceRequest:
             start = position
             position += size
             if position > len(frame):
-                raise MalformedMessage("records that go past the end of their Produce request")
+                raise MalformedMessage("the Produce request has records that go past its end")
             partitions.append((index, frame[start:position]))
         topics.append((topic, tuple(partitions)))
     return _new(ProduceRequest, (transactional_id, acks, timeout_ms, tuple(topics)))
 
 
 def _too_many() -> MalformedMessage:
-    return MalformedMessage(f"a Produce request of more than {_MOST_ITEMS} topics and partitions")
+    return MalformedMessage(f"the Produce request has more than {_MOST_ITEMS} topics and partitions")
 
 
 def _count(count: int) -> int:
     """Return a count. Null is malformed; a count too large for its request fails at the request's end."""
     if count < 0:
-        raise MalformedMessage("a Produce request with a null for an array")
+        raise MalformedMessage("the Produce request has null for an array")
     return count
 
 
@@ -225,5 +225,5 @@ def _string(frame: Buffer, position: int) -> tuple[str | None, int]:
 
 def _text(frame: Buffer, start: int, end: int) -> tuple[str, int]:
     if end > len(frame):
-        raise MalformedMessage("a string that goes past the end of its Produce request")
+        raise MalformedMessage("the Produce request has a string that goes past its end")
     return str(frame[start:end], "utf-8"), end

@@ -102,7 +102,7 @@ def control_type(record: Record) -> int:
     try:
         kind: int = _SHORTS.unpack_from(record.key or b"")[1]
     except error as problem:
-        raise MalformedMessage("a control record that is cut off") from problem
+        raise MalformedMessage("a control record ends early") from problem
     return kind
 
 
@@ -122,9 +122,9 @@ def footer_batch(offset: int, now_ms: int, leader_epoch: int) -> bytes:
 def last_contained_ms(header: Record) -> int:
     """Return the append time of the last record in a snapshot, from its header record. Raises MalformedMessage."""
     if control_type(header) != SNAPSHOT_HEADER:
-        raise MalformedMessage("a snapshot that does not begin with its header")
+        raise MalformedMessage("the snapshot does not begin with its header")
     try:
         time_ms: int = _HEADER.unpack_from(header.value or b"")[1]
     except error as problem:
-        raise MalformedMessage("a snapshot header that is cut off") from problem
+        raise MalformedMessage("the snapshot header ends early") from problem
     return time_ms

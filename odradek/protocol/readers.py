@@ -51,7 +51,7 @@ def compile_reader(
         except (IndexError, struct.error):
             raise MalformedMessage("it ends before its fields do") from None
         except UnicodeDecodeError as error:
-            raise MalformedMessage(f"a string that is not UTF-8: {error}") from None
+            raise MalformedMessage(f"a string is not UTF-8: {error}") from None
 
     return read
 
@@ -65,7 +65,7 @@ def _null(name: str) -> None:
 
 
 def _refuse_count(name: str, count: int, left: int) -> None:
-    raise MalformedMessage(f"{name}: an array of {count} items in {left} bytes")
+    raise MalformedMessage(f"{name}: an array has {count} items, but {left} bytes are left")
 
 
 class ReaderCompiler:
@@ -262,6 +262,6 @@ def _read_tagged(
             place, read = known
             values[place], position = read(frame, position, stop)
             if position != stop:
-                raise MalformedMessage(f"tagged field {tag} is not of the {size} bytes it says")
+                raise MalformedMessage(f"tagged field {tag} does not have the stated {size} bytes")
         position = stop
     return position, values

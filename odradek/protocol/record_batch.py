@@ -189,7 +189,7 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
         if fields[3] in (0, 1):
             return _read_message_header(buffer, position)
         if fields[1] < HEADER_SIZE - LOG_OVERHEAD:
-            raise MalformedMessage(f"a record batch of length {fields[1]}")
+            raise MalformedMessage(f"a record batch has the invalid length {fields[1]}")
     return _new_tuple(BatchHeader, fields)
 
 
@@ -197,10 +197,10 @@ def _read_message_header(buffer: Buffer, position: int) -> BatchHeader:
     """Return the header of a message of format v0 or v1."""
     available = len(buffer) - position
     if available < _OLD_HEADER.size or buffer[position + _MAGIC_POSITION] not in (0, 1):
-        raise MalformedMessage(f"a record batch header of {max(available, 0)} bytes")
+        raise MalformedMessage(f"a record batch header has only {max(available, 0)} bytes")
     offset, size, crc, magic, attributes, timestamp = _OLD_HEADER.unpack_from(buffer, position)
     if size < _MIN_OLD_MESSAGE_BYTES:
-        raise MalformedMessage(f"a message of length {size}")
+        raise MalformedMessage(f"a message has the invalid length {size}")
     if not magic:
         attributes &= COMPRESSION_MASK
         timestamp = -1
@@ -247,15 +247,15 @@ def ensure_intact(header: BatchHeader, buffer: Buffer, position: int = 0) -> Non
     """Raise unless a batch, or a message of format v0 or v1, is complete and its CRC is right. KafkaError: CORRUPT_MESSAGE."""
     size = header.batch_length + LOG_OVERHEAD
     if position + size > len(buffer):
-        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"a batch of {size} bytes in {len(buffer) - position}")
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"a batch has {size} bytes, but {len(buffer) - position} are left")
     if header.magic == MAGIC:
         crc = batch_crc(buffer, position, size)
     elif header.magic in (0, 1):
         crc = crc32(memoryview(buffer)[position + _MAGIC_POSITION : position + size])
     else:
-        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"magic {header.magic}")
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"unsupported magic {header.magic}")
     if crc != header.crc:
-        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"CRC is {crc:#010x}, the batch says {header.crc:#010x}")
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"CRC is {crc:#010x}, but the batch has {header.crc:#010x}")
 
 
 def validate(header: BatchHeader, buffer: Buffer, position: int = 0) -> None:
@@ -283,14 +283,14 @@ def validate(header: BatchHeader, buffer: Buffer, position: int = 0) -> None:
 def _fault(header: BatchHeader) -> str:
     """Return the reason to refuse an intact batch, or a message of format v0 or v1; or ""."""
     if header.magic != MAGIC:
-        return f"message format v{header.magic}: a producer has to send v2"
+        return f"message format v{header.magic}: a producer must send v2"
     if header.last_offset_delta + 1 != header.record_count or header.record_count < 1:
-        return f"{header.record_count} records in {header.last_offset_delta + 1} offsets"
+        return f"{header.record_count} records have {header.last_offset_delta + 1} offsets"
     if header.attributes & CONTROL_MASK:
-        return "a control batch is not a producer's to write"
+        return "a producer cannot write a control batch"
     if header.attributes & COMPRESSION_MASK > _LAST_COMPRESSION:
-        return f"compression {header.compression} is none that exists"
-    return f"sequence {header.base_sequence} from producer id {header.producer_id}"
+        return f"compression {header.compression} does not exist"
+    return f"invalid sequence {header.base_sequence} from producer id {header.producer_id}"
 
 
 def stamped_head(batch_length: int, base_offset: int, leader_epoch: int) -> bytes:
@@ -326,7 +326,9 @@ def iter_batches(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:
     while end - position > _MAGIC_POSITION:
         (batch_length,) = _LENGTH.unpack_from(buffer, position)
         if batch_length < _MIN_OLD_MESSAGE_BYTES or buffer[position + _MAGIC_POSITION] > MAGIC:
-            raise MalformedMessage(f"at {position}: length {batch_length}, magic {buffer[position + _MAGIC_POSITION]}")
+            raise MalformedMessage(
+                f"invalid message at position {position}: length {batch_length}, magic {buffer[position + _MAGIC_POSITION]}"
+            )
         size = batch_length + LOG_OVERHEAD
         if end - position < size:
             return

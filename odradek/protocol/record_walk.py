@@ -76,7 +76,7 @@ class RecordWalk:
         pause: "Callable[[], None] | None" = None,
     ) -> None:
         if not 0 <= header.record_count <= len(data) // _MIN_RECORD_BYTES:
-            raise MalformedMessage(f"{header.record_count} records in {len(data)} bytes")
+            raise MalformedMessage(f"{header.record_count} records do not fit in {len(data)} bytes")
         self.refused: list[tuple[int, int, bool, int]] = []
         self.most_refused = most_refused
         self.max_timestamp = -1
@@ -103,11 +103,11 @@ class RecordWalk:
             while self._left > 0 and self._index < self._count and not self.is_done:
                 self._walk_piece()
         except IndexError:
-            raise MalformedMessage("the data ends within a record") from None
+            raise MalformedMessage("the data ends inside a record") from None
         if self._index == self._count:
             self.is_done = True
             if self._position != len(self._data):
-                raise MalformedMessage(f"{len(self._data) - self._position} bytes behind the last record")
+                raise MalformedMessage(f"{len(self._data) - self._position} bytes after the last record")
 
     def _walk_piece(self) -> None:
         """Walk over records in the next piece of the data, limited by ``_left``."""
@@ -135,7 +135,7 @@ class RecordWalk:
                 size, at = read_varint(piece, at)
             end = at + size
             if size < _MIN_RECORD_BYTES - 1 or start + end > len(self._data):
-                raise MalformedMessage(f"a record of {size} bytes in {len(self._data) - start - at}")
+                raise MalformedMessage(f"a record has {size} bytes, but {len(self._data) - start - at} are left")
             if end > len(piece):
                 at = first
                 break
@@ -144,7 +144,7 @@ class RecordWalk:
             left -= 1 + headers
             timestamp = base_timestamp + delta if batch_timestamp is None else batch_timestamp
             if not _MIN_INT64 <= timestamp <= _MAX_INT64:
-                raise MalformedMessage(f"a record with timestamp {timestamp}")
+                raise MalformedMessage(f"a record has the invalid timestamp {timestamp}")
             max_timestamp = max(max_timestamp, timestamp)
             is_refused = (wants_key and not has_key) or (timestamp != -1 and not earliest <= timestamp <= latest)
             if is_refused and offset_delta >= self._first_offset_delta:
@@ -195,7 +195,7 @@ def _fields(piece: bytes, at: int, end: int, pause: "Callable[[], None] | None")
     if key_size > 0:
         at += key_size
     if at >= end:
-        raise MalformedMessage(f"a key of {key_size} bytes goes beyond its record")
+        raise MalformedMessage(f"a key has {key_size} bytes and goes past its record")
     number = piece[at]
     if number < 0x80:
         at += 1
@@ -205,14 +205,16 @@ def _fields(piece: bytes, at: int, end: int, pause: "Callable[[], None] | None")
     if size > 0:
         at += size
     if at >= end:
-        raise MalformedMessage(f"a value of {size} bytes goes beyond its record")
+        raise MalformedMessage(f"a value has {size} bytes and goes past its record")
     headers = 0
     if piece[at] == 0:
         at += 1
     else:
         headers, at = _behind_headers(piece, at, end, pause)
     if at != end or offset_delta < 0:
-        raise MalformedMessage(f"a record with offset delta {offset_delta} that ends {end - at} bytes from where its length says")
+        raise MalformedMessage(
+            f"a record with offset delta {offset_delta} ends {end - at} bytes away from the end given by its length"
+        )
     return delta, key_size >= 0, offset_delta, headers
 
 
@@ -220,17 +222,17 @@ def _behind_headers(data: bytes, position: int, end: int, pause: "Callable[[], N
     """Return the number of headers, from the count at ``position``, and the position after them."""
     count, position = read_varint(data, position)
     if not 0 <= count <= (end - position) // _MIN_HEADER_BYTES:
-        raise MalformedMessage(f"{count} headers in {end - position} bytes")
+        raise MalformedMessage(f"{count} headers do not fit in {end - position} bytes")
     for number in range(1, count + 1):
         if pause is not None and number % _HEADERS_AT_ONCE == 0:
             pause()
         size, position = read_varint(data, position)
         if size < 0:
-            raise MalformedMessage("a header without a key")
+            raise MalformedMessage("a header has no key")
         size, position = read_varint(data, position + size)
         position += max(size, 0)
         if position > end:
-            raise MalformedMessage("a header goes beyond its record")
+            raise MalformedMessage("a header goes past its record")
     return count, position
 
 
@@ -311,14 +313,14 @@ def _look_closely(data: bytes, count: int, total: int, *, is_exact: bool) -> Non
     at = 0
     for index in range(seen):
         if at + (count - index) * _MIN_RECORD_BYTES > total:
-            raise MalformedMessage(f"{count - index} records in {total - at} bytes")
+            raise MalformedMessage(f"{count - index} records do not fit in {total - at} bytes")
         if len(data) - at < _LONGEST_VARINT_BYTES and len(data) < total:
             return
         length, at = read_varint(data, at)
         at += length
         if length < _MIN_RECORD_BYTES - 1:
-            raise MalformedMessage(f"a record of length {length}")
+            raise MalformedMessage(f"a record has the invalid length {length}")
     unseen_bytes = (count - seen) * _MIN_RECORD_BYTES
     has_rest = seen == count and (at != total if is_exact else at <= len(data))
     if at + unseen_bytes > total or has_rest:
-        raise MalformedMessage(f"{count} records, and the first {seen} have {at} of {total} bytes")
+        raise MalformedMessage(f"{count} records, but the first {seen} take {at} of {total} bytes")

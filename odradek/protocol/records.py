@@ -69,18 +69,18 @@ def read_records(buffer: Buffer, position: int = 0, *, limit_bytes: int = DEFAUL
     """
     header = read_header(buffer, position)
     if position + header.size_bytes > len(buffer):
-        raise MalformedMessage(f"a batch of {header.size_bytes} bytes in {len(buffer) - position}")
+        raise MalformedMessage(f"a batch has {header.size_bytes} bytes, but {len(buffer) - position} are left")
     if header.magic in (0, 1):
         message = memoryview(buffer)[position : position + header.size_bytes]
         return (Record(*found) for found in read_legacy_records(header, message, limit_bytes=limit_bytes))
     if header.magic != MAGIC:
         raise MalformedMessage(f"magic {header.magic}: not a record batch")
     if not 0 <= header.base_offset <= _MAX_INT64 - _MAX_INT32:
-        raise MalformedMessage(f"base offset {header.base_offset}")
+        raise MalformedMessage(f"invalid base offset {header.base_offset}")
     payload = memoryview(buffer)[position + HEADER_SIZE : position + header.size_bytes]
     data = decompress(header.compression, payload, limit_bytes)
     if not 0 <= header.record_count <= len(data) // _MIN_RECORD_BYTES:
-        raise MalformedMessage(f"{header.record_count} records in {len(data)} bytes")
+        raise MalformedMessage(f"{header.record_count} records do not fit in {len(data)} bytes")
     return _iterate(header, data)
 
 
@@ -90,7 +90,7 @@ def _iterate(header: BatchHeader, data: bytes) -> Iterator[Record]:
         record, position = _read_record(header, data, position)
         yield record
     if position != len(data):
-        raise MalformedMessage(f"{len(data) - position} bytes behind the last record")
+        raise MalformedMessage(f"{len(data) - position} bytes after the last record")
 
 
 def _read_record(header: BatchHeader, data: bytes, position: int) -> tuple[Record, int]:
@@ -98,7 +98,7 @@ def _read_record(header: BatchHeader, data: bytes, position: int) -> tuple[Recor
     length, position = read_varint(data, position)
     end = position + length
     if length < _MIN_RECORD_BYTES - 1 or end > len(data):
-        raise MalformedMessage(f"a record of {length} bytes in {len(data) - position}")
+        raise MalformedMessage(f"a record has {length} bytes, but {len(data) - position} are left")
     timestamp_delta, position = read_varint(data, position + 1, 64)
     offset_delta, position = read_varint(data, position)
     key, position = _read_bytes(data, position, end)
@@ -106,12 +106,12 @@ def _read_record(header: BatchHeader, data: bytes, position: int) -> tuple[Recor
     header_count, position = read_varint(data, position)
     headers, position = _read_headers(data, position, end, header_count) if header_count else ((), position)
     if position != end:
-        raise MalformedMessage(f"a record ends {end - position} bytes from where its length says")
+        raise MalformedMessage(f"a record ends {end - position} bytes away from the end given by its length")
     timestamp = header.base_timestamp + timestamp_delta
     if header.attributes & TIMESTAMP_TYPE_MASK:
         timestamp = header.max_timestamp
     if offset_delta < 0 or not _MIN_INT64 <= timestamp <= _MAX_INT64:
-        raise MalformedMessage(f"a record with offset delta {offset_delta}, timestamp {timestamp}")
+        raise MalformedMessage(f"a record has the invalid offset delta {offset_delta} or timestamp {timestamp}")
     return Record(header.base_offset + offset_delta, timestamp, key, value, headers), end
 
 
@@ -121,23 +121,23 @@ def _read_bytes(data: bytes, position: int, end: int) -> tuple[bytes | None, int
         return None, position
     stop = position + length
     if stop > end:
-        raise MalformedMessage(f"a field of {length} bytes in {end - position}")
+        raise MalformedMessage(f"a field has {length} bytes, but {end - position} are left")
     return data[position:stop], stop
 
 
 def _read_headers(data: bytes, position: int, end: int, count: int) -> tuple[tuple[tuple[str, bytes | None], ...], int]:
     if not 0 < count <= (end - position) // _MIN_HEADER_BYTES:
-        raise MalformedMessage(f"{count} headers in {end - position} bytes")
+        raise MalformedMessage(f"{count} headers do not fit in {end - position} bytes")
     headers: list[tuple[str, bytes | None]] = []
     for _ in range(count):
         key, position = _read_bytes(data, position, end)
         if key is None:
-            raise MalformedMessage("a header without a key")
+            raise MalformedMessage("a header has no key")
         value, position = _read_bytes(data, position, end)
         try:
             headers.append((key.decode(), value))
         except UnicodeDecodeError:
-            raise MalformedMessage("a header key that is not UTF-8") from None
+            raise MalformedMessage("a header key is not UTF-8") from None
     return tuple(headers), position
 
 
@@ -161,14 +161,14 @@ def build_batch(  # noqa: PLR0913 - a header has as many fields, all by name
     Raises ValueError if there are no records, if offsets do not ascend, or if the codec is unknown.
     """
     if not records:
-        raise ValueError("a batch has one record at least")
+        raise ValueError("a batch needs at least one record")
     base_timestamp = records[0].timestamp
     offset_delta = -1
     data = bytearray()
     for record in records:
         delta = offset_delta + 1 if record.offset < 0 else record.offset - base_offset
         if delta <= offset_delta:
-            raise ValueError(f"offset {record.offset} behind {base_offset + offset_delta}")
+            raise ValueError(f"offset {record.offset} comes after {base_offset + offset_delta}")
         offset_delta = delta
         write_record(data, record, offset_delta, record.timestamp - base_timestamp)
     payload = compress(compression, data, compression_level)
@@ -225,7 +225,7 @@ def build_sliced_batch(sources: Sequence[T], encode: Callable[[T], bytes], times
     A generator that can pause between its records.
     """
     if not sources:
-        raise ValueError("a batch has one record at least")
+        raise ValueError("a batch needs at least one record")
     # ``assembled`` puts the header in the first one's place.
     chunks = [b""]
     for first in range(0, len(sources), _RECORDS_AT_ONCE):

@@ -112,7 +112,7 @@ def _data(partitions: Iterable[tuple[int, Any]]) -> list[SimpleNamespace]:
 def _first_metadata(request: MetadataRequest) -> SimpleNamespace:
     # In version 0 an empty list means all topics, which later versions express by null; version 0 cannot ask for none.
     if request.topics is not None and not request.topics:
-        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "METADATA: version 0 cannot ask for no topic")
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "METADATA: version 0 cannot ask for an empty list of topics")
     return SimpleNamespace(topics=request.topics or ())
 
 

@@ -76,7 +76,7 @@ def layout_of(table: str, version: int) -> Layout:
     heading, *lines = table.strip("\n").splitlines()
     name, versions, *flexible = heading.split()
     if not _holds(versions, version):
-        raise ValueError(f"{name} has versions {versions}, and no {version}")
+        raise ValueError(f"{name} has versions {versions}, not {version}")
     return _layout(name, lines, 1, version, flexible=bool(flexible) and _holds(flexible[1], version))
 
 
@@ -91,7 +91,7 @@ def _layout(name: str, lines: list[str], depth: int, version: int, *, flexible: 
     for place, line in enumerate(lines, 1):
         found = _FIELD.fullmatch(line)
         if found is None:
-            raise ValueError(f"no field: {line}")
+            raise ValueError(f"not a field: {line}")
         indent, field, brackets, of, versions, null, null_versions, tag, default = found.groups()
         if len(indent) < depth:
             break

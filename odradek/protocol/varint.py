@@ -27,7 +27,7 @@ def uvarint(value: int) -> bytes:
 
 def refuse_string(size: int) -> NoReturn:
     """Raise MalformedMessage for a compact string of ``size`` bytes, more than LONGEST_STRING."""
-    raise MalformedMessage(f"a string of {size} bytes")
+    raise MalformedMessage(f"a string has {size} bytes, which is too long")
 
 
 def read_uvarint(data: bytes | memoryview, position: int) -> tuple[int, int]:
@@ -45,8 +45,8 @@ def read_uvarint(data: bytes | memoryview, position: int) -> tuple[int, int]:
             if byte < 0x80:
                 return value, position
     except IndexError:
-        raise MalformedMessage("the data ends within a varint") from None
-    raise MalformedMessage("a varint of more than five bytes")
+        raise MalformedMessage("the data ends inside a varint") from None
+    raise MalformedMessage("a varint has more than five bytes")
 
 
 def read_varint(data: bytes, position: int, bits: int = 32) -> tuple[int, int]:
@@ -64,9 +64,9 @@ def read_varint(data: bytes, position: int, bits: int = 32) -> tuple[int, int]:
             raw |= (byte & 0x7F) << shift
             shift += 7
     except IndexError:
-        raise MalformedMessage("the data ends within a varint") from None
+        raise MalformedMessage("the data ends inside a varint") from None
     if byte >= 0x80 or raw >> bits:
-        raise MalformedMessage(f"a varint of more than {bits} bits")
+        raise MalformedMessage(f"a varint has more than {bits} bits")
     return (raw >> 1) ^ -(raw & 1), position
 
 

@@ -140,7 +140,7 @@ class WriterCompiler:
     def _default_object(self, spec: FieldSpec) -> Any:
         if spec.default is not OF_FIELDS:
             return spec.default
-        raise TypeError(f"{self._layout.name}.{spec.name}: the canonical class has nothing to say here")
+        raise TypeError(f"{self._layout.name}.{spec.name}: the canonical class has no value here")
 
     def _may_be_null(self, spec: FieldSpec) -> bool:
         """Return whether the field's canonical default is null, as newer versions allow."""

@@ -129,7 +129,7 @@ def test_the_items_of_nested_arrays_are_counted_together():
 def test_a_string_longer_than_kafkas_longest_is_refused():
     key = uvarint(32_769) + b"k" * 32_768
     frame = frame_of(ApiKey.FIND_COORDINATOR, 4, b"\0\2" + key + b"\0")
-    with pytest.raises(MalformedMessage, match="a string of 32768 bytes"):
+    with pytest.raises(MalformedMessage, match="a string has 32768 bytes"):
         run(sliced_decoder(ApiKey.FIND_COORDINATOR, 4)(*frame, 1000))
 
 

@@ -150,12 +150,12 @@ def test_more_data_points_than_the_limit_are_too_many():
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (b"\x0a", "ends within a varint"),
-        (b"\x0a\x05ab", "5 bytes where 2 are left"),
+        (b"\x0a", "ends inside a varint"),
+        (b"\x0a\x05ab", "5 bytes, but 2 are left"),
         (b"\xff" * 11, "more than ten bytes"),
         (b"\x00", "field number 0"),
         (b"\x0b", "wire type 3"),
-        (b"\x0d\0\0\0", "4 bytes where 3 are left"),
+        (b"\x0d\0\0\0", "4 bytes, but 3 are left"),
     ],
 )
 def test_what_is_no_protobuf_says_why(data, reason):
@@ -167,5 +167,5 @@ def test_a_histogram_whose_buckets_do_not_fit_its_bounds_is_malformed():
     data = MetricsData()
     point = data.resource_metrics.add().scope_metrics.add().metrics.add(name="m").histogram.data_points.add()
     point.bucket_counts.extend([1, 2])
-    with pytest.raises(MalformedMessage, match="2 buckets and 0 bounds"):
+    with pytest.raises(MalformedMessage, match="2 buckets, but 0 bounds"):
         decode(data.SerializeToString(), MOST)

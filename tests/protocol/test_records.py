@@ -133,7 +133,7 @@ def test_the_payload_that_the_broken_ones_vary_is_a_record():
     ],
     ids=[
         "cut",
-        "bytes behind the last record",
+        "bytes after the last record",
         "record longer than its fields",
         "record shorter than its fields",
         "key longer than the record",
@@ -141,7 +141,7 @@ def test_the_payload_that_the_broken_ones_vary_is_a_record():
         "negative number of headers",
         "header without a key",
         "more headers than bytes",
-        "header key that is not UTF-8",
+        "header key is not UTF-8",
         "negative offset delta",
         "timestamp of 77 bits",
         "offset of 42 bits",

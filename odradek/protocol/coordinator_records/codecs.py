@@ -40,11 +40,11 @@ class ValueCodec:
             raise MalformedMessage(f"{self._name} of {len(data)} bytes")
         version: int = _INT16.unpack_from(data)[0]
         if not 0 <= version <= self._newest:
-            raise MalformedMessage(f"version {version} of {self._name}, whose newest is {self._newest}")
+            raise MalformedMessage(f"version {version} of {self._name} is unknown; the newest known is {self._newest}")
         try:
             value, end = self._read(version)(data, _VERSION_BYTES)
         except MalformedMessage as error:
-            raise MalformedMessage(f"{self._name} cannot be read: {error.reason}") from None
+            raise MalformedMessage(f"cannot read {self._name}: {error.reason}") from None
         if end != len(data):
             raise MalformedMessage(f"{len(data) - end} bytes follow {self._name}")
         return value

@@ -118,7 +118,7 @@ def _read_user_data(data: bytes, position: int) -> tuple[bytes, int]:
 def _read_head(data: bytes) -> tuple[int, int]:
     version, position = read_int16(data, 0)
     if version < 0:
-        raise MalformedMessage(f"version {version} of what consumers tell each other")
+        raise MalformedMessage(f"version {version} of the consumer protocol is unknown")
     return _read_count(data, position)
 
 

@@ -26,7 +26,7 @@ def take(data: bytes, position: int, size: int) -> tuple[bytes, int]:
     """Return the next ``size`` bytes and the position after them."""
     end = position + size
     if size < 0 or end > len(data):
-        raise MalformedMessage(f"a field of {size} bytes in {len(data) - position}")
+        raise MalformedMessage(f"a field has {size} bytes, but {len(data) - position} are left")
     return data[position:end], end
 
 
@@ -52,7 +52,7 @@ def _text(raw: bytes) -> str:
     try:
         return raw.decode()
     except UnicodeDecodeError:
-        raise MalformedMessage("a string that is not UTF-8") from None
+        raise MalformedMessage("a string is not UTF-8") from None
 
 
 def read_nullable_string(data: bytes, position: int) -> tuple[str | None, int]:
@@ -82,7 +82,7 @@ def read_compact_bytes(data: bytes, position: int) -> tuple[bytes, int]:
 def required(text: str | None) -> str:
     """Return ``text``; None is malformed."""
     if text is None:
-        raise MalformedMessage("null where a string is required")
+        raise MalformedMessage("a required string is null")
     return text
 
 
@@ -100,4 +100,4 @@ def read_tagged_fields(data: bytes, position: int) -> tuple[dict[int, bytes], in
 def ensure_end(data: bytes, position: int) -> None:
     """Raise unless all of ``data`` has been read."""
     if position != len(data):
-        raise MalformedMessage(f"{len(data) - position} bytes behind the last field")
+        raise MalformedMessage(f"{len(data) - position} bytes after the last field")

@@ -124,7 +124,7 @@ def _array_reader(element: Read[Any]) -> Read[list[Any] | None]:
             return None, position
         # An element takes one byte at least.
         if count - 1 > len(data) - position:
-            raise MalformedMessage(f"an array of {count - 1} in {len(data) - position} bytes")
+            raise MalformedMessage(f"an array has {count - 1} items, but {len(data) - position} bytes are left")
         found = []
         for _ in range(count - 1):
             one, position = element(data, position)
@@ -170,7 +170,7 @@ def decode_newer(key: bytes, value: bytes | None) -> NewerRecord:
     """Decode a record whose key version is beyond classic groups. Raises MalformedMessage, also for an unknown version."""
     key_version, position = read_int16(key, 0)
     if key_version not in KINDS:
-        raise MalformedMessage(f"a key of version {key_version}, which Kafka 4.3 does not have")
+        raise MalformedMessage(f"the key's version, {key_version}, does not exist in Kafka 4.3")
     kind, names, _ = KINDS[key_version]
     named = {}
     for name in names:
@@ -181,7 +181,7 @@ def decode_newer(key: bytes, value: bytes | None) -> NewerRecord:
         return NewerRecord(kind, named, None, None)
     value_version, position = read_int16(value, 0)
     if value_version != VALUE_VERSION:
-        raise MalformedMessage(f"a value of version {value_version} where {kind} has {VALUE_VERSION}")
+        raise MalformedMessage(f"the value of {kind} has version {value_version}, not {VALUE_VERSION}")
     fields, position = _value_reader(key_version)(value, position)
     ensure_end(value, position)
     return NewerRecord(kind, named, fields, value_version)

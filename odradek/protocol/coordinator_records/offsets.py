@@ -88,7 +88,7 @@ def decode_key(data: bytes) -> OffsetCommitKey:
         topic_start = group_end + 2
         topic_end = topic_start + _INT16.unpack_from(data, group_end)[0]
         if not 4 <= group_end < topic_start <= topic_end == len(data) - 4:
-            raise MalformedMessage(f"an offset's key of {len(data)} bytes whose strings end at {group_end} and {topic_end}")
+            raise MalformedMessage(f"an offset's key has {len(data)} bytes, but its strings end at {group_end} and {topic_end}")
         return OffsetCommitKey(
             data[4:group_end].decode(), data[topic_start:topic_end].decode(), _INT32.unpack_from(data, topic_end)[0]
         )

@@ -122,7 +122,7 @@ def decode(value: bytes) -> MetadataRecord:
     """
     frame_version, position = read_uvarint(value, 0)
     if frame_version != FRAME_VERSION:
-        raise MalformedMessage(f"a metadata record of frame version {frame_version}, known is {FRAME_VERSION}")
+        raise MalformedMessage(f"a metadata record has frame version {frame_version}, not {FRAME_VERSION}")
     kind, position = read_uvarint(value, position)
     version, position = read_uvarint(value, position)
     read = _reader(kind, version)
@@ -130,7 +130,7 @@ def decode(value: bytes) -> MetadataRecord:
     try:
         record, end = read(value, position)
     except MalformedMessage as error:
-        raise MalformedMessage(f"a {_name(kind)} cannot be read: {error.reason}") from None
+        raise MalformedMessage(f"cannot read a {_name(kind)}: {error.reason}") from None
     if end != len(value):
         raise MalformedMessage(f"{len(value) - end} bytes follow a {_name(kind)}")
     return record

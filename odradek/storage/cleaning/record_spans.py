@@ -54,7 +54,7 @@ def spans(header: BatchHeader, data: bytes) -> list[RecordSpan]:
     """Return the records in ``data``, the result of ``payload``. Raises MalformedMessage."""
     count = header.record_count
     if not 0 <= count <= len(data) // _SHORTEST_RECORD_BYTES:
-        raise MalformedMessage(f"{count} records in {len(data)} bytes")
+        raise MalformedMessage(f"{count} records do not fit in {len(data)} bytes")
     found: list[RecordSpan] = []
     append = found.append
     end = 0
@@ -89,12 +89,12 @@ def spans(header: BatchHeader, data: bytes) -> list[RecordSpan]:
             # The lowest bit of a zigzag varint's first byte is the sign: a negative length is null.
             has_value = not data[at] & 1
             if at >= end or end > len(data):
-                raise MalformedMessage(f"a record's fields go beyond its {end - start} bytes")
+                raise MalformedMessage(f"a record's fields go past its {end - start} bytes")
             append(_new_tuple(RecordSpan, (offset_delta, key, has_value, start, timestamp_at, end)))
     except IndexError:
-        raise MalformedMessage("the data ends within a record") from None
+        raise MalformedMessage("the data ends inside a record") from None
     if end != len(data):
-        raise MalformedMessage(f"{len(data) - end} bytes behind the last record")
+        raise MalformedMessage(f"{len(data) - end} bytes after the last record")
     return found
 
 

@@ -264,7 +264,7 @@ def test_the_log_names_peer_and_cause_of_a_malformed_frame(capsys):
     assert transport.closed
     (line,) = capsys.readouterr().err.splitlines()
     assert "10.0.0.1:5" in line
-    assert "a frame of -1 bytes" in line
+    assert "a frame has -1 bytes" in line
 
 
 def test_a_request_without_an_answer_does_not_hold_up_the_next():

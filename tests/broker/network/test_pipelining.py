@@ -134,7 +134,7 @@ async def test_a_malformed_frame_behind_a_request_that_waits_closes_after_its_an
     assert transport.closed
     assert setup.registry.closed_malformed == 1
     (line,) = capsys.readouterr().err.splitlines()
-    assert "a frame of -1 bytes" in line
+    assert "a frame has -1 bytes" in line
 
 
 async def test_a_response_that_cannot_be_told_closes_in_its_turn(setup, client):

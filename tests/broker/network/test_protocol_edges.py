@@ -71,12 +71,12 @@ def wait_for_log_line(logged_of, address):
 
 METADATA = encode_request(ApiKey.METADATA, 12, topics=())
 BAD_FRAMES = {
-    "negative length": (b"\xff\xff\xff\xff", "a frame of -1 bytes"),
-    "shorter than a header": (struct.pack(">i", 4) + b"\x00\x12\x00\x00", "a frame of 4 bytes"),
-    "over socket.request.max.bytes": (struct.pack(">i", 200_000_000), "a frame of 200000000 bytes"),
-    "an HTTP request": (b"GET / HTTP/1.1\r\n\r\n", "a frame of 1195725856 bytes"),
-    "client id past the end": (struct.pack(">ihhih", 10, 3, 12, 1, 500), "a client id of 500 bytes"),
-    "client id that is not text": (struct.pack(">ihhih", 12, 3, 12, 1, 2) + b"\xff\xfe", "a client id that is not UTF-8"),
+    "negative length": (b"\xff\xff\xff\xff", "a frame has -1 bytes"),
+    "shorter than a header": (struct.pack(">i", 4) + b"\x00\x12\x00\x00", "a frame has 4 bytes"),
+    "over socket.request.max.bytes": (struct.pack(">i", 200_000_000), "a frame has 200000000 bytes"),
+    "an HTTP request": (b"GET / HTTP/1.1\r\n\r\n", "a frame has 1195725856 bytes"),
+    "client id past the end": (struct.pack(">ihhih", 10, 3, 12, 1, 500), "the client id has 500 bytes"),
+    "client id that is not text": (struct.pack(">ihhih", 12, 3, 12, 1, 2) + b"\xff\xfe", "the client id is not UTF-8"),
     "body cut short": (struct.pack(">i", len(METADATA) - 6) + METADATA[4:-2], "METADATA v12"),
     "an array of two billion": (
         struct.pack(">ihhihi", 14, ApiKey.METADATA, 1, 1, -1, 2**31 - 1),
