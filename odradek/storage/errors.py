@@ -32,7 +32,7 @@ class LogCorrupt(KafkaError):
 
 def unknown_format(place: str, magic: int) -> LogCorrupt:
     """Return the error for a batch that may be of a later format. It is neither read nor cut off."""
-    return LogCorrupt(f"{place}: a batch of magic {magic}, a format that is not known here; its bytes are left as they are")
+    return LogCorrupt(f"{place}: a batch with magic {magic}, an unknown format; its bytes are left unchanged")
 
 
 class UnexpectedAppendOffset(ValueError):
@@ -42,7 +42,7 @@ class UnexpectedAppendOffset(ValueError):
     """
 
     def __init__(self, first_offset: int, last_offset: int, log_end_offset: int) -> None:
-        super().__init__(f"a batch of offsets {first_offset} to {last_offset}, and the log end offset is {log_end_offset}")
+        super().__init__(f"a batch has offsets {first_offset} to {last_offset}, but the log end offset is {log_end_offset}")
         self.first_offset = first_offset
         self.last_offset = last_offset
 

@@ -96,7 +96,7 @@ class VirtualClock:
         ValueError for a negative duration.
         """
         if duration_ms < 0:
-            raise ValueError(f"time does not go back: {duration_ms} ms")
+            raise ValueError(f"time cannot go back: {duration_ms} ms")
         end_ms = self._monotonic_ms + duration_ms
         callbacks_run = 0
         while (due := self._next_due(end_ms)) is not None:

@@ -33,7 +33,7 @@ class Reply(Generic[T]):
     def complete(self, response: T) -> None:
         """Deliver the response. Raises RuntimeError for a second one."""
         if self.done:
-            raise RuntimeError("this reply was completed before")
+            raise RuntimeError("this reply is already completed")
         self.done = True
         # A callback may hold this reply: the cycle would be left to the garbage collector.
         convert = self._convert
@@ -55,7 +55,7 @@ class Reply(Generic[T]):
         if self.done:
             self.response = convert(self.response)
         elif self._convert is not None:
-            raise RuntimeError("this reply is converted already")
+            raise RuntimeError("this reply is already converted")
         else:
             self._convert = convert
         return cast("Reply[R]", self)
@@ -65,6 +65,6 @@ class Reply(Generic[T]):
         if self.done:
             callback(self.response)
         elif self._when_done is not None:
-            raise RuntimeError("this reply has an owner already")
+            raise RuntimeError("this reply already has an owner")
         else:
             self._when_done = callback

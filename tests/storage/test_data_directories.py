@@ -165,7 +165,7 @@ def test_directories_of_two_clusters_are_refused():
     file_system = FailingFileSystem()
     for path in (A, B):
         started(file_system, path).release()
-    with pytest.raises(InconsistentDataDirectory, match=r"/b/meta\.properties: this is the data of cluster"):
+    with pytest.raises(InconsistentDataDirectory, match=r"/b/meta\.properties has the data of cluster"):
         started(file_system)
 
 
@@ -194,7 +194,7 @@ def test_a_metadata_log_in_another_directory_than_the_configured_is_refused():
     started(file_system).release()
     file_system.make_dirs(f"{B}/__cluster_metadata-0")
     file_system.open(f"{B}/__cluster_metadata-0/x", create=True)
-    with pytest.raises(InconsistentDataDirectory, match="the metadata log is in /b, and not in /a"):
+    with pytest.raises(InconsistentDataDirectory, match="the metadata log is in /b, not in /a"):
         started(file_system)
     assert started(file_system, metadata_dir=B).directories.metadata.path == B
 

@@ -71,7 +71,7 @@ def test_meta_properties_of_a_later_version_are_refused():
     file_system.make_dirs(ROOT)
     lines = b"cluster.id=mine\nnode.id=1\ndirectory.id=5ywgRxySS3WGMcnaL1mjgw\nversion=%d\n"
     file_system.write_atomic(f"{ROOT}/meta.properties", lines % 9)
-    with pytest.raises(InconsistentDataDirectory, match="its version is 9, and versions 0 and 1 are known"):
+    with pytest.raises(InconsistentDataDirectory, match="its version is 9, but only versions 0 and 1 are supported"):
         LogManager(file_system, ROOT, node_id=1, new_uuid=uuid4, warn=Warnings()).start()
     file_system.write_atomic(f"{ROOT}/meta.properties", lines % 1)
     assert LogManager(file_system, ROOT, node_id=1, new_uuid=uuid4, warn=Warnings()).start().cluster_id == "mine"
@@ -366,7 +366,7 @@ def test_a_log_for_which_there_were_too_many_open_files_is_flushed_the_next_time
     append(log)
     ((_, task),) = manager.flusher.tasks(NOW_MS)
     manager.flusher.finished(log, task, OSError(errno.EMFILE, "Too many open files"), NOW_MS)
-    assert [event for event, _ in warn.events] == ["log not flushed"]
+    assert [event for event, _ in warn.events] == ["cannot flush a log"]
     append(log)
     flush_dirty(manager, NOW_MS)
     assert log.recovery_point == 2
@@ -403,7 +403,7 @@ def test_a_log_whose_flush_cannot_be_prepared_holds_up_no_other(monkeypatch):
 
     monkeypatch.setattr(FlushState, "flush_task", refuse)
     assert [log.topic for log, _ in manager.flusher.tasks(NOW_MS)] == ["b"]
-    assert [fields["topic"] for fields in warn.fields("log not flushed")] == ["a"]
+    assert [fields["topic"] for fields in warn.fields("cannot flush a log")] == ["a"]
 
 
 def test_producers_expire_in_all_logs():

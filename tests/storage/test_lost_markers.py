@@ -109,5 +109,5 @@ def test_the_abort_is_told():
     log = open_log(warn=warn)
     send(log, epoch=4)
     send(log, epoch=5)
-    (fields,) = warn.fields("the end of a transaction is lost, aborting it")
+    (fields,) = warn.fields("the end of a transaction was lost: aborting it")
     assert (fields["producer_id"], fields["producer_epoch"], fields["start_offset"]) == (7, 4, 0)

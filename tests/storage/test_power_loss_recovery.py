@@ -48,7 +48,7 @@ def test_a_segment_that_lost_its_end_ends_the_log_there_and_the_segments_behind_
     log = open_log(file_system, config=SEGMENTS, recovery_point=2, warn=warnings)
     whole = 2 + left // len(LARGE)
     assert (offsets(log), log.log_end_offset) == ([*range(whole)], whole)
-    (fields,) = warnings.fields("segments behind a lost end removed")
+    (fields,) = warnings.fields("segments after a lost end removed")
     assert (fields["next_offset"], fields["removed_bytes"]) == (whole, 3 * len(LARGE))
     assert append(log, LARGE).first_offset == whole
     assert not [name for name in names(file_system) if name.startswith(("00000000000000000004", "00000000000000000006"))]
@@ -261,7 +261,7 @@ def test_an_index_is_said_not_to_be_its_segments_only_if_it_was_synced(recovery_
     before = file_system.read_bytes(path)
     warnings = Warnings()
     log = open_log(file_system, config=SEGMENTS, recovery_point=recovery_point, warn=warnings)
-    assert len(warnings.fields("indexes are not those of their segment, rebuilding them")) == told
+    assert len(warnings.fields("indexes do not match their segment, rebuilding them")) == told
     assert file_system.read_bytes(path) != before
     assert log.offset_for_timestamp(NOW_MS).offset == 0
 

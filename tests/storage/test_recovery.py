@@ -340,7 +340,7 @@ def emptied(entries):
     warnings = Warnings()
     log = open_log(file_system, config=ONE_SEGMENT, warn=warnings)
     assert append(log).first_offset == 0
-    return warnings.fields("segment is empty, and has had records")
+    return warnings.fields("segment is empty, but had records")
 
 
 def test_a_segment_whose_records_are_gone_is_told_by_its_index():

@@ -290,7 +290,7 @@ def test_a_log_whose_files_cannot_be_renamed_is_rid_of_them_at_the_next_start(mo
     with monkeypatch.context() as patch:
         patch.setattr(managed.files, "rename", lambda *_: (_ for _ in ()).throw(OSError(5, "Input/output error")))
         managed.manager.retention.run(NOW_MS + 1)
-    assert managed.warn.fields("old segments left to the next start")
+    assert managed.warn.fields("old segments stay until the next start")
     managed.crash()
     assert managed.of_segment(0) == []
     assert (managed.log.log_start_offset, managed.log.log_end_offset) == (1, 4)
@@ -356,7 +356,7 @@ def test_a_log_that_fails_holds_up_no_other(monkeypatch):
 
     monkeypatch.setattr(LogRetention, "release_old_segments", fail)
     assert managed.manager.retention.run(NOW_MS + 1) == 2
-    assert managed.warn.fields("old segments not deleted")
+    assert managed.warn.fields("cannot delete old segments")
 
 
 def test_a_check_of_many_logs_is_made_in_steps_and_its_starts_are_written_once(monkeypatch):
@@ -409,7 +409,7 @@ def test_an_old_segment_that_a_loss_of_power_brings_back_torn_is_no_damage():
     managed.crash()
     assert not managed.manager.offline
     assert (managed.log.log_start_offset, managed.log.log_end_offset) == (4, 4)
-    assert managed.warn.fields("log ends before it starts, beginning anew")
+    assert managed.warn.fields("log ends before its start offset, starting it again")
 
 
 def test_no_file_of_a_removed_segment_is_kept_open():

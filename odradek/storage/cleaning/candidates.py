@@ -47,7 +47,7 @@ def first_dirty_offset(log: Log, cleaned_offset: int | None, warn: Warn) -> int:
     # If the policy also deletes, retention moves the log's start. That needs no warning.
     if cleaned_offset > log.log_end_offset or not log.config.has_retention:
         warn(
-            "cleaner offset out of range, cleaning from the log start offset on",
+            "cleaner offset out of range, cleaning from the log start offset",
             topic=log.topic,
             partition=log.partition,
             cleaned_offset=cleaned_offset,

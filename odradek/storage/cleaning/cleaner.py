@@ -256,7 +256,9 @@ class _Clean:
         """Return the size of a batch that is larger than a buffer. Raises MalformedMessage."""
         header = read_header(chunk)
         if not 0 <= header.magic <= MAGIC or not len(chunk) < header.size_bytes <= available:
-            raise MalformedMessage(f"magic {header.magic}, {header.size_bytes} bytes, the segment has {available}")
+            raise MalformedMessage(
+                f"a batch with magic {header.magic} has {header.size_bytes} bytes, but the segment has {available}"
+            )
         return header.size_bytes
 
     def _step(self, header: BatchHeader) -> None:

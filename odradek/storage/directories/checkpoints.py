@@ -58,7 +58,7 @@ def read_table(file_system: FileSystem, path: str) -> list[list[str]]:
     lines = text.splitlines()
     # Without its newline, the last number may be cut.
     if not text.endswith("\n") or len(lines) < 2 or lines[0] != "0" or int(lines[1]) != len(lines) - 2:
-        raise ValueError(f"{path} is no checkpoint of version 0 that is whole")
+        raise ValueError(f"{path} is not an intact checkpoint of version 0")
     return [line.split() for line in lines[2:]]
 
 
@@ -121,7 +121,7 @@ def new_uuid_text(new_uuid: Callable[[], UUID]) -> str:
 def parse_uuid(text: str) -> UUID:
     """Parse the text form that ``uuid_text`` returns."""
     if len(text) != _UUID_TEXT_LENGTH:
-        raise ValueError(f"{text!r} is no UUID in base64")
+        raise ValueError(f"{text!r} is not a UUID in base64")
     return UUID(bytes=urlsafe_b64decode(text + "=="))
 
 
@@ -139,7 +139,7 @@ def read_topic_id(file_system: FileSystem, directory: str) -> UUID | None:
         return None
     fields = _parse_properties(data.decode(), ":")
     if fields.get("version") != "0" or "topic_id" not in fields:
-        raise ValueError(f"{directory}/{PARTITION_METADATA_FILE} is not of version 0")
+        raise ValueError(f"{directory}/{PARTITION_METADATA_FILE} does not have version 0")
     return parse_uuid(fields["topic_id"])
 
 

@@ -121,7 +121,7 @@ class DataDirectories:
                 continue
             path = directory.file(checkpoints.META_PROPERTIES_FILE)
             if agreed not in (None, identity.cluster_id):
-                raise InconsistentDataDirectory(f"{path}: this is the data of cluster {identity.cluster_id}, not {agreed}")
+                raise InconsistentDataDirectory(f"{path} has the data of cluster {identity.cluster_id}, not {agreed}")
             agreed = identity.cluster_id
             if identity.directory_id in ids:
                 raise InconsistentDataDirectory(f"{path} and {ids[identity.directory_id]} have the same directory.id")
@@ -136,5 +136,5 @@ class DataDirectories:
         for directory in self.online:
             if self._file_system.exists(directory.file(name)):
                 raise InconsistentDataDirectory(
-                    f"the metadata log is in {directory.path}, and not in {self.metadata.path}: see metadata.log.dir"
+                    f"the metadata log is in {directory.path}, not in {self.metadata.path}: correct metadata.log.dir"
                 )

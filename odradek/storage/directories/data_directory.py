@@ -71,7 +71,7 @@ def _identity(path: str, found: Mapping[str, str]) -> DirectoryIdentity:
             raise InconsistentDataDirectory(f"{path} cannot be used: it has no {name}")
     if found["version"].strip() not in _VERSIONS:
         raise InconsistentDataDirectory(
-            f"{path} cannot be used: its version is {found['version']}, and versions {' and '.join(_VERSIONS)} are known"
+            f"{path} cannot be used: its version is {found['version']}, but only versions {' and '.join(_VERSIONS)} are supported"
         )
     try:
         return DirectoryIdentity(
@@ -139,7 +139,7 @@ class DataDirectory:
             return None
         identity = _identity(path, found)
         if identity.node_id != node_id:
-            raise InconsistentDataDirectory(f"{path}: this is the data of node {identity.node_id}, not {node_id}")
+            raise InconsistentDataDirectory(f"{path} has the data of node {identity.node_id}, not {node_id}")
         return identity
 
     def _ensure_no_cluster(self) -> None:
@@ -158,8 +158,8 @@ class DataDirectory:
         logs = [name for name in names if self._file_system.list_dir(self.file(name))]
         if logs:
             raise InconsistentDataDirectory(
-                f"{self.file(checkpoints.META_PROPERTIES_FILE)} is missing, and {self.path} has {min(logs)}: restore the file, "
-                "or write it anew with the lines cluster.id=..., directory.id=..., node.id=... and version=1"
+                f"{self.file(checkpoints.META_PROPERTIES_FILE)} is missing, but {self.path} has {min(logs)}: restore the file, "
+                "or write a new one with the lines cluster.id=..., directory.id=..., node.id=... and version=1"
             )
 
     def begin(self, new_identity: Callable[[], DirectoryIdentity]) -> None:

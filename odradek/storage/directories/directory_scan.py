@@ -48,9 +48,7 @@ def scan(
             if key is not None:
                 other = found.logs.setdefault(key, directory)
                 if other is not directory:
-                    raise InconsistentDataDirectory(
-                        f"{name} is in {other.path} and in {directory.path}: one of the two has to be moved away by hand"
-                    )
+                    raise InconsistentDataDirectory(f"{name} is in {other.path} and in {directory.path}: move one of them away")
             elif name.endswith(checkpoints.DELETED_SUFFIX):
                 found.removable.append(directory.file(name))
             elif name.endswith(checkpoints.FUTURE_SUFFIX):

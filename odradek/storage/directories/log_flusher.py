@@ -36,7 +36,7 @@ class LogFlusher:
             try:
                 task = state.flush_task(active=is_due)
             except OSError as error:
-                self._warn("log not flushed", topic=log.topic, partition=log.partition, reason=str(error))
+                self._warn("cannot flush a log", topic=log.topic, partition=log.partition, reason=str(error))
                 self._on_error(log, error)
             else:
                 yield log, task
@@ -49,7 +49,7 @@ class LogFlusher:
             log.flush_state.flushed(task, now_ms)
         elif error.errno in _TOO_MANY_FILES:
             # A directory could not be opened. Files synced so far are synced; the next flush covers the rest.
-            self._warn("log not flushed", topic=log.topic, partition=log.partition, reason=str(error))
+            self._warn("cannot flush a log", topic=log.topic, partition=log.partition, reason=str(error))
         else:
             log.flush_state.sync_failed(error)
-            self._warn("log out of service, it cannot be synced", topic=log.topic, partition=log.partition, reason=str(error))
+            self._warn("log out of service: it cannot be synced", topic=log.topic, partition=log.partition, reason=str(error))

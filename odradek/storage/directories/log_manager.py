@@ -223,7 +223,7 @@ class LogManager:
     def _emptiest(self) -> DataDirectory:
         counts = self.counts()
         if not counts:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "no data directory works")
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "all data directories have failed")
         found = self.directories.with_id(min(counts, key=counts.__getitem__))
         assert found is not None  # noqa: S101
         return found
@@ -292,7 +292,7 @@ class LogManager:
         if home is None:
             if not self.directories.are_online:
                 return
-            raise FileNotFoundError(errno.ENOENT, "there is no such log", f"{topic}-{partition}")
+            raise FileNotFoundError(errno.ENOENT, "no such log", f"{topic}-{partition}")
         if home.failure:
             return
         deleted = checkpoints.deleted_path(home.log_path(key), self.new_uuid().hex)
@@ -329,7 +329,7 @@ class LogManager:
         if log is not None:
             log.close(clean=True, now_ms=now_ms)
         if home is None:
-            raise FileNotFoundError(errno.ENOENT, "there is no such log", f"{topic}-{partition}")
+            raise FileNotFoundError(errno.ENOENT, "no such log", f"{topic}-{partition}")
         deleted = checkpoints.deleted_path(home.log_path(key), self.new_uuid().hex)
         path = deleted.removesuffix(checkpoints.DELETED_SUFFIX) + suffix
         self.removed_logs.rename(home, key, path)
@@ -424,7 +424,7 @@ class LogManager:
                 log.close(clean=True, now_ms=now_ms)
             except (KafkaError, OSError) as error:
                 unclean.add(self.home_of(log).path)
-                self._warn("log not flushed", topic=log.topic, partition=log.partition, reason=str(error))
+                self._warn("cannot flush a log", topic=log.topic, partition=log.partition, reason=str(error))
 
         if for_each is not None:
             for_each(close, self.logs.values())
@@ -437,7 +437,7 @@ class LogManager:
                 if directory.path not in unclean:
                     directory.mark_clean(self.broker_epoch)
         except OSError as error:
-            self._warn("stop is not clean, the next start recovers logs", reason=str(error))
+            self._warn("unclean stop: the next start recovers logs", reason=str(error))
         finally:
             self.directories.fill_reserves()
             self.release()

@@ -77,7 +77,7 @@ class RetentionCheck:
                 return []
             return log.retention.release_old_segments(now_ms, self._checkpoints.replicated_offset(log.topic_partition))
         except (KafkaError, OSError) as error:
-            self._warn("old segments not deleted", topic=log.topic, partition=log.partition, reason=str(error))
+            self._warn("cannot delete old segments", topic=log.topic, partition=log.partition, reason=str(error))
             if isinstance(error, OSError):
                 self._on_error(log, error)
             return []
@@ -87,7 +87,7 @@ class RetentionCheck:
             self._checkpoints.write_start_offsets()
         except OSError as error:
             # Removing segments makes room if the disk is full.
-            self._warn("log start offsets not written", reason=str(error))
+            self._warn("cannot write log start offsets", reason=str(error))
             return False
         return True
 
@@ -98,4 +98,4 @@ class RetentionCheck:
         try:
             self._removal.set_aside(log.directory, segments, delay_ms=delay_ms, one_by_one=one_by_one)
         except OSError as error:
-            self._warn("old segments left to the next start", topic=log.topic, partition=log.partition, reason=str(error))
+            self._warn("old segments stay until the next start", topic=log.topic, partition=log.partition, reason=str(error))

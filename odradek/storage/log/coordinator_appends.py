@@ -95,7 +95,7 @@ class CoordinatorAppends:
         if producer is None:
             return
         self._warn(
-            "the end of a transaction is lost, aborting it",
+            "the end of a transaction was lost: aborting it",
             topic=self._local.topic_partition[0],
             partition=self._local.topic_partition[1],
             producer_id=producer_id,

@@ -97,7 +97,7 @@ class FollowerAppends:
             return
         if is_first:
             raise UnexpectedAppendOffset(header.base_offset, header.last_offset, next_offset)
-        raise OffsetsOutOfOrder(f"a batch from offset {header.base_offset} where {next_offset} is next")
+        raise OffsetsOutOfOrder(f"a batch begins at offset {header.base_offset}, not at {next_offset}")
 
     def _append_one(self, header: BatchHeader, batch: memoryview, now_ms: int) -> None:
         epoch = header.partition_leader_epoch

@@ -54,7 +54,7 @@ class LongInspection(Exception):
         try:
             return _inspected(self._records, self._header, self._config, self._now_ms, most_bytes, pause)
         except TooMuchData:
-            reason = f"{size} bytes that decompress to more than {most_bytes}"
+            reason = f"{size} bytes decompress to more than {most_bytes}"
             raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, reason) from None
 
 
@@ -65,7 +65,7 @@ def inspect(records: Buffer, header: BatchHeader, config: LogConfig, now_ms: int
     LongInspection.
     """
     if header.timestamp_type == LOG_APPEND_TIME and config.stamps_append_time:
-        reason = "a producer does not set the timestamp type to LogAppendTime"
+        reason = "a producer cannot set the timestamp type to LogAppendTime"
         shown = min(header.record_count, MOST_RECORD_ERRORS)
         raise InvalidRecords(ErrorCode.INVALID_TIMESTAMP, reason, tuple((index, reason) for index in range(shown)))
     try:
@@ -101,7 +101,7 @@ def _inspected(
             _refuse(walk, header, config, now_ms)
         max_timestamp = walk.max_timestamp
     if header.is_transactional and header.producer_id < 0:
-        raise KafkaError(ErrorCode.INVALID_TXN_STATE, "a transactional record batch without a producer id")
+        raise KafkaError(ErrorCode.INVALID_TXN_STATE, "the transactional record batch has no producer id")
     if target is not None and recompresses:
         return _recompressed(data, header, config, target, max_timestamp)
     if header.timestamp_type == LOG_APPEND_TIME or max_timestamp != header.max_timestamp:
@@ -152,7 +152,7 @@ def _refuse(walk: RecordWalk, header: BatchHeader, config: LogConfig, now_ms: in
     errors: list[tuple[int, str]] = []
     for index, timestamp, has_key, _ in walk.refused:
         if config.is_compacted and not has_key:
-            errors.append((index, "a compacted topic takes no record without a key"))
+            errors.append((index, "a compacted topic does not accept records without a key"))
         else:
             errors.append((index, f"timestamp {timestamp} is not within [{earliest}, {latest}]"))
             code = ErrorCode.INVALID_TIMESTAMP
@@ -169,7 +169,7 @@ def _recompressed(data: Buffer, header: BatchHeader, config: LogConfig, codec: i
     if size > config.max_message_bytes:
         raise KafkaError(
             ErrorCode.MESSAGE_TOO_LARGE,
-            f"recompressed, the record batch has {size} bytes, and max.message.bytes is {config.max_message_bytes}",
+            f"the record batch has {size} bytes after recompression, but max.message.bytes is {config.max_message_bytes}",
         )
     rewritten = header._replace(
         batch_length=size - LOG_OVERHEAD,

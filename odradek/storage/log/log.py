@@ -492,7 +492,7 @@ class Log:
             if self.recovery_point < self.log_end_offset or self.flush_state.has_failed_append:
                 self.flush_state.flush(now_ms)
                 if self.recovery_point < self.log_end_offset:
-                    raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"there is no room for the indexes in {self.directory}")
+                    raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"no room for the indexes in {self.directory}")
             elif active.has_unsynced_index:
                 active.sync()
         for segment in self.segments:

@@ -48,7 +48,7 @@ def restore(
             ):
                 break
             if producers is not None:
-                snapshots.ignore(offset, "its producers are not those of the log")
+                snapshots.ignore(offset, "its producers do not match the log")
     else:
         producers, offset = ProducerStates(), log_start_offset
     if offset < end_offset:

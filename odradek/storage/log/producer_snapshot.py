@@ -56,9 +56,9 @@ def decode(data: bytes) -> ProducerStates:
         (count,) = _COUNT.unpack_from(data, _HEAD.size)
         entries = list(_ENTRY.iter_unpack(data[_HEAD.size + _COUNT.size :]))
     except error as problem:
-        raise ValueError(f"{len(data)} bytes are no snapshot") from problem
+        raise ValueError(f"{len(data)} bytes are not a snapshot") from problem
     if version != _VERSION or crc != crc32c(data[_HEAD.size :], 0) or count != len(entries):
-        raise ValueError(f"a snapshot of version {version} whose CRC or count is wrong")
+        raise ValueError(f"a snapshot of version {version} with a wrong CRC or count")
     producers = ProducerStates()
     transactions = []
     for producer_id, epoch, last_sequence, last_offset, delta, timestamp, coordinator_epoch, transaction_start in entries:

@@ -156,7 +156,7 @@ class ProducerStates:
             return None
         raise KafkaError(
             ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-            f"producer {header.producer_id}, epoch {header.producer_epoch}: sequence {sequence} after"
+            f"producer {header.producer_id}, epoch {header.producer_epoch}: sequence {sequence} does not follow"
             f" {producer.last_sequence} of epoch {producer.epoch}",
         )
 
@@ -286,7 +286,7 @@ class ProducerStates:
         if coordinator_epoch < producer.coordinator_epoch:
             raise KafkaError(
                 ErrorCode.TRANSACTION_COORDINATOR_FENCED,
-                f"producer {producer_id}: coordinator epoch {coordinator_epoch} after {producer.coordinator_epoch}",
+                f"producer {producer_id}: coordinator epoch {coordinator_epoch} is older than {producer.coordinator_epoch}",
             )
 
     def left_open(self, producer_id: int, oldest_epoch: int) -> Producer | None:
@@ -363,7 +363,7 @@ def _ahead(header: BatchHeader, lowest_sequence: int) -> KafkaError:
     """Return the error for a batch after an unconfirmed one, which its producer will send again."""
     return KafkaError(
         ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-        f"producer {header.producer_id}: sequence {header.base_sequence} in front of {lowest_sequence}, which was refused",
+        f"producer {header.producer_id}: sequence {header.base_sequence} precedes {lowest_sequence}, which was refused",
     )
 
 
@@ -383,11 +383,11 @@ def _is_behind(header: BatchHeader, producer: Producer) -> bool:
 
 def _ensure_transactional(header: BatchHeader) -> None:
     if not header.attributes & TRANSACTIONAL_MASK:
-        reason = f"producer {header.producer_id} has a transaction open, the record batch is not in it"
+        reason = f"producer {header.producer_id} has an open transaction, but the record batch is not part of it"
         raise KafkaError(ErrorCode.INVALID_TXN_STATE, reason)
 
 
 def _superseded(producer_id: int, producer_epoch: int, producer: Producer) -> KafkaError:
     return KafkaError(
-        ErrorCode.INVALID_PRODUCER_EPOCH, f"producer {producer_id} has epoch {producer.epoch}, this came with {producer_epoch}"
+        ErrorCode.INVALID_PRODUCER_EPOCH, f"producer {producer_id} has epoch {producer.epoch}, the request has {producer_epoch}"
     )

@@ -48,7 +48,7 @@ def iter_headers(file: File, position: int, end: int, chunk_bytes: int = _CHUNK_
         if not 0 <= header.magic <= MAGIC:
             raise unknown_format(f"at position {position}", header.magic)
         if position + size > end:
-            raise LogCorrupt(f"at position {position}: a batch of {size} bytes, the log ends at {end}")
+            raise LogCorrupt(f"at position {position}: a batch has {size} bytes, but the log ends at {end}")
         yield position, header
         position += size
 

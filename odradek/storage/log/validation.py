@@ -53,7 +53,10 @@ def admitted(
     if base_offset:
         raise KafkaError(ErrorCode.INVALID_RECORD, f"the record batch begins with offset {base_offset}, not 0")
     if size > settings.max_message_bytes:
-        raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, f"{size} bytes, and max.message.bytes is {settings.max_message_bytes}")
+        raise KafkaError(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"the record batch has {size} bytes, but max.message.bytes is {settings.max_message_bytes}",
+        )
     validate(header, records)
     if not is_inspected:
         try:
@@ -79,7 +82,7 @@ def admitted(
 
 def too_large_for_segment(size: int, segment_bytes: int) -> KafkaError:
     """Return the error for a batch of ``size`` bytes, more than ``segment.bytes``."""
-    return KafkaError(ErrorCode.RECORD_LIST_TOO_LARGE, f"{size} bytes, and segment.bytes is {segment_bytes}")
+    return KafkaError(ErrorCode.RECORD_LIST_TOO_LARGE, f"the record batch has {size} bytes, but segment.bytes is {segment_bytes}")
 
 
 def _refuse_malformed(records: Buffer, cause: MalformedMessage) -> KafkaError:
@@ -88,7 +91,7 @@ def _refuse_malformed(records: Buffer, cause: MalformedMessage) -> KafkaError:
         (batch_length,) = _LENGTH.unpack_from(records)
         if batch_length < _SHORTEST_MESSAGE_BYTES or batch_length + 12 <= len(records):
             return KafkaError(ErrorCode.CORRUPT_MESSAGE, cause.reason)
-    return KafkaError(ErrorCode.INVALID_RECORD, "there must be one record batch, and there is none")
+    return KafkaError(ErrorCode.INVALID_RECORD, "the request has no record batch; it must have exactly one")
 
 
 def _ensure_one_batch(records: Buffer, size: int) -> None:
@@ -99,12 +102,12 @@ def _ensure_one_batch(records: Buffer, size: int) -> None:
     rest = len(records) - size
     if rest < 0:
         if records[_MAGIC_AT] > MAGIC:
-            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"magic {records[_MAGIC_AT]}: not a record batch")
-        raise KafkaError(ErrorCode.INVALID_RECORD, f"a record batch of {size} bytes in {len(records)}")
+            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"not a record batch: magic {records[_MAGIC_AT]}")
+        raise KafkaError(ErrorCode.INVALID_RECORD, f"the record batch has {size} bytes, but {len(records)} were sent")
     if rest < _SHORTEST_HEAD_BYTES:
         return
     (batch_length,) = _LENGTH.unpack_from(records, size)
     if batch_length < _SHORTEST_MESSAGE_BYTES:
-        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"a second record batch of length {batch_length}")
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"the second record batch has length {batch_length}")
     if batch_length + 12 <= rest:
-        raise KafkaError(ErrorCode.INVALID_RECORD, "there must be one record batch, and there are more")
+        raise KafkaError(ErrorCode.INVALID_RECORD, "the request has several record batches; it must have exactly one")

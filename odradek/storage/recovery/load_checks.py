@@ -93,7 +93,7 @@ def ensure_first_segment(request: LoadRequest, names: Collection[str], epochs: L
         return
     if epochs.entries and epochs.entries[0][1] < offsets[0]:
         raise LogCorrupt(
-            f"{request.directory}: the first segment begins with offset {offsets[0]}, and the log with "
+            f"{request.directory}: the first segment begins at offset {offsets[0]}, but the log at "
             f"{max(request.log_start_offset, epochs.entries[0][1])}: segments are missing"
         )
 
@@ -104,7 +104,7 @@ def ensure_epochs_begin(request: LoadRequest, segments: Sequence[Segment], epoch
         return
     begins = max(request.log_start_offset, segments[0].base_offset)
     if request.log_start_offset and epochs.entries[0][1] > begins and not _begins_without_epoch(segments):
-        raise EpochsMisfit(f"they begin at offset {epochs.entries[0][1]}, and the log at {begins}")
+        raise EpochsMisfit(f"they begin at offset {epochs.entries[0][1]}, but the log at {begins}")
 
 
 def _begins_without_epoch(segments: Sequence[Segment]) -> bool:
@@ -123,7 +123,7 @@ def _begins_without_epoch(segments: Sequence[Segment]) -> bool:
 def ensure_epochs_begin_below(end_offset: int, epochs: LeaderEpochs) -> None:
     """Raise EpochsMisfit if the first epoch begins after the log's end."""
     if epochs.entries and epochs.entries[0][1] > end_offset:
-        raise EpochsMisfit(f"they begin at offset {epochs.entries[0][1]}, and the log ends at {end_offset}")
+        raise EpochsMisfit(f"they begin at offset {epochs.entries[0][1]}, but the log ends at {end_offset}")
 
 
 def ensure_epoch_of(batch: BatchHeader | None, epochs: LeaderEpochs, log_start_offset: int) -> None:
@@ -136,7 +136,7 @@ def ensure_epoch_of(batch: BatchHeader | None, epochs: LeaderEpochs, log_start_o
     begins = log_start_offset or (epochs.entries[0][1] if epochs.entries else 0)
     known = epochs.epoch_for(batch.last_offset)
     if batch.last_offset >= begins and known != batch.partition_leader_epoch:
-        raise EpochsMisfit(f"offset {batch.last_offset} is of epoch {batch.partition_leader_epoch}, not {known}")
+        raise EpochsMisfit(f"offset {batch.last_offset} has epoch {batch.partition_leader_epoch}, not {known}")
 
 
 def found_start(request: LoadRequest, segments: Sequence[Segment], epochs: LeaderEpochs, next_offset: int) -> int:
@@ -158,8 +158,8 @@ def found_start(request: LoadRequest, segments: Sequence[Segment], epochs: Leade
 
 def ensure_end(request: LoadRequest, segments: Sequence[Segment], end_offset: int) -> None:
     """Raise LogCorrupt if the log does not end where it must."""
-    path = segments[-1].path if segments else f"{request.directory}: there is no segment, and the log"
+    path = segments[-1].path if segments else f"{request.directory}: there is no segment; the log"
     if request.clean_end_offset is not None and end_offset != request.clean_end_offset:
-        raise LogCorrupt(f"{path} ends with offset {end_offset}, and a clean stop has left it at {request.clean_end_offset}")
+        raise LogCorrupt(f"{path} ends at offset {end_offset}, but a clean stop left it at {request.clean_end_offset}")
     if end_offset < request.synced_offset:
-        raise LogCorrupt(f"{path} ends with offset {end_offset}, and was synced up to {request.recovery_point}")
+        raise LogCorrupt(f"{path} ends at offset {end_offset}, but was synced up to {request.recovery_point}")

@@ -64,15 +64,13 @@ def load(request: LoadRequest) -> LoadedLog:
     segments = _find_segments(request, names)
     has_records = any(segment.size for segment in segments)
     if not knows_epochs and has_records:
-        request.warn("leader epochs not readable, taking them from the log", directory=request.directory)
+        request.warn("cannot read leader epochs, taking them from the log", directory=request.directory)
     try:
         ensure_epochs_begin(request, segments, epochs)
         next_offset = _recover(request, segments, epochs, names, knows_epochs=knows_epochs or not has_records)
         ensure_epochs_begin_below(next_offset, epochs)
     except EpochsMisfit as misfit:
-        request.warn(
-            "leader epochs are not those of the log, taking them from it", directory=request.directory, reason=str(misfit)
-        )
+        request.warn("leader epochs do not match the log, taking them from it", directory=request.directory, reason=str(misfit))
         epochs = LeaderEpochs(request.file_system, request.directory)
         knows_epochs = False
         next_offset = _recover(request, segments, epochs, names, knows_epochs=False)
@@ -80,7 +78,7 @@ def load(request: LoadRequest) -> LoadedLog:
     ensure_end(request, segments, max(next_offset, log_start_offset))
     if segments and next_offset < log_start_offset:
         request.warn(
-            "log ends before it starts, beginning anew",
+            "log ends before its start offset, starting it again",
             directory=request.directory,
             log_start_offset=log_start_offset,
             log_end_offset=next_offset,
@@ -124,7 +122,7 @@ def _has_lost_aborted(request: LoadRequest, segments: list[Segment]) -> bool:
     for segment in segments:
         entries, crc = request.aborted.get(segment.base_offset, (0, 0))
         if entries and (segment.transaction_index is None or segment.transaction_index.crc_of(entries) != crc):
-            request.warn("index of aborted transactions is not what it was, rebuilding it", segment=segment.path)
+            request.warn("index of aborted transactions has changed, rebuilding it", segment=segment.path)
             lost = True
     return lost
 
@@ -201,7 +199,7 @@ def _recover(
         if number and not _adjoins(request, segments, number, next_offset):
             # A power loss has kept these segments, completely or in part, but lost the end of the previous segment.
             request.warn(
-                "segments behind a lost end removed",
+                "segments after a lost end removed",
                 segment=segment.path,
                 removed_bytes=sum(other.size for other in segments[number:]),
                 next_offset=next_offset,
@@ -219,7 +217,7 @@ def _recover(
             segment.release_file()
             continue
         if not segment.size and _had_records(request, segment, names):
-            request.warn("segment is empty, and has had records", segment=segment.path)
+            request.warn("segment is empty, but had records", segment=segment.path)
         # A power loss may keep index entries but lose their records.
         if not (segment.size or segment.offset_index.entry_count or segment.time_index.entry_count):
             next_offset = segment.base_offset
@@ -265,7 +263,7 @@ def _adjoins(request: LoadRequest, segments: list[Segment], number: int, next_of
             return True
         if next_offset >= request.first_unsynced:
             return False
-    raise LogCorrupt(f"the segment in front of {segment.path} ends with offset {next_offset}")
+    raise LogCorrupt(f"the segment before {segment.path} ends at offset {next_offset}")
 
 
 def _names_later(segment: Segment, next_offset: int) -> bool:
@@ -287,7 +285,7 @@ def _checked_end(request: LoadRequest, segment: Segment, names: Collection[str])
         return None
     end = check_end(segment)
     if end.misfit and segment.size:
-        request.warn("indexes are not those of their segment, rebuilding them", segment=segment.path, reason=end.misfit)
+        request.warn("indexes do not match their segment, rebuilding them", segment=segment.path, reason=end.misfit)
         return None
     return end
 

@@ -50,7 +50,7 @@ def check_end(segment: Segment) -> SegmentEnd:
     """Return the end of ``segment``, whose indexes are on disk. Raises LogCorrupt if no batch ends there, OSError."""
     if not segment.size:
         has_entries = segment.offset_index.entry_count or segment.time_index.entry_count
-        return SegmentEnd(segment.base_offset, None, "it is empty, and its indexes are not" if has_entries else "")
+        return SegmentEnd(segment.base_offset, None, "it is empty, but its indexes are not" if has_entries else "")
     offset, position = segment.offset_index.last()
     misplaced = SegmentEnd(segment.base_offset, None, f"no batch with offset {offset} at {position}")
     if position >= segment.size:
@@ -101,7 +101,7 @@ def last_entries_misfit(segment: Segment) -> str:
 
 
 def _misnamed(timestamp: int, offset: int) -> str:
-    return f"its time index has {timestamp} for offset {offset}, and the .log has not"
+    return f"its time index has {timestamp} for offset {offset}, but the .log does not"
 
 
 def _begins_batch(segment: Segment, position: int) -> bool:
@@ -120,7 +120,7 @@ def _timestamp_misfit(segment: Segment, headers: list[BatchHeader]) -> str:
     # The cleaner leaves headers without records, whose timestamps do not count.
     latest = max((header.max_timestamp for header in headers if header.record_count), default=-1)
     if latest > timestamp:
-        return f"its time index ends with {timestamp}, and it has a record of {latest}"
+        return f"its time index ends with {timestamp}, but it has a record with {latest}"
     if timestamp < 0:
         return ""
     named = next((header for header in headers if header.last_offset >= offset), None)
@@ -215,7 +215,7 @@ def _resume_point(segment: Segment, recovery_point: int, warn: Warn) -> tuple[in
         index.keep_entries(index.entries_below(recovery_point))
     misfit = misfit or last_entries_misfit(segment)
     if misfit:
-        warn("indexes are not those of their segment, rebuilding them", segment=segment.path, reason=misfit)
+        warn("indexes do not match their segment, rebuilding them", segment=segment.path, reason=misfit)
     position = segment.offset_index.last_position()
     if position == 0 or misfit:
         segment.offset_index.keep_entries(0)
@@ -246,7 +246,7 @@ def _checked_batches(
             raise _BadBatch(position, next_offset, error.reason) from error
         size = header.size_bytes
         if position + size > end:
-            raise _BadBatch(position, next_offset, f"a record batch of {size} bytes in {end - position}")
+            raise _BadBatch(position, next_offset, f"a record batch has {size} bytes, but {end - position} are left")
         if not 0 <= header.magic <= MAGIC and 0 <= header.base_offset - next_offset <= MAX_RELATIVE_OFFSET:
             raise unknown_format(f"{segment.path}, position {position}, offset {next_offset}", header.magic)
         misfit = _offset_misfit(header, next_offset, segment, may_have_gaps=may_have_gaps)
@@ -269,9 +269,9 @@ def _offset_misfit(header: BatchHeader, next_offset: int, segment: Segment, *, m
     base_offset = header.base_offset
     may_begin_later = may_have_gaps or _is_wrapper(header)
     if base_offset < next_offset or (base_offset > next_offset and not may_begin_later) or header.last_offset_delta < 0:
-        return f"a record batch from offset {base_offset}"
+        return f"a record batch begins at offset {base_offset}"
     if header.last_offset - segment.base_offset > MAX_RELATIVE_OFFSET:
-        return f"offset {header.last_offset} is out of the segment's range"
+        return f"offset {header.last_offset} is outside the segment's range"
     return ""
 
 

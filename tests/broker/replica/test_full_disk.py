@@ -152,6 +152,6 @@ async def test_a_stop_without_any_room_is_a_line_in_the_log(full):
     full.disk.remove(f"/data/{RESERVE_FILE}")
     full.disk.size_bytes -= full.disk.free_bytes
     await full.broker.stop()
-    assert "stop is not clean, the next start recovers logs" in {line.event for line in full.broker.lines}
+    assert "unclean stop: the next start recovers logs" in {line.event for line in full.broker.lines}
     assert [line for line in full.broker.lines if line.fields.get("exc_info")] == []
     await full.broker.start()

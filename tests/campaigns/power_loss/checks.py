@@ -36,7 +36,7 @@ _ATOMIC = "a transaction is there in all partitions or in none"
 _TOLD = "what is lost is told"
 _GOES_ON = "the broker goes on"
 _INDEXES = "indexes below the recovery point are synced"
-_MENDED = "indexes are not those of their segment, rebuilding them"
+_MENDED = "indexes do not match their segment, rebuilding them"
 _INTERNAL = ("__consumer_offsets", "__transaction_state")
 # Larger than the number of a workload's broker starts.
 _SEED = 1_000
