@@ -116,7 +116,7 @@ def _check_committer(
     if group is None:
         if generation >= 0:
             known = version >= _FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND
-            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND if known else ErrorCode.ILLEGAL_GENERATION, "there is no such group")
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND if known else ErrorCode.ILLEGAL_GENERATION, "no such group")
         return
     error = group.validate_offset_commit(
         request.member_id, request.group_instance_id, generation, is_transactional=False, version=version
@@ -124,5 +124,5 @@ def _check_committer(
     if error is not ErrorCode.NONE:
         named = ((topic_id, each.partition_index) for topic_id, asked, _ in topics for each in asked)
         if error is not ErrorCode.STALE_MEMBER_EPOCH or not group.permits_late_commit(request.member_id, generation, named):
-            raise KafkaError(error, f"a commit to {group}")
+            raise KafkaError(error, f"{group} refused a commit")
     groups.note_alive(group, request.member_id)

@@ -85,7 +85,7 @@ def delete_offsets_of_topics(offsets: CommittedOffsets, deleted: Mapping[str, UU
 def _deletable(offsets: CommittedOffsets, group_id: str) -> Group:
     group = offsets.groups.find(group_id)
     if group is None:
-        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, "there is no such group")
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, "no such group")
     error = group.validate_offset_delete()
     if error is not ErrorCode.NONE:
         raise KafkaError(error, "the group has members")

@@ -93,7 +93,7 @@ def _validate(offsets: CommittedOffsets, request: OffsetFetchRequestGroup, at_of
     if group is not None:
         error = group.validate_offset_fetch(request.member_id, request.member_epoch)
         if error is not ErrorCode.NONE:
-            raise KafkaError(error, f"a fetch of the offsets of {group}")
+            raise KafkaError(error, f"{group} refused a fetch of offsets")
 
 
 def _with_unstable(answer: OffsetFetchResponseGroup, pending: frozenset[OffsetCommitKey]) -> OffsetFetchResponseGroup:

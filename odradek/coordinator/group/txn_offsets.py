@@ -104,7 +104,7 @@ def _check_committer(
     group = offsets.groups.find(request.group_id)
     if group is None:
         if request.generation_id >= 0:
-            raise KafkaError(ErrorCode.ILLEGAL_GENERATION, "there is no such group")
+            raise KafkaError(ErrorCode.ILLEGAL_GENERATION, "no such group")
         return
     error = group.validate_offset_commit(
         request.member_id, request.group_instance_id, request.generation_id, is_transactional=True, version=_ANY_VERSION
@@ -118,5 +118,5 @@ def _check_committer(
         is_stale = error is ErrorCode.STALE_MEMBER_EPOCH
         if not is_stale or not group.permits_late_commit(request.member_id, request.generation_id, named):
             # TxnOffsetCommit has no code for member epochs.
-            raise KafkaError(ErrorCode.ILLEGAL_GENERATION if is_stale else error, f"a transactional commit to {group}")
+            raise KafkaError(ErrorCode.ILLEGAL_GENERATION if is_stale else error, f"{group} refused a transactional commit")
     offsets.groups.note_alive(group, request.member_id)

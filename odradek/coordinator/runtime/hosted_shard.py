@@ -295,7 +295,7 @@ class HostedShard(Generic[ShardT]):
     def _append_then_replay(self, result: CoordinatorResult[Any]) -> None:
         """Append after the open batch, then replay. Raises the error that prevents it."""
         if self._transactional is None and (result.producer is not None or result.marker is not None):
-            raise TypeError("a transaction on a shard that knows of none")
+            raise TypeError("this shard does not support transactions")
         encoded = [encode_record(record) for record in result.records]
         failed = self.flush()
         if failed is not None:
@@ -341,7 +341,7 @@ class HostedShard(Generic[ShardT]):
             self._replay_appended(result, records, offset, is_committed=self.log.high_watermark >= self.next_offset)
         except Exception as error:
             # The log is ahead of the state, so the state is loaded again.
-            self._environment.on_fault(f"a record of partition {self.partition} cannot be replayed", error)
+            self._environment.on_fault(f"cannot replay a record of partition {self.partition}", error)
             self._reload(self)
             raise not_coordinator() from error
         finally:
@@ -379,7 +379,7 @@ class HostedShard(Generic[ShardT]):
         try:
             committed_offset = min(self.log.high_watermark, self.written_offset)
         except KafkaError as error:
-            self._environment.on_fault(f"partition {self.partition} loses what is not yet committed", error)
+            self._environment.on_fault(f"partition {self.partition} loses its uncommitted records", error)
             self._reload(self)
             return
         if committed_offset <= self.committed_offset:
@@ -406,7 +406,7 @@ class HostedShard(Generic[ShardT]):
     def _give_up(self) -> None:
         self._commit_deadline = None
         late = self._deferred.pass_deadline(self._environment.clock.monotonic_ms())
-        self._answers.give_up(late, KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "what was decided is not replicated in time"))
+        self._answers.give_up(late, KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "the write was not replicated in time"))
         self._watch_commit()
 
     def _append_failed(self, error: Exception) -> KafkaError:

@@ -91,7 +91,7 @@ class _Load:
                 offset = header.next_offset
                 self.bytes += header.size_bytes
             if offset == read_from:
-                raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"no batch can be read at offset {offset}")
+                raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"cannot read a batch at offset {offset}")
 
     def _replay_batch(
         self,
@@ -149,7 +149,7 @@ class _Load:
         if self._first_unreadable is not None:
             offset, error = self._first_unreadable
             reason = KafkaError(ErrorCode.CORRUPT_MESSAGE, f"the first is at offset {offset}: {error!r}")
-            on_fault(f"{self._unreadable_records} unreadable records of partition {self.hosted.partition} are skipped", reason)
+            on_fault(f"{self._unreadable_records} unreadable records of partition {self.hosted.partition} were skipped", reason)
 
 
 def _replay_in_transaction(shard: TransactionalShard, producer_id: int, record: CoordinatorRecord, offset: int) -> None:
@@ -203,7 +203,7 @@ class LoadQueue:
             load.hosted.activate(environment.clock.now_ms())
         except Exception as error:  # noqa: BLE001  a bad log costs this shard, not the broker
             environment.counters.failed_loads += 1
-            environment.on_fault(f"partition {load.hosted.partition} cannot be loaded", error)
+            environment.on_fault(f"cannot load partition {load.hosted.partition}", error)
             load.hosted.close(ShardState.FAILED)
         else:
             environment.counters.count_load(load.records, load.skipped_records, load.bytes, monotonic_ms() - load.started_ms)

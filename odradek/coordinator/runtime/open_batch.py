@@ -65,9 +65,7 @@ def fitting_size(records: Sequence[tuple[bytes, bytes | None]], limit_bytes: int
     if size_bytes + BATCH_OVERHEAD_BYTES > limit_bytes:
         size_bytes = uncompressed_size(records)
     if size_bytes + BATCH_OVERHEAD_BYTES > limit_bytes:
-        raise KafkaError(
-            ErrorCode.MESSAGE_TOO_LARGE, f"{size_bytes} bytes of records, and a batch has {limit_bytes} bytes at most"
-        )
+        raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, f"{size_bytes} bytes of records: a batch can have at most {limit_bytes}")
     return size_bytes
 
 
@@ -127,7 +125,7 @@ class LogWriter:
         finally:
             self.is_appending = False
         if found_offset != end_offset:
-            reason = f"the log ends at {found_offset}, and not at {end_offset}: somebody else wrote to it"
+            reason = f"the log ends at {found_offset}, not at {end_offset}: another writer has used it"
             return self._failed(KafkaError(ErrorCode.NOT_COORDINATOR, reason))
         self._counters.count_append(len(records) or 1, self._clock.monotonic_ms() - started_ms)
         return None

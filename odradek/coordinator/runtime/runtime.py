@@ -192,7 +192,7 @@ class CoordinatorRuntime(Generic[ShardT]):
             hosted = HostedShard(self._environment, partition, leader_epoch, self._reload)
         except KafkaError as error:
             self.counters.failed_loads += 1
-            self._on_fault(f"partition {partition} cannot be opened", error)
+            self._on_fault(f"cannot open partition {partition}", error)
             self._unopened[partition] = leader_epoch
             return
         self._hosted[partition] = hosted

@@ -27,7 +27,7 @@ TRANSITIONS: Final = {
 def ensure_transition(old: ShardState, new: ShardState) -> None:
     """Raise RuntimeError for a transition that is not in the table."""
     if new not in TRANSITIONS[old]:
-        raise RuntimeError(f"a shard that is {old.value} cannot become {new.value}")
+        raise RuntimeError(f"a shard cannot go from {old.value} to {new.value}")
 
 
 def unavailable(state: ShardState) -> KafkaError:
@@ -39,7 +39,7 @@ def unavailable(state: ShardState) -> KafkaError:
 
 def not_coordinator() -> KafkaError:
     """Return the error for an id that is not, or no longer, coordinated here."""
-    return KafkaError(ErrorCode.NOT_COORDINATOR, "the coordinator is not here")
+    return KafkaError(ErrorCode.NOT_COORDINATOR, "this broker is not the coordinator")
 
 
 # The log's errors, as errors that a coordinator's client understands (Kafka: CoordinatorOperationExceptionHelper).

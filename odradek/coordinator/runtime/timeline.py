@@ -56,7 +56,7 @@ class SnapshotRegistry:
         """Note that ``key`` of ``timeline`` is about to change. Return the offset of the change."""
         offset = self.offset
         if offset == READ_ONLY:
-            raise RuntimeError("state may change only while a record is replayed")
+            raise RuntimeError("state can change only during the replay of a record")
         self._journal.append((offset, timeline, key))
         return offset
 

@@ -83,4 +83,4 @@ def check_producer(transactional_id: str, current: TransactionLogValue, producer
 
 def unknown_mapping(transactional_id: str) -> KafkaError:
     """Return the error for a producer id that the transactional id does not have."""
-    return KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"{transactional_id} has no such producer id")
+    return KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"{transactional_id} has another producer id")

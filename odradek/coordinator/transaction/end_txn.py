@@ -145,5 +145,5 @@ def _is_done(current: TransactionLogValue, *, commit: bool, bumps: bool, is_repe
         return True
     if bumps and not commit and not is_repeated:
         return False
-    asked = "a commit" if commit else "an abort"
-    raise KafkaError(ErrorCode.INVALID_TXN_STATE, f"{asked} of a transaction that is {STATE_NAMES[state]}")
+    asked = "commit" if commit else "abort"
+    raise KafkaError(ErrorCode.INVALID_TXN_STATE, f"cannot {asked} a transaction in state {STATE_NAMES[state]}")

@@ -45,7 +45,7 @@ def init_producer_id(
         raise Unsettled(state)
     if state is TransactionState.ONGOING:
         # Answer at once and let the caller retry: its view of its transaction is outdated.
-        error = KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS, "the open transaction is aborted first")
+        error = KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS, "the open transaction must be aborted first")
         return fence(transactions, markers, transactional_id, current, error)
     value = _next(transactions, transactional_id, current, timeout_ms, expected, now_ms)
     return transactions.move(transactional_id, value, ProducerIdentity(value.producer_id, value.producer_epoch))

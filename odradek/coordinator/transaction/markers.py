@@ -158,7 +158,7 @@ class Markers:
         told = self._told.setdefault(transactional_id, set())
         if partition not in told and error.code != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
             told.add(partition)
-            self._report("a transaction's marker has to wait", transactional_id, partition, error)
+            self._report("cannot write a transaction's marker yet", transactional_id, partition, error)
         return True
 
     def _write_again(self, transactional_id: str, value: TransactionLogValue) -> CoordinatorResult[None]:

@@ -77,7 +77,7 @@ class Timeouts:
         transactions = self._transactions
         value = transactions.by_id[transactional_id]
         transactions.reports.info(
-            "a transaction has timed out",
+            "a transaction timed out",
             transactional_id=transactional_id,
             producer_id=value.producer_id,
             producer_epoch=value.producer_epoch,

@@ -74,7 +74,7 @@ class Unsettled(KafkaError):
     def __init__(self, state: int) -> None:
         super().__init__(
             ErrorCode.CONCURRENT_TRANSACTIONS,
-            f"a change of the transactional id is under way ({STATE_NAMES[TransactionState(state)]})",
+            f"the transactional id is being changed ({STATE_NAMES[TransactionState(state)]})",
         )
 
 

@@ -6,7 +6,7 @@ from odradek.coordinator.group.assignor.moves import MoveReason
 from tests.coordinator.group.consumer_bed import ConsumerBed
 
 BALANCE = "its owner had more than its share"
-COMPUTED = "a target assignment is computed"
+COMPUTED = "a target assignment was computed"
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def told(bed):
 
 
 def given_up(bed):
-    return [fields for _, event, fields in bed.reports.lines if event == "all that moves is given up"]
+    return [fields for _, event, fields in bed.reports.lines if event == "all moved partitions were given up"]
 
 
 def counters(bed):

@@ -107,7 +107,7 @@ def test_a_rebalance_timeout_of_next_to_nothing_does_not_keep_the_loop_busy(bed)
     bed.sync("a-1", 1, {}, instance_id="a")
     bed.leave(("", "b", None))
     bed.advance(10_000)
-    waits = [event for _, event, _ in bed.reports.lines if event == "a rebalance waits on: no member has joined"]
+    waits = [event for _, event, _ in bed.reports.lines if event == "a rebalance keeps waiting: no member has joined"]
     assert 9 <= len(waits) <= 11
 
 

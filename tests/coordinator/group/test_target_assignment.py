@@ -82,10 +82,10 @@ def test_a_member_whose_assignor_fails_is_told_so_and_not_taken_in(bed):
     # Of two assignors that as many prefer, the first by name is taken.
     assert isinstance(answer, KafkaError)
     assert answer.code == ErrorCode.UNKNOWN_SERVER_ERROR
-    assert answer.reason == "the assignor has failed for epoch 3: no idea"
+    assert answer.reason == "the assignor failed for epoch 3: no idea"
     assert bed.reports.lines[-1] == (
         "warn",
-        "a target assignment has failed",
+        "a target assignment failed",
         {"group": "g", "epoch": 3, "assignor": "broken", "error": "RuntimeError: no idea"},
     )
     assert bed.refused("b", 1) == ErrorCode.UNKNOWN_MEMBER_ID

@@ -242,7 +242,7 @@ def test_records_that_cannot_be_read_are_skipped_and_told_of_in_one_line(batch):
     assert bed.runtime.states() == {0: ShardState.ACTIVE}
     assert made[0].state() == ({"a": 2}, 2)
     [(line, error)] = bed.faults
-    assert line == "2 unreadable records of partition 0 are skipped"
+    assert line == "2 unreadable records of partition 0 were skipped"
     assert str(error).startswith("CORRUPT_MESSAGE: the first is at offset 1: ")
 
 

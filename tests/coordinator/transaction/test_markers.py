@@ -80,7 +80,7 @@ def test_a_marker_that_did_not_arrive_is_written_again_and_no_other_and_told_of_
     bed.under_way[A0].complete(None)
     bed.logs.run()
     assert bed.state() is TransactionState.COMPLETE_ABORT
-    [line] = [fields for event, fields in bed.reports.lines if "has to wait" in event]
+    [line] = [fields for event, fields in bed.reports.lines if event == "cannot write a transaction's marker yet"]
     assert (line["topic"], line["partition"], line["error"]) == (*A0, "NOT_LEADER_OR_FOLLOWER")
 
 

@@ -34,12 +34,12 @@ def _unchangeable(member: MemberSubscription) -> MemberSubscription:
 
 def _check(group: GroupSpec, given: Any) -> None:  # noqa: ANN401  a third party's
     if not isinstance(given, Mapping):
-        raise InvalidAssignment(f"a {type(given).__name__} is no assignment by member id")
+        raise InvalidAssignment(f"a {type(given).__name__} is not an assignment by member id")
     owners: dict[tuple[object, object], str] = {}
     for member_id, partitions in given.items():
         member = group.members.get(member_id)
         if member is None:
-            raise InvalidAssignment(f"{member_id} is no member")
+            raise InvalidAssignment(f"{member_id} is not a member")
         for topic_id, indexes in partitions.items():
             if topic_id not in member.topic_ids:
                 raise InvalidAssignment(f"{member_id} does not subscribe to topic {topic_id}")
@@ -48,5 +48,5 @@ def _check(group: GroupSpec, given: Any) -> None:  # noqa: ANN401  a third party
                     raise InvalidAssignment(f"topic {topic_id} has no partition {index!r}")
                 if owners.setdefault((topic_id, index), member_id) != member_id:
                     raise InvalidAssignment(
-                        f"{owners[topic_id, index]} and {member_id} get partition {index} of topic {topic_id}"
+                        f"{owners[topic_id, index]} and {member_id} both get partition {index} of topic {topic_id}"
                     )

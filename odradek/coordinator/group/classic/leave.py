@@ -38,7 +38,7 @@ def leave_group(groups: ClassicGroups, request: LeaveGroupRequest) -> Coordinato
         elif group.state is not GroupState.EMPTY:
             # A leaving pending member also begins a rebalance, as in Kafka.
             reasons = sorted(set(gone.values()))[:3]
-            why = f"{', '.join(named(gone))} left; their clients' reasons: {', '.join(reasons)}"
+            why = f"{', '.join(named(gone))} left; reasons given by their clients: {', '.join(reasons)}"
             prepare(groups, group, RebalanceCause.MEMBER_LEFT, why, decision)
     return decision.result(LeaveGroupResponse(members=answers))
 

@@ -96,7 +96,7 @@ def complete_join(groups: ClassicGroups, group: ClassicGroup, decision: Decision
         group.remove(member.member_id)
         groups.sessions.end(group, member.member_id)
     if group.members and not group.elect_leader():
-        groups.reports.warn("a rebalance waits on: no member has joined", group=group.group_id, members=len(group.members))
+        groups.reports.warn("a rebalance keeps waiting: no member has joined", group=group.group_id, members=len(group.members))
         _wait_for_joins(groups, group, at_least_ms=_WAIT_ON_MS)
         return
     group.begin_generation(groups.clock.now_ms())
@@ -138,7 +138,7 @@ def stop_waiting(groups: ClassicGroups, group: ClassicGroup) -> None:
 
 def give_up(groups: ClassicGroups, group: ClassicGroup, decision: Decision, error: KafkaError) -> None:
     """Forget a new group whose records could not be appended."""
-    groups.reports.warn("a new group could not be written", group=group.group_id, error=error.code.name)
+    groups.reports.warn("cannot write a new group", group=group.group_id, error=error.code.name)
     groups.discard(group)
     stop_waiting(groups, group)
     for member_id in (*group.members, *group.pending_joins):
@@ -152,7 +152,7 @@ def rebalance_downgraded(groups: ClassicGroups, group_id: str) -> None:
     group = groups.find(group_id)
     if group is not None and group.state is GroupState.STABLE:
         # As in shrink_to_capacity, no response is due.
-        prepare(groups, group, RebalanceCause.DOWNGRADED, "loaded as it was converted from a consumer group", Decision())
+        prepare(groups, group, RebalanceCause.DOWNGRADED, "loaded after its conversion from a consumer group", Decision())
 
 
 def note_stable(groups: ClassicGroups, group: ClassicGroup) -> None:
@@ -185,7 +185,7 @@ def expire_member(groups: ClassicGroups, group_id: str, member_id: str) -> Coord
     if group.state is GroupState.PREPARING_REBALANCE:
         _complete_if_last_was_missing(groups, group, decision)
     else:
-        why = f"member {member_id} was not heard of for its session timeout of {member.session_timeout_ms} ms"
+        why = f"member {member_id} sent no heartbeat for its session timeout of {member.session_timeout_ms} ms"
         prepare(groups, group, RebalanceCause.SESSION_EXPIRED, why, decision)
     return decision.result(None)
 
@@ -194,7 +194,7 @@ def shrink_to_capacity(groups: ClassicGroups, group: ClassicGroup) -> None:
     """Rebalance a loaded group with more than group.max.size members; the rebalance refuses the last to join."""
     limit = groups.config().group_max_size
     if len(group.members) > limit:
-        why = f"loaded with {len(group.members)} members, of which group.max.size allows {limit}"
+        why = f"loaded with {len(group.members)} members, but group.max.size is {limit}"
         # No JoinGroup is held yet, so the decision has neither records nor responses.
         prepare(groups, group, RebalanceCause.OVER_CAPACITY, why, Decision())
 
@@ -224,7 +224,7 @@ def _begin_again(groups: ClassicGroups, group: ClassicGroup, generation: int, er
         decision = Decision()
         if groups.is_live(group) and group.state is GroupState.COMPLETING_REBALANCE and group.generation == generation:
             _await_again(groups, group, list(group.members.values()))
-            why = f"generation {generation} could not be told to its members: {error.code.name}"
+            why = f"generation {generation} could not be sent to its members: {error.code.name}"
             prepare(groups, group, RebalanceCause.APPEND_FAILED, why, decision)
         return decision.result(None)
 
@@ -251,7 +251,7 @@ def _become_empty(groups: ClassicGroups, group: ClassicGroup, decision: Decision
     decision.records.append(group_record(group, {}))
     decision.on_failure(
         # The previous generation stays stored. If the broker restarts, its members' sessions expire once more.
-        lambda error: groups.reports.warn("an empty group could not be written", group=group.group_id, error=error.code.name)
+        lambda error: groups.reports.warn("cannot write an empty group", group=group.group_id, error=error.code.name)
     )
     _log_end(groups, group, "rebalance left the group empty")
     group.settled_members = frozenset()

@@ -50,7 +50,7 @@ def reconcile(member: ConsumerMember, given: Reconciliation) -> ConsumerMember:
     if member.state is MemberState.UNKNOWN and (given.owned is None or given.owned):
         raise KafkaError(
             ErrorCode.FENCED_MEMBER_EPOCH,
-            "a newer version wrote the state that this member is in: give up all partitions, and join again",
+            "a newer version wrote this member's state: give up all partitions and join again",
         )
     waits = member.state is MemberState.UNREVOKED_PARTITIONS and _owns_any(given, member.pending_revocation)
     if waits or member.is_reconciled_to(given.target_epoch):

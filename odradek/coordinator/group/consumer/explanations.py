@@ -108,7 +108,7 @@ class Explanations:
         found = moves(before, spec, given, notes.successors, existing)
         self.counters.moves.update(move.reason for move in found)
         self._reports.info(
-            "a target assignment is computed",
+            "a target assignment was computed",
             group=group_id,
             epoch=epoch,
             assignor=assignor,
@@ -145,7 +145,11 @@ class Explanations:
             self.counters.kept_max_ms = max(self.counters.kept_max_ms, took_ms)
         if given_up and not notes.kept:
             self._reports.info(
-                "all that moves is given up", group=group_id, epoch=notes.epoch, took_ms=round(took_ms), last=old.member_id
+                "all moved partitions were given up",
+                group=group_id,
+                epoch=notes.epoch,
+                took_ms=round(took_ms),
+                last=old.member_id,
             )
 
     def forget(self, group_id: str) -> None:

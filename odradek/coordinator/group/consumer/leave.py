@@ -53,7 +53,7 @@ def leave_group(
     else:
         member = instance_holder(group, request.member_id, request.instance_id)
         if request.member_epoch == LEAVE_STATIC_EPOCH:
-            groups.reports.info("a static member leaves for a while", group=group.group_id, member=member.member_id)
+            groups.reports.info("a static member left temporarily", group=group.group_id, member=member.member_id)
             return CoordinatorResult([assignment_record(group.group_id, _gone_for_a_while(member))], response)
     return fenced(groups, group, [member], response, "left")
 
@@ -72,7 +72,7 @@ def fenced(
     ``why`` is what each of them did, such as "left".
     """
     for member in members:
-        groups.reports.info("a member is removed", group=group.group_id, member=member.member_id, why=why)
+        groups.reports.info("a member was removed", group=group.group_id, member=member.member_id, why=why)
         groups.why.note_departed(group.group_id, member, group.targets.get(member.member_id))
     groups.why.note_raised(group.group_id, *(f"{member.member_id} {why}" for member in members))
     if can_downgrade(groups, group, {member.member_id for member in members}):

@@ -148,7 +148,7 @@ def _resolved(
 ) -> None:
     groups.resolving.discard(group_id)
     if isinstance(outcome, KafkaError):
-        groups.reports.warn("regular expressions could not be resolved", group=group_id, error=outcome.code.name)
+        groups.reports.warn("cannot resolve regular expressions", group=group_id, error=outcome.code.name)
     elif groups.timers.is_open:
         if may_see is not None:
             outcome = {regex: list(filter(may_see, names)) for regex, names in outcome.items()}

@@ -104,5 +104,5 @@ def _assign(
     except Exception as failure:
         # A third party's assignor may raise anything. The coordinator must go on.
         reason = f"{type(failure).__name__}: {failure}"
-        groups.reports.warn("a target assignment has failed", group=group_id, epoch=epoch, assignor=name, error=reason)
-        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"the assignor has failed for epoch {epoch}: {failure}") from failure
+        groups.reports.warn("a target assignment failed", group=group_id, epoch=epoch, assignor=name, error=reason)
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"the assignor failed for epoch {epoch}: {failure}") from failure

@@ -38,26 +38,26 @@ def check_request(request: ConsumerGroupHeartbeatRequest, version: int, assignor
     """Check the form of the request. Raises KafkaError: INVALID_REQUEST, UNSUPPORTED_ASSIGNOR."""
     epoch = request.member_epoch
     if version >= _FIRST_VERSION_WITH_CLIENT_IDS or epoch > 0 or epoch == LEAVE_EPOCH:
-        _require(request.member_id.strip(), "a member id is needed")
-    _require(request.group_id.strip(), "a group id is needed")
-    _require(request.instance_id is None or request.instance_id.strip(), "an instance id is null or has text")
-    _require(request.rack_id is None or request.rack_id.strip(), "a rack id is null or has text")
+        _require(request.member_id.strip(), "the member id is missing")
+    _require(request.group_id.strip(), "the group id is missing")
+    _require(request.instance_id is None or request.instance_id.strip(), "the instance id must be null or not blank")
+    _require(request.rack_id is None or request.rack_id.strip(), "the rack id must be null or not blank")
     if epoch == 0:
-        _require(request.rebalance_timeout_ms != -1, "who joins names its rebalance timeout")
+        _require(request.rebalance_timeout_ms != -1, "a joining member must give its rebalance timeout")
         owns_nothing = request.topic_partitions is not None and not request.topic_partitions
-        _require(owns_nothing, "who joins owns no partitions, and says so")
+        _require(owns_nothing, "a joining member must give an empty list of owned partitions")
         _require(
             request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None,
-            "who joins names topics, or a regular expression",
+            "a joining member must subscribe to topics or a regular expression",
         )
     elif epoch == LEAVE_STATIC_EPOCH:
-        _require(request.instance_id is not None, "a member without an instance id cannot leave for a while")
+        _require(request.instance_id is not None, "a member without an instance id cannot leave temporarily")
     else:
-        _require(epoch > LEAVE_STATIC_EPOCH, f"there is no member epoch {epoch}")
+        _require(epoch > LEAVE_STATIC_EPOCH, f"{epoch} is not a member epoch")
     if request.server_assignor is not None and request.server_assignor not in assignors:
         raise KafkaError(
             ErrorCode.UNSUPPORTED_ASSIGNOR,
-            f"there is no assignor {request.server_assignor}; there are {', '.join(assignors)}",
+            f"there is no assignor {request.server_assignor}; assignors: {', '.join(assignors)}",
         )
 
 
@@ -80,7 +80,7 @@ def check_epoch(member: ConsumerMember, epoch: int, owned: Sequence[RequestTopic
         return
     raise KafkaError(
         ErrorCode.FENCED_MEMBER_EPOCH,
-        f"the member is in epoch {member.member_epoch}, not {epoch}: it has to give up its partitions and join again",
+        f"the member is in epoch {member.member_epoch}, not {epoch}: it must give up its partitions and join again",
     )
 
 
@@ -132,7 +132,7 @@ def static_member(
     if holder.classic is None and holder.member_epoch != LEAVE_STATIC_EPOCH:
         raise KafkaError(
             ErrorCode.UNRELEASED_INSTANCE_ID,
-            f"instance id {instance_id} is member {holder.member_id}'s, who has not left: {member_id} cannot have it",
+            f"instance id {instance_id} is member {holder.member_id}'s, which has not left: {member_id} cannot use it",
         )
     return replaced(groups, group, holder, member_id, records)
 

@@ -71,14 +71,16 @@ def _syncing(
 ) -> tuple[ConsumerMember, ClassicMemberMetadata]:
     is_without = request.protocol_type is None or request.protocol_name is None
     if context.version >= _PROTOCOL_REQUIRED_SINCE and is_without:
-        raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "a SyncGroup without a protocol")
+        raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "the SyncGroup has no protocol")
     member, classic = _member(group, request.member_id, request.group_instance_id, request.generation_id)
     name, _ = classic.supported_protocols[0]
     if request.protocol_type not in {None, CONSUMER_PROTOCOL_TYPE} or request.protocol_name not in {None, name}:
-        raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"not the protocol of member {member.member_id}")
+        raise KafkaError(
+            ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"the SyncGroup has another protocol than member {member.member_id}"
+        )
     if member.state is not MemberState.UNREVOKED_PARTITIONS and member.member_epoch < group.assignment_epoch:
         await_join(groups, group.group_id, member)
-        raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS, f"member {member.member_id} is to join again")
+        raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS, f"member {member.member_id} must join again")
     return member, classic
 
 

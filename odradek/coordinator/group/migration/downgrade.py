@@ -56,7 +56,7 @@ def can_downgrade(groups: ConsumerGroups, group: ConsumerGroup, leaving: Abstrac
     elif count > groups.classic.config().group_max_size:
         reason = "the group has more members than group.max.size"
     if reason:
-        groups.reports.info("a consumer group stays one", group=group.group_id, why=reason)
+        groups.reports.info("cannot convert a consumer group to a classic group", group=group.group_id, why=reason)
     return not reason
 
 
@@ -68,7 +68,7 @@ def downgrade_without(
     decision.records += group.tombstones()
     members = [each for each in group.members.values() if each.member_id not in gone]
     classic = _convert(groups, group, members, {each.member_id: each.held() for each in members}, decision)
-    why = f"{', '.join(named(gone))} left, the last of the consumer protocol"
+    why = f"{', '.join(named(gone))} left, the last with the consumer protocol"
     prepare(groups.classic, classic, RebalanceCause.DOWNGRADED, why, decision)
 
 

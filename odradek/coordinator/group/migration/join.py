@@ -72,10 +72,12 @@ def _check(groups: ConsumerGroups, group: ConsumerGroup, member_id: str, request
     """Check the request and return the member's subscription. All its protocols say the same, so the first one is read."""
     limits = groups.classic.config()
     if not limits.group_min_session_timeout_ms <= request.session_timeout_ms <= limits.group_max_session_timeout_ms:
-        raise KafkaError(ErrorCode.INVALID_SESSION_TIMEOUT, f"a session timeout of {request.session_timeout_ms} ms")
+        raise KafkaError(
+            ErrorCode.INVALID_SESSION_TIMEOUT, f"the session timeout, {request.session_timeout_ms} ms, is out of range"
+        )
     config = groups.config_of(group.group_id)
     if config.migration_policy is MigrationPolicy.DISABLED:
-        raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "the migration of groups is disabled")
+        raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "group.consumer.migration.policy does not allow classic members")
     check_room(group, member_id, config.max_size)
     if request.protocol_type != CONSUMER_PROTOCOL_TYPE or not _is_supported(group, [each.name for each in request.protocols]):
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"the protocols of member {member_id} are not supported")

@@ -118,9 +118,9 @@ def let_go(groups: ConsumerGroups, classic: ClassicGroup) -> list[tuple[Reply[An
 def _check(groups: ConsumerGroups, classic: ClassicGroup) -> None:
     config = groups.config_of(classic.group_id)
     if not config.migration_policy.permits_upgrade:
-        raise _refusal(classic.group_id, "group.consumer.migration.policy has it so")
+        raise _refusal(classic.group_id, "group.consumer.migration.policy does not allow the upgrade")
     if not classic.is_of_consumers:
-        raise _refusal(classic.group_id, "its members are no consumers")
+        raise _refusal(classic.group_id, "its members are not consumers")
     if len(classic.members) > config.max_size:
         raise _refusal(classic.group_id, "it has more members than group.consumer.max.size")
 
@@ -141,7 +141,7 @@ def _converted(
     # librdkafka's sticky assignor returns each member the user data of its own subscription. Nothing is lost with it.
     if assigned_user_data(member.assignment) not in {b"", subscription.user_data}:
         raise _refusal(
-            classic.group_id, "its leader's assignor gives members more than partitions, which a consumer group cannot keep"
+            classic.group_id, "its leader's assignor sends user data with the assignments, and a consumer group cannot keep it"
         )
     owned = {topic_id: dict.fromkeys(indexes, classic.generation) for topic_id, indexes in assigned.items()}
     for topic_id, indexes in with_ids(groups.topics, subscription.owned).items():

@@ -63,7 +63,7 @@ SIMULATION = runner.Simulation(
     {
         "commits told": ["told commit"],
         "aborts told": ["told abort"],
-        "timed out": ["log: a transaction has timed out"],
+        "timed out": ["log: a transaction timed out"],
         "processes fenced": [
             "ended by PRODUCER_FENCED",
             "ended by INVALID_PRODUCER_EPOCH",
@@ -75,7 +75,7 @@ SIMULATION = runner.Simulation(
         "appends failed": ["fail an append"],
         "logs compacted": ["logs compacted"],
         "shards moved": ["move a transaction shard", "move a group shard"],
-        "markers that had to wait": ["log: a transaction's marker has to wait"],
+        "markers that had to wait": ["log: cannot write a transaction's marker yet"],
         "answers lost": ["answers lost"],
         "requests repeated": ["requests repeated"],
         "fetches with records": ["fetches with records"],

@@ -139,7 +139,7 @@ class World(Chronicle):
     def note_line(self, event: str, fields: dict[str, Any]) -> None:
         """The broker logs something."""
         error = fields.get("exc_info")
-        if event == "a transaction has timed out" and fields["transactional_id"] in self._without_timeout:
+        if event == "a transaction timed out" and fields["transactional_id"] in self._without_timeout:
             self.witness.violation = self.witness.violation or Violation("what has no timeout does not time out", f"{fields}")
         self.counts[f"log: {event}" if error is None else "log: errors"] += 1
         if error is None:

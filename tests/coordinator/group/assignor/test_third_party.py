@@ -27,14 +27,14 @@ def test_an_assignment_that_fits_is_taken(assignment):
 @each_case(
     ("assignment", "reason"),
     [
-        (None, "a NoneType is no assignment by member id"),
-        ({"x": {}}, "x is no member"),
+        (None, "a NoneType is not an assignment by member id"),
+        ({"x": {}}, "x is not a member"),
         ({"n": {U: {0}}}, f"n does not subscribe to topic {U}"),
         ({"n": {T: {2}}}, f"topic {T} has no partition 2"),
         ({"n": {T: {-1}}}, f"topic {T} has no partition -1"),
         ({"n": {T: {"0"}}}, f"topic {T} has no partition '0'"),
         ({"n": {T: {True}}}, f"topic {T} has no partition True"),
-        ({"n": {T: {0}}, "m": {T: {0}}}, f"n and m get partition 0 of topic {T}"),
+        ({"n": {T: {0}}, "m": {T: {0}}}, f"n and m both get partition 0 of topic {T}"),
     ],
 )
 def test_an_assignment_that_does_not_fit_is_refused(assignment, reason):
