@@ -72,7 +72,7 @@ def _elect(view: ClusterView, topic_name: str, index: int, election: Election, r
     except KafkaError as error:
         return PartitionResult(index, error.code, error.reason)
     if _has_leader(partition, election):
-        return PartitionResult(index, ErrorCode.ELECTION_NOT_NEEDED, "The partition has its leader.")
+        return PartitionResult(index, ErrorCode.ELECTION_NOT_NEEDED, "The partition already has its leader.")
     elected = _records_of(view, topic, partition, election)
     records += elected
     if elected:

@@ -73,7 +73,7 @@ class LoneController(Controller):
             try:
                 self._log.append([fence_only(self.view.brokers[self.node_id])], now_ms=self.clock.now_ms())
             except KafkaError as error:
-                broker_log.warn("a broker that stops is not fenced", reason=error.reason)
+                broker_log.warn("cannot fence the broker at its stop", reason=error.reason)
         super().close()
 
     def directory_failed(self, directory_id: UUID) -> None:
@@ -154,7 +154,7 @@ class LoneController(Controller):
 
     def _without_broker(self, broker_id: int) -> Sequence[MetadataRecord]:
         if broker_id == self.node_id:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, "a broker that is its own controller is not unregistered")
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "a broker that is its own controller cannot be unregistered")
         return super()._without_broker(broker_id)
 
     def _first_records(self) -> Sequence[MetadataRecord]:

@@ -106,12 +106,12 @@ def _cancel(view: ClusterView, topic: Topic, partition: PartitionRecord) -> Part
     isr = [replica for replica in partition.isr if replica not in moving.adding]
     allows_unclean = view.allows_unclean(topic)
     if not original:
-        raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "All replicas are added by the reassignment.")
+        raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "The reassignment added all replicas, so it cannot be cancelled.")
     if not isr:
         if not allows_unclean:
             raise KafkaError(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                "None of the replicas from before is in sync, and a replica that is not in sync may not lead.",
+                "None of the old replicas is in sync, and an out-of-sync replica cannot lead.",
             )
         isr = original[:1]
     change = change_of(view, topic, partition)

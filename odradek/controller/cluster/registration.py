@@ -41,7 +41,7 @@ def register(
             f"Another broker {request.broker_id} is registered, and its session is not over yet.",
         )
     if request.is_migrating_zk_broker:
-        raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, "Brokers of ZooKeeper are not registered.")
+        raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, "ZooKeeper brokers cannot register.")
     _check_directories(view, request)
     _check_features(view, request)
     record = RegisterBrokerRecord(
@@ -71,22 +71,22 @@ def unregister(view: ClusterView, broker_id: int) -> list[MetadataRecord]:
 
 def _incarnation(request: BrokerRegistrationRequest) -> UUID:
     if request.incarnation_id is None:
-        _refuse("A broker registers with the id of its incarnation.")
+        _refuse("A broker must register with its incarnation id.")
     return request.incarnation_id
 
 
 def _check_directories(view: ClusterView, request: BrokerRegistrationRequest) -> None:
     directories = request.log_dirs
     if not directories:
-        _refuse("A broker registers with the ids of its directories.")
+        _refuse("A broker must register with the ids of its log directories.")
     if any(is_reserved(directory) for directory in directories):
-        _refuse("A directory's id is one that stands for no directory.")
+        _refuse("A directory id is a reserved one.")
     if len(set(directories)) != len(directories):
-        _refuse("A directory is named twice.")
+        _refuse("A directory id appears twice.")
     for broker in view.brokers.values():
         shared = set(broker.log_dirs) & set(directories)
         if shared and broker.broker_id != request.broker_id:
-            _refuse(f"Broker {broker.broker_id} is registered with directory {min(shared)}.")
+            _refuse(f"Directory {min(shared)} is already registered for broker {broker.broker_id}.")
 
 
 def _check_features(view: ClusterView, request: BrokerRegistrationRequest) -> None:
@@ -95,7 +95,7 @@ def _check_features(view: ClusterView, request: BrokerRegistrationRequest) -> No
     for name in supported:
         _check_level(view.image.features, name, supported)
     if METADATA_VERSION not in supported:
-        _refuse(f"A broker registers with the levels of {METADATA_VERSION} that it supports.")
+        _refuse(f"A broker must register with its supported levels of {METADATA_VERSION}.")
     for name in view.image.features:
         _check_level(view.image.features, name, supported)
 

@@ -100,10 +100,10 @@ class AutoTopicCreation:
             left_out = self._line_limit.left_out(("topic not created", principal, client_id))
             if left_out is not None:
                 fields = {"topic": name, "principal": principal, "client_id": client_id, **left_out}
-                log.warn("topic not created", cause="the client has changed too many partitions of late", **fields)
+                log.warn("topic not created", cause="the client changed too many partitions recently", **fields)
         return refused
 
 
 def _tell_failure(outcome: object) -> None:
     if isinstance(outcome, Exception):
-        log.error("topics cannot be created", outcome)
+        log.error("cannot create topics automatically", outcome)

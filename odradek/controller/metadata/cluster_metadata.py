@@ -61,7 +61,7 @@ class Publishers:
             try:
                 publisher.publish(delta, image)
             except Exception as error:  # noqa: BLE001  the records are in the log already
-                log.error("a change of the metadata could not be carried over", error, publisher=type(publisher).__name__)
+                log.error("cannot apply a change of the metadata", error, publisher=type(publisher).__name__)
 
 
 class CommittedMetadata(Protocol):

@@ -162,7 +162,7 @@ def _partitions_asked(topic: NewTopic, placement: Placement) -> int:
 
 
 def _too_many_partitions() -> KafkaError:
-    return KafkaError(ErrorCode.POLICY_VIOLATION, f"One request may create {MAX_PARTITIONS_PER_REQUEST} partitions at most.")
+    return KafkaError(ErrorCode.POLICY_VIOLATION, f"A request can create at most {MAX_PARTITIONS_PER_REQUEST} partitions.")
 
 
 def _duplicates(times_named: Mapping[str, int]) -> list[TopicResult]:
@@ -173,13 +173,13 @@ def _duplicates(times_named: Mapping[str, int]) -> list[TopicResult]:
 def _ensure_creatable(image: MetadataImage, topic: NewTopic, validate_configs: Callable[[Mapping[str, str]], None]) -> None:
     """Raise KafkaError if ``topic`` may not be created, wherever its partitions are placed."""
     if topic.name == CLUSTER_METADATA_TOPIC:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{topic.name} is not a topic to create.")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Clients cannot create {topic.name}.")
     if topic.name in image.topics:
         raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists.")
     validate_topic_name(topic.name)
     colliding = image.colliding_topic(topic.name)
     if colliding is not None:
-        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Metrics could not tell topic '{topic.name}' from '{colliding}'.")
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{topic.name}' has the same metric names as '{colliding}'.")
     null_configs = [name for name, value in topic.configs if value is None]
     if null_configs:
         raise KafkaError(ErrorCode.INVALID_CONFIG, f"A topic config needs a value: {', '.join(null_configs)}.")
@@ -192,10 +192,10 @@ def _assigned(topic: NewTopic, placing: Placing) -> list[PlacedPartition]:
     if topic.replication_factor != -1:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST,
-            "An assignment says how many replicas there are: the replication factor must be -1.",
+            "With an assignment, the replication factor must be -1.",
         )
     if topic.partition_count != -1:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "An assignment says how many partitions there are: their number must be -1.")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "With an assignment, the number of partitions must be -1.")
     replication_factor = None
     seen: dict[int, PlacedPartition] = {}
     for partition, replicas in topic.assignments:
@@ -246,7 +246,7 @@ def _ensure_growable(image: MetadataImage, asked: NewPartitions) -> Topic:
     if asked.partition_count < current:
         raise KafkaError(
             ErrorCode.INVALID_PARTITIONS,
-            f"Topic '{asked.name}' has {current} partitions and cannot go back to {asked.partition_count}.",
+            f"Topic '{asked.name}' has {current} partitions and cannot shrink to {asked.partition_count}.",
         )
     if asked.assignments is not None and len(asked.assignments) != asked.partition_count - current:
         raise KafkaError(

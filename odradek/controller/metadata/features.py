@@ -96,15 +96,15 @@ def _unsupported(name: str, level: int, node_id: int) -> str | None:
 def _problem(current: int, name: str, level: int, upgrade_type: int) -> str | None:
     invalid = f"{name} cannot be set to {level}:"
     if upgrade_type not in {UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE}:
-        return f"{invalid} there is no upgrade type {upgrade_type}."
+        return f"{invalid} unknown upgrade type {upgrade_type}."
     if level < 0:
         return f"{invalid} levels start at 0."
     if level < current and upgrade_type == UPGRADE:
         return f"{invalid} it is at {current}, and an upgrade cannot lower it."
     if level < current and name == METADATA_VERSION:
-        return f"{invalid} it is at {current}, and the metadata log is written at no other level."
+        return f"{invalid} it is at {current}, and odradek writes the metadata log at this level only."
     if level < current and name == KRAFT_VERSION:
-        return f"{invalid} it is at {current}, and the metadata log goes on to tell of the voters."
+        return f"{invalid} it is at {current}, and the voters stay in the metadata log."
     return None
 
 

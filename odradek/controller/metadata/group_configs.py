@@ -20,7 +20,7 @@ _HEARTBEAT: Final = "consumer.heartbeat.interval.ms"
 def check_group(config: BrokerConfig, group: str, wanted: Mapping[str, str]) -> None:
     """Raise KafkaError for invalid overrides of ``group``: INVALID_CONFIG; INVALID_REQUEST if no group is named."""
     if not group:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "a group's configs have no defaults: name the group")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "group configs have no default resource: name a group")
     for name, text in wanted.items():
         if name not in DEFINITIONS:
             _refuse(f"groups have no config {name}")
@@ -43,7 +43,7 @@ def check_group(config: BrokerConfig, group: str, wanted: Mapping[str, str]) -> 
             _refuse(f"{name} is more than {_limit(name, 'max')}, which is {highest}")
     session_ms = int(wanted.get(_SESSION, config["group.consumer.session.timeout.ms"]))
     if session_ms <= int(wanted.get(_HEARTBEAT, config["group.consumer.heartbeat.interval.ms"])):
-        _refuse(f"{_SESSION} has to be longer than {_HEARTBEAT}")
+        _refuse(f"{_SESSION} must be longer than {_HEARTBEAT}")
 
 
 def _limit(name: str, which: str) -> str:

@@ -136,7 +136,7 @@ class MetadataImage:
         """Return the topic of an id. Raises MalformedMessage if there is none, as a record refers to it."""
         topic = self.topics_by_id.get(topic_id)
         if topic is None:
-            raise MalformedMessage(f"a metadata record speaks of topic id {topic_id}, which does not exist")
+            raise MalformedMessage(f"a metadata record has topic id {topic_id}, which does not exist")
         return topic
 
     def _set_partition(self, record: PartitionRecord, delta: MetadataDelta) -> None:
@@ -147,7 +147,7 @@ class MetadataImage:
 
     def _add_topic(self, topic: Topic, delta: MetadataDelta) -> None:
         if topic.name in self.topics:
-            raise MalformedMessage(f"a metadata record creates topic {topic.name}, which exists already")
+            raise MalformedMessage(f"a metadata record creates topic {topic.name}, which already exists")
         self.topics[topic.name] = self.topics_by_id[topic.topic_id] = topic
         if has_collision_chars(topic.name):
             self._collisions.setdefault(unify_collision_chars(topic.name), set()).add(topic.name)

@@ -144,7 +144,7 @@ class KeptRecords:
     def _keep(self, record: MetadataRecord) -> None:
         kind = _REMOVES.get(type(record), type(record))
         if kind not in _KEYS:
-            raise MalformedMessage(f"a {kind.__name__} stands outside of a metadata transaction")
+            raise MalformedMessage(f"a {kind.__name__} is outside a metadata transaction")
         key = (kind, *(getattr(record, name) for name in _KEYS[kind]))
         if kind is not type(record):
             self._others.pop(key, None)
@@ -154,7 +154,7 @@ class KeptRecords:
     def _broker(self, broker_id: int) -> RegisterBrokerRecord:
         broker = self.brokers.get(broker_id)
         if broker is None:
-            raise MalformedMessage(f"a metadata record speaks of broker {broker_id}, which is not registered")
+            raise MalformedMessage(f"a metadata record has broker {broker_id}, which is not registered")
         return broker
 
     def _set_broker(self, record: RegisterBrokerRecord, delta: MetadataDelta) -> None:

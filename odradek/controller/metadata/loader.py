@@ -60,11 +60,11 @@ class MetadataLoader:
         kind = kind_of(record)
         if kind == _BEGIN:
             if self._open is not None:
-                raise MalformedMessage("a metadata transaction begins within another")
+                raise MalformedMessage("a metadata transaction begins inside another one")
             self._open = []
         elif kind in (_END, _ABORT):
             if self._open is None:
-                raise MalformedMessage("a metadata transaction ends that has not begun")
+                raise MalformedMessage("a metadata transaction ends without a beginning")
             records, self._open = self._open, None
             if kind == _END:
                 self._image.replay(records, self._delta)

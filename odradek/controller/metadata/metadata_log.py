@@ -42,7 +42,7 @@ LEADER_EPOCH = 1
 MAX_BATCH_BYTES = 8 * 1024 * 1024  # as in KRaft
 
 _READ_BYTES = 1024 * 1024
-_NEWER = "a newer broker wrote it: open the data directory with that, or with a newer odradek"
+_NEWER = "a newer broker wrote it: use that broker, or a newer odradek"
 # The number of records decoded at a time: half a millisecond.
 _DECODED_TOGETHER = 64
 _DEFAULTS = LogConfig()
@@ -117,7 +117,7 @@ class MetadataLog:
         newest = snapshots.ids[-1].end_offset if snapshots.ids else 0
         if not log.log_start_offset <= newest <= log.log_end_offset:
             raise LogCorrupt(
-                f"{log.directory}: the newest snapshot ends at offset {newest}, and the log has offsets "
+                f"{log.directory}: the newest snapshot ends at offset {newest}, but the log has offsets "
                 f"{log.log_start_offset} to {log.log_end_offset}: records are missing; restore the directory from a backup"
             )
         return cls(log, snapshots)
@@ -292,7 +292,7 @@ class MetadataLog:
         KafkaError: INVALID_UPDATE_VERSION if this node is not a voter, KAFKA_STORAGE_ERROR as for ``append``.
         """
         if self.voter is None:
-            raise KafkaError(ErrorCode.INVALID_UPDATE_VERSION, "this node is no voter of the quorum")
+            raise KafkaError(ErrorCode.INVALID_UPDATE_VERSION, "this node is not a voter of the quorum")
         self._ensure_writable()
         end_offset = self._log.log_end_offset
         batch = voters_batch(end_offset, now_ms, self.leader_epoch, self.voter)

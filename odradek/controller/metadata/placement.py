@@ -233,15 +233,15 @@ def ensure_assignment(replicas: Sequence[int], brokers: Container[int], replicat
     """
     problem = None
     if not replicas:
-        problem = "An assignment without brokers is none."
+        problem = "An assignment must name brokers."
     for previous, replica in zip((None, *sorted(replicas)), sorted(replicas), strict=False):
         if replica not in brokers:
             problem = f"There is no broker {replica} to assign a replica to."
             break
         if replica == previous:
-            problem = f"Broker {replica} can have one replica of a partition only."
+            problem = f"Broker {replica} can have only one replica of a partition."
             break
     if problem is None and replication_factor is not None and len(replicas) != replication_factor:
-        problem = f"An assignment of {len(replicas)} replicas, where other partitions have {replication_factor}."
+        problem = f"The assignment has {len(replicas)} replicas, but other partitions have {replication_factor}."
     if problem is not None:
         raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)

@@ -29,7 +29,7 @@ class ProducerIdManager:
         requested = self._requested or self._request_block()
         if not requested.done:
             self._requested = requested
-            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "the next block of producer ids is on its way")
+            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "waiting for the next block of producer ids")
         self._requested = None
         block = requested.response
         if isinstance(block, KafkaError):

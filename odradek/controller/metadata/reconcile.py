@@ -69,7 +69,12 @@ class Reconciliation:
             try:
                 self._judge(*key)
             except OSError as error:
-                self._warn("a directory stays as it is", topic=key[0], partition=key[1], reason=str(error))
+                self._warn(
+                    "cannot check a partition's directory: it is left unchanged",
+                    topic=key[0],
+                    partition=key[1],
+                    reason=str(error),
+                )
         manager.removed_logs.sync()
         manager.forget_all_but(topic_ids)
         self._is_complete = manager.directories.are_online
@@ -115,14 +120,14 @@ class Reconciliation:
 
     def _set_aside(self, topic_name: str, partition: int) -> None:
         path = self._log_manager.set_aside(topic_name, partition, _STRAY_SUFFIX, self._now_ms)
-        self._warn("a directory of no known topic was set aside", topic=topic_name, partition=partition, path=path)
+        self._warn("a directory of an unknown topic was set aside", topic=topic_name, partition=partition, path=path)
 
     def _create(self, topic: Topic, record: PartitionRecord) -> None:
         key = (topic.name, record.partition_id)
         try:
             directory = self._directory_for(record)
             self._ensure_new(key)
-            self._warn("a partition without a directory, created empty", topic=topic.name, partition=record.partition_id)
+            self._warn("a partition had no directory: created empty", topic=topic.name, partition=record.partition_id)
             config = self._log_config_for(topic.name)
             self._log_manager.create(*key, topic.topic_id, config, now_ms=self._now_ms, directory=directory)
         except (KafkaError, OSError) as error:
@@ -136,7 +141,8 @@ class Reconciliation:
             end_offset = directory.records_of(key)
             if end_offset:
                 raise KafkaError(
-                    ErrorCode.KAFKA_STORAGE_ERROR, f"{directory.log_path(key)} is missing, with records up to offset {end_offset}"
+                    ErrorCode.KAFKA_STORAGE_ERROR,
+                    f"{directory.log_path(key)} is missing, but it had records up to offset {end_offset}",
                 )
 
     def _directory_for(self, record: PartitionRecord) -> DataDirectory | None:
@@ -147,7 +153,9 @@ class Reconciliation:
         directory = None if assigned is None else self._log_manager.directories.with_id(assigned)
         if assigned is not None and directory is None:
             text = checkpoints.uuid_text(assigned)
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"its data directory, of id {text}, is offline or not among log.dirs")
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"its data directory, with id {text}, is offline or not in log.dirs")
         if not self._is_complete:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "it was not found, and may be in the data directory that is offline")
+            raise KafkaError(
+                ErrorCode.KAFKA_STORAGE_ERROR, "its directory was not found, and may be in an offline data directory"
+            )
         return directory

@@ -108,7 +108,7 @@ class SnapshotGenerator:
             self._image.removed_topic_ids.clear()
             self.clean()
         except (KafkaError, MalformedMessage, OSError) as error:
-            broker_log.error("a snapshot of the metadata failed", error, snapshot=snapshot.name)
+            broker_log.error("cannot write a snapshot of the metadata", error, snapshot=snapshot.name)
 
     def clean(self) -> None:
         """Remove the oldest snapshots, and the log before the remaining ones.

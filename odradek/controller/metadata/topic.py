@@ -34,11 +34,11 @@ def validate_topic_name(name: str) -> None:
     if not name:
         problem = "it is empty"
     elif name in {".", ".."}:
-        problem = f"'{name}' means a directory"
+        problem = f"'{name}' is a directory name"
     elif len(name) > MAX_NAME_LENGTH:
-        problem = f"'{name}' has {len(name)} characters, and {MAX_NAME_LENGTH} are allowed"
+        problem = f"'{name}' has {len(name)} characters, but at most {MAX_NAME_LENGTH} are allowed"
     elif not _LEGAL_CHARACTERS.issuperset(name):
-        problem = f"'{name}' has characters besides ASCII letters and digits, '.', '_' and '-'"
+        problem = f"'{name}' has characters other than ASCII letters and digits, '.', '_' and '-'"
     if problem is not None:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Invalid topic name: {problem}.")
 

@@ -105,7 +105,7 @@ class MetadataWriter:
         if loader.is_in_transaction:
             from odradek.protocol.metadata_records.log_control import AbortTransactionRecord
 
-            reason = "The controller that began it has stopped."
+            reason = "The controller that began the transaction has stopped."
             self._log.append([AbortTransactionRecord(reason=reason)], now_ms=self.clock.now_ms())
         if not self.image.features:
             self._commit([*self._first_records(), *self._log.bootstrap])

@@ -220,7 +220,9 @@ class BrokerLifecycle:
         """End a controlled shutdown if this broker's session has expired: no controller has anything left to move."""
         silent_ms = self._now() - self._accepted_ms
         if self.state == BrokerState.PENDING_CONTROLLED_SHUTDOWN and silent_ms >= self._config.session_timeout_ms:
-            broker_log.warn("no controller moves the leaderships away: the broker ends without", silent_ms=round(silent_ms))
+            broker_log.warn(
+                "no controller answered: the broker stops without moving its leaderships away", silent_ms=round(silent_ms)
+            )
             self.shut_down()
 
     async def _register(self) -> float:
@@ -291,7 +293,7 @@ class BrokerLifecycle:
                 return response
             reason = f"{api.key.name} was answered with {error_name(response.error_code)}"
         if not self._failures:
-            broker_log.warn("the controller does not accept this broker", reason=reason)
+            broker_log.warn("the controller does not accept this broker; trying again", reason=reason)
         raise _Refused(reason)
 
     def _enter(self, state: BrokerState) -> None:

@@ -109,7 +109,7 @@ class ControllerChannel:
             return None, error.reason
         # CreateTopics has an error for each topic, but none at the top level.
         if getattr(response, "error_code", ErrorCode.NONE) == ErrorCode.NOT_CONTROLLER:
-            return None, "the node that leads the quorum is not the active controller yet, or no more"
+            return None, "the quorum's leader is not the active controller yet, or no longer"
         return response, ""
 
     def _client_of(self, leader: Leader) -> NodeClient:

@@ -38,9 +38,9 @@ class ElectionFile:
             found = json.loads(text)
             version, epoch, leader_id = found["data_version"], found["leaderEpoch"], found.get("leaderId", NO_LEADER)
         except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"{self._path} is not what a node of a quorum writes: {text!r}") from error
+            raise ValueError(f"{self._path} is not a quorum state file: {text!r}") from error
         if version not in _VERSIONS or not isinstance(epoch, int) or not isinstance(leader_id, int):
-            raise ValueError(f"{self._path} is of an unknown version: {text!r}")
+            raise ValueError(f"{self._path} has an unknown version: {text!r}")
         self.version = version
         return Election(epoch, leader_id)
 

@@ -61,8 +61,8 @@ class FollowedLog(MetadataLog):
         copy.snapshots.remove_below(log.log_start_offset)
         if log.log_start_offset > (0 if newest is None else newest.end_offset):
             raise LogCorrupt(
-                f"{log.directory}: the log begins at offset {log.log_start_offset}, and no snapshot has what was in front of it;"
-                " remove the directory, and its copy is fetched anew"
+                f"{log.directory}: the log begins at offset {log.log_start_offset}, and no snapshot has the records before it;"
+                " remove the directory to fetch a new copy"
             )
         return copy
 
@@ -124,7 +124,7 @@ class FollowedLog(MetadataLog):
         newest = self.newest_snapshot
         committed = max(self.high_watermark or 0, 0 if newest is None else newest.end_offset)
         if offset < committed:
-            raise TruncationBelowCommitted(f"{reason}, and up to {committed} all is committed")
+            raise TruncationBelowCommitted(f"{reason}, but records up to {committed} are committed")
 
     def _truncation_offset(self, epoch: int, end_offset: int) -> int:
         """Return the end offset to truncate to, as in ``ReplicatedLog.truncateToEndOffset``."""

@@ -116,7 +116,9 @@ class LeaderDiscovery:
         told = answer.election
         known = self.election
         if told.epoch == known.epoch and NO_LEADER not in (told.leader_id, known.leader_id) and told.leader_id != known.leader_id:
-            raise InconsistentLeader(f"node {told.leader_id} is named leader of epoch {told.epoch}, led by {known.leader_id}")
+            raise InconsistentLeader(
+                f"node {told.leader_id} is reported as leader of epoch {told.epoch}, but node {known.leader_id} leads it"
+            )
         if told.epoch < known.epoch:
             self._back_off(source, now_ms)
             return False

@@ -232,7 +232,7 @@ class MetadataObserver:
         elif partition.snapshot_id.end_offset >= 0 and partition.snapshot_id.epoch >= 0:
             snapshot = SnapshotId(partition.snapshot_id.end_offset, partition.snapshot_id.epoch)
             log.ensure_later(snapshot)
-            broker_log.info("snapshot of the metadata is fetched", snapshot=snapshot.name)
+            broker_log.info("fetching a snapshot of the metadata", snapshot=snapshot.name)
             self._drop_download()
             self._download = SnapshotDownload(self._file_system, log.snapshots, snapshot)
         else:
@@ -248,7 +248,7 @@ class MetadataObserver:
         try:
             self._log.append_fetched(records, leader_epoch=self._discovery.election.epoch, now_ms=self._timer.clock.now_ms())
         except (OffsetsOutOfOrder, UnexpectedAppendOffset) as error:
-            raise ObserverFailed(f"the leader at {_text(node)} sent other records than those asked for: {error}") from error
+            raise ObserverFailed(f"the leader at {_text(node)} sent other records than requested: {error}") from error
         except KafkaError as error:
             if error.code != ErrorCode.CORRUPT_MESSAGE:
                 raise
@@ -294,7 +294,7 @@ class MetadataObserver:
             self._drop_download()
             raise Unanswerable(ErrorCode.CORRUPT_MESSAGE) from error
         self._download = None
-        broker_log.info("metadata begins anew at a snapshot", snapshot=snapshot.name)
+        broker_log.info("metadata restarts from a snapshot", snapshot=snapshot.name)
 
     def _drop_download(self) -> None:
         download, self._download = self._download, None

@@ -49,7 +49,7 @@ class ProducerIdBlocks:
             reply.complete(KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"no block of producer ids: {error}"))
             return
         if response.error_code:
-            reason = f"the controller gives no block of producer ids: error {response.error_code}"
+            reason = f"the controller refused a block of producer ids: error {response.error_code}"
             reply.complete(KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, reason))
             return
         start = response.producer_id_start

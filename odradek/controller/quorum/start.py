@@ -100,6 +100,6 @@ async def find_cluster_id(
                 client.close()
             if complaint != reason:
                 reason = complaint
-                broker_log.warn("a controller does not tell the cluster's id", reason=complaint)
+                broker_log.warn("a controller did not return the cluster id; trying again", reason=complaint)
         await wakeup.wait(_BACKOFF_MS)
-    raise ClusterIdUnknown(f"no controller has told the cluster's id: {reason}")
+    raise ClusterIdUnknown(f"no controller returned the cluster id: {reason}")

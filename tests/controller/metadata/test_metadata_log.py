@@ -66,7 +66,7 @@ def test_what_was_appended_is_there_after_a_restart(tmp_path, crash):
 def test_a_log_tells_of_its_voter_once_it_is_asked_to(tmp_path):
     log = open_log(tmp_path)
     log.append(topic(1), now_ms=1)
-    with pytest.raises(KafkaError, match="no voter"):
+    with pytest.raises(KafkaError, match="not a voter"):
         log.append_voters(now_ms=1)
     log.voter = Voter(1, UUID(int=9), ())
     assert log.kraft_version == 0

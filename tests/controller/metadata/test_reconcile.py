@@ -110,7 +110,7 @@ def test_a_directory_nobody_knows_is_set_aside_and_kept(storage, open_storage, t
     shutil.rmtree(tmp_path / "__cluster_metadata-0")
     storage = open_storage()
     assert [name.rpartition("-")[2] for name in partition_directories(tmp_path)] == ["stray", "stray"]
-    assert (storage.log_manager.logs, storage.warnings) == ({}, ["a directory of no known topic was set aside"] * 2)
+    assert (storage.log_manager.logs, storage.warnings) == ({}, ["a directory of an unknown topic was set aside"] * 2)
     assert any(path.stat().st_size for path in tmp_path.glob("t-0.*-stray/*.log"))
     open_storage()
     assert len(partition_directories(tmp_path)) == 2

@@ -141,7 +141,7 @@ def test_a_log_that_begins_at_a_snapshot_needs_it(open_log, file_system):
     write_snapshot(file_system, SnapshotId(5, 1))
     append(open_log(), 2)
     file_system.remove(f"{LOG_DIR}/{SnapshotId(5, 1).name}")
-    with pytest.raises(LogCorrupt, match="begins at offset 5, and no snapshot has what was in front"):
+    with pytest.raises(LogCorrupt, match="begins at offset 5, and no snapshot has the records before it"):
         open_log()
 
 

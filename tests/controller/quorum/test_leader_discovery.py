@@ -125,7 +125,7 @@ def test_a_node_that_does_not_know_the_epoch_yet_is_asked_again_after_the_backof
 
 
 def test_two_leaders_of_one_epoch_are_refused(found):
-    with pytest.raises(InconsistentLeader, match="node 2 is named leader of epoch 5, led by 1"):
+    with pytest.raises(InconsistentLeader, match="node 2 is reported as leader of epoch 5, but node 1 leads it"):
         found.answered(ADDRESSES[3], answer(NOT_LEADER, 5, 2), 0)
 
 

@@ -149,7 +149,7 @@ async def test_a_leader_that_takes_back_what_was_committed_is_not_followed(leade
     successor.batches = leader.batches[:1]
     successor.append(topic(5))
     await following.until(following.task.done)
-    with pytest.raises(ObserverFailed, match="up to 2 all is committed"):
+    with pytest.raises(ObserverFailed, match="records up to 2 are committed"):
         await following.task
 
 
@@ -161,7 +161,7 @@ async def test_a_snapshot_that_lacks_what_was_committed_is_not_taken(leader, quo
     successor = quorum.elect(2, epoch=2, told=(2, 3))
     successor.begin_at(SnapshotId(2, 2), [])
     await following.until(following.task.done)
-    with pytest.raises(ObserverFailed, match="snapshot ends at 2, and up to 3 all is committed"):
+    with pytest.raises(ObserverFailed, match="snapshot ends at 2, but records up to 3 are committed"):
         await following.task
 
 
@@ -279,7 +279,7 @@ async def test_a_record_of_a_newer_controller_ends_it_with_one_line(leader, foll
         await following.task
     assert str(failed.value) == (
         f"{LOG_DIR}/{0:020}.log, offset 1: a metadata record of unknown type 99, version 0;"
-        " a newer broker wrote it: open the data directory with that, or with a newer odradek"
+        " a newer broker wrote it: use that broker, or a newer odradek"
     )
 
 
