@@ -82,7 +82,7 @@ class BlockingClient:
         except OSError as failure:
             raise Disconnected(_reason(failure)) from failure
         if not count:
-            raise Disconnected("it closed the connection")
+            raise Disconnected("the node closed the connection")
         self._connection.filled(count)
 
 

@@ -128,7 +128,7 @@ class ResponseBuffer:
         begin = self._start + _LENGTH_BYTES
         length = int.from_bytes(self._buffer[self._start : begin], "big", signed=True)
         if not _MIN_RESPONSE_BYTES <= length <= self._max_response_bytes:
-            raise InvalidFrame(f"a response of {length} bytes: allowed are {_MIN_RESPONSE_BYTES} to {self._max_response_bytes}")
+            raise InvalidFrame(f"a response of {length} bytes: {_MIN_RESPONSE_BYTES} to {self._max_response_bytes} are allowed")
         if have >= _LENGTH_BYTES + length:
             self._start = begin + length
             return bytes(self._buffer[begin : self._start])
@@ -233,7 +233,7 @@ class ClientConnection:
         if version is None:
             theirs = "none" if served is None else f"{served.lowest} to {served.highest}"
             ours = f"{api.versions.lowest} to {api.versions.highest}"
-            raise UnsupportedVersion(f"{api.key.name}: the node serves {theirs}, wanted is {ours}", api.key, served)
+            raise UnsupportedVersion(f"{api.key.name}: the node serves {theirs}, the client needs {ours}", api.key, served)
         return version
 
     def send(self, api: Api[RequestT, ResponseT], request: RequestT) -> Sent[ResponseT]:
@@ -244,7 +244,7 @@ class ClientConnection:
         if self.state is ConnectionState.CLOSED:
             raise Disconnected("the connection is closed")
         if self.state is not ConnectionState.READY:
-            raise IllegalTransition("nothing is sent before the versions are negotiated")
+            raise IllegalTransition("cannot send a request before the versions are negotiated")
         if len(self._open) >= self._max_in_flight:
             raise TooManyRequests(f"{self._max_in_flight} requests are in flight")
         return self._send(api.key, self.version_of(api), request)
@@ -306,10 +306,10 @@ class ClientConnection:
     def _match(self, frame: bytes | memoryview) -> Received[Any]:
         correlation_id = int.from_bytes(frame[:4], "big", signed=True)
         if not self._open:
-            raise UnexpectedResponse(f"a response with correlation id {correlation_id} to no request")
+            raise UnexpectedResponse(f"a response with correlation id {correlation_id}, but no request is pending")
         sent = self._open[0]
         if correlation_id != sent.correlation_id:
-            raise UnexpectedResponse(f"a response with correlation id {correlation_id} in place of {sent.correlation_id}")
+            raise UnexpectedResponse(f"a response with correlation id {correlation_id} instead of {sent.correlation_id}")
         version = 0 if self._is_refused_negotiation(sent, frame) else sent.version
         try:
             response = response_decoder(sent.api_key, version)(frame)
@@ -360,10 +360,10 @@ class ClientConnection:
         try:
             version = self.version_of(question.api)
         except UnsupportedVersion as error:
-            raise LoginFailed(f"it knows nothing of SASL as it is wanted: {error.reason}") from error
+            raise LoginFailed(f"the node does not support this SASL login: {error.reason}") from error
         self._send(question.api.key, version, question.request)
 
     def _enter(self, state: ConnectionState) -> None:
         if state not in TRANSITIONS[self.state]:
-            raise IllegalTransition(f"a connection that is {self.state.value} does not become {state.value}")
+            raise IllegalTransition(f"a connection cannot go from {self.state.value} to {state.value}")
         self.state = state

@@ -69,13 +69,13 @@ class Authentication:
         """Return the next request; None once the node has accepted the client. Raises LoginFailed."""
         if isinstance(answer, SaslHandshakeResponse):
             if answer.error_code == ErrorCode.ILLEGAL_SASL_STATE:
-                raise LoginFailed("its listener is one without SASL", answer.error_code)
+                raise LoginFailed("its listener has no SASL", answer.error_code)
             if answer.error_code:
                 there = ", ".join(answer.mechanisms) or "nothing"
-                raise LoginFailed(f"it has no {self._login.mechanism}, but {there}", answer.error_code)
+                raise LoginFailed(f"it does not enable {self._login.mechanism}; enabled: {there}", answer.error_code)
             return _with_token(next(self._tokens))
         if answer.error_code:
-            raise LoginFailed(answer.error_message or "it does not say why", answer.error_code)
+            raise LoginFailed(answer.error_message or "no reason given", answer.error_code)
         try:
             return _with_token(self._tokens.send(answer.auth_bytes))
         except StopIteration:
@@ -108,7 +108,7 @@ def exchange(login: Login, nonce: str) -> Generator[bytes, bytes, None]:
     said = f"{bare},{first},{without_proof}".encode()
     final = yield f"{without_proof},p={encode_base64(client_proof(mechanism, salted, said))}".encode()
     if final.decode(errors="replace") != f"v={encode_base64(server_signature(mechanism, server_key(mechanism, salted), said))}":
-        raise LoginFailed("it does not know the password itself")
+        raise LoginFailed("the node could not prove that it knows the password")
 
 
 def _salted(mechanism: ScramMechanism, password: str, first: str, nonce: str) -> tuple[bytes, str]:
@@ -117,7 +117,7 @@ def _salted(mechanism: ScramMechanism, password: str, first: str, nonce: str) ->
     try:
         salt, iterations, server_nonce = decode_base64(values["s"]), int(values["i"]), values["r"]
     except (KeyError, ValueError) as error:
-        raise LoginFailed("its answer is not one of SCRAM") from error
+        raise LoginFailed("its answer is not a SCRAM message") from error
     if not server_nonce.startswith(nonce) or not 0 < iterations < 10**6:
-        raise LoginFailed("its answer is not one of SCRAM")
+        raise LoginFailed("its answer is not a SCRAM message")
     return salted_password(mechanism, password, salt, iterations), server_nonce

@@ -148,7 +148,7 @@ class NodeClient:
         now. Raises TooManyRequests.
         """
         if len(self._queued) >= self._config.max_queued_requests:
-            raise TooManyRequests(f"{len(self._queued)} requests wait to be sent")
+            raise TooManyRequests(f"{len(self._queued)} requests are already waiting to be sent")
         future: asyncio.Future[ResponseT] = asyncio.get_running_loop().create_future()
         if self._is_closed:
             future.set_exception(Disconnected("the client is closed"))
@@ -208,7 +208,7 @@ class NodeClient:
         if call in self._queued:
             self._queued.remove(call)
         elif self._session is not None:
-            self._session.end(Disconnected(f"the connection was closed, for a request timed out: {error.reason}"))
+            self._session.end(Disconnected(f"the connection was closed because a request timed out: {error.reason}"))
 
     # Connecting.
 
@@ -297,4 +297,4 @@ class NodeClient:
 def _who(session: Session | None, reason: ClientError) -> str:
     """Return the refused user and mechanism as the start of a message; "" for other errors."""
     login = None if session is None or not isinstance(reason, LoginFailed) else session.login
-    return "" if login is None else f"User:{login.user} is not let in by {login.mechanism}: "
+    return "" if login is None else f"User:{login.user} cannot log in with {login.mechanism}: "

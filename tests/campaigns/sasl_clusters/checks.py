@@ -89,7 +89,7 @@ def refuses_strangers(cluster: SaslCluster) -> None:
     cluster.odradek.spawn(STRANGER)
     assert cluster.odradek.wait_ended(STRANGER) != 0
     log = cluster.odradek.log(STRANGER)
-    refused = f"User:brokers is not let in by {cluster.security.mechanism}: Authentication failed"
+    refused = f"User:brokers cannot log in with {cluster.security.mechanism}: Authentication failed"
     assert refused in log, log
     if isinstance(cluster.controllers, OdradekController):
         assert _refusals(cluster.controllers) > 1
@@ -110,7 +110,7 @@ def tells_of_leaders_that_do_not_let_it_in(cluster: SaslCluster) -> None:
     """A broker that only the others do not let in follows nobody, and says why."""
     cluster.odradek.start(STRANGER_TO_BROKERS)
     cluster.create("strange", [[KAFKA, STRANGER_TO_BROKERS], [OURS, STRANGER_TO_BROKERS]])
-    refused = f"User:brokers is not let in by {cluster.security.mechanism}: Authentication failed"
+    refused = f"User:brokers cannot log in with {cluster.security.mechanism}: Authentication failed"
     cluster.until(lambda: cluster.odradek.log(STRANGER_TO_BROKERS).count(refused) > 1)
     cluster.until(lambda: [isr for _, isr in cluster.partitions("strange")] == [[KAFKA], [OURS]])
     cluster.odradek.kill9(STRANGER_TO_BROKERS)
