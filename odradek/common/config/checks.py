@@ -39,7 +39,7 @@ def third_party_assignors(names: Iterable[str]) -> Mapping[str, Callable[[Any], 
         except Exception as failure:
             raise InvalidConfig(_KEY, name, f"an entry point that can be loaded: {where}: {failure!r}") from failure
         if not callable(loaded):
-            raise InvalidConfig(_KEY, name, f"an entry point of a function: {where} is {type(loaded).__name__}")
+            raise InvalidConfig(_KEY, name, f"an entry point that is a function: {where} is of type {type(loaded).__name__}")
         found[name] = loaded
     return found
 
@@ -65,7 +65,7 @@ def check(values: Mapping[str, Any]) -> None:
 def _check_connections(values: Mapping[str, Any]) -> None:
     exceptions = per_ip_overrides(values["max.connections.per.ip.overrides"])
     if values["max.connections.per.ip"] == 0 and not exceptions:
-        raise InvalidConfig("max.connections.per.ip", "0", "at least 1 where max.connections.per.ip.overrides is not set")
+        raise InvalidConfig("max.connections.per.ip", "0", "at least 1 if max.connections.per.ip.overrides is not set")
     max_bytes = values["queued.max.request.bytes"]
     # With our default, a configuration made for Kafka behaves as with Kafka's default, -1.
     if 0 < max_bytes < values["socket.request.max.bytes"] and max_bytes != MOST_REQUEST_BYTES:

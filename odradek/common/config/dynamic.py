@@ -96,7 +96,7 @@ def apply_broker_overrides(view: ConfigView) -> list[str]:
         view.config.override(applied, applied_here)
     except InvalidConfig as error:
         view.config.override()
-        warnings.append(f"no dynamic config is applied, for they do not go together: {error}")
+        warnings.append(f"dynamic configs are not applied because they contradict each other: {error}")
     return warnings
 
 

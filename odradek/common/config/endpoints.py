@@ -62,7 +62,7 @@ def check_listeners(values: Mapping[str, Any]) -> None:
     protocols = security_protocols(values)
     listeners = parse_endpoints("listeners", values["listeners"])
     if not listeners and "broker" in values["process.roles"]:
-        raise InvalidConfig("listeners", "", "more than the controller's listeners")
+        raise InvalidConfig("listeners", "", "a list that has a listener for clients, besides the controller's")
     _check_bindable(listeners, protocols)
     names = [endpoint.name for endpoint in listeners]
     controllers = {name.upper() for name in values["controller.listener.names"]}
@@ -112,7 +112,7 @@ def _check_inter_broker(values: Mapping[str, Any], names: Sequence[str]) -> None
     named = values["inter.broker.listener.name"]
     by_protocol = values["security.inter.broker.protocol"]
     if named is not None and by_protocol != PLAINTEXT:
-        raise InvalidConfig("security.inter.broker.protocol", by_protocol, "left out where inter.broker.listener.name is set")
+        raise InvalidConfig("security.inter.broker.protocol", by_protocol, "left out if inter.broker.listener.name is set")
     key = "security.inter.broker.protocol" if named is None else "inter.broker.listener.name"
     name = inter_broker_listener(values)
     is_among_others = values["process.roles"] == ("broker",)
@@ -154,7 +154,7 @@ def _check_bindable(listeners: Sequence[Endpoint], protocols: Mapping[str, str])
     for endpoint in listeners:
         protocol = protocols.get(endpoint.name)
         if protocol is None:
-            raise InvalidConfig("listeners", endpoint.name, "given a protocol in listener.security.protocol.map")
+            raise InvalidConfig("listeners", endpoint.name, "a listener with a protocol in listener.security.protocol.map")
         # As in Kafka, only an IPv4 and an IPv6 listener may share a port.
         place = (endpoint.port, ":" in endpoint.host)
         if endpoint.port and place in taken:

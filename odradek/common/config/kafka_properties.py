@@ -106,9 +106,7 @@ def _listeners(config: BrokerConfig, controller_port: int | None) -> dict[str, s
     brokers = [endpoint for endpoint in listeners if endpoint.name not in named]
     for endpoint in listeners:
         if endpoint.port == 0:
-            raise InvalidConfig(
-                "listeners", _address(endpoint), "on a port that stays the same: Kafka advertises what is written"
-            )
+            raise InvalidConfig("listeners", _address(endpoint), "on a fixed port: Kafka advertises the configured port")
     if "controller" in config["process.roles"] and len(brokers) == len(listeners):
         name = named[0] if named else _free_name(listeners)
         named = [name, *named[1:]]
@@ -154,7 +152,7 @@ def _advertised(config: BrokerConfig, brokers: Iterable[Endpoint]) -> str:
     if given:
         for endpoint in parse_endpoints("advertised.listeners", given):
             if endpoint.port == 0:
-                raise InvalidConfig("advertised.listeners", _address(endpoint), "on a port that stays the same")
+                raise InvalidConfig("advertised.listeners", _address(endpoint), "on a fixed port")
         return ",".join(given)
     hosts = ((each, "localhost" if each.host in _EVERY_ADDRESS else each.host) for each in brokers)
     return ",".join(_address(each._replace(host=host)) for each, host in hosts)

@@ -11,7 +11,7 @@ from typing import Any
 from odradek.common.config.definitions import InvalidConfig
 from odradek.common.config.endpoints import MAX_PORT, parse_endpoints
 
-_ALONE = "a node that is its own controller is the only one"
+_ALONE = "a node with its own controller is the only voter"
 _BROKER = ("broker",)
 _CONTROLLER = ("controller",)
 _VOTERS = "controller.quorum.voters"
@@ -63,10 +63,10 @@ def _check_broker(values: Mapping[str, Any], listeners: Sequence[str]) -> None:
         )
     names = {name.upper() for name in values["controller.listener.names"]}
     if not names:
-        raise InvalidConfig("controller.listener.names", "", "a name: the listener that the controllers have")
+        raise InvalidConfig("controller.listener.names", "", "the name of the controllers' listener")
     for endpoint in parse_endpoints("listeners", listeners):
         if endpoint.name in names:
-            raise InvalidConfig("listeners", endpoint.name, "no listener of controllers: process.roles is broker")
+            raise InvalidConfig("listeners", endpoint.name, "a listener for clients: process.roles is broker")
 
 
 def _parsed_voters(voters: Sequence[str]) -> dict[int, tuple[str, int]]:

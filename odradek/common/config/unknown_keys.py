@@ -20,7 +20,7 @@ def warning(name: str) -> str:
         return f"{name} is ignored: {ignored.reason}"
     if name.startswith(PREFIX):
         if is_of_listeners(name) or is_sasl_key(name):
-            return f"{name} is ignored: there is no listener of this name, which is in lower case here"
+            return f"{name} is ignored: there is no listener with this name; write it in lower case here"
         return f"{name} is ignored: this config cannot be set for one listener"
     topic_config = TOPIC_CONFIGS.get(name)
     if topic_config is not None and topic_config.server_default is not None:

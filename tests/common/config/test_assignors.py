@@ -62,7 +62,7 @@ def test_what_cannot_be_loaded_is_refused(install):
 
 def test_what_is_no_function_is_refused(install):
     install("mine_number", "assign = 3", mine="mine_number:assign")
-    assert refused("mine") == ("mine", "an entry point of a function: mine_number:assign is int")
+    assert refused("mine") == ("mine", "an entry point that is a function: mine_number:assign is of type int")
 
 
 @pytest.mark.parametrize("names", ["", "uniform,,range"])
