@@ -17,7 +17,7 @@ WRONG = {
     "the wrong authority": ("strangers", "orders"),
 }
 TOLD = {
-    "no certificate": "shows no certificate",
+    "no certificate": "sent no certificate",
     "a stranger's certificate": "is not trusted",
     "the wrong authority": "does not trust the broker",
 }

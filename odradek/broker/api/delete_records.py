@@ -64,7 +64,7 @@ def _delete(
     try:
         services.log_manager.checkpoints.write_start_offsets()
     except OSError as error:
-        log.warn("deleted records may come back after a kill", reason=str(error))
+        log.warn("cannot write log start offsets: deleted records may come back after a kill", reason=str(error))
         topics = [_refused(topic) for topic in topics]
         return DeleteRecordsResponse(topics=topics)
     if services.log_manager.directories.lack_room:
@@ -152,14 +152,18 @@ def _answer(services: "DeletionServices", topic: str, partition: int, offset: in
 def _delete_before(services: "DeletionServices", topic: str, partition: int, offset: int) -> int:
     known = services.partitions.require(topic, partition)
     if topic in INTERNAL_TOPICS:
-        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"records of {topic} are the broker's own")
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic} is an internal topic: its records cannot be deleted")
     found = known.require_leader_log()
     if found.config.is_compacted and not found.config.has_retention:
-        raise KafkaError(ErrorCode.POLICY_VIOLATION, f"{topic} is only compacted")
+        raise KafkaError(
+            ErrorCode.POLICY_VIOLATION, f"{topic} has cleanup.policy=compact without delete: its records cannot be deleted"
+        )
     if offset == _HIGH_WATERMARK:
         offset = known.high_watermark
     if not 0 <= offset <= known.high_watermark:
-        raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {offset} of {known.high_watermark}")
+        raise KafkaError(
+            ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {offset} is not between 0 and the high watermark, {known.high_watermark}"
+        )
     # In a failed directory no offset can be written, and its partitions are about to go offline.
     failure = services.log_manager.home_of(found).failure
     if failure:

@@ -80,13 +80,13 @@ def _select(controller: "Controller", topics: "Iterable[DeleteTopicState]") -> t
     ids: Counter[UUID] = Counter()
     for topic in topics:
         if topic.topic_id is None and topic.name is None:
-            responses.append(_refusal(_invalid("A topic is to be named, or its id given.")))
+            responses.append(_refusal(_invalid("Give a topic's name or its id.")))
         elif topic.topic_id is None:
             names[topic.name or ""] += 1
         elif topic.name is None:
             ids[topic.topic_id] += 1
         else:
-            responses.append(_refusal(_invalid("A topic's name and its id may not both be given."), topic.name, topic.topic_id))
+            responses.append(_refusal(_invalid("Give a topic's name or its id, not both."), topic.name, topic.topic_id))
     selected: dict[UUID, str] = {}
     for topic_id, times in ids.items():
         known = controller.image.topics_by_id.get(topic_id)
@@ -105,7 +105,7 @@ def _select(controller: "Controller", topics: "Iterable[DeleteTopicState]") -> t
         elif known.topic_id in ids:
             # Kafka answers once for the pair, and deletes neither.
             selected.pop(known.topic_id, None)
-            responses.append(_refusal(_invalid("The topic's id was given as well."), name, known.topic_id))
+            responses.append(_refusal(_invalid("The request also has the topic's id."), name, known.topic_id))
         else:
             selected[known.topic_id] = name
     return selected, responses

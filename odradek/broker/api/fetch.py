@@ -209,7 +209,7 @@ class _SlicedRead:
                 results, enough = self._read.read(self._begun)
             self._then(results, enough)
         except Exception as error:  # noqa: BLE001  answered as an error, and logged in full
-            log.error("a fetch of many partitions could not be answered", error)
+            log.error("cannot answer a fetch of many partitions", error)
             if not self._reply.done:
                 self._reply.complete(_Response(error_code=ErrorCode.UNKNOWN_SERVER_ERROR))
 
@@ -219,7 +219,7 @@ def _answer_now(session: "FetchContext", read: FetchRead, found: "Results | None
     try:
         return _respond(session, read, read.read()[0] if found is None else found, by_id)
     except Exception as error:  # noqa: BLE001  answered as an error, and logged in full
-        log.error("a fetch that waited could not be answered", error)
+        log.error("cannot answer a delayed fetch", error)
         return _Response(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
 
 

@@ -62,7 +62,7 @@ class LargeProduce:
                     self._services.call_soon(self._go_on)
                     return
         except Exception as error:  # noqa: BLE001  not all partitions can be answered; logged in full
-            log.error("a produce of many partitions could not be answered", error)
+            log.error("cannot answer a produce of many partitions", error)
             self.reply.complete(CLOSE_CONNECTION)
             return
         self._is_begun = True

@@ -173,18 +173,18 @@ def _told(code: ErrorCode, version: int) -> ErrorCode:
 
 def _check_named_once(times: int) -> None:
     if times > 1:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "a partition named twice")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "the partition appears twice in the request")
 
 
 def _check_version(version: int, timestamp: int) -> None:
     if timestamp < _EARLIEST_PENDING_UPLOAD or version < _SINCE.get(timestamp, 0):
-        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"timestamp {timestamp} has no meaning in version {version}")
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"timestamp {timestamp} is not supported in version {version}")
 
 
 def _check_settled(partition: "Partition") -> None:
     """Raise OFFSET_NOT_AVAILABLE while a new leader's high watermark may be behind one that clients have seen (KIP-207)."""
     if partition.is_unsettled:
-        raise KafkaError(ErrorCode.OFFSET_NOT_AVAILABLE, "the new leader does not know yet what is replicated")
+        raise KafkaError(ErrorCode.OFFSET_NOT_AVAILABLE, "the new leader does not know its high watermark yet")
 
 
 def _find(partition: "Partition", log: "Log", timestamp: int, isolation_level: int, known: _Known | None) -> tuple[int, int, int]:

@@ -64,7 +64,7 @@ def _match(pattern: Pattern, items: Sequence[T], name_of: Callable[[T], str], cl
     for item in items:
         pause()
         if clock.monotonic_ms() >= until_ms:
-            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, "the pattern takes too long")
+            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, "matching the pattern takes too long")
         if pattern.fullmatch(name_of(item)) is not None:
             found.append(item)
     return found

@@ -162,7 +162,7 @@ def _append_late(
                 # The coordinator's answer from before the inspection may be out of date.
                 outcome = _handle_transactional(services, context, rest, True)
         except Exception as error:  # noqa: BLE001  answered as an error, and logged in full
-            log.error("batches that were inspected could not be appended", error)
+            log.error("cannot append batches after their check", error)
             outcome = _all_failed(services, context, rest)
         is_refused = is_any_refused or bool(batches.refused)
         if isinstance(outcome, Reply):
@@ -213,7 +213,7 @@ def _handle_transactional(
         try:
             response = _append(services, context, kept, checks, is_inspected)
         except Exception as error:  # noqa: BLE001  answered as an error, and logged in full
-            log.error("a produce that waited for its transaction could not be answered", error)
+            log.error("cannot answer a produce after the check of its transaction", error)
             response = _all_failed(services, context, kept)
         if isinstance(response, Reply):
             response.when_done(reply.complete)
@@ -240,11 +240,11 @@ def _unknown(topic: str | bytes, index: int, known: "Partitions") -> "Partition"
 def _checked(context: RequestContext, partition: "Partition", acks: int, records: Buffer | None) -> Buffer:
     """Return the batch, unless it is refused before the log sees it."""
     if acks not in (-1, 0, 1):
-        raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks is {acks}: allowed are -1, 0 and 1")
+        raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks is {acks}: it must be -1, 0 or 1")
     if partition.topic in INTERNAL_TOPICS and context.client_id != _ADMIN_CLIENT_ID:
-        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"clients do not write to internal topic {partition.topic}")
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"clients cannot write to the internal topic {partition.topic}")
     if not records:
-        raise KafkaError(ErrorCode.INVALID_RECORD, "a partition of a produce request without a batch")
+        raise KafkaError(ErrorCode.INVALID_RECORD, "the request has a partition without a batch")
     if context.version < _FIRST_WITH_ZSTD and len(records) >= HEADER_SIZE and _compression(records) == _ZSTD:
         raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs produce version 7 or later")
     if acks == ALL_IN_SYNC:

@@ -135,7 +135,7 @@ def _creatable(topic: NewTopic) -> CreatableTopic:
 
 def _results(response: object) -> list[TopicResult] | KafkaError:
     if not isinstance(response, CreateTopicsResponse):
-        return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the controller's answer cannot be read")
+        return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "cannot read the controller's answer")
     return [TopicResult(topic.name, topic.topic_id, topic.num_partitions, _error_of(topic)) for topic in response.topics]
 
 
@@ -147,4 +147,4 @@ def _error_of(topic: CreatableTopicResult) -> KafkaError | None:
         code = ErrorCode(topic.error_code)
     except ValueError:
         code = ErrorCode.UNKNOWN_SERVER_ERROR
-    return KafkaError(code, topic.error_message or f"the controller does not create {topic.name}")
+    return KafkaError(code, topic.error_message or f"the controller did not create {topic.name}")

@@ -209,7 +209,7 @@ class ClusterMember:
         """Have the controller move the leaderships away, if it can be reached."""
         self.lifecycle.begin_controlled_shutdown()
         if self._tasks and not (await asyncio.wait(self._tasks[1:], timeout=_SHUTDOWN_S))[0]:
-            broker_log.warn("the controller does not move leaderships away", waited_s=_SHUTDOWN_S)
+            broker_log.warn("the controller did not move leaderships away in time: stopping anyway", waited_s=_SHUTDOWN_S)
 
     async def close(self) -> None:
         """Stop following, fetching and asking. ``metadata`` closes the copy of the metadata log."""
@@ -236,7 +236,7 @@ class ClusterMember:
             for task in self._tasks:
                 if task.done():
                     await task
-            raise MembershipLost("the broker was told to stop before it had started")
+            raise MembershipLost("the broker was stopped before it had started")
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         error = None if task.cancelled() else task.exception()
@@ -267,7 +267,7 @@ class ClusterMember:
         try:
             self._log_manager.checkpoints.write_high_watermarks()
         except OSError as error:
-            broker_log.error("high watermarks cannot be written", reason=str(error))
+            broker_log.error("cannot write high watermarks", reason=str(error))
         self._checkpoint_later()
 
 

@@ -44,7 +44,7 @@ class PartitionLog:
         partition = self._partition
         log = partition.require_log()
         if log.has_lost_sync and partition.high_watermark < log.log_end_offset:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "the log cannot be synced")
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "the log could not be synced")
         return partition.high_watermark
 
     @property

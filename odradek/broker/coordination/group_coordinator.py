@@ -109,7 +109,7 @@ class GroupCoordinator(CoordinatorHost["GroupShard"]):
             if outcome.code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
                 self._services.timer.call_after(_LOADING_BACKOFF_MS, lambda: self._delete_offsets(partition, deleted))
             else:
-                log.error("offsets of deleted topics stay", outcome, topics=len(deleted), partition=partition)
+                log.error("cannot delete the offsets of deleted topics", outcome, topics=len(deleted), partition=partition)
 
         reply = self.runtime.write(partition, lambda shard: delete_offsets_of_topics(shard.offsets, deleted))
         reply.when_done(finished)

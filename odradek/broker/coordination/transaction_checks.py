@@ -155,7 +155,7 @@ class TransactionChecks:
         )
 
     def _refusal(self, code: ErrorCode) -> KafkaError:
-        reason = f"the coordinator says {code.name} of this partition"
+        reason = f"the transaction coordinator answered {code.name} for this partition"
         if code in _TRY_AGAIN or (code == ErrorCode.CONCURRENT_TRANSACTIONS and self._version < FIRST_THAT_ADDS):
             return KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, reason)
         if code == ErrorCode.PRODUCER_FENCED:

@@ -198,7 +198,7 @@ class TransactionCoordinator(CoordinatorHost["TransactionShard"]):
         reply: Reply[KafkaError | None] = Reply()
 
         def respond(codes: list[ErrorCode]) -> None:
-            reply.complete(None if codes[0] == _NONE else KafkaError(codes[0], "a marker is not replicated"))
+            reply.complete(None if codes[0] == _NONE else KafkaError(codes[0], "the marker was not replicated in time"))
 
         deadline_ms = self._clock.monotonic_ms() + self._replication_timeout_ms
         waiting = DelayedProduce(deadline_ms, [(partition, last_offset)], ALL_IN_SYNC, respond)

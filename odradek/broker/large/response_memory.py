@@ -32,7 +32,7 @@ class NoRoom(Exception):
     """Other responses have held the memory for too long."""
 
     def __init__(self) -> None:
-        super().__init__("others' responses have taken queued.max.response.bytes")
+        super().__init__("responses to other clients use all of queued.max.response.bytes")
 
 
 class HeldResponse:

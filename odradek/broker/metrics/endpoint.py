@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from odradek.broker.metrics.definitions import Distribution, Kind, Sum
 from odradek.broker.metrics.exchange import Exchange, PlainExchange
 from odradek.broker.metrics.table import read_all
+from odradek.broker.network.listeners import cannot_bind
 from odradek.common.logging import log
 
 if TYPE_CHECKING:
@@ -134,9 +135,12 @@ class MetricsEndpoint:
 
     async def bind(self, host: str, port: int) -> None:
         """Bind the address; accept no connections yet. Port 0: a free port; empty host: every interface. Raises OSError."""
-        self._server = await asyncio.start_server(
-            self._serve_connection, host or None, port, limit=_MAX_HEAD_BYTES, start_serving=False
-        )
+        try:
+            self._server = await asyncio.start_server(
+                self._serve_connection, host or None, port, limit=_MAX_HEAD_BYTES, start_serving=False
+            )
+        except OSError as error:
+            raise cannot_bind(host, port, error) from error
         self.address = (host, self._server.sockets[0].getsockname()[1])
 
     async def serve(self) -> None:

@@ -28,7 +28,7 @@ def _of_kind(kind: str, attribute: str, what: str) -> Metric:
 def _throttled(kind: str) -> tuple[Metric, Metric]:
     return (
         _of_client(kind, "throttle-time", "The average throttle time in the last minute, in ms."),
-        _of_kind(kind, "queue-size", "The number of throttle times under way."),
+        _of_kind(kind, "queue-size", "The number of throttle times in progress."),
     )
 
 
@@ -42,7 +42,11 @@ FETCH_RATE = _of_client("Fetch", "byte-rate", "Bytes per second of Fetch respons
 FETCH_THROTTLED = _throttled("Fetch")
 REQUEST_TIME = _of_client("Request", "request-time", "The share of the event loop's time that requests take, in percent.")
 REQUEST_THROTTLED = _throttled("Request")
-EXEMPT_TIME = _of_kind("Request", "exempt-request-time", "The same for requests that are exempt from client quotas.")
+EXEMPT_TIME = _of_kind(
+    "Request",
+    "exempt-request-time",
+    "The share of the event loop's time that requests exempt from client quotas take, in percent.",
+)
 TOKENS = _of_client("ControllerMutation", "tokens", "Partition changes that are allowed at once. Below 0: overdrawn changes.")
 MUTATION_RATE = _of_client("ControllerMutation", "mutation-rate", "Partitions created and deleted per second.")
 MUTATION_THROTTLED = _throttled("ControllerMutation")

@@ -442,7 +442,7 @@ class Connection(asyncio.BufferedProtocol):
                 if self.session.held_response is not None and not self._writer.is_waiting:
                     self._release_response()
             except OSError as error:
-                log.error("an answer could not be read from its log", error, peer=self._peer())
+                log.error("cannot read an answer's records from their log", error, peer=self._peer())
                 self._abort()
         if self._responses.is_broken:
             if self._responses.refusal is not None:

@@ -255,7 +255,7 @@ class ConnectionRegistry:
         host, port = connection.session.peer
         left_out = self.line_limit.left_out(("stalled", host))
         if left_out is not None:
-            cause = f"it holds memory that others wait for, and {what}"
+            cause = f"other clients wait for its memory, and {what}"
             log.warn("closing a connection", peer=f"{host}:{port}", cause=cause, **left_out)
         self._timer.call_after(after_ms, connection.end)
 
@@ -303,10 +303,10 @@ class ConnectionRegistry:
         after_ms = 0.0
         for connection in tuple(self._connections - excused):
             if connection in stalled:
-                self._end_stalled(connection, "its request does not come (queued.max.request.bytes)", after_ms)
+                self._end_stalled(connection, "its request did not arrive in time (queued.max.request.bytes)", after_ms)
                 after_ms += _BETWEEN_ENDS_MS
             elif connection.session in unread:
-                self._end_stalled(connection, "its response is not taken (queued.max.response.bytes)", after_ms)
+                self._end_stalled(connection, "it did not read its response in time (queued.max.response.bytes)", after_ms)
                 after_ms += _BETWEEN_ENDS_MS
             elif 0 <= max_idle_ms < connection.idle_ms(now_ms):
                 self.closed_idle += 1

@@ -83,7 +83,7 @@ class LargeRequests:
     def ensure_allowed(self, key: int, size_bytes: int) -> None:
         """Raise MalformedMessage for a request above the API's size limit."""
         if size_bytes > MOST_BYTES and key not in self._never_sliced:
-            raise MalformedMessage(f"{_name(key)}: {size_bytes} bytes: allowed are {MOST_BYTES}")
+            raise MalformedMessage(f"{_name(key)}: {size_bytes} bytes: at most {MOST_BYTES} are allowed")
 
     def has_large_answers(self, route: Route) -> bool:
         """Return whether small requests of this API may have large responses."""
@@ -199,7 +199,7 @@ class LargeRequests:
         for _ in size.count(response):
             yield None
         if size.items * _LEAST_ITEM_BYTES > most_bytes:
-            raise ResponseTooLarge(f"a response of more than {most_bytes} bytes")
+            raise ResponseTooLarge(f"the response has more than {most_bytes} bytes")
         memory, session = self.memory, context.session
         has_connection = session.connection is not None
         held = memory.begin(session)
@@ -298,7 +298,7 @@ class _Handling:
                 yield None
             items += size.items
             if items * _LEAST_ITEM_BYTES > self.most_bytes:
-                self.refusal = MalformedMessage(f"{self._route.api_key.name}: a response of more than {self.most_bytes} bytes")
+                self.refusal = MalformedMessage(f"{self._route.api_key.name}: the response has more than {self.most_bytes} bytes")
                 return CLOSE_CONNECTION
             joined.add(response)
         return joined.response()

@@ -8,6 +8,8 @@ TLS and SASL are set up by the server (``tls_front``, ``sasl_listeners``).
 
 from __future__ import annotations
 
+import errno
+import os
 import socket
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -27,6 +29,15 @@ class SocketSettings(NamedTuple):
     backlog: int
     send_buffer_bytes: int = SYSTEM_BUFFER
     receive_buffer_bytes: int = SYSTEM_BUFFER
+
+
+def cannot_bind(host: str, port: int, error: OSError) -> OSError:
+    """Return an error that names the address that could not be bound; for a port in use, it says what to do."""
+    # asyncio's own text repeats the address. A name that cannot be resolved has a number of its own.
+    reason = os.strerror(error.errno) if error.errno in errno.errorcode else error.strerror or str(error)
+    if error.errno == errno.EADDRINUSE:
+        reason = "address already in use; choose another port, or port 0 for a free one"
+    return OSError(error.errno, f"cannot bind {host}:{port}: {reason}")
 
 
 class Listeners:
@@ -59,14 +70,17 @@ class Listeners:
 
     async def _bind(self, endpoint: Endpoint, loop: asyncio.AbstractEventLoop, settings: SocketSettings) -> Endpoint:
         name = endpoint.name
-        server = await loop.create_server(
-            lambda: self._make_connection(name),
-            endpoint.host or None,
-            endpoint.port,
-            backlog=settings.backlog,
-            reuse_address=True,
-            start_serving=False,
-        )
+        try:
+            server = await loop.create_server(
+                lambda: self._make_connection(name),
+                endpoint.host or None,
+                endpoint.port,
+                backlog=settings.backlog,
+                reuse_address=True,
+                start_serving=False,
+            )
+        except OSError as error:
+            raise cannot_bind(endpoint.host, endpoint.port, error) from error
         self._servers.append(server)
         for listening in server.sockets:
             _set_buffers(listening, settings)

@@ -28,6 +28,6 @@ class LoopErrors:
         if peer:
             fields["peer"] = f"{peer[0]}:{peer[1]}"
         if isinstance(error, OSError | MemoryError):
-            log.warn("event loop", error=str(error), **fields)
+            log.warn("error in the event loop", error=str(error), **fields)
         else:
-            log.error("event loop", error, **fields)
+            log.error("error in the event loop", error, **fields)

@@ -64,4 +64,4 @@ class Outbox:
             try:
                 holder.send_held()
             except Exception as error:  # noqa: BLE001  any failure concerns this connection only
-                log.error("an answer could not be sent", error)
+                log.error("cannot send an answer", error)

@@ -106,7 +106,7 @@ class SaslGuard:
             if frame[:2] != _HANDSHAKE or not authenticator.begin_again(now_ms):
                 if authenticator.expires_at_ms is not None and now_ms > authenticator.expires_at_ms:
                     self._counts.expired += 1
-                    raise MalformedMessage(f"the session of User:{_shown(authenticator.user)} is over, and was not renewed")
+                    raise MalformedMessage(f"the session of User:{_shown(authenticator.user)} has expired and was not renewed")
                 return self._dispatcher.dispatch(frame, session, arrived_ms)
             self._shut()
         is_again = authenticator.is_again
@@ -234,7 +234,9 @@ class SaslListeners:
                 load_keys(config, listener.signing_keys)
             self._settings[name] = config.settings()
             for key in config.without_effect(listener.mechanisms):
-                log.warn("config", reason=f"{key} has no effect: the mechanism is not among sasl.enabled.mechanisms")
+                log.warn(
+                    "config without effect", reason=f"{key} has no effect: the mechanism is not among sasl.enabled.mechanisms"
+                )
 
     def check(self, _values: Mapping[str, Any], texts: Mapping[str, str]) -> None:
         """Raise InvalidConfig if a listener could not be served with these configs."""
@@ -252,12 +254,12 @@ class SaslListeners:
             try:
                 self._listeners[name] = listener = SaslListener(config, self._services)
             except InvalidConfig as error:
-                log.warn("mechanisms not altered: those in force stay", listener=name, reason=str(error))
+                log.warn("cannot change SASL mechanisms: the old ones stay in use", listener=name, reason=str(error))
             else:
                 self._settings[name] = config.settings()
                 if listener.signing_keys is not None:
                     listener.signing_keys.refresh()
-                log.info("mechanisms altered", listener=name)
+                log.info("SASL mechanisms changed", listener=name)
 
     def guard(self, connection: Connection, listener_name: str) -> None:
         """Put a guard in front of a new connection if its listener uses SASL."""

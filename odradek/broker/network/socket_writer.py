@@ -191,7 +191,7 @@ class SocketWriter:
                 else:
                     sent = os.sendfile(self._fd, chunk.file.fileno(), chunk.position, size)
                     if sent == 0:
-                        raise EOFError("a log file ended before its slice did")  # noqa: TRY301  handled like others
+                        raise EOFError("a log file is shorter than the slice to send")  # noqa: TRY301  handled like others
                     if sent < size:
                         queue[0] = chunk.without(sent)
                 if sent == size:
@@ -203,7 +203,7 @@ class SocketWriter:
         except (ConnectionError, TimeoutError):
             self._abort()
         except (OSError, EOFError) as error:
-            log.error("a response could not be sent", error)
+            log.error("cannot send a response", error)
             # With sendfile, EIO comes from the file. Other errors may come from the socket.
             if isinstance(error, OSError) and error.errno == errno.EIO and isinstance(chunk, LogSlice) and chunk.on_error:
                 chunk.on_error(error)
@@ -219,7 +219,7 @@ class SocketWriter:
                 size = min(len(chunk), _PIECE_BYTES)
                 data = chunk[:size] if type(chunk) is bytes else chunk.first(size).read()
                 if len(data) < size:
-                    raise EOFError("a log file ended before its slice did")  # noqa: TRY301  handled like others
+                    raise EOFError("a log file is shorter than the slice to send")  # noqa: TRY301  handled like others
                 if size == len(chunk):
                     queue.popleft()
                 else:
@@ -228,7 +228,7 @@ class SocketWriter:
                 self.sent_bytes += size
                 self._transport.write(data)
         except (OSError, EOFError) as error:
-            log.error("a response could not be sent", error)
+            log.error("cannot send a response", error)
             self._abort()
         if queue and not self._is_full:
             self._is_turn_due = True

@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 HANDSHAKE_TIMEOUT_MS: Final = 30_000
 # OpenSSL's reasons, in words that help to fix the cause.
 _WORDS: Final = {
-    "HTTP_REQUEST": "the client speaks HTTP",
-    "WRONG_VERSION_NUMBER": "the client speaks no TLS: is its security.protocol PLAINTEXT?",
-    "UNSUPPORTED_PROTOCOL": "the client speaks no version of TLS among ssl.enabled.protocols",
-    "NO_SHARED_CIPHER": "the client has none of the cipher suites",
-    "PEER_DID_NOT_RETURN_A_CERTIFICATE": "the client shows no certificate, and ssl.client.auth is required",
+    "HTTP_REQUEST": "the client sent HTTP, not TLS",
+    "WRONG_VERSION_NUMBER": "the client does not use TLS: check its security.protocol",
+    "UNSUPPORTED_PROTOCOL": "the client supports no TLS version of ssl.enabled.protocols",
+    "NO_SHARED_CIPHER": "the client supports none of the cipher suites",
+    "PEER_DID_NOT_RETURN_A_CERTIFICATE": "the client sent no certificate, but ssl.client.auth is required",
     "TLSV1_ALERT_UNKNOWN_CA": "the client does not trust the broker's certificate",
     "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "the client does not trust the broker's certificate",
-    "SSLV3_ALERT_BAD_CERTIFICATE": "the client refuses the broker's certificate",
+    "SSLV3_ALERT_BAD_CERTIFICATE": "the client rejected the broker's certificate",
 }
 
 
@@ -264,7 +264,7 @@ class TlsConnection(asyncio.Transport, asyncio.BufferedProtocol):
 
     def give_way(self) -> None:
         """Give up the handshake: too many others are under way."""
-        self._fail("too many other handshakes are under way")
+        self._fail("too many other handshakes are in progress")
 
     def _shake_hands(self) -> None:
         tls = self._tls
@@ -296,7 +296,7 @@ class TlsConnection(asyncio.Transport, asyncio.BufferedProtocol):
 
     def _expire(self) -> None:
         self._deadline = None
-        self._fail(f"the handshake takes longer than {HANDSHAKE_TIMEOUT_MS} ms")
+        self._fail(f"the handshake took longer than {HANDSHAKE_TIMEOUT_MS} ms")
 
     def _handshake_is_over(self) -> None:
         self._turns.over(self)

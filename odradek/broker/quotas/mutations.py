@@ -43,7 +43,7 @@ class MutationQuota:
             tokens = sensor.bucket.tokens(sensor.limit, now_ms)
             if tokens < 0:
                 self._note(tokens, now_ms)
-                raise KafkaError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, "The client has changed too many partitions of late.")
+                raise KafkaError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, "The client changed too many partitions recently.")
         sensor.last_ms = now_ms
         sensor.samples.record(partitions, now_ms)
         sensor.bucket.take(partitions, sensor.limit, now_ms)

@@ -58,7 +58,7 @@ class AlterPartitions:
             has_unsent=lambda: bool(self._unsent),
             send=self._send_unsent,
             backoff_ms=_BACKOFF_MS,
-            complaint="the controller does not take changes of in-sync replicas",
+            complaint="the controller does not accept changes of in-sync replicas; trying again",
         )
 
     def propose(self, proposal: Proposal) -> Reply[CommittedIsr | KafkaError]:
@@ -68,7 +68,7 @@ class AlterPartitions:
         replaced = self._unsent.get(key)
         self._unsent[key] = pending
         if replaced is not None:
-            replaced.reply.complete(KafkaError(ErrorCode.OPERATION_NOT_ATTEMPTED, "there is a newer proposal"))
+            replaced.reply.complete(KafkaError(ErrorCode.OPERATION_NOT_ATTEMPTED, "a newer proposal replaced this one"))
         self._requests.wake()
         return pending.reply
 
@@ -85,7 +85,7 @@ class AlterPartitions:
             for key, pending in sent.items():
                 if not pending.reply.done and self._unsent.setdefault(key, pending) is not pending:
                     # The controller may have carried it out.
-                    pending.reply.complete(KafkaError(ErrorCode.INVALID_UPDATE_VERSION, "there is a newer proposal"))
+                    pending.reply.complete(KafkaError(ErrorCode.INVALID_UPDATE_VERSION, "a newer proposal replaced this one"))
         return reason
 
     async def _send(self, sent: dict[Key, _Pending]) -> str:

@@ -43,7 +43,7 @@ class CleanerProcess:
             ours.recv()
         except (EOFError, OSError) as error:
             # Perhaps this process's executable is not Python.
-            raise OSError(f"it has ended with exit status {self.close()}") from error
+            raise OSError(f"the process ended with exit status {self.close()}") from error
 
     def clean(self, order: CleanOrder, check: Callable[[], None], swap_in: SwapIn) -> CleanStats:
         """Clean a log, as odradek.storage.cleaning.cleaner does. ``check`` is called repeatedly; its exceptions abort the clean.

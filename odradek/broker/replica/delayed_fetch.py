@@ -292,7 +292,7 @@ class FetchRead:
         """Return the epoch in which the two logs diverge; None if they agree. KafkaError: OFFSET_OUT_OF_RANGE."""
         epoch, end_offset = log.end_offset_for_epoch(asked.last_fetched_epoch)
         if epoch < 0 or end_offset < 0:
-            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"no offset is known for epoch {asked.last_fetched_epoch}")
+            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"no known offset for epoch {asked.last_fetched_epoch}")
         if epoch >= asked.last_fetched_epoch and end_offset >= asked.fetch_offset:
             return None
         diverging = _EpochEndOffset(epoch=epoch, end_offset=end_offset)
@@ -354,7 +354,7 @@ class DelayedFetch(DelayedOperation):
             if not self._read.has_enough():
                 return False
         except Exception as error:  # noqa: BLE001  no error may reach the append
-            log.error("a fetch that waits could not be tried", error)
+            log.error("cannot retry a delayed fetch", error)
         return self.force_complete()
 
     def on_complete(self) -> None:

@@ -44,7 +44,7 @@ class DirectoryAssignments:
             has_unsent=lambda: bool(self._unsent),
             send=self._send,
             backoff_ms=_BACKOFF_MS,
-            complaint="the controller does not take replicas' directories",
+            complaint="the controller does not accept replicas' directories; trying again",
         )
 
     def assign(self, places: Iterable[tuple[UUID, int, UUID]]) -> None:

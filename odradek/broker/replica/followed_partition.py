@@ -94,10 +94,13 @@ class FollowedPartition:
         try:
             log = self.partition.require_log()
             if leader_end_offset < log.log_end_offset:
-                self._tell("a follower ends behind its leader, and is cut off", leader_end_offset=leader_end_offset)
+                self._tell("truncating a follower that ends after its leader", leader_end_offset=leader_end_offset)
                 self.partition.truncate_to(leader_end_offset, now_ms)
             elif leader_start_offset > log.log_end_offset:
-                self._tell("a follower ends before its leader begins, and begins anew", leader_start_offset=leader_start_offset)
+                self._tell(
+                    "restarting a follower that ends before its leader's log start offset",
+                    leader_start_offset=leader_start_offset,
+                )
                 self.partition.begin_anew_at(leader_start_offset, now_ms)
         except (KafkaError, LogCorrupt) as error:
             self._complain(str(error))
@@ -130,7 +133,7 @@ class FollowedPartition:
             offset = truncation_offset(log, data.diverging_epoch)
             if offset < log.log_end_offset:
                 epoch = data.diverging_epoch.epoch
-                self._tell("a follower diverges from its leader, and is cut off", offset=offset, epoch=epoch)
+                self._tell("truncating a follower that diverges from its leader", offset=offset, epoch=epoch)
             partition.truncate_to(offset, now_ms)
             return Followed.FETCHED
         records = cast("Buffer", data.records or b"")

@@ -253,7 +253,8 @@ class InSyncReplicas:
         if self.is_under_min_isr:
             in_sync = sorted(self.isr.committed)
             raise KafkaError(
-                ErrorCode.NOT_ENOUGH_REPLICAS, f"in sync are {in_sync}, and min.insync.replicas is {self.min_in_sync}"
+                ErrorCode.NOT_ENOUGH_REPLICAS,
+                f"the in-sync replicas are {in_sync}, but min.insync.replicas is {self.min_in_sync}",
             )
 
     @property
@@ -307,7 +308,7 @@ class InSyncReplicas:
         """
         follower = self._followers.get(node_id)
         if follower is None:
-            raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH, f"broker {node_id} has no replica by what this leader knows")
+            raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH, f"this leader knows no replica on broker {node_id}")
         known_epoch = self._replication.broker_epoch(node_id)
         if broker_epoch != NO_EPOCH and known_epoch is not None and known_epoch > broker_epoch:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker {node_id} has epoch {known_epoch}, not {broker_epoch}")

@@ -73,7 +73,7 @@ class Inspections:
         self._present = None
         error = outcome.exception()
         if error is not None:
-            log.error("records could not be looked at", error)
+            log.error("cannot check records", error)
         try:
             then(outcome.result() if error is None else KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
         finally:
@@ -97,4 +97,4 @@ def _run(inspect: Callable[[Callable[[], None]], T], beside: Beside) -> T | Kafk
 
 
 def _stopping() -> KafkaError:
-    return KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "the broker stops")
+    return KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "the broker is stopping")

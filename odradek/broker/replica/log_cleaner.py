@@ -177,7 +177,7 @@ class LogCleaner:
         try:
             process = self._process or CleanerProcess()
         except OSError as error:
-            broker_log.warn("no process for the cleaner, a thread cleans instead", reason=str(error))
+            broker_log.warn("cannot start the cleaner's process: cleaning in a thread instead", reason=str(error))
             return None
         order = CleanOrder(job.plan, self._limits(), self._config["log.cleaner.io.max.bytes.per.second"])
 
@@ -208,7 +208,7 @@ class LogCleaner:
         except CleanerDied as error:
             goes_on = False
             if not self._is_closed:
-                broker_log.warn("the cleaner's process has ended", **_named(job.log), reason=str(error))
+                broker_log.warn("the cleaner's process ended unexpectedly", **_named(job.log), reason=str(error))
         except Exception as error:  # noqa: BLE001  as Kafka: after any error this log is skipped from now on
             if not job.log.is_closed:
                 self._give_up(job.log, error)
@@ -241,7 +241,7 @@ class LogCleaner:
             self._log_manager.checkpoints.write_cleaned_offsets()
         except OSError as error:
             # If the broker crashes now, the log is cleaned once more.
-            broker_log.warn("cleaner offsets not written", reason=str(error))
+            broker_log.warn("cannot write cleaner offsets", reason=str(error))
         if stats.keyless_records:
             broker_log.warn(
                 "records without a key dropped from a compacted log",
@@ -254,7 +254,7 @@ class LogCleaner:
             # Perhaps it is the directory that has failed.
             log.storage_error(error)
         self.uncleanable[log.topic, log.partition] = log
-        broker_log.warn("log not compacted any more", **_named(log), reason=str(error))
+        broker_log.warn("compaction of a log failed: not trying again before the next start", **_named(log), reason=str(error))
 
 
 def _named(log: Log) -> dict[str, object]:

@@ -231,7 +231,7 @@ class PartitionDirectories:
                     self._log_manager.delete(*key)
                 except OSError as error:
                     name = f"{partition.topic}-{partition.index}"
-                    log.error("a deleted partition's directory stays", partition=name, reason=str(error))
+                    log.error("cannot remove a deleted partition's directory", partition=name, reason=str(error))
             if place % _DELETED_TOGETHER == 0:
                 yield None
         try:
@@ -239,7 +239,7 @@ class PartitionDirectories:
             gone = {(partition.topic, partition.index) for partition in partitions}
             self._log_manager.forget_offsets(gone.difference(self._log_manager.logs))
         except OSError as error:
-            log.error("a loss of power may bring deleted topics' partitions back", reason=str(error))
+            log.error("cannot sync the removal of partitions: a power loss may bring them back", reason=str(error))
         self._after_delete()
 
     def _partition(self, topic: Topic, record: PartitionRecord, config: LogConfig) -> Partition:
@@ -258,7 +258,7 @@ class PartitionDirectories:
                 )
             except (KafkaError, OSError) as error:
                 reason = str(error)
-                log.error("a partition cannot be created", topic=topic.name, partition=record.partition_id, reason=reason)
+                log.error("cannot create a partition", topic=topic.name, partition=record.partition_id, reason=reason)
         partition = Partition(
             topic.name,
             record.partition_id,
@@ -284,7 +284,7 @@ class PartitionDirectories:
 
 def _tell_failure(outcome: object) -> None:
     if isinstance(outcome, Exception):
-        log.error("partitions cannot be created", outcome)
+        log.error("cannot create partitions", outcome)
 
 
 class LogConfigs:
@@ -337,8 +337,8 @@ class DirectoryFailures:
                 self._wake_produces(partition)
         self._cancel_moves(directory)
         if directory is self._log_manager.directories.metadata:
-            self._fail(f"the data directory of the metadata log, {directory.path}, does not work: {directory.failure}")
+            self._fail(f"the data directory of the metadata log, {directory.path}, failed: {directory.failure}")
         elif not self._log_manager.directories.online:
-            self._fail(f"no data directory works; the last, {directory.path}: {directory.failure}")
+            self._fail(f"all data directories failed; the last, {directory.path}: {directory.failure}")
         elif directory.identity is not None:
             self._tell(directory.identity.directory_id)

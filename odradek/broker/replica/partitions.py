@@ -41,7 +41,7 @@ class Partitions:
         """Add a partition. Raises ValueError if it is already here."""
         partitions = self._by_name.setdefault(partition.topic, {})
         if partition.index in partitions:
-            raise ValueError(f"{partition.topic}-{partition.index} is there already")
+            raise ValueError(f"{partition.topic}-{partition.index} already exists")
         partitions[partition.index] = partition
         self._by_id[partition.topic_id] = partitions
         self._by_id_bytes[partition.topic_id.bytes] = partitions
@@ -111,15 +111,15 @@ class Partitions:
         if name is None or error.code != ErrorCode.UNKNOWN_TOPIC_ID:
             return error
         if asked.partition in self.of_topic(name):
-            return KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID, f"{name} was created anew, with another id")
+            return KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID, f"{name} was created again and has a new id")
         return self.missing(name, asked.partition)
 
     def missing(self, topic: "str | bytes | UUID | None", index: int) -> KafkaError:
         """Return the error for a partition that is not here. A null topic id is None."""
         if topic is not None and self.is_elsewhere is not None and self.is_elsewhere(topic, index):
-            return KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "this broker has no replica of it")
+            return KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "this broker has no replica of the partition")
         if isinstance(topic, str) or (topic in self._by_id_bytes if isinstance(topic, bytes) else topic in self._by_id):
-            return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "there is no such partition here")
+            return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "this broker has no such partition")
         return KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "no topic has this id")
 
     def require(self, topic: str, index: int) -> Partition:

@@ -348,7 +348,7 @@ class ReplicaFetcher:
         [topic] = response.topics
         [answered] = topic.partitions
         if answered.error_code:
-            raise KafkaError(ErrorCode(answered.error_code), "the leader does not tell its offsets")
+            raise KafkaError(ErrorCode(answered.error_code), "the leader refused to list its offsets")
         return answered.offset
 
     async def _back_off(self, reason: str) -> None:
@@ -356,7 +356,7 @@ class ReplicaFetcher:
             return
         if reason != self._complaint:
             self._complaint = reason
-            broker_log.warn("a leader does not answer its followers", reason=reason)
+            broker_log.warn("a leader does not answer fetches of its followers; trying again", reason=reason)
         await self._wakeup.wait(self._config.backoff_ms)
 
     def _drop(self, key: Key) -> None:

@@ -168,4 +168,4 @@ def _tell_failure(task: asyncio.Task[None]) -> None:
     """Log an error that ended a fetcher. A fetcher that is closed ends without one."""
     error = None if task.cancelled() else task.exception()
     if error is not None:
-        broker_log.error("a fetcher has failed", error)
+        broker_log.error("a replica fetcher failed", error)

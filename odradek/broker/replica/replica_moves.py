@@ -76,7 +76,7 @@ class ReplicaMoves:
             try:
                 self.request(partition, target)
             except KafkaError as error:
-                broker_log.warn("a partition is not moved", topic=key[0], partition=key[1], reason=error.reason)
+                broker_log.warn("cannot move a partition", topic=key[0], partition=key[1], reason=error.reason)
 
     def request(self, partition: Partition, target: DataDirectory) -> None:
         """Move ``partition``. A target where it already is cancels its move. KafkaError: KAFKA_STORAGE_ERROR."""
@@ -93,7 +93,7 @@ class ReplicaMoves:
             return
         if not manager.directories.are_online:
             # As Kafka: the log may be in an offline directory, too.
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "nothing is moved while a data directory is offline")
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "partitions cannot be moved while a data directory is offline")
         try:
             self._moves[key] = LogMove(manager, log, target)
         except OSError as error:
@@ -175,7 +175,7 @@ class ReplicaMoves:
             partition.use_log(move.finish(self._timer.clock.now_ms()))
         except BaseException:
             if old.is_closed:
-                partition.take_offline("it could not be opened where it was moved to")
+                partition.take_offline("the log could not be opened in its new directory")
             raise
         del self._moves[move.key]
         identity = move.target.identity
@@ -186,7 +186,7 @@ class ReplicaMoves:
         broker_log.info("partition moved", topic=move.key[0], partition=move.key[1], path=move.target.path)
 
     def _fail(self, move: LogMove, error: Exception) -> None:
-        broker_log.warn("a partition is not moved", topic=move.key[0], partition=move.key[1], reason=str(error))
+        broker_log.warn("cannot move a partition", topic=move.key[0], partition=move.key[1], reason=str(error))
         manager = self._log_manager
         if isinstance(error, TargetFailed):
             manager.directory_error(move.target, error.error)
@@ -198,4 +198,4 @@ class ReplicaMoves:
 
 def _tell_unrecorded(key: tuple[str, int], error: KafkaError | None) -> None:
     if error is not None:
-        broker_log.warn("a move is not in the metadata", topic=key[0], partition=key[1], reason=str(error))
+        broker_log.warn("cannot record a moved partition in the metadata", topic=key[0], partition=key[1], reason=str(error))

@@ -158,7 +158,7 @@ class ControllerServer:
         try:
             self.node.close()
         except (KafkaError, OSError) as error:
-            broker_log.warn("metadata log not flushed", reason=str(error))
+            broker_log.warn("cannot flush the metadata log", reason=str(error))
         self.log_manager.shutdown(now_ms=self.clock.now_ms())
         broker_log.info("controller stopped", took_ms=round(self.clock.monotonic_ms() - begun_ms))
 

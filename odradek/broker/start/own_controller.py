@@ -67,7 +67,7 @@ class OwnLink:
     async def request(self, api: Api[RequestT, AnswerT], request: RequestT, timeout_ms: float) -> AnswerT:
         """Return the controller's response. Raises ControllerUnavailable, ClientError."""
         if self._is_closed:
-            raise ControllerUnavailable(f"{api.key.name}: the controller stops")
+            raise ControllerUnavailable(f"{api.key.name}: the controller is stopping")
         context = RequestContext(api.key, SERVED[api.key].max_version, 0, None, OwnSession("", _HERE))
         outcome = self._node.dispatcher.call(context, request)
         if isinstance(outcome, Reply):

@@ -286,7 +286,7 @@ class Broker:
         then.
         """
         if self.is_member:
-            raise InvalidConfig("process.roles", "broker", "broker,controller: a broker without listeners has no cluster")
+            raise InvalidConfig("process.roles", "broker", "broker,controller: a broker without listeners cannot join a cluster")
         storage = open_storage(self, self._file_system)
         self._drive()
         self._opened(storage)
@@ -413,7 +413,7 @@ class Broker:
         try:
             self.controller.close()
         except (KafkaError, OSError) as error:
-            broker_log.warn("metadata log not flushed", reason=str(error))
+            broker_log.warn("cannot flush the metadata log", reason=str(error))
         except BaseException:
             self.log_manager.release()
             raise

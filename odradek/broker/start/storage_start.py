@@ -342,7 +342,7 @@ class BrokerOverrides:
     def apply(self) -> None:
         """Apply the image's overrides on top of the static configuration."""
         for warning in apply_broker_overrides(self._view):
-            log.warn("dynamic config", reason=warning)
+            log.warn("dynamic config ignored", reason=warning)
 
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:  # noqa: ARG002
         """Apply changed broker configs."""

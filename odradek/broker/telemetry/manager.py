@@ -198,7 +198,7 @@ class ClientMetricsManager:
         left_out = self._around.line_limit.left_out(("telemetry", host))
         if left_out is not None:
             log.warn(
-                "a client's metrics are refused",
+                "a client's metrics were refused",
                 peer=f"{host}:{port}",
                 client_id=context.client_id,
                 client_instance_id=id_text(instance.instance_id),
@@ -261,7 +261,7 @@ class ClientMetricsManager:
                 self._subscriptions.append(subscription_of(image.configs(CLIENT_METRICS_RESOURCE, name)))
             except (KafkaError, ValueError) as error:
                 # Kafka's controller accepted the pattern: Java's patterns support more than RE2.
-                log.warn("a subscription of client metrics is not used", name=name, reason=str(error))
+                log.warn("ignoring an invalid subscription of client metrics", name=name, reason=str(error))
 
 
 def _attributes(context: RequestContext, instance_id: UUID) -> dict[str, str | None]:

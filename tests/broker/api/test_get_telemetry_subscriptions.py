@@ -84,7 +84,7 @@ def test_a_pattern_of_java_that_re2_has_not_is_left_out_with_a_line(core):
     core.controller.alter_configs([(16, "theirs", "match", "client_id=(?!x).*"), (16, "theirs", "metrics", "m")])
     with lines_to(lambda _level, event, fields: lines.append((event, fields["name"]))):
         assert Client(core).get().requested_metrics == ()
-    assert lines == [("a subscription of client metrics is not used", "theirs")]
+    assert lines == [("ignoring an invalid subscription of client metrics", "theirs")]
 
 
 def test_what_is_subscribed_is_there_after_a_restart(tmp_path):

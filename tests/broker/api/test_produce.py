@@ -63,7 +63,10 @@ async def test_a_refusal_tells_its_reason(node):
 
     answer = await node.produce(index=9)
 
-    assert (answer.error_code, answer.error_message) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "there is no such partition here")
+    assert (answer.error_code, answer.error_message) == (
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        "this broker has no such partition",
+    )
 
 
 @pytest.mark.parametrize("acks", [2, -2])

@@ -106,7 +106,7 @@ def test_what_is_no_metrics_is_refused_with_a_line_and_the_client_goes_on(broker
     lines = []
     with lines_to(lambda level, event, fields: lines.append((level, event, fields["error"], fields["client_id"]))):
         assert client.push(b"\xff\xff\xff", compression_type=codec) == ErrorCode.INVALID_RECORD
-    assert lines == [("warning", "a client's metrics are refused", "INVALID_RECORD", "app")]
+    assert lines == [("warning", "a client's metrics were refused", "INVALID_RECORD", "app")]
     broker.clock.advance(INTERVAL_MS)
     assert client.push() == ErrorCode.NONE
     assert held(broker) == {"m": 1.5}

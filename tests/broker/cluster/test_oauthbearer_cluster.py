@@ -97,6 +97,6 @@ def test_a_broker_whose_token_is_refused_says_so_as_does_the_controller(cluster)
     stranger.settings["initial.broker.registration.timeout.ms"] = 1_000
     stranger.spawn()
     assert stranger.wait_ended(20) != 0
-    assert 'User:brokers is not let in by OAUTHBEARER: {\\"status\\":\\"invalid_token\\"}' in stranger.stderr
-    assert "the token is refused: its signature is wrong" in cluster.brokers[0].stderr
+    assert 'User:brokers cannot log in with OAUTHBEARER: {\\"status\\":\\"invalid_token\\"}' in stranger.stderr
+    assert "the token was refused: its signature is wrong" in cluster.brokers[0].stderr
     assert "eyJ" not in stranger.stderr

@@ -42,7 +42,7 @@ def test_each_listener_has_its_own_mechanism_and_its_own_user():
 def test_lines_for_the_listeners_of_others_have_their_effect():
     assert load(None, CLUSTER).warnings == ()
     told = load(None, CLUSTER | {BY_BROKERS.replace("brokers", "nobody"): f"{PLAIN_LINE};"}).warnings
-    assert ["there is no listener of this name" in each for each in told] == [True]
+    assert ["there is no listener with this name" in each for each in told] == [True]
 
 
 def test_a_line_that_is_altered_is_for_the_next_connection_unless_it_names_nobody():

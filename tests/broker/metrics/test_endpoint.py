@@ -123,7 +123,7 @@ async def test_with_a_certificate_what_is_no_tls_is_no_scrape(bed, context, caps
     async with served(bed.broker, None, context) as endpoint:
         assert b"HTTP" not in await exchange(endpoint, SCRAPE)
     [line] = map(json.loads, capsys.readouterr().err.splitlines())
-    assert (line["event"], line["cause"]) == ("TLS handshake failed", "the client speaks HTTP")
+    assert (line["event"], line["cause"]) == ("TLS handshake failed", "the client sent HTTP, not TLS")
 
 
 async def test_a_scraper_that_does_not_trust_the_certificate_is_told_of(bed, certificates, context, capsys):
@@ -150,7 +150,7 @@ async def test_a_new_certificate_is_shown_to_the_next_scrape(bed, certificates, 
         await ask(bed, SCRAPE, None, file.context, ssl=trusting)
     shutil.copyfile(certificates.path("broker.pem"), path)
     assert (await ask(bed, SCRAPE, None, file.context, ssl=trusting))[0] == "200 OK"
-    assert "certificate read again" in capsys.readouterr().err
+    assert "certificate reloaded" in capsys.readouterr().err
 
 
 async def test_handshakes_that_have_not_begun_count_as_connections(bed, certificates, context):

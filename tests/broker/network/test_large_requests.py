@@ -143,7 +143,7 @@ def test_an_answer_that_is_too_large_is_given_up_before_it_is_encoded(monkeypatc
     monkeypatch.setattr(large_requests, "_RESPONSE_BYTES", 10_000)
     setup = Setup(large_answers={FIND})
     setup.answer = lambda _: large_answer()
-    with pytest.raises(MalformedMessage, match="a response of more than 10000 bytes"):
+    with pytest.raises(MalformedMessage, match="the response has more than 10000 bytes"):
         setup.dispatch(small_find())
     assert setup.memory.held_bytes == 0
 
@@ -153,7 +153,7 @@ def test_a_response_that_becomes_too_large_is_given_up_before_all_pieces_are_han
     monkeypatch.setattr(large_requests, "_TIMES_ITS_REQUEST", 0)
     setup = Setup()
     setup.answer = lambda _: FindCoordinatorResponse(coordinators=[Coordinator()] * 1_000)
-    with pytest.raises(MalformedMessage, match="a response of more than 10000 bytes"):
+    with pytest.raises(MalformedMessage, match="the response has more than 10000 bytes"):
         setup.dispatch(find())
     assert len(setup.pieces) == 3
 
@@ -334,7 +334,7 @@ def test_a_count_that_lies_is_refused():
 def test_more_bytes_than_allowed_are_refused_unread(monkeypatch):
     monkeypatch.setattr(large_requests, "MOST_BYTES", 20_000)
     setup = Setup()
-    with pytest.raises(MalformedMessage, match="allowed are 20000"):
+    with pytest.raises(MalformedMessage, match="at most 20000 are allowed"):
         setup.dispatch(find())
     assert setup.slices.slices == 0
 
@@ -345,7 +345,7 @@ def test_more_bytes_than_allowed_are_refused_before_they_have_come(monkeypatch):
     dispatcher.ensure_allowed(FIND, 20_000)
     dispatcher.ensure_allowed(ApiKey.PRODUCE, 20_001)
     for key, name in ((FIND, "FIND_COORDINATOR"), (9_999, "API key 9999")):
-        with pytest.raises(MalformedMessage, match=f"{name}: 20001 bytes: allowed are 20000"):
+        with pytest.raises(MalformedMessage, match=f"{name}: 20001 bytes: at most 20000 are allowed"):
             dispatcher.ensure_allowed(key, 20_001)
 
 
@@ -353,7 +353,7 @@ def test_an_answer_many_times_as_large_as_its_request_is_not_given(monkeypatch):
     monkeypatch.setattr(large_requests, "_RESPONSE_BYTES", 10_000)
     setup = Setup()
     setup.answer = lambda request: FindCoordinatorResponse(coordinators=[Coordinator(host="h" * 1000)] * 100)
-    with pytest.raises(MalformedMessage, match="a response of more than"):
+    with pytest.raises(MalformedMessage, match="the response has more than"):
         setup.dispatch(find())
 
 
@@ -408,7 +408,7 @@ def test_an_answer_that_finds_no_room_while_it_is_made_closes_the_connection_wit
     assert outcome.response is None
     line = capsys.readouterr().err
     assert "closing a connection" in line
-    assert "FIND_COORDINATOR: others' responses have taken queued.max.response.bytes" in line
+    assert "FIND_COORDINATOR: responses to other clients use all of queued.max.response.bytes" in line
     assert "10.0.0.1:5" in line
     assert "Traceback" not in line
 

@@ -211,7 +211,7 @@ def test_a_bare_token_may_be_smaller_than_a_request(size):
     bed = Bed()
     bed.send(handshake(0))
     bed.send(size.to_bytes(4) + b"\0a\0b"[:size])
-    assert "expected 3 tokens" in bed.lines[0][2]["cause"] or bed.lines[0][2]["cause"] == "there is no such user"
+    assert "expected 3 tokens" in bed.lines[0][2]["cause"] or bed.lines[0][2]["cause"] == "no such user"
 
 
 def test_a_request_before_is_no_larger_than_the_config_allows():
@@ -234,7 +234,7 @@ def test_a_session_that_is_not_renewed_ends_with_the_next_request():
     bed.pass_ms(1)
     assert bed.send(METADATA) == b""
     assert bed.transport.closed
-    assert "the session of User:alice is over" in bed.lines[-1][2]["cause"]
+    assert "the session of User:alice has expired" in bed.lines[-1][2]["cause"]
     assert bed.counts.expired == 1
 
 

@@ -102,7 +102,7 @@ def test_a_file_that_cannot_be_loaded_again_is_told_of_and_hinders_nothing_else(
         with TlsClient(tls_broker, certificates.client_context()) as other:
             assert serial(other) == before
             assert is_served(other)
-    assert "stores not loaded again" in tls_broker.stderr
+    assert "cannot reload stores" in tls_broker.stderr
 
 
 def test_a_stored_config_whose_file_is_gone_leaves_the_brokers_own_in_force(tls_broker, certificates, own, tmp_path):
@@ -114,4 +114,4 @@ def test_a_stored_config_whose_file_is_gone_leaves_the_brokers_own_in_force(tls_
     tls_broker.start()
     with TlsClient(tls_broker, certificates.client_context()) as client:
         assert is_served(client)
-    assert "stores not loaded again" in tls_broker.stderr
+    assert "cannot reload stores" in tls_broker.stderr

@@ -222,7 +222,7 @@ async def test_a_process_that_is_killed_loses_nothing_and_the_next_look_cleans(m
     before = newest_of(log)
     os.kill(bed.processes[0].pid, signal.SIGKILL)
     await cleaning
-    assert bed.events() == ["the cleaner's process has ended"]
+    assert bed.events() == ["the cleaner's process ended unexpectedly"]
     assert (bed.cleaner.cleans, bed.cleaner.uncleanable, log.is_being_cleaned) == (0, {}, False)
     assert bed.unfinished() == []
     assert newest_of(log) == before
@@ -247,7 +247,7 @@ async def test_a_process_that_ends_within_an_answer_is_no_error_of_the_disk(make
     bed.create()
     monkeypatch.setattr(cleaner_process, "_PROGRAM", _ENDS_WITHIN_AN_ANSWER)
     await bed.clean()
-    assert bed.events() == ["the cleaner's process has ended"]
+    assert bed.events() == ["the cleaner's process ended unexpectedly"]
     assert bed.cleaner.uncleanable == {}
 
 
@@ -288,7 +288,7 @@ async def test_a_damaged_log_is_left_alone_with_the_reason_that_a_clean_in_a_thr
         await bed.clean()
         assert list(bed.cleaner.uncleanable) == [("t", 0)]
     assert len(bed.processes) == 1
-    assert bed.events() == ["log not compacted any more"] * 2
+    assert bed.events() == ["compaction of a log failed: not trying again before the next start"] * 2
     assert bed.lines[0] == bed.lines[1]
 
 
@@ -300,7 +300,7 @@ async def test_a_file_that_cannot_be_read_is_an_error_of_the_disk(make_bed, monk
     monkeypatch.setattr(Log, "storage_error", lambda _, error: errors.append(error))
     await bed.clean()
     assert [type(error) for error in errors] == [FileNotFoundError]
-    assert bed.events() == ["log not compacted any more"]
+    assert bed.events() == ["compaction of a log failed: not trying again before the next start"]
 
 
 @pytest.mark.parametrize("executable", ["/nowhere/python", "/bin/false"])
@@ -309,6 +309,6 @@ async def test_where_no_process_can_be_started_a_thread_cleans(make_bed, monkeyp
     log = bed.create()
     monkeypatch.setattr("sys.executable", executable)
     await bed.clean()
-    assert bed.events() == ["no process for the cleaner, a thread cleans instead"]
+    assert bed.events() == ["cannot start the cleaner's process: cleaning in a thread instead"]
     assert bed.cleaner.cleans == 1
     assert len(pairs_of(log)) < 100

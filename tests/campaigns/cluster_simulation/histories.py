@@ -87,7 +87,7 @@ SIMULATION = runner.Simulation(
             "let a broker hear nothing",
             "let nobody hear a broker",
         ],
-        "logs cut off": ["log: a follower diverges from its leader, and is cut off"],
+        "logs cut off": ["log: truncating a follower that diverges from its leader"],
         "requests without an answer": ["requests without an answer"],
     },
 )

@@ -219,7 +219,7 @@ def test_a_broker_whose_data_directory_is_removed_ends_with_a_line(broker_proces
     broker = broker_process()
     shutil.rmtree(broker.data_dir)
     assert broker.wait_ended(NOTICED_S) == 1
-    assert f"{broker.data_dir}, does not work: the directory was removed" in broker.stderr
+    assert f"{broker.data_dir}, failed: the directory was removed" in broker.stderr
     assert "Traceback" not in broker.stderr
 
 

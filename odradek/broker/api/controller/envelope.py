@@ -93,7 +93,7 @@ def _compact(data: bytes, position: int) -> tuple[str, int]:
     length, position = read_uvarint(data, position)
     end = position + length - 1
     if not position <= end <= len(data):
-        raise MalformedMessage("a principal that is cut off")
+        raise MalformedMessage("the principal ends early")
     return data[position:end].decode(), end
 
 

@@ -233,7 +233,7 @@ class Authenticator:
     def _received(self, frame: bytes, wall_ms: int, monotonic_ms: float) -> Outcome:
         state = self._state
         if state is SaslState.REAUTH_BAD_MECHANISM:
-            return Refuse([], f"another mechanism than {self.mechanism} for a session that began with it", self.user)
+            return Refuse([], f"the session began with {self.mechanism} and cannot change its mechanism", self.user)
         if state is SaslState.AUTHENTICATE and not self._wants_requests:
             return self._take_bare_token(frame, wall_ms, monotonic_ms)
         try:
@@ -241,14 +241,14 @@ class Authenticator:
             api_key = ApiKey(key)
         except (MalformedMessage, ValueError):
             if state is SaslState.INITIAL_REQUEST:
-                return Break("the first frame is no request of Kafka's, and GSSAPI is not there")
-            return Break("a frame that is no request while the client authenticates")
+                return Break("the first frame is not a Kafka request, and GSSAPI is not supported")
+            return Break("a frame during authentication is not a Kafka request")
         if state is SaslState.INITIAL_REQUEST:
             self._go(SaslState.HANDSHAKE_OR_VERSIONS_REQUEST)
         if api_key not in EXPECTED[state]:
             if api_key is ApiKey.API_VERSIONS and state is SaslState.HANDSHAKE_REQUEST:
-                return Break("API_VERSIONS was asked twice before the client had authenticated")
-            cause = f"{api_key.name} came before the client had authenticated"
+                return Break("the client sent API_VERSIONS twice before it authenticated")
+            cause = f"{api_key.name} came before the client authenticated"
             if state is not SaslState.AUTHENTICATE:
                 return Break(cause)
             chunks = _state_refusal(api_key, version, correlation_id, frame, position)
@@ -277,7 +277,7 @@ class Authenticator:
         encode = response_encoder(ApiKey.SASL_HANDSHAKE, version)
         enabled = list(self._mechanisms)
         if mechanism not in self._mechanisms and self.is_again:
-            return Break(f"another mechanism than {self.mechanism} for a session that began with it")
+            return Break(f"the session began with {self.mechanism} and cannot change its mechanism")
         if mechanism not in self._mechanisms:
             refusal = SaslHandshakeResponse(error_code=ErrorCode.UNSUPPORTED_SASL_MECHANISM, mechanisms=enabled)
             return Refuse(encode(correlation_id, refusal), "the mechanism is not enabled", self.user, mechanism)
@@ -333,7 +333,7 @@ class Authenticator:
             return answer, None
         if self.user is not None and server.user != self.user:
             told = f"Cannot change principals during re-authentication from User.{self.user}: User.{server.user}"
-            raise AuthenticationFailed("another principal than the session's", told=told, user=server.user)
+            raise AuthenticationFailed("the new principal differs from the session's", told=told, user=server.user)
         return answer, server.user
 
     def _complete(self, user: str, wall_ms: int, monotonic_ms: float) -> int:

@@ -60,7 +60,7 @@ class SignedTokens:
         if not isinstance(algorithm, str) or algorithm == "none" or not parts.is_signed:
             raise InvalidToken("it is not signed")
         if key_id is not None and not isinstance(key_id, str):
-            raise InvalidToken("its key id is none")
+            raise InvalidToken("it has no key id")
         candidates = self.keys.candidates(key_id, algorithm)
         if not candidates:
             raise InvalidToken("it is signed with a key that is not in the JWKS document")
@@ -139,7 +139,7 @@ def load_keys(config: SaslConfig, keys: SigningKeys) -> None:
     try:
         keys.load()
     except (OSError, ValueError) as error:
-        raise config.invalid(_URL, f"where a JWKS document is ({error})", OAUTHBEARER) from error
+        raise config.invalid(_URL, f"the URL of a JWKS document ({error})", OAUTHBEARER) from error
 
 
 def _unsecured_rules(config: SaslConfig, options: Mapping[str, str]) -> Rules:

@@ -69,7 +69,7 @@ def _tokens(text: str) -> list[str]:
     while at < len(text):
         match = _TOKEN.match(text, at)
         if match is None:
-            raise JaasError(f"character {at + 1} may stand in quotes only, and quotes have to end on their line")
+            raise JaasError(f"character {at + 1} needs quotes, and quotes must end on their line")
         at = match.end()
         kind = match.lastgroup
         if kind == "sign":

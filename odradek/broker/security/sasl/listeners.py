@@ -103,7 +103,7 @@ def _ensure_no_handler(config: SaslConfig, mechanism: str) -> None:
     """Raise InvalidConfig for a custom callback handler: without it, the JAAS line's users would get in unchecked."""
     name = "sasl.server.callback.handler.class"
     if config.is_set_for(name, mechanism):
-        raise config.invalid(name, f"left out: there are no handlers of one's own for {mechanism}", mechanism)
+        raise config.invalid(name, f"left out: custom handlers are not supported for {mechanism}", mechanism)
 
 
 def login_module(config: SaslConfig, mechanism: str) -> LoginModule:

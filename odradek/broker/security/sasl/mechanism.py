@@ -106,7 +106,7 @@ class PlainServer:
             raise _told("Authentication failed: password not specified", user)
         known = self._users.get(user)
         if known is None:
-            raise AuthenticationFailed("there is no such user", told=_INVALID, user=user)
+            raise AuthenticationFailed("no such user", told=_INVALID, user=user)
         if not compare_digest(known, password.encode()):
             raise AuthenticationFailed("the password is wrong", told=_INVALID, user=user)
         if authorization_id and authorization_id != user:

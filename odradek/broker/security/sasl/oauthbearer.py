@@ -63,14 +63,14 @@ class OAuthBearerServer:
             # In Kafka's format.
             text = json.dumps(told, separators=(", ", ":"))
             user = error.user if isinstance(error, BearerRefused) else None
-            self.refusal = AuthenticationFailed(f"the token is refused: {error.cause}", told=text, user=user)
+            self.refusal = AuthenticationFailed(f"the token was refused: {error.cause}", told=text, user=user)
             return text.encode()
         if authorization_id not in (None, found.user):
             message = (
                 f"Authentication failed: Client requested an authorization id ({authorization_id}) that is different"
                 f" from the token's principal name ({found.user})"
             )
-            cause = "the authorization id is another one than the token's principal"
+            cause = "the authorization id differs from the token's principal"
             raise AuthenticationFailed(cause, told=message, user=found.user)
         self.user, self.expires_ms = found
         self.is_complete = True
@@ -81,7 +81,7 @@ def _read(token: bytes) -> tuple[str | None, str]:
     """Return the authorization id and the bearer token of a first message. Raises AuthenticationFailed."""
     match = _MESSAGE.fullmatch(token.decode(errors="replace"))
     if match is None:
-        raise AuthenticationFailed("the client's first message is not one of OAUTHBEARER")
+        raise AuthenticationFailed("the client's first message is not an OAUTHBEARER message")
     pairs = dict(pair.split("=", 1) for pair in match["pairs"].split("\x01") if pair)
     auth = _AUTH.fullmatch(pairs.get("auth", ""))
     if auth is None or auth["scheme"].lower() != "bearer":

@@ -72,7 +72,7 @@ def peer_token(config: SaslConfig, options: Mapping[str, str], now_ms: int) -> P
     try:
         return _unsecured(options, now_ms)
     except ValueError as error:
-        allowed = f"a JAAS line with {_OPTION}StringClaim_sub, by which this node logs in, or {_HANDLER}={_FROM_URL[0]}: {error}"
+        allowed = f"a JAAS line with {_OPTION}StringClaim_sub for this node's login, or {_HANDLER}={_FROM_URL[0]}: {error}"
         raise InvalidConfig(config.jaas_key(OAUTHBEARER), HIDDEN, allowed) from error
 
 
@@ -80,15 +80,15 @@ def _from_file(config: SaslConfig) -> PeerToken:
     url = config.value("sasl.oauthbearer.token.endpoint.url", OAUTHBEARER)
     subject_claim = config.value("sasl.oauthbearer.sub.claim.name", OAUTHBEARER)
     if url is None or not url.startswith(_FILE):
-        raise config.invalid(_URL, "a file: URL of a token: tokens are not fetched", OAUTHBEARER)
+        raise config.invalid(_URL, "a file: URL of a token: odradek does not fetch tokens", OAUTHBEARER)
     try:
         token = fetch_document(url).decode("ascii").strip()
         claims = take_apart(token).claims
         user, expires = claims.get(subject_claim), claims.get("exp")
     except (OSError, ValueError, InvalidToken) as error:
-        raise config.invalid(_URL, f"where a JWT is ({error})", OAUTHBEARER) from error
+        raise config.invalid(_URL, f"the URL of a JWT ({error})", OAUTHBEARER) from error
     if not isinstance(user, str) or not user.strip() or not isinstance(expires, (int, float)) or not _TOKEN.fullmatch(token):
-        raise config.invalid(_URL, f"where a JWT is that has {subject_claim} and exp", OAUTHBEARER)
+        raise config.invalid(_URL, f"the URL of a JWT with {subject_claim} and exp", OAUTHBEARER)
     return PeerToken(user.strip(), token)
 
 
@@ -103,7 +103,7 @@ def _unsecured(options: Mapping[str, str], now_ms: int) -> PeerToken:
         if not name.startswith(_OPTION) or not is_claim:
             continue
         if claim in _RESERVED:
-            raise ValueError(f"{claim} is not to be set")
+            raise ValueError(f"{claim} cannot be set")
         match kind:
             case "String":
                 claims[claim] = value
@@ -140,13 +140,13 @@ class PeerLogin:
         try:
             self._login = self._read()
         except InvalidConfig as error:
-            log.warn("logging in as before", listener=self._listener, reason=str(error))
+            log.warn("the login's configs are invalid: using the last valid login", listener=self._listener, reason=str(error))
         return self._login
 
     def _read(self) -> Login:
         mechanism = self._config[self._config_name]
         if mechanism not in MECHANISMS:
-            allowed = f"one of {', '.join(MECHANISMS)}, since listener {self._listener} wants SASL"
+            allowed = f"one of {', '.join(MECHANISMS)}, because listener {self._listener} uses SASL"
             why_not = _WHY_NOT.get(mechanism)
             raise InvalidConfig(self._config_name, mechanism, allowed if why_not is None else f"{allowed}: {why_not}")
         sasl = self._config.sasl_config(self._listener)
@@ -155,6 +155,6 @@ class PeerLogin:
             return Login(mechanism, *peer_token(sasl, options, self._clock.now_ms()))
         missing = " and ".join(name for name in ("username", "password") if not options.get(name))
         if missing:
-            allowed = f"a JAAS line with username and password, by which this node logs in: no {missing}"
+            allowed = f"a JAAS line with username and password for this node's login: no {missing}"
             raise InvalidConfig(sasl.jaas_key(mechanism), HIDDEN, allowed)
         return Login(mechanism, options["username"], options["password"])

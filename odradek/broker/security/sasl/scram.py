@@ -146,14 +146,14 @@ class ScramServer:
     def _answer_first(self, message: str) -> str:
         match = _CLIENT_FIRST.fullmatch(message)
         if match is None:
-            raise AuthenticationFailed("the client's first message is not one of SCRAM")
+            raise AuthenticationFailed("the client's first message is not a SCRAM message")
         name = match["name"].replace("=2C", ",").replace("=3D", "=")
         credential = self._credential(name, match["extensions"])
         if match["authorization_id"] not in (None, name):
             told = "Authentication failed: Client requested an authorization id that is different from username"
             raise AuthenticationFailed(told, told=told, user=name)
         if credential.iterations < MIN_ITERATIONS:
-            raise AuthenticationFailed(f"the credential has {credential.iterations} iterations, too few", user=name)
+            raise AuthenticationFailed(f"the credential has too few iterations, {credential.iterations}", user=name)
         nonce = match["nonce"] + self._new_nonce()
         answer = f"r={nonce},s={encode_base64(credential.salt)},i={credential.iterations}"
         self._first = _FirstMessages(credential, nonce, f"{match['bare']},{answer}")
@@ -166,21 +166,21 @@ class ScramServer:
         if self.by_token:
             token = self._find_token(name)
             if token is None:
-                raise AuthenticationFailed("there is no such delegation token", user=name)
+                raise AuthenticationFailed("no such delegation token", user=name)
             self.user, self.expires_ms, credential = token
             return credential
         self.user = name
         found = self._find(name)
         if found is None:
-            raise AuthenticationFailed(f"there is no user with a credential for {self._mechanism.text}", user=name)
+            raise AuthenticationFailed(f"no such user with a credential for {self._mechanism.text}", user=name)
         return found
 
     def _answer_final(self, message: str, first: _FirstMessages) -> str:
         match = _CLIENT_FINAL.fullmatch(message)
         if match is None:
-            raise AuthenticationFailed("the client's final message is not one of SCRAM", user=self.user)
+            raise AuthenticationFailed("the client's final message is not a SCRAM message", user=self.user)
         if match["nonce"] != first.nonce:
-            raise AuthenticationFailed("the nonce is another one", user=self.user)
+            raise AuthenticationFailed("the nonce differs from the server's", user=self.user)
         said = f"{first.said},{match['without_proof']}".encode()
         credential = first.credential
         if not is_proof(self._mechanism, credential.stored_key, said, decode_base64(match["proof"])):

@@ -87,7 +87,7 @@ class SigningKeys:
         if error is None:
             self._rows = outcome.result()
         else:
-            log.warn("keys of tokens not fetched: those that are here stay", url=self._url, reason=str(error))
+            log.warn("cannot fetch the keys of tokens: the old ones stay in use", url=self._url, reason=str(error))
         self._note(failed=error is not None)
 
     def _note(self, *, failed: bool) -> None:
@@ -109,7 +109,7 @@ def fetch_document(url: str) -> bytes:
         with urlopen(url, timeout=_TIMEOUT_S) as response:  # noqa: S310  its scheme is one of SCHEMES
             data = response.read(_MOST_BYTES + 1)
     if len(data) > _MOST_BYTES:
-        raise ValueError("it is larger than a megabyte")
+        raise ValueError("the document is larger than a megabyte")
     return data
 
 
@@ -142,5 +142,5 @@ def _parsed(document: bytes) -> list[Row]:
             continue
         rows.append(row)
     if not rows:
-        raise ValueError("it has no public key for signatures")
+        raise ValueError("the document has no public key for signatures")
     return rows

@@ -55,7 +55,7 @@ def take_apart(token: str) -> Parts:
     """Split a JWT into its parts. Raises InvalidToken for any other text."""
     parts = token.split(".")
     if len(parts) != _PARTS:
-        raise InvalidToken("it is no JWT")
+        raise InvalidToken("it is not a JWT")
     return Parts(_object(parts[0]), _object(parts[1]), bool(parts[2]))
 
 
@@ -73,7 +73,7 @@ def check_signed(claims: Mapping[str, Any], rules: Rules, now_ms: int) -> Token:
     if (audience is not None or rules.audiences) and not found & set(rules.audiences):
         raise InvalidToken("it is for another audience (sasl.oauthbearer.expected.audience)")
     if rules.issuer is not None and claims.get("iss") != rules.issuer:
-        raise InvalidToken("it is of another issuer (sasl.oauthbearer.expected.issuer)")
+        raise InvalidToken("it has another issuer (sasl.oauthbearer.expected.issuer)")
     _scopes(claims, rules.scope_claim)
     return Token(_subject(claims, rules.subject_claim).strip(), expires_ms)
 
@@ -81,7 +81,7 @@ def check_signed(claims: Mapping[str, Any], rules: Rules, now_ms: int) -> Token:
 def check_unsecured(parts: Parts, rules: Rules, now_ms: int) -> Token:
     """Check an unsigned token. Raises InvalidToken."""
     if parts.header.get("alg") != "none" or parts.is_signed:
-        raise InvalidToken("it is signed, and unsecured tokens are wanted")
+        raise InvalidToken("it is signed, but only unsecured tokens are accepted")
     claims = parts.claims
     user = _subject(claims, rules.subject_claim)
     expires_ms = _required_ms(claims, "exp")
@@ -109,9 +109,9 @@ def _object(part: str) -> Mapping[str, Any]:
     try:
         found = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
     except (binascii.Error, ValueError, RecursionError) as error:
-        raise InvalidToken("it is no JWT") from error
+        raise InvalidToken("it is not a JWT") from error
     if not isinstance(found, dict):
-        raise InvalidToken("it is no JWT")
+        raise InvalidToken("it is not a JWT")
     return found
 
 
@@ -127,7 +127,7 @@ def _time_ms(claims: Mapping[str, Any], name: str) -> int | None:
     if found is None:
         return None
     if isinstance(found, bool) or not isinstance(found, int | float) or not 0 <= found < 2**53:
-        raise InvalidToken(f"its {name} is no time")
+        raise InvalidToken(f"its {name} is not a time")
     return int(found * _MS)
 
 
@@ -145,5 +145,5 @@ def _scopes(claims: Mapping[str, Any], name: str, *, split: bool = False) -> lis
     listed: list[object] = found if isinstance(found, list) else []
     scopes = [scope for scope in listed if isinstance(scope, str) and scope.strip()]
     if len(set(scopes)) < len(listed):
-        raise InvalidToken(f"its {name} is no list of scopes")
+        raise InvalidToken(f"its {name} is not a list of scopes")
     return scopes

@@ -45,7 +45,7 @@ def subject_of(certificate: bytes) -> str:
             for _, relative_name, _ in der_values(_subject(certificate))
         ]
     except IndexError as error:
-        raise ValueError("this is no certificate") from error
+        raise ValueError("not a certificate") from error
     return ",".join(reversed(relative_names))
 
 
@@ -57,14 +57,14 @@ def canonical_subject(certificate: bytes) -> tuple[frozenset[tuple[str, str]], .
             for _, relative_name, _ in der_values(_subject(certificate))
         )
     except IndexError as error:
-        raise ValueError("this is no certificate") from error
+        raise ValueError("not a certificate") from error
 
 
 def _subject(certificate: bytes) -> bytes:
     """Return the encoded relative names. IndexError or ValueError for other bytes."""
     tag, subject = certificate_fields(certificate)[4]
     if tag != SEQUENCE:
-        raise ValueError("this is no certificate")
+        raise ValueError("not a certificate")
     return subject
 
 
@@ -140,7 +140,7 @@ def alternative_names(certificate: bytes) -> frozenset[AlternativeName]:
             if tag == _EXTENSIONS:
                 return _names(content)
     except IndexError as error:
-        raise ValueError("this is no certificate") from error
+        raise ValueError("not a certificate") from error
     return frozenset()
 
 

@@ -72,10 +72,10 @@ def read_java_key_store(data: bytes, password: str | None) -> JavaKeyStore:
     """Read a store; without a password its integrity is not checked. Raises JavaKeyStoreError and WrongPassword."""
     reader = _Reader(data)
     if reader.take(len(MAGIC)) != MAGIC:
-        raise JavaKeyStoreError("it does not begin as one")
+        raise JavaKeyStoreError("it does not begin with the magic number of a JKS")
     version = reader.number()
     if version not in (1, 2):
-        raise JavaKeyStoreError(f"it is of version {version}, where 1 and 2 are known")
+        raise JavaKeyStoreError(f"its version is {version}, only 1 and 2 are supported")
     keys: list[PrivateKeyEntry] = []
     trusted: list[bytes] = []
     for _ in range(reader.number()):
@@ -106,7 +106,7 @@ class _Reader:
     def take(self, size: int) -> bytes:
         start, self.position = self.position, self.position + size
         if self.position > len(self._data):
-            raise JavaKeyStoreError("it is cut, or altered")
+            raise JavaKeyStoreError("it is truncated or altered")
         return self._data[start : self.position]
 
     def number(self) -> int:
@@ -121,7 +121,7 @@ class _Reader:
     def certificate(self, version: int) -> bytes:
         kind = self.string() if version > 1 else _X509[0]
         if kind not in _X509:
-            raise JavaKeyStoreError("it has a certificate that is not of X.509")
+            raise JavaKeyStoreError("it has a certificate that is not X.509")
         return self.block()
 
 
@@ -136,7 +136,7 @@ def _protected(info: bytes) -> bytes:
     if (outer, inner, kind, object_id[0]) != (SEQUENCE, SEQUENCE, OCTET_STRING, OBJECT_ID) or len(octets) < 2 * _DIGEST_BYTES:
         raise JavaKeyStoreError("its private key is altered")
     if number != _SUNS_PROTECTION:
-        raise JavaKeyStoreError("its private key is not protected as those of JKS are")
+        raise JavaKeyStoreError("its private key is not encrypted with the algorithm of JKS")
     return octets
 
 

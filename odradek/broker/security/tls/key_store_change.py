@@ -36,14 +36,14 @@ def check_key_store_change(config: ListenerConfig, former: KeyStore, new: KeySto
 def _allowed(config: ListenerConfig, before: bytes, after: bytes) -> str | None:
     """Return a description of the allowed subjects and hosts; None if ``after`` is allowed. ValueError for unreadable names."""
     if not config["ssl.allow.dn.changes"] and not _is_same_subject(before, after):
-        subjects = f"{subject_of(before)} and not {subject_of(after)}"
+        subjects = f"{subject_of(before)}, not {subject_of(after)}"
         return f"a certificate of the same subject, {subjects}, unless ssl.allow.dn.changes is true"
     if config["ssl.allow.san.changes"]:
         return None
     lacking = ", ".join(sorted(map(str, alternative_names(before) - alternative_names(after))))
     if not lacking:
         return None
-    return f"a certificate with all alternative names of the former one ({lacking}), unless ssl.allow.san.changes is true"
+    return f"a certificate with all alternative names of the old one ({lacking}), unless ssl.allow.san.changes is true"
 
 
 def _is_same_subject(before: bytes, after: bytes) -> bool:
@@ -76,7 +76,7 @@ def check_connects(config: ListenerConfig, server: ssl.SSLContext, client: ssl.S
                 return
     except ssl.SSLError as error:
         name = "ssl.truststore.location" if config["ssl.truststore.certificates"] is None else "ssl.truststore.certificates"
-        allowed = f"certificates by which brokers with this listener, before and after, trust each other ({reason_of(error)})"
+        allowed = f"certificates that let brokers with the old and the new stores trust each other ({reason_of(error)})"
         raise config.invalid(name, allowed) from error
 
 

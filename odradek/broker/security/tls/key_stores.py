@@ -110,9 +110,9 @@ def _trusted(config: ListenerConfig, name: str, certificates: list[str]) -> str:
 
 def _check_inline(config: ListenerConfig, store: str, name: str) -> None:
     if config[f"{store}.type"] != "PEM":
-        raise config.invalid(f"{store}.type", f"PEM where {name} is set")
+        raise config.invalid(f"{store}.type", f"PEM if {name} is set")
     if config[f"{store}.location"] is not None:
-        raise config.invalid(f"{store}.location", f"left out where {name} is set")
+        raise config.invalid(f"{store}.location", f"left out if {name} is set")
     if config[f"{store}.password"] is not None:
         raise config.invalid(f"{store}.password", "left out: PEM has a password for the key only, ssl.key.password")
 
@@ -127,7 +127,7 @@ def _key_store_file(config: ListenerConfig) -> KeyStore | None:
         return _key_store_of(config, blocks, blocks, name, name)
     password = config["ssl.keystore.password"]
     if password is None:
-        raise config.invalid("ssl.keystore.password", "set where ssl.keystore.location is, unless ssl.keystore.type is PEM")
+        raise config.invalid("ssl.keystore.password", "set with ssl.keystore.location, unless ssl.keystore.type is PEM")
     return _java_key_store(config, data, password) if data.startswith(MAGIC) else _pkcs12_key_store(config, data, password)
 
 
@@ -140,10 +140,12 @@ def _java_key_store(config: ListenerConfig, data: bytes, password: str) -> KeySt
     try:
         key = entry.key(password if own_password is None else own_password)
     except WrongPassword as error:
-        allowed = "set: that of the store is not the private key's" if own_password is None else "the password of the private key"
+        allowed = (
+            "set: the private key's password is not the store's" if own_password is None else "the password of the private key"
+        )
         raise config.invalid("ssl.key.password", allowed) from error
     except JavaKeyStoreError as error:
-        raise config.invalid(name, f"a whole store of JKS ({error})") from error
+        raise config.invalid(name, f"an intact JKS store ({error})") from error
     return KeyStore("".join(map(_pem_certificate, entry.chain)), pem_block("PRIVATE KEY", key), is_encrypted=False)
 
 
@@ -179,7 +181,7 @@ def _read(config: ListenerConfig, store: str) -> bytes | None:
     location, password = config[f"{store}.location"], config[f"{store}.password"]
     if location is None:
         if password is not None:
-            raise config.invalid(f"{store}.location", f"set where {store}.password is")
+            raise config.invalid(f"{store}.location", f"set with {store}.password")
         return None
     if config[f"{store}.type"] == "PEM" and password is not None:
         raise config.invalid(f"{store}.password", "left out: PEM has a password for the key only, ssl.key.password")
@@ -194,7 +196,7 @@ def _text(config: ListenerConfig, name: str, data: bytes) -> str:
         return data.decode()
     except UnicodeDecodeError as error:
         kind = config.key(name.removesuffix("location") + "type")
-        raise config.invalid(name, f"a text file of PEM, unless {kind} says otherwise") from error
+        raise config.invalid(name, f"a PEM text file, or {kind} must be set to the store's type") from error
 
 
 def _certificates(config: ListenerConfig, data: bytes, password: str | None) -> list[str]:
@@ -213,9 +215,9 @@ def _java(config: ListenerConfig, store: str, data: bytes, password: str | None)
     try:
         return read_java_key_store(data, password)
     except JavaKeyStoreError as error:
-        raise config.invalid(f"{store}.location", f"a whole store of JKS ({error})") from error
+        raise config.invalid(f"{store}.location", f"an intact JKS store ({error})") from error
     except WrongPassword as error:
-        allowed = f"the password of {config[f'{store}.location']}, unless the file has been altered"
+        allowed = f"the password of {config[f'{store}.location']}, unless the file was altered"
         raise config.invalid(f"{store}.password", allowed) from error
 
 
@@ -224,11 +226,11 @@ def _pkcs12(config: ListenerConfig, store: str, data: bytes, password: str | Non
     location = config[f"{store}.location"]
     if data.startswith(JCEKS_MAGIC):
         command = f"keytool -importkeystore -srcstoretype JCEKS -srckeystore {location} -deststoretype PKCS12"
-        allowed = f"a file of JKS, PKCS12 or PEM, not of JCEKS; convert it: {command} -destkeystore {location}.p12"
+        allowed = f"a JKS, PKCS12 or PEM file, not JCEKS; convert it: {command} -destkeystore {location}.p12"
         raise config.invalid(f"{store}.location", allowed)
     if not data.startswith(_DER_SEQUENCE):
         kind = config.key(f"{store}.type")
-        raise config.invalid(f"{store}.location", f"a store of JKS or PKCS12, unless {kind} says otherwise")
+        raise config.invalid(f"{store}.location", f"a JKS or PKCS12 store, or {kind} must be set to the store's type")
     try:
         from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12
     except ImportError as error:
@@ -240,7 +242,7 @@ def _pkcs12(config: ListenerConfig, store: str, data: bytes, password: str | Non
     except ValueError as error:
         if password is None:
             raise config.invalid(f"{store}.password", f"set: {location} cannot be read without one") from error
-        raise config.invalid(f"{store}.location", f"a store of PKCS12 that {store}.password opens ({error})") from error
+        raise config.invalid(f"{store}.location", f"a PKCS12 store that {store}.password opens ({error})") from error
 
 
 def _chain(own: Certificate, others: list[Certificate]) -> list[Certificate]:

@@ -82,7 +82,7 @@ def der_values(data: bytes) -> Iterator[tuple[int, bytes, bytes]]:
             size = int.from_bytes(data[position + 2 : start], "big")
         end = start + size
         if end > len(data):
-            raise ValueError("a value is cut")
+            raise ValueError("a value is truncated")
         yield tag, data[start:end], data[position:end]
         position = end
 

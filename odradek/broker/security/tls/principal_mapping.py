@@ -54,9 +54,9 @@ def _parsed(text: str) -> Iterator[tuple[str, str, str] | None]:
             yield None
             position += len("DEFAULT")
         else:
-            raise ValueError(f"no rule begins at {text[position:]!r}")
+            raise ValueError(f"expected the start of a rule at {text[position:]!r}")
         if text[position:].lstrip()[:1] not in ("", ","):
-            raise ValueError(f"no rule goes on with {text[position:]!r}")
+            raise ValueError(f"expected a comma or the end at {text[position:]!r}")
 
 
 def _as_it_is(name: str) -> str:
@@ -67,7 +67,7 @@ def _compiled(pattern: str, replacement: str, case: str) -> _Rule:
     try:
         compiled = re.compile(_NAMED_GROUP.sub("(?P<", pattern))
     except re.error as error:
-        raise ValueError(f"{pattern!r} is no regular expression: {error}") from error
+        raise ValueError(f"{pattern!r} is not a regular expression: {error}") from error
     for reference in _REFERENCE.finditer(replacement):
         is_missing = reference[2] is not None and not compiled.groups and int(reference[2]) > 0
         if is_missing or (reference[3] is not None and reference[3] not in compiled.groupindex):

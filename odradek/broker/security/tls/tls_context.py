@@ -94,7 +94,7 @@ def _choose_versions(context: ssl.SSLContext, config: ListenerConfig) -> None:
     if suites:
         enabled &= _choose_suites(context, config, suites)
         if not enabled:
-            raise config.invalid("ssl.cipher.suites", "suites for a version among ssl.enabled.protocols")
+            raise config.invalid("ssl.cipher.suites", "suites of a version in ssl.enabled.protocols")
     named = [version for version in _VERSIONS if version in enabled]
     with warnings.catch_warnings():
         # The warnings about old versions: the config asks for them.
@@ -117,7 +117,7 @@ def _choose_suites(context: ssl.SSLContext, config: ListenerConfig, suites: tupl
         try:
             context.set_ciphers(name)
         except ssl.SSLError as error:
-            raise config.invalid("ssl.cipher.suites", f"suites that OpenSSL has, and {name} is none") from error
+            raise config.invalid("ssl.cipher.suites", f"suites that OpenSSL knows; it does not know {name}") from error
     if older:
         context.set_ciphers(":".join(older))
     return ({"TLSv1.3"} if newer else set()) | (set(_VERSIONS) - {"TLSv1.3"} if older else set())
@@ -133,7 +133,7 @@ def _present(context: ssl.SSLContext, config: ListenerConfig, key_store: KeyStor
             context.load_cert_chain(chain, key, lambda: password or "")
         except ssl.SSLError as error:
             if error.reason == "KEY_VALUES_MISMATCH":
-                raise config.invalid(name, "a certificate of the private key") from error
+                raise config.invalid(name, "the certificate of the private key") from error
             if key_store.is_encrypted:
                 raise config.invalid("ssl.key.password", f"the password of the private key ({reason_of(error)})") from error
             raise config.invalid(name, f"a certificate and a private key that can be used ({reason_of(error)})") from error

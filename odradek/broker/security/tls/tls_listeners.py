@@ -111,7 +111,7 @@ class TlsListeners:
             except Exception as error:  # noqa: BLE001  no file content may stop the broker
                 _tell_kept(name, error)
             else:
-                log.info("stores loaded again", listener=name)
+                log.info("stores reloaded", listener=name)
         self._is_started = True
 
     def _loaded(self, config: ListenerConfig, former: TlsListener | None = None) -> TlsListener:
@@ -119,7 +119,7 @@ class TlsListeners:
 
 
 def _tell_kept(name: str, error: Exception | InvalidConfig) -> None:
-    log.warn("stores not loaded again: those in force stay", listener=name, reason=str(error))
+    log.warn("cannot reload stores: the old ones stay in use", listener=name, reason=str(error))
 
 
 class TlsClient:
@@ -139,7 +139,7 @@ class TlsClient:
             try:
                 self._load()
             except InvalidConfig as error:
-                log.warn("stores not loaded again: those in force stay", listener=self._listener, reason=str(error))
+                log.warn("cannot reload stores: the old ones stay in use", listener=self._listener, reason=str(error))
         return self._context
 
     def _load(self) -> None:

@@ -137,7 +137,7 @@ def frame_of(api_key):
 @each_case("api_key", [key for key in ApiKey if key not in (ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE)])
 def test_nothing_else_is_answered_at_first(api_key):
     outcome = Client(authenticator()).send_frame(frame_of(api_key))
-    assert outcome == Break(f"{api_key.name} came before the client had authenticated")
+    assert outcome == Break(f"{api_key.name} came before the client authenticated")
 
 
 @each_case("api_key", [key for key in ApiKey if key is not ApiKey.SASL_AUTHENTICATE])
@@ -146,7 +146,7 @@ def test_only_tokens_follow_a_handshake(api_key):
     client.handshake()
     outcome = client.send_frame(frame_of(api_key))
     assert isinstance(outcome, Refuse)
-    assert outcome.cause == f"{api_key.name} came before the client had authenticated"
+    assert outcome.cause == f"{api_key.name} came before the client authenticated"
 
 
 def test_metadata_in_place_of_a_token_is_told_its_state(client):
@@ -240,7 +240,7 @@ def test_a_session_stays_with_its_user(renewing):
 
 def test_a_session_stays_with_its_mechanism(renewing):
     assert renewing.handshake("OTHER").chunks.error_code == 0
-    assert renewing.token() == Refuse([], "another mechanism than PLAIN for a session that began with it", "alice")
+    assert renewing.token() == Refuse([], "the session began with PLAIN and cannot change its mechanism", "alice")
 
 
 def test_a_session_is_not_renewed_by_what_is_not_enabled(renewing):

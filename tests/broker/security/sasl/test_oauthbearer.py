@@ -217,7 +217,7 @@ def test_a_document_that_cannot_be_fetched_leaves_the_keys_and_is_tried_again(cl
             clock.advance(wait_ms)
             assert validate(signed(claims)).user == "alice"
     assert documents.fetches == 5
-    assert [line[2]["reason"] for line in lines] == ["no route", "it has no public key for signatures", "no route"]
+    assert [line[2]["reason"] for line in lines] == ["no route", "the document has no public key for signatures", "no route"]
 
 
 @each_case("document", ["", "[]", "{}", '{"keys": []}', '{"keys": [{"kty": "oct", "k": "AAAA"}]}', '{"keys": [{}]}'])
@@ -259,7 +259,7 @@ def test_a_document_in_a_file_is_read_and_one_that_is_not_there_ends_the_start(c
     file = tmp_path / "keys.json"
     texts = {URL: file.as_uri(), "sasl.oauthbearer.sub.claim.name": "name", "sasl.oauthbearer.expected.audience": "a,b"}
     validate, signing_keys = configured(clock, texts)
-    with pytest.raises(InvalidConfig, match="where a JWKS document is"):
+    with pytest.raises(InvalidConfig, match="the URL of a JWKS document"):
         load_keys(SaslConfig("CLIENTS", texts), signing_keys)
     file.write_text(jwks())
     load_keys(SaslConfig("CLIENTS", texts), signing_keys)

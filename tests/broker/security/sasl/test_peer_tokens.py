@@ -77,12 +77,12 @@ def test_the_claim_of_the_name_may_be_another_one(file):
     ("options", "configs", "mentions"),
     [
         ({}, {}, [f"{PREFIX}sasl.jaas.config", "unsecuredLoginStringClaim_sub", "there is no sub"]),
-        (SUBJECT | {"unsecuredLoginStringClaim_exp": "1"}, {}, ["exp is not to be set"]),
+        (SUBJECT | {"unsecuredLoginStringClaim_exp": "1"}, {}, ["exp cannot be set"]),
         (SUBJECT | {"unsecuredLoginLifetimeSeconds": "long"}, {}, [f"{PREFIX}sasl.jaas.config"]),
         (SUBJECT | {"unsecuredLoginNumberClaim_rack": "two"}, {}, [f"{PREFIX}sasl.jaas.config"]),
         (SUBJECT, {"HANDLER": "com.example.Mine"}, [HANDLER, "com.example.Mine", FROM_URL]),
         ({}, {"HANDLER": FROM_URL}, [URL, "(not set)", "a file: URL"]),
-        ({}, {"HANDLER": FROM_URL, "URL": "https://issuer.example.com/token"}, ["tokens are not fetched"]),
+        ({}, {"HANDLER": FROM_URL, "URL": "https://issuer.example.com/token"}, ["does not fetch tokens"]),
         ({}, {"HANDLER": FROM_URL, "URL": "file:/nowhere"}, [URL, "file:/nowhere", "No such file"]),
     ],
 )

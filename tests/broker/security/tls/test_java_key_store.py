@@ -98,12 +98,12 @@ def test_a_wrong_password_is_told_from_a_store_that_is_none():
 @pytest.mark.parametrize(
     ("data", "told"),
     [
-        (java_key_store([], PASSWORD, magic=0xCECECECE), "does not begin as one"),
-        (java_key_store([], PASSWORD, version=3), "version 3"),
+        (java_key_store([], PASSWORD, magic=0xCECECECE), "does not begin with the magic number"),
+        (java_key_store([], PASSWORD, version=3), "version is 3"),
         (STORE[:12] + b"\0\0\0\3" + STORE[16:], "kind 3"),
-        (STORE.replace(b"X.509", b"X.400"), "not of X.509"),
+        (STORE.replace(b"X.509", b"X.400"), "not X.509"),
     ],
-    ids=["JCEKS", "version 3", "a secret key", "another certificate"],
+    ids=["JCEKS", "version is 3", "a secret key", "another certificate"],
 )
 def test_a_store_of_another_kind_is_told(data, told):
     with pytest.raises(JavaKeyStoreError, match=told):
@@ -113,7 +113,7 @@ def test_a_store_of_another_kind_is_told(data, told):
 def test_a_key_that_is_protected_in_another_way_is_told():
     other = PROTECTION.replace(b"\x11\x01\x01", b"\x13\x01\x01")
     [entry] = read_java_key_store(java_key_store([Key(b"k", (), PASSWORD)], PASSWORD, algorithm=other), PASSWORD).private_keys
-    with pytest.raises(JavaKeyStoreError, match="not protected as those of JKS"):
+    with pytest.raises(JavaKeyStoreError, match="not encrypted with the algorithm of JKS"):
         entry.key(PASSWORD)
 
 

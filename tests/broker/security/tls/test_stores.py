@@ -175,19 +175,19 @@ def broken_file(certificates, name, content):
         ({"keystore_location": "/nowhere.pem"}, "keystore.location", "can be read"),
         ({"keystore_location": "ca.pem"}, "keystore.location", "a private key in it"),
         ({"keystore_location": "orders.key"}, "keystore.location", "a certificate in it"),
-        ({"keystore_location": "broker.p12"}, "keystore.location", "ssl.keystore.type says otherwise"),
+        ({"keystore_location": "broker.p12"}, "keystore.location", "ssl.keystore.type must be set to the store's type"),
         ({"keystore_password": SECRET}, "keystore.password", "left out"),
         ({"keystore_key": SECRET}, "keystore.certificate.chain", "go together"),
         ({"keystore_certificate_chain": SECRET}, "keystore.key", "go together"),
         ({"keystore_key": SECRET, "keystore_certificate_chain": SECRET}, "keystore.location", "left out"),
-        ({"keystore_key": SECRET, "keystore_certificate_chain": SECRET, "keystore_type": "JKS"}, "keystore.type", "PEM where"),
+        ({"keystore_key": SECRET, "keystore_certificate_chain": SECRET, "keystore_type": "JKS"}, "keystore.type", "PEM if"),
         (
             {"keystore_key": SECRET, "keystore_certificate_chain": SECRET, "keystore_location": None},
             "keystore.certificate.chain",
             "a certificate in it",
         ),
-        ({"keystore_type": "PKCS12", "keystore_location": "broker.p12"}, "keystore.password", "set where"),
-        ({"keystore_type": "PKCS12", "keystore_location": None, "keystore_password": SECRET}, "keystore.location", "set where"),
+        ({"keystore_type": "PKCS12", "keystore_location": "broker.p12"}, "keystore.password", "set with"),
+        ({"keystore_type": "PKCS12", "keystore_location": None, "keystore_password": SECRET}, "keystore.location", "set with"),
         (
             {"keystore_type": "PKCS12", "keystore_location": "broker.p12", "keystore_password": SECRET},
             "keystore.location",
@@ -207,8 +207,8 @@ def broken_file(certificates, name, content):
         ({"truststore_certificates": SECRET}, "truststore.location", "left out"),
         ({"truststore_type": "PKCS12", "truststore_location": "ca.p12"}, "truststore.password", "without one"),
         ({"cipher_suites": "TLS_AES_128_GCM_SHA256"}, "cipher.suites", "all of TLS_AES_128_GCM_SHA256"),
-        ({"cipher_suites": "TLS_NONE_SUCH"}, "cipher.suites", "TLS_NONE_SUCH is none"),
-        ({"cipher_suites": "ECDHE-ECDSA-AES128-GCM-SHA256", "enabled_protocols": "TLSv1.3"}, "cipher.suites", "a version among"),
+        ({"cipher_suites": "TLS_NONE_SUCH"}, "cipher.suites", "it does not know TLS_NONE_SUCH"),
+        ({"cipher_suites": "ECDHE-ECDSA-AES128-GCM-SHA256", "enabled_protocols": "TLSv1.3"}, "cipher.suites", "a version in"),
     ],
 )
 def test_a_store_that_cannot_be_used_stops_the_start(certificates, change, key, allowed):
@@ -226,7 +226,7 @@ def test_a_store_that_cannot_be_used_stops_the_start(certificates, change, key, 
 
 def test_a_key_of_another_certificate_or_with_another_password_stops_the_start(certificates):
     mixed = broken_file(certificates, "mixed.pem", certificates.broker.pem + certificates.orders.key_pem)
-    with pytest.raises(InvalidConfig, match="a certificate of the private key"):
+    with pytest.raises(InvalidConfig, match="the certificate of the private key"):
         server(certificates, keystore_location=mixed)
     encrypted = broken_file(
         certificates, "encrypted-2.pem", certificates.broker.pem + certificates.broker.encrypted_key_pem("right")
