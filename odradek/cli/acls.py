@@ -76,10 +76,23 @@ def acls(context: click.Context) -> None:
 
 @acls.command()
 @asks_a_broker
-@click.option("--allow", "allowed", metavar="PRINCIPAL", multiple=True, help="Who may: User:alice, or User:* for everybody.")
-@click.option("--deny", "denied", metavar="PRINCIPAL", multiple=True, help="Who may not.")
+@click.option(
+    "--allow",
+    "allowed",
+    metavar="PRINCIPAL",
+    multiple=True,
+    help="A principal to allow: User:alice, or User:* for everybody; repeatable.",
+)
+@click.option("--deny", "denied", metavar="PRINCIPAL", multiple=True, help="A principal to deny; repeatable.")
 @click.option("--operation", "operations", type=click.Choice(_OPERATIONS[2:], case_sensitive=False), multiple=True, required=True)
-@click.option("--host", "hosts", metavar="ADDRESS", multiple=True, default=(_WILDCARD,), help="From where.  [default: anywhere]")
+@click.option(
+    "--host",
+    "hosts",
+    metavar="ADDRESS",
+    multiple=True,
+    default=(_WILDCARD,),
+    help="A client address that the entry is for; repeatable.  [default: all]",
+)
 @names_resources
 def add(
     bootstrap: Servers,
@@ -92,7 +105,7 @@ def add(
 ) -> int:
     """Allow or deny operations on resources. Existing entries stay."""
     if not (allowed or denied) or not resources:
-        raise click.UsageError("name a principal, by --allow or --deny, and a resource")
+        raise click.UsageError("name a principal with --allow or --deny, and a resource")
     creations = [
         AclCreation(
             resource.resource_type,
@@ -125,7 +138,7 @@ def add(
 
 def selects(command: Callable[..., int]) -> Callable[..., int]:
     """Add the options of a filter."""
-    principal = click.option("--principal", metavar="PRINCIPAL", help="Of this principal.")
+    principal = click.option("--principal", metavar="PRINCIPAL", help="Only entries of this principal.")
     operation = click.option("--operation", type=click.Choice(_OPERATIONS[1:], case_sensitive=False), default="ANY")
     return principal(operation(names_resources(command)))
 

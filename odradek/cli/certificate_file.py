@@ -37,9 +37,9 @@ class CertificateFile:
                 self._context = self._read()
             except Exception as error:  # noqa: BLE001  whatever the file's content, the port goes on
                 reason = error.allowed if isinstance(error, InvalidConfig) else str(error)
-                log.warn("certificate not read again: the one in force stays", path=str(self._path), needs=reason)
+                log.warn("cannot reload the certificate: the old one stays in use", path=str(self._path), needs=reason)
             else:
-                log.info("certificate read again", path=str(self._path), of=self._flag)
+                log.info("certificate reloaded", path=str(self._path), of=self._flag)
         return self._context
 
     def _read(self) -> ssl.SSLContext:

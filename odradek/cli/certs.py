@@ -25,9 +25,9 @@ class _CannotMake(click.ClickException):
 @click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
 @click.option("--host", "hosts", multiple=True, help="A host name or address of the broker; repeatable.  [default: localhost]")
 @click.option("--client", "clients", metavar="NAME", multiple=True, help="A client: CN, or CN=NAME,OU=...; repeatable.")
-@click.option("--days", type=click.IntRange(1), default=365, show_default=True, help="How long they are valid.")
-@click.option("--password", default="changeit", show_default=True, help="Of the PKCS12 files.")
-@click.option("--renew", is_flag=True, help="Make certificates anew that are there. The authority stays.")
+@click.option("--days", type=click.IntRange(1), default=365, show_default=True, help="Days until the certificates expire.")
+@click.option("--password", default="changeit", show_default=True, help="Password of the PKCS12 files.")
+@click.option("--renew", is_flag=True, help="Replace existing certificates. The authority stays.")
 def certs(*, directory: Path, hosts: tuple[str, ...], clients: tuple[str, ...], days: int, password: str, renew: bool) -> int:
     """Make certificates for tests: an authority, a broker's, and clients'.
 
@@ -84,5 +84,5 @@ def _file_name(client: str) -> str:
     """Return the name of a client's files: its common name."""
     name = next((part[3:] for part in client.split(",") if part.upper().startswith("CN=")), client).strip()
     if not name or "/" in name or "\\" in name or name.startswith(".") or name in _RESERVED:
-        raise _CannotMake(f"{client!r} gives no name for a file")
+        raise _CannotMake(f"--client {client!r}: its common name cannot be a file's name; choose another one")
     return name

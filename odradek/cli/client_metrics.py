@@ -48,9 +48,9 @@ def list_subscriptions(bootstrap: Servers, as_json: bool) -> int:
 @client_metrics.command("set")
 @click.argument("name", metavar="NAME")
 @asks_a_broker
-@click.option("--metrics", help="Prefixes of metrics' names, with commas between; * for all metrics.")
-@click.option("--interval-ms", type=int, help="How often clients are to send them: 100 to 3600000.")
-@click.option("--match", help="Which clients: client_id=PATTERN and so on, with commas between; all if it is empty.")
+@click.option("--metrics", help="Prefixes of metric names, separated by commas; * for all metrics.")
+@click.option("--interval-ms", type=int, help="Milliseconds between two pushes of a client: 100 to 3600000.")
+@click.option("--match", help="Only matching clients: client_id=PATTERN and so on, separated by commas. Empty: all clients.")
 def set_subscription(
     name: str, bootstrap: Servers, as_json: bool, metrics: str | None, interval_ms: int | None, match: str | None
 ) -> int:
@@ -58,7 +58,7 @@ def set_subscription(
     told = {"metrics": metrics, "interval.ms": None if interval_ms is None else str(interval_ms), "match": match}
     configs = [AlterableConfig(config, _SET, value) for config, value in told.items() if value is not None]
     if not configs:
-        raise click.UsageError("there is nothing to set: give --metrics, --interval-ms or --match")
+        raise click.UsageError("nothing to set: give --metrics, --interval-ms or --match")
     with Cluster(bootstrap) as cluster:
         _alter(cluster, name, configs)
     show(("name",), [{"name": name}], as_json=as_json)

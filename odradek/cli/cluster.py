@@ -47,7 +47,7 @@ class Connection:
         except ConnectFailed as failure:
             raise Unreachable(f"no broker answers at {self._address}: {failure.reason}") from failure
         except LoginFailed as failure:
-            raise Unreachable(f"the broker at {self._address} does not let you in: {failure.reason}") from failure
+            raise Unreachable(f"the broker at {self._address} refused the login: {failure.reason}") from failure
         except NegotiationFailed as failure:
             raise Refused(self._address, failure.code) from failure
         except ClientError as failure:
@@ -68,7 +68,7 @@ class Connection:
         except UnsupportedVersion as failure:
             lowest, highest = api.versions
             raise Unreachable(
-                f"the broker at {self._address} has no {api.key.name} in versions {lowest} to {highest}"
+                f"the broker at {self._address} does not serve {api.key.name} versions {lowest} to {highest}"
             ) from failure
         except ClientError as failure:
             raise self._unreachable(api.key.name, failure) from failure
@@ -76,11 +76,11 @@ class Connection:
     def _unreachable(self, name: str, failure: ClientError) -> Unreachable:
         match failure:
             case InvalidFrame():
-                reason = f"what answers at {self._address} is not a Kafka broker"
+                reason = f"{self._address} is not a Kafka broker: its answer is not a Kafka response"
             case ProtocolViolation():
-                reason = f"the answer of {self._address} to {name} cannot be read: {failure.reason}"
+                reason = f"cannot read the answer of {self._address} to {name}: {failure.reason}"
             case InvalidRequest():
-                reason = f"{name} cannot say that: {failure.reason}"
+                reason = f"cannot send {name}: {failure.reason}"
             case _:
                 reason = f"the broker at {self._address} did not answer {name}: {failure.reason}"
         return Unreachable(reason)

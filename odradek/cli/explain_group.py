@@ -145,10 +145,10 @@ class GroupStory:
             else:
                 # The static member's former id was removed to make way.
                 changes[:] = [each for each in changes if not each.startswith(f"{former} is gone")]
-                changes.append(f"static member {value.instance_id} is back, {member_id} in place of {former}")
+                changes.append(f"static member {value.instance_id} came back as {member_id}, replacing {former}")
                 self._since.successors[former] = member_id
         elif _subscription(old) != _subscription(value):
-            changes.append(f"{member_id} subscribes to {_subscribed(value)}, before to {_subscribed(old)}")
+            changes.append(f"{member_id} subscribes to {_subscribed(value)}, previously to {_subscribed(old)}")
         elif old.server_assignor != value.server_assignor:
             changes.append(f"{member_id} prefers the assignor {value.server_assignor}")
         self._members[member_id] = value
@@ -160,7 +160,7 @@ class GroupStory:
             pending = {(owned.topic_id, index) for owned in value.partitions_pending_revocation for index in owned.partitions}
             held = pending | {(owned.topic_id, index) for owned in value.assigned_partitions for index in owned.partitions}
             if value.member_epoch == LEAVE_STATIC_EPOCH:
-                self._since.changes.append(f"static member {member_id} is away, and keeps what it has")
+                self._since.changes.append(f"static member {member_id} is away and keeps its partitions")
             if pending:
                 self._asked_ms.setdefault(member_id, at_ms)
             else:
@@ -191,7 +191,7 @@ class GroupStory:
             self._forget()
             return
         if not self._since.changes and self._hash is not None and self._hash != value.metadata_hash:
-            self._since.changes.append("its topics have changed: which there are, or their partitions")
+            self._since.changes.append("its topics or their partitions have changed")
         self._hash = value.metadata_hash
 
     def _explain(self, epoch: int, at_ms: int) -> None:
@@ -251,7 +251,9 @@ _WAIT_MS = 500
 @click.command()
 @click.argument("group")
 @asks_a_broker
-@click.option("--last", type=click.IntRange(1), default=10, show_default=True, help="So many of the newest target assignments.")
+@click.option(
+    "--last", type=click.IntRange(1), default=10, show_default=True, help="Number of target assignments to show, the newest ones."
+)
 def explain(group: str, bootstrap: list[tuple[str, int]], as_json: bool, last: int) -> int:
     """Explain why the members of a consumer group have their partitions: what changed, which partitions moved, and why.
 
@@ -263,7 +265,7 @@ def explain(group: str, bootstrap: list[tuple[str, int]], as_json: bool, last: i
         try:
             story = patiently(lambda: _read(cluster, topics, group))
         except MalformedMessage as error:
-            raise click.ClickException(f"{group}: its records cannot be read: {error}") from error
+            raise click.ClickException(f"cannot read the records of group {group}: {error}") from error
         if not story.is_there:
             click.echo(_unexplained(describe_group(cluster, group)), err=True)
             return 2
@@ -353,7 +355,7 @@ def _as_text(document: dict[str, Any]) -> str:
     changes = "; ".join(document["changes"]) or "the log does not say why"
     lines = [f"epoch {document['epoch']}, {document['time']}: {changes}"]
     if document["moves"] is None:
-        lines.append("  what was before is not in the log any more")
+        lines.append("  earlier records are no longer in the log")
     elif not document["moves"]:
         lines.append("  nothing moves")
     for move in document["moves"] or ():

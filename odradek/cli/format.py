@@ -48,16 +48,16 @@ def _credential(argument: str) -> UserScramCredentialRecord:
     text = given.get("iterations", str(MIN_ITERATIONS))
     iterations = int(text) if text.isdecimal() else 0
     if not MIN_ITERATIONS <= iterations <= MAX_ITERATIONS:
-        raise click.BadParameter(f"iterations are {MIN_ITERATIONS} to {MAX_ITERATIONS}")
+        raise click.BadParameter(f"iterations must be from {MIN_ITERATIONS} to {MAX_ITERATIONS}")
     try:
         salt = decode_base64(given["salt"]) if "salt" in given else secrets.token_bytes(_SALT_BYTES)
         salted = decode_base64(given["saltedpassword"]) if "saltedpassword" in given else None
     except ValueError as error:
-        raise click.BadParameter("salt and saltedpassword are in base64") from error
+        raise click.BadParameter("salt and saltedpassword must be base64") from error
     if "password" in given:
         salted = salted_password(mechanism, given["password"], salt, iterations)
     elif salted is None or "salt" not in given:
-        raise click.BadParameter("a password is wanted, or saltedpassword with its salt")
+        raise click.BadParameter("give a password, or saltedpassword with its salt")
     return credential_record(given["name"], mechanism, salt=salt, salted=salted, iterations=iterations)
 
 
@@ -66,11 +66,11 @@ def _given(text: str) -> dict[str, str]:
     for pair in text.split(","):
         key, equals, value = pair.partition("=")
         if not equals or key not in _KEYS:
-            raise click.BadParameter(f"what stands in brackets are KEY=VALUE pairs of {', '.join(_KEYS)}")
+            raise click.BadParameter(f"the brackets must contain KEY=VALUE pairs; the keys are {', '.join(_KEYS)}")
         is_quoted = len(value) > 1 and value[0] == value[-1] == '"'
         given[key] = value[1:-1] if is_quoted else value
     if not given.get("name"):
-        raise click.BadParameter("the name of a user is wanted")
+        raise click.BadParameter("give the user's name: name=...")
     return given
 
 
@@ -80,17 +80,17 @@ class _CannotFormat(click.ClickException):
 
 @click.command("format")
 @click.option("--cluster-id", help="The cluster's id.  [default: a random one]")
-@click.option("--data-dir", type=click.Path(path_type=Path), help="Where the data lives.  [default: the user's data folder]")
-@click.option("--config", "config_file", type=click.Path(path_type=Path), help="A server.properties, as Kafka has it.")
+@click.option("--data-dir", type=click.Path(path_type=Path), help="The data directory.  [default: the user's data folder]")
+@click.option("--config", "config_file", type=click.Path(path_type=Path), help="A server.properties in Kafka's format.")
 @click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, callback=key_and_value, help="One config; repeatable.")
-@click.option("--ignore-formatted", is_flag=True, help="Leave directories alone that are formatted.")
+@click.option("--ignore-formatted", is_flag=True, help="Skip directories that are formatted already.")
 @click.option(
     "--add-scram",
     "users",
     metavar="SCRAM-SHA-256=[name=...,password=...]",
     multiple=True,
     callback=credentials,
-    help="A user that the cluster begins with; repeatable.",
+    help="A user to create with the cluster; repeatable.",
 )
 def format(  # noqa: A001  the command's name
     *,
@@ -135,13 +135,17 @@ def _format(
         new = [directory for directory in directories.all if directory.identity is None]
         known = {each.identity.cluster_id: each.path for each in directories.all if each.identity is not None}
         if known and not ignore_formatted:
-            raise _CannotFormat(f"{', '.join(known.values())}: formatted already; --ignore-formatted leaves that as it is")
+            raise _CannotFormat(f"{', '.join(known.values())}: already formatted; use --ignore-formatted to skip them")
         chosen = cluster_id or next(iter(known), None) or new_uuid_text(uuid4)
         other = next((path for each, path in known.items() if each != chosen), None)
         if other is not None:
-            raise _CannotFormat(f"{other}: this is the data of another cluster than {chosen}")
+            raise _CannotFormat(
+                f"{other} has the data of another cluster, not of {chosen}; choose another directory or --cluster-id"
+            )
         if users and directories.metadata not in new:
-            raise _CannotFormat(f"{directories.metadata.path}: a cluster that is there already has its users by odradek users")
+            raise _CannotFormat(
+                f"{directories.metadata.path} is formatted already: --add-scram is for a new cluster; use odradek users add"
+            )
         _begin(new, chosen, node_id)
         if users:
             write_bootstrap(RealFileSystem(), directories.metadata.path, users, SystemClock().now_ms())

@@ -201,14 +201,14 @@ _AT_MOST_ONE_TARGET = "give one of --to-earliest, --to-latest, --to-current, --t
 @click.argument("group")
 @asks_a_broker
 @click.option("--topic", "topics", metavar="TOPIC[:0,1]", multiple=True, help="A topic, or some of its partitions; repeatable.")
-@click.option("--all-topics", is_flag=True, help="Every topic that the group has offsets of.")
+@click.option("--all-topics", is_flag=True, help="All topics with offsets of the group.")
 @click.option("--to-earliest", is_flag=True, help="To the first record.")
 @click.option("--to-latest", is_flag=True, help="To the end.")
-@click.option("--to-current", is_flag=True, help="To where it is; to the end where it is nowhere.")
+@click.option("--to-current", is_flag=True, help="To the committed offset; to the end if there is none.")
 @click.option("--to-offset", type=click.IntRange(0), help="To this offset.")
-@click.option("--to-datetime", metavar="TIME", help="To the first record since then: ISO 8601, UTC unless it says otherwise.")
-@click.option("--shift-by", type=int, help="So many records on, or back if negative.")
-@click.option("--execute", is_flag=True, help="Do it; without this the command only says what it would do.")
+@click.option("--to-datetime", metavar="TIME", help="To the first record at or after this time: ISO 8601, UTC by default.")
+@click.option("--shift-by", type=int, help="Forward by this many records; back if negative.")
+@click.option("--execute", is_flag=True, help="Change the offsets. Without it, the command only shows the new offsets.")
 def reset_offsets(
     group: str,
     bootstrap: Servers,
@@ -220,7 +220,7 @@ def reset_offsets(
 ) -> int:
     """Set the offsets of a GROUP that has no members."""
     if bool(topics) == all_topics:
-        raise click.UsageError("give --topic, or else --all-topics")
+        raise click.UsageError("give either --topic or --all-topics")
     if sum(value is not None and value is not False for value in target.values()) != 1:
         raise click.UsageError(_AT_MOST_ONE_TARGET)
     since_ms = None if target["to_datetime"] is None else _timestamp_ms(str(target["to_datetime"]))
@@ -239,7 +239,7 @@ def reset_offsets(
     ]
     show(_ROW, rows, as_json=as_json)
     if not execute:
-        click.echo("odradek: nothing was changed; --execute does it", err=True)
+        click.echo("odradek: nothing was changed; add --execute to set these offsets", err=True)
     return exit_status(refusals)
 
 
@@ -253,7 +253,7 @@ def _without_members(cluster: Cluster, group: str, *, may_be_new: bool) -> Descr
         _, node = patiently(lambda: cluster.coordinator(group))
         return DescribedGroup(group, "Empty", "classic", "", "", node, [])
     if described.members:
-        raise Refused(group, ErrorCode.NON_EMPTY_GROUP, f"the group has members, and is {described.state}: stop them first")
+        raise Refused(group, ErrorCode.NON_EMPTY_GROUP, f"the group is {described.state} and has members: stop them first")
     return described
 
 

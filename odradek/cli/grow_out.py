@@ -57,15 +57,15 @@ class _CannotGrow(click.ClickException):
 
 
 @click.command("grow-out")
-@click.option("--host", help="What odradek serve was given.")
-@click.option("--port", type=click.IntRange(0, 65535), help="What odradek serve was given.")
-@click.option("--data-dir", type=click.Path(path_type=Path), help="Where the data lives.  [default: the user's data folder]")
+@click.option("--host", help="The --host of odradek serve.")
+@click.option("--port", type=click.IntRange(0, 65535), help="The --port of odradek serve.")
+@click.option("--data-dir", type=click.Path(path_type=Path), help="The data directory.  [default: the user's data folder]")
 @click.option("--config", "config_file", type=click.Path(path_type=Path), help="The server.properties of odradek.")
 @click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, callback=key_and_value, help="One config; repeatable.")
 @click.option(
     "--controller-port",
     type=click.IntRange(1, 65535),
-    help="For the listener of Kafka's controller, on 127.0.0.1, where none is configured.  [default: 9093]",
+    help="Port of Kafka's controller on 127.0.0.1, if no listener for it is configured.  [default: 9093]",
 )
 @click.option(
     "--out", type=click.Path(path_type=Path), default=Path("server.properties"), show_default=True, help="The file to write."
@@ -129,9 +129,11 @@ def _nobody_serves(config: BrokerConfig) -> Iterator[None]:
             except ValueError as error:
                 raise _CannotGrow(f"{path}/{checkpoints.META_PROPERTIES_FILE} cannot be used: {error}") from None
             if found is None:
-                raise _CannotGrow(f"{path} is no data directory: it has no {checkpoints.META_PROPERTIES_FILE}")
+                raise _CannotGrow(f"{path} is not a data directory: it has no {checkpoints.META_PROPERTIES_FILE}")
             if found.get("node.id") != str(config["node.id"]):
-                raise _CannotGrow(f"{path} is the data of node {found.get('node.id')}, not {config['node.id']}")
+                raise _CannotGrow(
+                    f"{path} has the data of node {found.get('node.id')}, not {config['node.id']}: correct node.id or --data-dir"
+                )
             try:
                 lock = files.lock(f"{path}/{checkpoints.LOCK_FILE}")
             except BlockingIOError:
@@ -148,7 +150,7 @@ def _warn(config: BrokerConfig, found: KafkaProperties) -> None:
     for name in found.unknown:
         _tell(f"{name} is left out: Apache Kafka has no such config")
     for name in found.awakened:
-        _tell(f"{name} is carried over: odradek has ignored it, and Kafka acts on it")
+        _tell(f"{name} is kept: odradek ignored it, but Kafka will use it")
 
 
 def _tell(warning: str) -> None:

@@ -49,10 +49,10 @@ def check(host: str, port: int, timeout_s: float = TIMEOUT_S, tls: "ssl.SSLConte
         except OSError as error:
             raise WrongAnswer(error) from error
     if len(answer) < 10:
-        raise WrongAnswer("the connection was closed before an answer came")
+        raise WrongAnswer("the broker closed the connection without a complete response")
     _, correlation_id, error_code = struct.unpack(">iih", answer)
     if (correlation_id, error_code) != (CORRELATION_ID, 0):
-        raise WrongAnswer(f"a wrong answer: correlation id {correlation_id}, error code {error_code}")
+        raise WrongAnswer(f"unexpected response: correlation id {correlation_id}, error code {error_code}")
 
 
 def check_either(host: str, port: int) -> None:

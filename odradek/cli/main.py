@@ -53,13 +53,15 @@ def command(context: click.Context) -> None:
 
 
 @command.command()
-@click.option("--host", help="Address to listen on.  [default: that of listeners: 127.0.0.1]")
-@click.option("--port", type=click.IntRange(0, 65535), help="Port; 0 takes a free one.  [default: that of listeners: 9092]")
-@click.option("--data-dir", type=click.Path(path_type=Path), help="Where the data lives.  [default: the user's data folder]")
-@click.option("--config", "config_file", type=click.Path(path_type=Path), help="A server.properties, as Kafka has it.")
+@click.option("--host", help="Address to listen on.  [default: from listeners: 127.0.0.1]")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), help="Port to listen on; 0 takes a free one.  [default: from listeners: 9092]"
+)
+@click.option("--data-dir", type=click.Path(path_type=Path), help="The data directory.  [default: the user's data folder]")
+@click.option("--config", "config_file", type=click.Path(path_type=Path), help="A server.properties in Kafka's format.")
 @click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, callback=key_and_value, help="One config; repeatable.")
-@click.option("--secure", is_flag=True, help="Let clients in by SASL_SSL alone, and say what they need.")
-@click.option("--faults", "faults_file", type=click.Path(path_type=Path), help="Rules for what is to go wrong: JSON.")
+@click.option("--secure", is_flag=True, help="Accept only SASL_SSL clients, and print how to connect.")
+@click.option("--faults", "faults_file", type=click.Path(path_type=Path), help="A JSON file with rules of faults to inject.")
 @may_be_steered
 @serves_metrics
 def serve(
@@ -93,7 +95,7 @@ def serve(
     from odradek.cli.serve_control import serve_controlled
 
     if secure and control is not None and control.is_in_memory:
-        raise click.UsageError("--secure and --in-memory do not go together: what clients need is kept with the data")
+        raise click.UsageError("--secure and --in-memory do not go together: certificates and password are kept with the data")
     return run(
         host=host,
         port=port,

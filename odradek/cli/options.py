@@ -32,7 +32,7 @@ def asks_a_broker(command: CommandT) -> CommandT:
         type=click.Path(path_type=Path),
         expose_value=False,
         callback=take_command_config,
-        help="For a broker that wants TLS or SASL: security.protocol and what belongs to it, as for Kafka's commands.",
+        help="Client configs for a broker with TLS or SASL, as for Kafka's commands: security.protocol and its settings.",
     )
     return server(as_json(config(command)))
 

@@ -54,6 +54,9 @@ def on_stop_signal(stop: Callable[[], None]) -> None:
 
 def cannot_start(reason: object) -> int:
     """Print why the broker could not start. Return the exit status."""
+    # "[Errno 98]" says nothing that the text does not.
+    if isinstance(reason, OSError) and reason.strerror and reason.filename is None:
+        reason = reason.strerror
     return tell(reason, CANNOT_START)
 
 

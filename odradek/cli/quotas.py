@@ -41,7 +41,7 @@ def names_an_entity(command: Callable[..., int]) -> Callable[..., int]:
         for kind, name in _TYPES.items():
             given, is_default = options.pop(name), options.pop(f"default_{name}")
             if given is not None and is_default:
-                message = f"--{kind} and --default-{kind} are two entities"
+                message = f"--{kind} and --default-{kind} exclude each other"
                 raise click.UsageError(message)
             if given is not None or is_default:
                 entity[kind] = cast("str | None", given)
@@ -49,7 +49,7 @@ def names_an_entity(command: Callable[..., int]) -> Callable[..., int]:
 
     wrapped: Callable[..., int] = named
     for kind, what, metavar in (("ip", "address", "ADDRESS"), ("client-id", "client id", "ID"), ("user", "user", "NAME")):
-        text = f"Every {what} that has no quota of its own."
+        text = f"Every {what} without its own quota."
         wrapped = click.option(f"--default-{kind}", is_flag=True, help=text)(wrapped)
         wrapped = click.option(f"--{kind}", metavar=metavar, help=f"The {what}.")(wrapped)
     return wrapped

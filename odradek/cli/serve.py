@@ -98,7 +98,7 @@ def run(
                 from odradek.cli.serve_controller import serve_controller
 
                 if metrics is not None or rules:
-                    return cannot_start("metrics and faults are a broker's: process.roles is controller")
+                    return cannot_start("--metrics-port and --faults are for a broker, but process.roles is controller")
                 return runner.run(serve_controller(config, default_data_dir=used_default))
             return runner.run(_serve(config, metrics, rules, default_data_dir=used_default, door=door))
     except KeyboardInterrupt:

@@ -31,17 +31,23 @@ def may_be_steered(command: CommandT) -> CommandT:
         "--control-port",
         type=click.IntRange(0, 65535),
         envvar="ODRADEK_CONTROL_PORT",
-        help="Let tests steer the broker there, by HTTP; 0 takes a free port.",
+        help="Port of the HTTP interface by which tests control the broker; 0 takes a free one.",
     )
     @click.option(
-        "--control-host", default="127.0.0.1", envvar="ODRADEK_CONTROL_HOST", show_default=True, help="Address for that."
+        "--control-host",
+        default="127.0.0.1",
+        envvar="ODRADEK_CONTROL_HOST",
+        show_default=True,
+        help="Address of the control interface.",
     )
-    @click.option("--control-token", envvar="ODRADEK_CONTROL_TOKEN", help="What lets them in.  [default: one is drawn]")
+    @click.option(
+        "--control-token", envvar="ODRADEK_CONTROL_TOKEN", help="Token that control requests must have.  [default: a random one]"
+    )
     @click.option(
         "--control-certificate",
         type=click.Path(path_type=Path),
         envvar="ODRADEK_CONTROL_CERTIFICATE",
-        help="Speak TLS there: a PEM file with certificate and key.",
+        help="TLS for the control interface: a PEM file with certificate and key.",
     )
     @click.option("--in-memory", is_flag=True, help="Keep the data in memory. Only with --control-port.")
     @wraps(command)
@@ -87,14 +93,16 @@ class Metrics(NamedTuple):
 def serves_metrics(command: CommandT) -> CommandT:
     """Add the flags of metrics, as ``metrics``: a Metrics, or None without ``--metrics-port``."""
 
-    @click.option("--metrics-port", type=click.IntRange(0, 65535), help="Serve Prometheus metrics there; 0 takes a free port.")
-    @click.option("--metrics-host", help="Address for them.  [default: that of the first listener]")
-    @click.option("--metrics-token", envvar="ODRADEK_METRICS_TOKEN", help="What lets scrapers in.  [default: anybody is]")
+    @click.option("--metrics-port", type=click.IntRange(0, 65535), help="Port of the Prometheus metrics; 0 takes a free one.")
+    @click.option("--metrics-host", help="Address of the metrics.  [default: the first listener's]")
+    @click.option(
+        "--metrics-token", envvar="ODRADEK_METRICS_TOKEN", help="Token that scrapes must have.  [default: none is needed]"
+    )
     @click.option(
         "--metrics-certificate",
         type=click.Path(path_type=Path),
         envvar="ODRADEK_METRICS_CERTIFICATE",
-        help="Serve them by TLS: a PEM file with certificate and key.",
+        help="TLS for the metrics: a PEM file with certificate and key.",
     )
     @wraps(command)
     def with_metrics(

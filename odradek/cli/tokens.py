@@ -64,7 +64,9 @@ def tokens(context: click.Context) -> None:
 
 @tokens.command("list")
 @asks_a_broker
-@click.option("--owner", "owners", metavar="PRINCIPAL", multiple=True, callback=_principals, help="Of this one; repeatable.")
+@click.option(
+    "--owner", "owners", metavar="PRINCIPAL", multiple=True, callback=_principals, help="Only tokens of this owner; repeatable."
+)
 def list_tokens(bootstrap: Servers, as_json: bool, owners: list[Principal]) -> int:
     """List the tokens that you may see, without their HMACs."""
     with Cluster(bootstrap) as cluster:
@@ -91,9 +93,20 @@ def list_tokens(bootstrap: Servers, as_json: bool, owners: list[Principal]) -> i
 
 @tokens.command()
 @asks_a_broker
-@click.option("--renewer", "renewers", metavar="PRINCIPAL", multiple=True, callback=_principals, help="Who may renew it, too.")
-@click.option("--owner", metavar="PRINCIPAL", callback=_principal, help="Whose token it is, if not yours.")
-@click.option("--max-lifetime-ms", type=click.IntRange(1), help="When it is over for good.  [default: what the broker says]")
+@click.option(
+    "--renewer",
+    "renewers",
+    metavar="PRINCIPAL",
+    multiple=True,
+    callback=_principals,
+    help="Another principal that may renew the token; repeatable.",
+)
+@click.option("--owner", metavar="PRINCIPAL", callback=_principal, help="The token's owner.  [default: you]")
+@click.option(
+    "--max-lifetime-ms",
+    type=click.IntRange(1),
+    help="Milliseconds until it expires for good, even if renewed.  [default: the broker's]",
+)
 def create(
     bootstrap: Servers,
     as_json: bool,
@@ -127,7 +140,7 @@ def create(
 @tokens.command()
 @click.argument("token_id")
 @asks_a_broker
-@click.option("--period-ms", type=click.IntRange(1), help="For how long from now on.  [default: what the broker says]")
+@click.option("--period-ms", type=click.IntRange(1), help="Milliseconds from now until it expires.  [default: the broker's]")
 def renew(token_id: str, bootstrap: Servers, as_json: bool, period_ms: int | None) -> int:
     """Let a token expire later."""
     with Cluster(bootstrap) as cluster:
@@ -142,7 +155,9 @@ def renew(token_id: str, bootstrap: Servers, as_json: bool, period_ms: int | Non
 @tokens.command()
 @click.argument("token_id")
 @asks_a_broker
-@click.option("--in-ms", "period_ms", type=click.IntRange(0), help="So long from now on.  [default: it is removed at once]")
+@click.option(
+    "--in-ms", "period_ms", type=click.IntRange(0), help="Milliseconds from now until it expires.  [default: remove it at once]"
+)
 def expire(token_id: str, bootstrap: Servers, as_json: bool, period_ms: int | None) -> int:
     """Let a token expire sooner, or remove it. Open sessions continue."""
     with Cluster(bootstrap) as cluster:
@@ -167,7 +182,7 @@ def _hmac(cluster: Cluster, token_id: str) -> bytes:
     for token in _described(cluster):
         if token.token_id == token_id:
             return token.hmac
-    raise Refused(token_id, ErrorCode.DELEGATION_TOKEN_NOT_FOUND, "there is no such token that you may see")
+    raise Refused(token_id, ErrorCode.DELEGATION_TOKEN_NOT_FOUND, "no such token, or you may not see it")
 
 
 def _moment(at_ms: int) -> str:

@@ -37,7 +37,7 @@ def topics(context: click.Context) -> None:
 
 @topics.command("list")
 @asks_a_broker
-@click.option("--exclude-internal", is_flag=True, help="Leave out the topics that brokers keep for themselves.")
+@click.option("--exclude-internal", is_flag=True, help="Leave out internal topics, such as __consumer_offsets.")
 def list_topics(bootstrap: Servers, as_json: bool, exclude_internal: bool) -> int:
     """List every topic."""
     with Cluster(bootstrap) as cluster:
@@ -71,10 +71,10 @@ def describe(names: tuple[str, ...], bootstrap: Servers, as_json: bool) -> int:
 @topics.command()
 @click.argument("names", nargs=-1, required=True, metavar="TOPIC...")
 @asks_a_broker
-@click.option("--partitions", type=click.IntRange(1), help="How many.  [default: the broker's]")
-@click.option("--replication-factor", type=click.IntRange(1), help="How many.  [default: the broker's]")
+@click.option("--partitions", type=click.IntRange(1), help="Number of partitions.  [default: the broker's]")
+@click.option("--replication-factor", type=click.IntRange(1), help="Replicas of each partition.  [default: the broker's]")
 @click.option("--config", "configs", metavar="KEY=VALUE", multiple=True, callback=key_and_value, help="One config; repeatable.")
-@click.option("--if-not-exists", is_flag=True, help="A topic that is there already is no failure.")
+@click.option("--if-not-exists", is_flag=True, help="Do not fail if a topic exists already.")
 def create(
     names: tuple[str, ...],
     bootstrap: Servers,
@@ -112,7 +112,7 @@ def create(
 @topics.command()
 @click.argument("names", nargs=-1, required=True, metavar="TOPIC...")
 @asks_a_broker
-@click.option("--if-exists", is_flag=True, help="A topic that is not there is no failure.")
+@click.option("--if-exists", is_flag=True, help="Do not fail if a topic does not exist.")
 def delete(names: tuple[str, ...], bootstrap: Servers, as_json: bool, if_exists: bool) -> int:
     """Delete topics and all their records."""
     asked = [DeleteTopicState(name=name) for name in names]

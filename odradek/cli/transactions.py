@@ -86,11 +86,17 @@ def transactions(context: click.Context) -> None:
     type=click.Choice(list(STATE_NAMES.values()), case_sensitive=False),
     help="Only transactional ids in this state; repeatable.",
 )
-@click.option("--producer-id", "producer_ids", multiple=True, type=int, help="Only those of this producer id; repeatable.")
 @click.option(
-    "--duration-filter", "duration_ms", metavar="MS", type=click.IntRange(0), help="Only what runs for longer than this."
+    "--producer-id", "producer_ids", multiple=True, type=int, help="Only transactional ids with this producer id; repeatable."
 )
-@click.option("--transactional-id-pattern", "pattern", metavar="REGEX", help="Only ids that match, as a whole.")
+@click.option(
+    "--duration-filter",
+    "duration_ms",
+    metavar="MS",
+    type=click.IntRange(0),
+    help="Only transactions that have run for longer than this.",
+)
+@click.option("--transactional-id-pattern", "pattern", metavar="REGEX", help="Only transactional ids that match in full.")
 def list_transactions(
     bootstrap: Servers,
     as_json: bool,
@@ -135,7 +141,7 @@ def describe(names: tuple[str, ...], bootstrap: Servers, as_json: bool) -> int:
 @transactions.command("describe-producers")
 @asks_a_broker
 @names_a_partition
-@click.option("--broker-id", type=click.IntRange(0), help="As this replica knows them.  [default: the leader]")
+@click.option("--broker-id", type=click.IntRange(0), help="The replica to ask.  [default: the leader]")
 def describe_active_producers(bootstrap: Servers, as_json: bool, topic: str, partition: int, broker_id: int | None) -> int:
     """List a partition's producers, and the start offsets of their open transactions."""
     with Cluster(bootstrap) as cluster:
@@ -148,9 +154,9 @@ def describe_active_producers(bootstrap: Servers, as_json: bool, topic: str, par
 
 @transactions.command("find-hanging")
 @asks_a_broker
-@click.option("--broker-id", type=click.IntRange(0), help="Only partitions of this broker, as it knows them.")
+@click.option("--broker-id", type=click.IntRange(0), help="Only partitions with a replica on this broker; ask that replica.")
 @click.option("--topic", help="Only this topic.  [default: all]")
-@click.option("--partition", type=click.IntRange(0), help="Only this partition of it.")
+@click.option("--partition", type=click.IntRange(0), help="Only this partition of the topic.")
 @click.option(
     "--max-transaction-timeout",
     "max_timeout_minutes",
@@ -158,7 +164,7 @@ def describe_active_producers(bootstrap: Servers, as_json: bool, topic: str, par
     type=click.IntRange(0),
     default=15,
     show_default=True,
-    help="What was written to later than this may still be ended by itself.",
+    help="Leave out transactions with newer writes: they may still end by themselves.",
 )
 def find_hanging(
     bootstrap: Servers,
@@ -190,7 +196,7 @@ def _listed(
     def attempt() -> ListTransactionsResponse:
         connection = cluster.node(node_id)
         if not connection.serves(api):
-            raise Unreachable(f"broker {node_id} is too old to list transactions by that")
+            raise Unreachable(f"broker {node_id} is too old for this filter of transactions")
         answer = connection.call(api, request)
         check(f"transactions of broker {node_id}", answer.error_code)
         return answer
@@ -232,8 +238,8 @@ _TERMINATION_TIMEOUT_MS = 60_000
 @transactions.command()
 @asks_a_broker
 @names_a_partition
-@click.option("--start-offset", type=click.IntRange(0), help="Where the transaction begins, as find-hanging tells it.")
-@click.option("--producer-id", type=click.IntRange(0), help="In place of the offset, for brokers older than 3.0.")
+@click.option("--start-offset", type=click.IntRange(0), help="The transaction's start offset, as shown by find-hanging.")
+@click.option("--producer-id", type=click.IntRange(0), help="Instead of --start-offset, for brokers older than 3.0.")
 @click.option("--producer-epoch", type=click.IntRange(0), help="With --producer-id.")
 @click.option("--coordinator-epoch", type=click.IntRange(-1), help="With --producer-id.")
 def abort(
@@ -250,7 +256,7 @@ def abort(
     producer = (producer_id, producer_epoch, coordinator_epoch)
     named = [each for each in producer if each is not None]
     if (start_offset is None) == (not named):
-        raise click.UsageError("either --start-offset or --producer-id, --producer-epoch and --coordinator-epoch are needed")
+        raise click.UsageError("give either --start-offset, or --producer-id, --producer-epoch and --coordinator-epoch")
     if named and len(named) < len(producer):
         raise click.UsageError("--producer-id, --producer-epoch and --coordinator-epoch belong together")
     with Cluster(bootstrap) as cluster:

@@ -32,7 +32,11 @@ Servers = list[tuple[str, int]]
 _SALT_BYTES = 24
 _LISTED = ("user", "mechanism", "iterations")
 _mechanism = click.option(
-    "--mechanism", "names", type=click.Choice(list(MECHANISMS)), multiple=True, help="Repeatable.  [default: both]"
+    "--mechanism",
+    "names",
+    type=click.Choice(list(MECHANISMS)),
+    multiple=True,
+    help="A SCRAM mechanism; repeatable.  [default: both]",
 )
 
 
@@ -66,7 +70,7 @@ def list_users(bootstrap: Servers, as_json: bool) -> int:
 @click.option(
     "--password-file",
     type=click.Path(path_type=Path, allow_dash=True),
-    help="A file with the password in its first line, - for standard input.  [default: ask]",
+    help="A file whose first line is the password; - for standard input.  [default: ask]",
 )
 def add(name: str, bootstrap: Servers, as_json: bool, names: tuple[str, ...], iterations: int, password_file: Path | None) -> int:
     """Add a user, or change a user's password. Open sessions continue."""
@@ -128,7 +132,7 @@ def _password(name: str, file: Path | None) -> str:
     except (OSError, UnicodeDecodeError) as error:
         raise click.BadParameter(f"{file}: {error}") from error
     if not password:
-        raise click.BadParameter(f"{file}: there is no password in its first line")
+        raise click.BadParameter(f"{file}: the first line is empty: write the password there")
     return password
 
 

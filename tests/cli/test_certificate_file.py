@@ -39,7 +39,7 @@ def test_another_file_is_read_for_the_next_connection(put, capsys):
     after = file.context()
     assert after is not before
     assert file.context() is after
-    assert events(capsys) == ["certificate read again"]
+    assert events(capsys) == ["certificate reloaded"]
 
 
 @pytest.mark.parametrize("spoil", [lambda path: path.write_text("no certificate"), Path.unlink], ids=["no PEM", "no file"])
@@ -51,7 +51,7 @@ def test_a_file_that_cannot_be_used_leaves_what_there_is_until_it_can_be(put, ca
     assert file.context() is before
     assert file.context() is before
     # Not at each connection.
-    assert events(capsys) == ["certificate not read again: the one in force stays"]
+    assert events(capsys) == ["cannot reload the certificate: the old one stays in use"]
     put("broker.pem")
     assert file.context() is not before
 

@@ -98,9 +98,9 @@ def test_a_static_member_that_comes_back_moves_nothing(bed):
     bed.accepted("a2", 0, instance_id="i", subscribed_topic_names=["t", "u"])
     changes, moves = bed.told()
     assert changes == [
-        "static member a is away, and keeps what it has",
-        "static member i is back, a2 in place of a",
-        "a2 subscribes to t, u, before to t",
+        "static member a is away and keeps its partitions",
+        "static member i came back as a2, replacing a",
+        "a2 subscribes to t, u, previously to t",
     ]
     assert moves == []
 
@@ -109,9 +109,9 @@ def test_topics_subscriptions_and_expressions(bed):
     share(bed)
     bed.topic("t", 5)
     bed.accepted("a", 3)
-    assert bed.told()[0] == ["its topics have changed: which there are, or their partitions"]
+    assert bed.told()[0] == ["its topics or their partitions have changed"]
     bed.accepted("b", 3, subscribed_topic_names=["t", "u"])
-    assert bed.told()[0] == ["b subscribes to t, u, before to t"]
+    assert bed.told()[0] == ["b subscribes to t, u, previously to t"]
     bed.accepted("c", 0, subscribed_topic_regex="t.*")
     bed.accepted("c", bed.group().members["c"].member_epoch)
     assert "the regular expression t.* matches t" in bed.told()[0]
@@ -128,7 +128,7 @@ def test_the_broker_and_the_log_tell_of_the_same_moves(bed):
     bed.accepted("c", 0)
     bed.accepted("b", -1)
     bed.accepted("a", 3, owned={"t": [0, 1]})
-    lines = [fields["moves"] for _, event, fields in bed.reports.lines if event == "a target assignment is computed"]
+    lines = [fields["moves"] for _, event, fields in bed.reports.lines if event == "a target assignment was computed"]
     told = [
         [f"t-{m.partition} from {m.source or 'nobody'} to {m.target or 'nobody'}: {m.reason.value}" for m in moves]
         for each in bed.story().explanations
@@ -189,7 +189,7 @@ def test_records_that_cannot_be_read(ask, topic, client, monkeypatch):
     join(client, "group-of-noise", topic, [0])
     monkeypatch.setattr(explain_group, "decode_group_key", unreadable)
     status, out, err = ask("groups", "explain", "group-of-noise")
-    assert (status, out, err) == (1, "", "odradek: group-of-noise: its records cannot be read: a key of 1 bytes\n")
+    assert (status, out, err) == (1, "", "odradek: cannot read the records of group group-of-noise: a key of 1 bytes\n")
 
 
 def unreadable(_data):

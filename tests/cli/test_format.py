@@ -45,7 +45,7 @@ def test_a_directory_that_is_formatted_is_left_alone(run, tmp_path):
     run("--cluster-id", "x", "--data-dir", tmp_path / "a")
     before = meta(tmp_path / "a")
     again = run("--cluster-id", "x", "--data-dir", tmp_path / "a")
-    assert "formatted already" in refusal(again)
+    assert "already formatted" in refusal(again)
     assert run("--cluster-id", "x", "--data-dir", tmp_path / "a", "--ignore-formatted").exception is None
     other = run("--cluster-id", "y", "--data-dir", tmp_path / "a", "--ignore-formatted")
     assert "another cluster" in refusal(other)
@@ -98,8 +98,8 @@ def test_a_cluster_begins_with_its_users(run, tmp_path, broker_process):
         ("alice", "not of the form"),
         ("PLAIN=[name=a,password=alice-secret]", "not of the form"),
         ("SCRAM-SHA-256=name=a,password=alice-secret", "not of the form"),
-        ("SCRAM-SHA-256=[password=alice-secret]", "the name of a user"),
-        ("SCRAM-SHA-256=[name=a]", "a password is wanted"),
+        ("SCRAM-SHA-256=[password=alice-secret]", "the user's name"),
+        ("SCRAM-SHA-256=[name=a]", "give a password"),
         ("SCRAM-SHA-256=[name=a,saltedpassword=AAAA]", "with its salt"),
         ("SCRAM-SHA-256=[name=a,password=alice-secret,iterations=4095]", "4096 to 16384"),
         ("SCRAM-SHA-256=[name=a,password=alice-secret,iterations=many]", "4096 to 16384"),

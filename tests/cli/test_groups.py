@@ -219,7 +219,7 @@ def test_nothing_is_reset_without_execute(ask, ask_json, client, records, new_gr
     status, out, err = ask("groups", "reset-offsets", group, "--topic", records, "--to-earliest", "--json")
     assert status == 0
     assert json.loads(out)[0] == {"group": group, "topic": records, "partition": 0, "current_offset": 3, "new_offset": 0}
-    assert err == "odradek: nothing was changed; --execute does it\n"
+    assert err == "odradek: nothing was changed; add --execute to set these offsets\n"
     assert offsets_of(ask_json("groups", "describe", group)[0]) == {0: 3}
 
 
@@ -251,7 +251,7 @@ def test_a_group_with_members_is_not_reset(ask, client, records, new_group):
     join(client, group, records, [0])
     status, out, err = ask("groups", "reset-offsets", group, "--topic", records, "--to-latest", "--execute")
     assert (status, out) == (1, "")
-    assert err == f"odradek: {group}: the group has members, and is Stable: stop them first (NON_EMPTY_GROUP)\n"
+    assert err == f"odradek: {group}: the group is Stable and has members: stop them first (NON_EMPTY_GROUP)\n"
 
 
 def test_a_partition_that_is_not_there_is_refused_and_the_others_reset(ask, ask_json, records, new_group):

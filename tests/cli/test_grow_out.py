@@ -60,7 +60,7 @@ def test_what_kafka_does_not_have_and_what_only_kafka_acts_on_are_told(grow_out,
     _, _, err, _ = grow_out(stopped, "--set", "socket.busy.poll.us=0", "--set", "num.io.threads=3")
     assert err.splitlines() == [
         "odradek: socket.busy.poll.us is left out: Apache Kafka has no such config",
-        "odradek: num.io.threads is carried over: odradek has ignored it, and Kafka acts on it",
+        "odradek: num.io.threads is kept: odradek ignored it, but Kafka will use it",
     ]
 
 
@@ -73,8 +73,8 @@ def test_a_file_that_is_there_is_not_written_over(grow_out, stopped):
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (("--set", "node.id=2"), "is the data of node 1, not 2"),
-        (("--port", "0"), "must be on a port that stays the same"),
+        (("--set", "node.id=2"), "has the data of node 1, not 2"),
+        (("--port", "0"), "must be on a fixed port"),
         (("--set", "log.retention.ms=much"), "log.retention.ms"),
     ],
 )
@@ -86,7 +86,7 @@ def test_what_kafka_could_not_start_with_is_refused(grow_out, stopped, arguments
 
 def test_a_directory_without_data_is_refused_and_stays_as_it_is(command, tmp_path):
     status, _, err = command("grow-out", "--data-dir", tmp_path / "nothing", "--out", tmp_path / "out")
-    assert (status, "is no data directory" in err) == (2, True)
+    assert (status, "is not a data directory" in err) == (2, True)
     assert list(tmp_path.iterdir()) == []
 
 

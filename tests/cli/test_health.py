@@ -56,7 +56,7 @@ def test_an_answer_in_two_pieces_is_read_whole(answering):
     ids=["no", "short", "error", "other"],
 )
 def test_any_other_answer_is_not_healthy(answering, answer):
-    with pytest.raises(OSError, match=r"answer"):
+    with pytest.raises(OSError, match=r"response"):
         check(*answering(answer))
 
 

@@ -61,7 +61,7 @@ def test_a_table_has_one_line_a_quota(ask):
         (("set", "--default-user", PRODUCE), "is not QUOTA=NUMBER"),
         (("set", "--default-user", f"{PRODUCE}=many"), "is not QUOTA=NUMBER"),
         (("set", "--default-user", f"{PRODUCE}=nan"), "is not QUOTA=NUMBER"),
-        (("set", "--user", "a", "--default-user", f"{PRODUCE}=5"), "are two entities"),
+        (("set", "--user", "a", "--default-user", f"{PRODUCE}=5"), "exclude each other"),
     ],
 )
 def test_what_cannot_be_meant_is_no_command(ask, arguments, message):

@@ -140,7 +140,8 @@ def test_a_start_after_a_kill_tells_what_it_recovered(broker_process):
 def test_a_port_in_use_is_refused_and_no_data_directory_made(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        assert_refused(odradek_serve("--port", port, "--data-dir", tmp_path / "data"), port, "in use")
+        told = f"cannot bind 127.0.0.1:{port}: address already in use; choose another port, or port 0 for a free one"
+        assert_refused(odradek_serve("--port", port, "--data-dir", tmp_path / "data"), told)
     assert listing(tmp_path / "data") is None
 
 

@@ -21,7 +21,7 @@ WITHIN_S = 10
         ("{", "is not JSON"),
         ("{}", "{} is not allowed; allowed is a list of rules"),
         ('[{"api": "Produce", "error": "NO"}]', "rule 0: error: 'NO' is not allowed; allowed are names and numbers of Kafka's"),
-        ('[{"drop": true}, {"topics": "t"}]', "rule 1: topics: there is no such key; did you mean topic? allowed are api, "),
+        ('[{"drop": true}, {"topics": "t"}]', "rule 1: topics: unknown key; did you mean topic? allowed are api, "),
     ],
 )
 def test_a_bad_file_ends_the_start_and_names_key_value_and_what_is_allowed(tmp_path, content, mention):

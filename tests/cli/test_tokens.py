@@ -97,7 +97,7 @@ def test_a_token_may_be_of_somebody_else(json_by, listed):
 def test_a_token_that_is_not_there_is_told(by):
     status, out, err = by("alice", "expire", "none")
     assert (status, out) == (1, "")
-    assert "none: there is no such token that you may see (DELEGATION_TOKEN_NOT_FOUND)" in err
+    assert "none: no such token, or you may not see it (DELEGATION_TOKEN_NOT_FOUND)" in err
 
 
 @pytest.mark.parametrize(

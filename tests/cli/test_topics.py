@@ -128,7 +128,7 @@ def test_something_else_than_a_broker_is_status_2(command):
         thread.start()
         status, _, err = command("topics", "list", "--bootstrap-server", address)
         thread.join()
-    assert (status, err) == (2, f"odradek: what answers at {address} is not a Kafka broker\n")
+    assert (status, err) == (2, f"odradek: {address} is not a Kafka broker: its answer is not a Kafka response\n")
 
 
 def test_the_next_bootstrap_server_is_tried(command, broker):

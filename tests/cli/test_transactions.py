@@ -295,7 +295,7 @@ def test_an_epoch_that_has_passed_aborts_nothing(ask, client, topic):
     producer_id = write(client, topic, next(_numbers), epoch=4)
     named = ("--producer-id", producer_id, "--producer-epoch", 3, "--coordinator-epoch", 0)
     status, _, err = ask("transactions", "abort", "--topic", topic, "--partition", 0, *named)
-    assert (status, err) == (1, f"odradek: {topic}-0: the producer has another epoch by now (INVALID_PRODUCER_EPOCH)\n")
+    assert (status, err) == (1, f"odradek: {topic}-0: the producer's epoch has changed (INVALID_PRODUCER_EPOCH)\n")
     assert read_committed(client, topic) == 0
 
 

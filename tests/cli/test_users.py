@@ -59,7 +59,7 @@ def test_there_is_no_user_without_a_password(ask, ask_json, user, tmp_path, cont
     file = tmp_path / "empty"
     file.write_text(content)
     status, _, err = ask("users", "add", user, "--password-file", file)
-    assert (status, "no password in its first line" in err) == (2, True)
+    assert (status, "the first line is empty" in err) == (2, True)
     assert listed(ask_json, user) == {}
 
 

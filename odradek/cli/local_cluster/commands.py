@@ -34,19 +34,19 @@ class _NotThere(click.ClickException):
 
 
 _of_directory = click.option(
-    "--data-dir", type=click.Path(path_type=Path), help="The cluster's directory.  [default: the one cluster without one]"
+    "--data-dir", type=click.Path(path_type=Path), help="The cluster's directory.  [default: the only cluster without --data-dir]"
 )
 
 
 @click.group(invoke_without_command=True)
-@click.option("--brokers", type=click.IntRange(1, MAX_BROKERS), default=3, show_default=True, help="How many.")
-@click.option("--data-dir", type=click.Path(path_type=Path), help="Where the data lives.  [default: removed at the end]")
+@click.option("--brokers", type=click.IntRange(1, MAX_BROKERS), default=3, show_default=True, help="Number of brokers.")
+@click.option("--data-dir", type=click.Path(path_type=Path), help="The cluster's directory.  [default: removed at the end]")
 @click.option(
     "--port",
     type=click.IntRange(0, _MAX_PORT),
     default=9092,
     show_default=True,
-    help="The first broker's; the others have those behind it. 0 takes free ones.",
+    help="Port of the first broker; the others get the next ports. 0 takes free ones.",
 )
 @click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, callback=key_and_value, help="One config; repeatable.")
 @click.option("--set-broker", "of_broker", metavar="N:KEY=VALUE", multiple=True, help="One config of broker N alone; repeatable.")
@@ -78,7 +78,7 @@ def cluster(
 def _ensure_undecided(option: str, names: Iterable[str]) -> None:
     for name in names:
         if name in DECIDED:
-            raise click.UsageError(f"{name} is not for {option}: odradek cluster decides it")
+            raise click.UsageError(f"{option} cannot set {name}: odradek cluster sets it itself")
 
 
 def _settings_of_brokers(brokers: int, asked: Sequence[str], racks: str | None) -> dict[int, dict[str, str]]:
@@ -87,7 +87,7 @@ def _settings_of_brokers(brokers: int, asked: Sequence[str], racks: str | None) 
     if racks is not None:
         names = [name.strip() for name in racks.split(",")]
         if not all(names):
-            raise click.UsageError(f"--racks {racks}: a rack without a name")
+            raise click.UsageError(f"--racks {racks}: a rack has no name")
         found = {number: {"broker.rack": names[(number - 1) % len(names)]} for number in range(1, brokers + 1)}
     for text in asked:
         number, colon, setting = text.partition(":")
@@ -184,7 +184,7 @@ def _lock(directory: Path) -> Lock:
     try:
         return RealFileSystem().lock(str(directory / checkpoints.LOCK_FILE))
     except BlockingIOError as error:
-        raise OSError(f"{directory} is in use by a broker") from error
+        raise OSError(f"{directory} is in use by a broker: stop it, or choose another directory") from error
 
 
 def _ask(data_dir: Path | None, request: dict[str, object]) -> dict[str, Any]:
@@ -199,9 +199,9 @@ def _only_temporary() -> Path:
     places = sorted(Path(tempfile.gettempdir()).glob(f"{_TEMPORARY}*/{SOCKET_NAME}"))
     running = [place.parent for place in places if is_served(place.parent)]
     if not running:
-        raise _NotThere("no cluster runs without --data-dir; name the directory of one that has it")
+        raise _NotThere("no cluster without --data-dir is running; name your cluster's directory with --data-dir")
     if len(running) > 1:
-        raise _NotThere(f"several clusters run: name one with --data-dir, of {', '.join(map(str, running))}")
+        raise _NotThere(f"several clusters are running: choose one with --data-dir: {', '.join(map(str, running))}")
     return running[0]
 
 

@@ -29,7 +29,7 @@ class NoCluster(OSError):
 def listen(directory: Path) -> socket.socket:
     """Return a listening socket in the directory. Raises FileExistsError if a cluster runs there."""
     if is_served(directory):
-        raise FileExistsError(f"a cluster runs on {directory} already")
+        raise FileExistsError(f"a cluster is already running on {directory}")
     listening = socket.socket(socket.AF_UNIX)
     with contextlib.chdir(directory):
         Path(SOCKET_NAME).unlink(missing_ok=True)
@@ -55,7 +55,7 @@ def ask(directory: Path, request: Mapping[str, object]) -> dict[str, Any]:
             connection.sendall(encode(request))
             line = answers.readline()
         except OSError as error:
-            reason = f"in {_TIMEOUT_S:g} s: look into its logs" if isinstance(error, TimeoutError) else f"({error})"
+            reason = f"in {_TIMEOUT_S:g} s: see its logs" if isinstance(error, TimeoutError) else f"({error})"
             raise NoCluster(f"the cluster on {directory} did not answer {reason}") from error
     answer = decode(line)
     if answer is None:
@@ -85,5 +85,5 @@ def _connect(directory: Path) -> socket.socket:
             connection.connect(SOCKET_NAME)
     except OSError as error:
         connection.close()
-        raise NoCluster(f"no cluster runs on {directory}") from error
+        raise NoCluster(f"no cluster is running on {directory}") from error
     return connection

@@ -143,5 +143,5 @@ def _bind(port: int) -> socket.socket:
         bound.bind((HOST, port))
     except OSError as error:
         bound.close()
-        raise PortTaken(f"{HOST}:{port}: {error.strerror}") from error
+        raise PortTaken(f"cannot bind {HOST}:{port}: {error.strerror}; choose another --port, or 0 for free ones") from error
     return bound

@@ -189,7 +189,7 @@ class Supervisor:
                 if node.state is not NodeState.STOPPING:
                     node.enter(NodeState.STOPPING)
                 elif not self._is_impatient:
-                    tell(f"{node.plan.name} has not ended in time, and is killed")
+                    tell(f"{node.plan.name} did not end in time: killing it")
                 node.signal(signal.SIGKILL)
             self._deadline_ms = self._clock.monotonic_ms() + _STOP_GRACE_MS
         elif not any(broker.child for broker in self._brokers()):
@@ -246,7 +246,7 @@ class Supervisor:
             return
         node = next((node for node_id, node in self._nodes.items() if node_id == request.get("node")), None)
         if node is None:
-            answer({"refused": f"there is no node {request.get('node')}: {', '.join(map(str, self._nodes))}"})
+            answer({"refused": f"there is no node {request.get('node')}; nodes: {', '.join(map(str, self._nodes))}"})
         elif self._deadline_ms is not None:
             answer({"refused": "the cluster is being stopped"})
         elif request.get("do") == "kill":
@@ -306,7 +306,7 @@ def _described(node: Node) -> dict[str, object]:
 
 def _waits(broker: Node, controller: Node) -> str:
     plan = controller.plan
-    return f"{broker.plan.name} cannot start while {plan.name} is down: odradek cluster start {plan.node_id} starts it"
+    return f"{broker.plan.name} cannot start while {plan.name} is down: run odradek cluster start {plan.node_id} first"
 
 
 def _answer_all(waiting: list[Answer], message: Mapping[str, object]) -> None:

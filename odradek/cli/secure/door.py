@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _LOGIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _TEMPLATE: Final = """
-Clients come in by TLS, as the user {user}. Secrets are in files that only their owner can read.
+Clients must use TLS, and log in as the user {user}. The secrets are in files that only their owner can read.
 
 # kafka-python
 from pathlib import Path
@@ -152,7 +152,7 @@ class Door(NamedTuple):
         try:
             write_client_properties(address, self.files)
         except OSError as error:
-            log.warn("file for clients not written", path=str(self.files.client_properties), reason=str(error))
+            log.warn("cannot write the file with client configs", path=str(self.files.client_properties), reason=str(error))
         return client_lines(address, self.files, metrics=self.metrics, control_url=control_url)
 
 

@@ -113,7 +113,11 @@ class SecureFiles:
                 raise CannotSecure(f"{self.authority_key}: {error}") from error
             if found.lasts(_SPARE_DAYS):
                 return found
-            log.warn("a new authority: clients need its certificate", path=str(self.authority), cause="the old one expires")
+            log.warn(
+                "new certificate authority: give its certificate to all clients",
+                path=str(self.authority),
+                cause="the old one expires",
+            )
         made = kind.make("odradek serve --secure", _AUTHORITY_DAYS)
         write_secret(self.authority_key, made.own.key_pem.encode())
         write_secret(self.authority, made.own.pem.encode())
@@ -128,7 +132,7 @@ def secret(path: Path) -> str:
     text = path.read_bytes().strip()
     # All other characters need no escaping in a JAAS line or an HTTP header.
     if not text.isascii() or not text.decode().isprintable() or set(text) & set(b'"\\'):
-        raise CannotSecure(f"{path}: must be letters of ASCII, without quotes and backslashes")
+        raise CannotSecure(f"{path}: the secret must be printable ASCII, without quotes and backslashes")
     return text.decode()
 
 
@@ -174,12 +178,12 @@ def _check_settings(settings: dict[str, str]) -> None:
         if name.startswith("ssl.key") or name == "sasl.enabled.mechanisms" or name.endswith("sasl.jaas.config"):
             definition = BROKER_CONFIGS.get(name)
             is_secret = definition is None or definition.sensitive
-            raise InvalidConfig(key, HIDDEN if is_secret else value, "left out: --secure has a value of its own")
+            raise InvalidConfig(key, HIDDEN if is_secret else value, "left out: --secure sets it")
     roles = settings.get("process.roles", "")
     if roles and "broker" not in parse_list(roles):
         raise InvalidConfig("process.roles", roles, "left out, or broker,controller: --secure is for a broker")
     if roles and "controller" not in parse_list(roles):
-        raise InvalidConfig("process.roles", roles, "left out, or broker,controller: a broker of --secure is alone")
+        raise InvalidConfig("process.roles", roles, "left out, or broker,controller: --secure is for a single broker")
 
 
 def _secured_endpoints(config: BrokerConfig) -> list[Endpoint]:
@@ -189,7 +193,7 @@ def _secured_endpoints(config: BrokerConfig) -> list[Endpoint]:
     for endpoint in endpoints:
         if protocols.get(endpoint.name) != SASL_SSL:
             place = f"{endpoint.name}://{endpoint.host}:{endpoint.port}"
-            allowed = f"listeners of {SASL_SSL} alone, or left out: with --secure clients come in by no other"
+            allowed = f"listeners of {SASL_SSL} only, or left out: --secure allows no other listeners"
             raise InvalidConfig("listeners", place, allowed)
     return endpoints
 

@@ -106,7 +106,7 @@ def test_the_commands_tell_what_the_others_know_of_a_broker_that_is_down(start_c
     status, out, err = command("groups", "reset-offsets", known[0], "--all-topics", "--to-latest", "--json", *server)
     assert (status, len(json.loads(out))) == (1, 2)
     refusal = f"odradek: orders-0: {told.removeprefix('odradek: ').rstrip()} (LEADER_NOT_AVAILABLE)"
-    assert err.splitlines() == ["odradek: nothing was changed; --execute does it", refusal]
+    assert err.splitlines() == ["odradek: nothing was changed; add --execute to set these offsets", refusal]
 
     for subject in (("list",), ("find-hanging",)):
         status, out, err = command("transactions", *subject, "--json", *server)

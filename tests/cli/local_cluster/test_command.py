@@ -97,7 +97,7 @@ def test_a_node_that_is_down_starts_again_on_its_address(stand_ins):
     ("arguments", "reason"),
     [
         (("start", 1), "broker 1 is running"),
-        (("kill", 7), "there is no node 7: 100, 1"),
+        (("kill", 7), "there is no node 7; nodes: 100, 1"),
     ],
 )
 def test_what_cannot_be_done_is_refused_with_a_reason(stand_ins, arguments, reason):
@@ -105,7 +105,7 @@ def test_what_cannot_be_done_is_refused_with_a_reason(stand_ins, arguments, reas
     assert cluster.ask(*arguments) == (1, "", f"odradek: {reason}\n")
 
 
-WAITS = "odradek: broker 2 cannot start while controller 100 is down: odradek cluster start 100 starts it\n"
+WAITS = "odradek: broker 2 cannot start while controller 100 is down: run odradek cluster start 100 first\n"
 
 
 def test_a_broker_is_not_started_without_a_controller(stand_ins):
@@ -159,23 +159,25 @@ def test_two_clusters_cannot_have_one_directory(stand_ins, tmp_path):
     second = stand_ins("--brokers", 1, data_dir=place)
     out, err = second.process.communicate(timeout=STOP_TIMEOUT_S)
     assert (second.process.returncode, out) == (2, "")
-    assert err == f"odradek: a cluster runs on {place} already\n"
+    assert err == f"odradek: a cluster is already running on {place}\n"
     assert first.nodes()[1]["state"] == "running"
 
 
 def test_a_cluster_that_is_not_there_cannot_be_asked(command, tmp_path):
-    assert command("cluster", "status", "--data-dir", tmp_path) == (2, "", f"odradek: no cluster runs on {tmp_path}\n")
+    assert command("cluster", "status", "--data-dir", tmp_path) == (2, "", f"odradek: no cluster is running on {tmp_path}\n")
 
 
 def test_a_port_that_is_taken_ends_the_start(command):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        assert command("cluster", "--port", port) == (2, "", f"odradek: 127.0.0.1:{port}: Address already in use\n")
+        advice = "choose another --port, or 0 for free ones"
+        told = f"odradek: cannot bind 127.0.0.1:{port}: Address already in use; {advice}\n"
+        assert command("cluster", "--port", port) == (2, "", told)
 
 
 def test_what_the_command_decides_cannot_be_set(command):
     status, _, err = command("cluster", "--set", "node.id=4")
-    assert (status, err) == (2, "odradek: node.id is not for --set: odradek cluster decides it\n")
+    assert (status, err) == (2, "odradek: --set cannot set node.id: odradek cluster sets it itself\n")
 
 
 def test_brokers_that_have_no_controller_to_take_leave_of_are_not_waited_for_long(stand_ins):
@@ -184,7 +186,7 @@ def test_brokers_that_have_no_controller_to_take_leave_of_are_not_waited_for_lon
     assert cluster.ask("kill", 100)[0] == 0
     status, out, err = cluster.end(signal.SIGTERM)
     assert (status, out) == (0, "")
-    assert err.endswith("odradek: broker 1 has not ended in time, and is killed\n")
+    assert err.endswith("odradek: broker 1 did not end in time: killing it\n")
     assert not is_alive(broker)
 
 
@@ -214,8 +216,8 @@ def test_a_cluster_leaves_the_data_of_a_broker_alone(command, tmp_path):
     [
         (("--set-broker", "log.dirs=x"), "--set-broker log.dirs=x: not of the form N:KEY=VALUE"),
         (("--set-broker", "3:num.partitions=1"), "--set-broker 3:num.partitions=1: there is no broker 3, only 1 to 2"),
-        (("--set-broker", "1:node.id=7"), "node.id is not for --set-broker: odradek cluster decides it"),
-        (("--racks", "a,,b"), "--racks a,,b: a rack without a name"),
+        (("--set-broker", "1:node.id=7"), "--set-broker cannot set node.id: odradek cluster sets it itself"),
+        (("--racks", "a,,b"), "--racks a,,b: a rack has no name"),
     ],
 )
 def test_settings_that_no_broker_can_have_are_refused(command, arguments, reason):

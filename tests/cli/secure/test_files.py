@@ -79,7 +79,7 @@ def test_an_authority_that_expires_is_made_anew_with_the_certificate_and_that_is
     files.make(HOSTS)
     after = contents(files)
     assert {name for name in before if before[name] != after[name]} == {"secure-ca.pem", "secure-ca.key", "secure-broker.pem"}
-    assert "clients need its certificate" in capsys.readouterr().err
+    assert "give its certificate to all clients" in capsys.readouterr().err
 
 
 def test_half_an_authority_is_made_anew(files):

@@ -86,9 +86,9 @@ def test_with_an_authorizer_the_user_is_a_super_user(made, named, super_users):
 @pytest.mark.parametrize(
     ("settings", "key", "value", "allowed"),
     [
-        ({"listeners": "PLAINTEXT://127.0.0.1:9092"}, "listeners", "PLAINTEXT://127.0.0.1:9092", "SASL_SSL alone"),
-        ({"listeners": "SASL_SSL://:1,SSL://:2"}, "listeners", "SSL://:2", "SASL_SSL alone"),
-        ({"listeners": "SASL_PLAINTEXT://h:1"}, "listeners", "SASL_PLAINTEXT://h:1", "SASL_SSL alone"),
+        ({"listeners": "PLAINTEXT://127.0.0.1:9092"}, "listeners", "PLAINTEXT://127.0.0.1:9092", "SASL_SSL only"),
+        ({"listeners": "SASL_SSL://:1,SSL://:2"}, "listeners", "SSL://:2", "SASL_SSL only"),
+        ({"listeners": "SASL_PLAINTEXT://h:1"}, "listeners", "SASL_PLAINTEXT://h:1", "SASL_SSL only"),
         ({"listeners": "nonsense"}, "listeners", "nonsense", "NAME://HOST:PORT"),
         (
             {
@@ -99,7 +99,7 @@ def test_with_an_authorizer_the_user_is_a_super_user(made, named, super_users):
             },
             "listeners",
             "CONTROLLER://:2",
-            "SASL_SSL alone",
+            "SASL_SSL only",
         ),
         ({"process.roles": "broker"}, "process.roles", "broker", "left out"),
         ({"process.roles": "controller"}, "process.roles", "controller", "left out"),

@@ -115,7 +115,7 @@ async def test_a_new_certificate_is_shown_to_the_next_connection(certificates, t
     path, trusting = tmp_path / "port.pem", certificates.client_context()
     shutil.copyfile(certificates.path("stray.pem"), path)
     arguments = ["--in-memory", "--control-certificate", str(path)]
-    with served(*arguments, logged=["certificate read again"], context=trusting) as (control, _):
+    with served(*arguments, logged=["certificate reloaded"], context=trusting) as (control, _):
         with pytest.raises(URLError, match="CERTIFICATE_VERIFY_FAILED"):
             await control("GET", "/ready")
         shutil.copyfile(certificates.path("broker.pem"), tmp_path / "new.pem")
