@@ -18,7 +18,7 @@ from odradek.pipeline.errors import PipelineError, Unreachable, root_cause
 _TIMEOUT_MS = "15000"
 _CONNECT_TIMEOUT_S = 5.0
 _WHAT_TO_LOOK_AT = (
-    "is it a Kafka broker, can its advertised.listeners be reached from here, does it want TLS or SASL: --command-config FILE?"
+    "check that it is a Kafka broker with advertised.listeners that you can reach; for TLS or SASL give --command-config FILE"
 )
 _PORT = re.compile(r"^(.+):(\d{1,5})$")
 
@@ -124,7 +124,9 @@ class Cluster:
         if name in {"TimeoutException", "DisconnectException", "BrokerNotAvailableException"}:
             reason = f"the cluster at {self._bootstrap_servers} did not answer ({message})"
             return Unreachable(f"{reason}: {_WHAT_TO_LOOK_AT}")
-        return PipelineError(f"the cluster at {self._bootstrap_servers} said no: {message or root_cause(failure)} ({name})")
+        return PipelineError(
+            f"the cluster at {self._bootstrap_servers} refused the request: {message or root_cause(failure)} ({name})"
+        )
 
     def __enter__(self) -> Self:
         return self

@@ -65,7 +65,7 @@ def _client_properties(path: Path | None) -> dict[str, str]:
     try:
         configs = parse_properties(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "it is no file of properties"
+        reason = getattr(error, "strerror", None) or "it is not a properties file"
         raise _Stopped(f"--command-config {path} cannot be read: {reason}") from error
     configs.pop("bootstrap.servers", None)
     return configs
@@ -121,9 +121,9 @@ def _uses_spark(command: Callable[..., Any]) -> Callable[..., Any]:
         return command(spark=_Spark(master, conf, verbose), **arguments)
 
     options = (
-        click.option("--warehouse", required=True, metavar="DIR", help="The directory of records, tables and checkpoints."),
+        click.option("--warehouse", required=True, metavar="DIR", help="The directory for records, tables and checkpoints."),
         click.option("--master", help="Spark's master: local[2], spark://HOST:7077, yarn.  [default: Spark's own: local[*]]"),
-        click.option("--conf", callback=_settings, multiple=True, metavar="KEY=VALUE", help="A config of Spark's; repeatable."),
+        click.option("--conf", callback=_settings, multiple=True, metavar="KEY=VALUE", help="A Spark config; repeatable."),
         click.option("--verbose", is_flag=True, help="Show Spark's output, and stack traces."),
     )
     return _with(with_spark, options)
@@ -148,14 +148,14 @@ def _talks_to_a_cluster(command: Callable[..., Any]) -> Callable[..., Any]:
             "--command-config",
             type=click.Path(path_type=Path),
             metavar="FILE",
-            help="Configs of Kafka's clients, as Kafka's own commands take them: security.protocol and what belongs to it.",
+            help="Client configs, as for Kafka's commands: security.protocol and its settings.",
         ),
         click.option(
             "--kafka-config",
             callback=_settings,
             multiple=True,
             metavar="KEY=VALUE",
-            help="A config of Kafka's clients, which weighs more than the file's; repeatable.",
+            help="A client config, which overrides the file's; repeatable.",
         ),
     )
     return _with(with_configs, options)
@@ -169,7 +169,7 @@ def _reads_a_cluster(command: Callable[..., Any]) -> Callable[..., Any]:
             "--starting-offsets",
             default="earliest",
             show_default=True,
-            help="Where the first run begins: earliest, latest, or JSON as Spark's Kafka source takes it.",
+            help="Where the first run begins: earliest, latest, or JSON in the format of Spark's Kafka source.",
         ),
         click.option("--once", is_flag=True, help="Run the jobs once, and exit.  [default]"),
         click.option(
@@ -182,14 +182,14 @@ def _reads_a_cluster(command: Callable[..., Any]) -> Callable[..., Any]:
 def _finds(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of a job that looks for findings."""
     options = (
-        click.option("--findings-topic", metavar="TOPIC", help="The topic to send findings to; each is sent once."),
+        click.option("--findings-topic", metavar="TOPIC", help="The topic to send findings to. Each finding is sent once."),
         click.option(
             "--threshold",
             "thresholds",
             callback=_settings,
             multiple=True,
             metavar="NAME=NUMBER",
-            help="A limit that makes a finding; repeatable. An unknown NAME lists all.",
+            help="A limit from which there is a finding; repeatable. An unknown NAME lists all.",
         ),
     )
     return _with(command, options)
@@ -249,7 +249,7 @@ def report(spark: _Spark, warehouse: str, out: str) -> int:
 @pipeline.command()
 @_reads_a_cluster
 @_finds
-@click.option("--report", metavar="FILE", help="Write the report to this file as well, each time.")
+@click.option("--report", metavar="FILE", help="Also write the report to this file, after each run.")
 @_uses_spark
 def run(spark: _Spark, once: bool, every: float | None, report: str | None, **what: Any) -> int:
     """Run all steps: ingest new records, update the tables, look for findings in them, and write the report if it is named."""
@@ -269,7 +269,7 @@ Job = Callable[["SparkSession", _Progress], None]
 def _options(*, once: bool, every: float | None, **where: Any) -> "IngestOptions":
     """Return the options of ingest. Raises PipelineError if the cluster is not reachable."""
     if once and every is not None:
-        raise click.UsageError("--once and --every exclude each other")
+        raise click.UsageError("--once and --every cannot be used together")
     from odradek.pipeline.ingest import IngestOptions, check
 
     options = IngestOptions(where["bootstrap_server"], where["warehouse"], where["starting_offsets"], where["kafka_config"])
@@ -291,7 +291,7 @@ def _tables_job(warehouse: str) -> Job:
     def work(session: "SparkSession", progress: _Progress) -> None:
         from odradek.pipeline.tables import build_tables
 
-        progress("tables: looking at what is new")
+        progress("tables: reading new records")
         built = build_tables(session, warehouse, progress)
         progress(f"tables: {_count(built.records, 'record')}, {_count(built.samples, 'sample')} of partitions' ends")
 
@@ -316,7 +316,7 @@ def _findings_job(
     def work(session: "SparkSession", progress: _Progress) -> None:
         from odradek.pipeline.findings import build_findings, read_findings
 
-        progress("findings: looking for them")
+        progress("findings: searching the tables")
         sent = build_findings(session, warehouse, from_where_on, topic)
         counted = {row.severity: row["count"] for row in read_findings(session, warehouse).groupBy("severity").count().collect()}
         told = ", ".join(f"{counted.get(severity, 0):,} {severity}" for severity in ("high", "medium", "low"))

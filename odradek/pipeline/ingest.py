@@ -164,12 +164,12 @@ def check(options: IngestOptions) -> None:
         is_known = False
     if not is_known:
         form = '{"__consumer_offsets": {"0": 17, ...}, ...}'
-        raise PipelineError(f"--starting-offsets is {offsets!r}: say earliest, latest or, for every partition, {form}")
+        raise PipelineError(f"--starting-offsets is {offsets!r}: give earliest, latest or an offset for every partition, {form}")
     # Spark and Hadoop would treat the path as a pattern, and find nothing.
     special = sorted(set(options.warehouse) & set("*?[]{}"))
     if special:
         raise PipelineError(
-            f"--warehouse {options.warehouse} has {' '.join(special)} in it, a pattern to Spark: give it another name"
+            f"--warehouse {options.warehouse} contains {' '.join(special)}, which Spark reads as a pattern: use another name"
         )
     require_reachable(options.bootstrap_servers)
 
@@ -183,7 +183,7 @@ def ingest(spark: SparkSession, options: IngestOptions, on_progress: Callable[[I
         partitions = cluster.partitions(TOPICS)
         if not partitions:
             reason = f"the cluster at {options.bootstrap_servers} has no topic {' or '.join(TOPICS)}"
-            raise NoRecords(f"{reason}: brokers make them for the first group or transaction, so run this again after that")
+            raise NoRecords(f"{reason}: brokers create them for the first group or transaction; run this again after that")
         run = _Run(spark, warehouse.path, cluster, Checkpoint(spark, checkpoint))
         stream = _source(spark, options, partitions).writeStream.foreachBatch(run.write)
         stream = stream.option("checkpointLocation", checkpoint).queryName("odradek ingest").trigger(availableNow=True)
@@ -229,11 +229,11 @@ def _finish(query: StreamingQuery, run: "_Run", options: IngestOptions, on_progr
 def _told(failure: StreamingQueryException, options: IngestOptions) -> PipelineError:
     text = str(failure)
     if "KAFKA_DATA_LOSS" in text or "failOnDataLoss" in text:
-        reason = f"records that the warehouse {options.warehouse} does not have yet are gone from the topics"
-        return PipelineError(f"{reason} (deleted and made again, or cut off): begin with another --warehouse")
+        reason = f"the topics lost records that the warehouse {options.warehouse} does not have yet"
+        return PipelineError(f"{reason} (a topic was created again or truncated): start with a new --warehouse")
     if any(sign in text for sign in _UNREACHABLE):
         return Unreachable(f"the cluster at {options.bootstrap_servers} stopped answering: run this again when it is back")
-    return PipelineError(f"ingest failed, and goes on from its checkpoint when it is run again: {root_cause(text)}")
+    return PipelineError(f"ingest failed; run it again to continue from its checkpoint: {root_cause(text)}")
 
 
 class _Run:

@@ -72,11 +72,11 @@ def _columns(columns: str, records: list[_Record], keys: list[bytes | None], val
 def _decode_record(topic: str, key: bytes | None, value: bytes | None) -> _Record:
     try:
         if key is None:
-            raise MalformedMessage("a record without a key")  # noqa: TRY301  # one way to the quarantine for all reasons
+            raise MalformedMessage("the record has no key")  # noqa: TRY301  # one way to the quarantine for all reasons
         found = decode_transaction_key(key) if topic == TRANSACTION_STATE else decode_key(key)
         if isinstance(found, UnknownKey):
             if topic == TRANSACTION_STATE:
-                raise MalformedMessage(f"a key of version {found.version} on {topic}")  # noqa: TRY301  # the same
+                raise MalformedMessage(f"a key on {topic} has version {found.version}")  # noqa: TRY301  # the same
             newer = decode_newer(key, value)
             return _Record(_NEWER, newer.kind, newer.key, newer.value)
         decoded = decode_value(found, value)
@@ -87,7 +87,7 @@ def _decode_record(topic: str, key: bytes | None, value: bytes | None) -> _Recor
         if isinstance(found, TransactionLogKey):
             status = getattr(decoded, "status", 0)
             if not 0 <= status < len(STATUSES):
-                raise MalformedMessage(f"a transaction of status {status}")  # noqa: TRY301  # the same
+                raise MalformedMessage(f"a transaction has status {status}")  # noqa: TRY301  # the same
             return _Record(TRANSACTION, TRANSACTION, found, decoded)
         raise MalformedMessage(f"a {type(found).__name__} has no columns")  # noqa: TRY301  # the same
     except MalformedMessage as failure:

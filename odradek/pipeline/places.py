@@ -19,7 +19,7 @@ _ELSEWHERE = ("HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_CONF_DIR", "SPARK_HOME"
 
 def no_warehouse(path: object) -> NoRecords:
     """Return the error for a missing warehouse."""
-    return NoRecords(f"there is no warehouse at {path}: odradek pipeline ingest makes it; or correct --warehouse")
+    return NoRecords(f"there is no warehouse at {path}: run odradek pipeline ingest first, or correct --warehouse")
 
 
 def check_warehouse(warehouse: str, *, master: str | None, config: Mapping[str, str], is_made: bool) -> None:
@@ -28,23 +28,23 @@ def check_warehouse(warehouse: str, *, master: str | None, config: Mapping[str, 
     if path is None:
         return
     if path.exists() and not path.is_dir():
-        raise PipelineError(f"the warehouse {path} is no directory: give another --warehouse")
+        raise PipelineError(f"the warehouse {path} is not a directory: choose another --warehouse")
     if not is_made and not (path.exists() and any(path.iterdir())):
         raise no_warehouse(path)
     nearest = next(each for each in (path, *path.parents) if each.exists())
     if is_made and not (nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)):
-        reason = f"the warehouse {path} cannot be written to: {nearest} refuses it"
-        raise PipelineError(f"{reason}. Give the user that runs this the right to, or another --warehouse")
+        reason = f"cannot write to the warehouse {path}: no permission on {nearest}"
+        raise PipelineError(f"{reason}. Give your user write permission, or choose another --warehouse")
 
 
 def check_report_file(out: str, option: str = "--out") -> None:
     """Raise PipelineError if the report cannot be written to ``out``. ``option`` is the option that names the file."""
     path = Path(out).absolute()
     if not path.parent.is_dir():
-        raise PipelineError(f"there is no directory {path.parent} for the report: make it, or give another {option}")
+        raise PipelineError(f"there is no directory {path.parent} for the report: create it, or choose another {option}")
     if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
         reason = "it is a directory" if path.is_dir() else "Permission denied"
-        raise PipelineError(f"the report cannot be written to {out}: {reason}. Give another {option}")
+        raise PipelineError(f"cannot write the report to {out}: {reason}. Choose another {option}")
 
 
 def _on_this_disk(warehouse: str, master: str | None, config: Mapping[str, str]) -> Path | None:

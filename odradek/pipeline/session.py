@@ -81,9 +81,7 @@ def spark_session(
     try:
         spark = builder.getOrCreate()
     except Exception as failure:
-        raise PipelineError(
-            f"Spark did not start with master {master or 'of its own choice'}: {root_cause(failure)}"
-        ) from failure
+        raise PipelineError(f"Spark did not start with master {master or '(default)'}: {root_cause(failure)}") from failure
     if is_first and not has_artifacts:
         _remove_artifacts_at_exit(spark)
     if is_first and not verbose:
@@ -165,8 +163,8 @@ def _start_jvm(settings: dict[str, str], *, verbose: bool) -> None:
     try:
         gateway = launch_gateway(conf, output)  # type: ignore[no-untyped-call]  # pyspark has no types for it
     except PySparkRuntimeError as failure:
-        reason = f"Spark did not start; it fetches {CONNECTOR} from Maven Central at its first run: is that to be reached?"
-        raise PipelineError(f"{reason} --verbose shows what it says") from failure
+        reason = f"Spark did not start; its first run fetches {CONNECTOR} from Maven Central: check the network."
+        raise PipelineError(f"{reason} --verbose shows its output") from failure
     SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001  # the only way to hand it a gateway
 
 
@@ -182,7 +180,7 @@ def _require_connector(spark: SparkSession) -> None:
     version = re.search(r"_([\d.]+)-([\w.-]+)\.jar$", jar)
     if version is not None and version[2] != spark.version:
         reason = f"Spark is {spark.version} and its Kafka connector is {version[2]} ({jar})"
-        raise PipelineError(f"{reason}: they must be of one version, so take {CONNECTOR}")
+        raise PipelineError(f"{reason}: their versions must be the same; use {CONNECTOR}")
 
 
 def _connector_class(spark: SparkSession) -> Any:
@@ -190,4 +188,4 @@ def _connector_class(spark: SparkSession) -> Any:
     try:
         return jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass(_CONNECTOR_CLASS)
     except Py4JJavaError as failure:
-        raise PipelineError(f"Spark's Kafka connector is not there: add --packages {CONNECTOR} to spark-submit") from failure
+        raise PipelineError(f"Spark's Kafka connector is missing: add --packages {CONNECTOR} to spark-submit") from failure

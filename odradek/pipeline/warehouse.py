@@ -99,16 +99,14 @@ class Warehouse:
             if known is None:
                 self._directory.write_text(CLUSTER_FILE, json.dumps({"cluster_id": cluster_id}) + "\n")
         except Py4JJavaError as failure:
-            reason = f"the warehouse {self.path} cannot be written to: {reason_of(failure)}"
-            raise PipelineError(f"{reason}. Give the user that runs this the right to, or another --warehouse") from failure
+            reason = f"cannot write to the warehouse {self.path}: {reason_of(failure)}"
+            raise PipelineError(f"{reason}. Give your user write permission, or choose another --warehouse") from failure
         if known not in (None, cluster_id):
-            reason = (
-                f"the warehouse {self.path} and its checkpoints are of the cluster {known}, and this is the cluster {cluster_id}"
-            )
-            raise PipelineError(f"{reason}: give each cluster a --warehouse of its own")
+            reason = f"the warehouse {self.path} and its checkpoints belong to cluster {known}, but this is cluster {cluster_id}"
+            raise PipelineError(f"{reason}: use a separate --warehouse for each cluster")
         if not is_resumable:
-            reason = f"the warehouse {self.path} has records, and no {checkpoint} that says how far they go"
-            raise PipelineError(f"{reason}: restore that directory, or begin with another --warehouse")
+            reason = f"the warehouse {self.path} has records, but its checkpoint {checkpoint} is missing"
+            raise PipelineError(f"{reason}: restore that directory, or start with a new --warehouse")
         return f"{self.path}/{checkpoint}"
 
     def require_records(self) -> str:
@@ -126,5 +124,5 @@ class Warehouse:
         try:
             return str(json.loads(text)["cluster_id"])
         except (ValueError, KeyError, TypeError) as failure:
-            reason = f"{self.path}/{CLUSTER_FILE} does not say which cluster the warehouse is of"
-            raise PipelineError(f"{reason}: restore it, or begin with another --warehouse") from failure
+            reason = f"{self.path}/{CLUSTER_FILE} has no cluster id"
+            raise PipelineError(f"{reason}: restore the file, or start with a new --warehouse") from failure

@@ -55,10 +55,10 @@ def test_without_the_extra_the_line_says_how_to_install_it(command, monkeypatch,
     [
         (["--every", "3x"], "'3x' is not an interval like 30s, 5m or 1h"),
         (["--every", "0s"], "'0s' is not an interval like 30s, 5m or 1h"),
-        (["--once", "--every", "30s"], "--once and --every exclude each other"),
+        (["--once", "--every", "30s"], "--once and --every cannot be used together"),
         (["--conf", "spark.x"], "'spark.x' is not of the form key=value"),
-        (["--starting-offsets", "yesterday"], "--starting-offsets is 'yesterday': say earliest, latest or"),
-        (["--warehouse", "a[1]"], "--warehouse a[1] has [ ] in it, a pattern to Spark: give it another name"),
+        (["--starting-offsets", "yesterday"], "--starting-offsets is 'yesterday': give earliest, latest or"),
+        (["--warehouse", "a[1]"], "--warehouse a[1] contains [ ], which Spark reads as a pattern: use another name"),
         (["--bootstrap-server", "localhost"], "'localhost' is not HOST:PORT"),
     ],
 )

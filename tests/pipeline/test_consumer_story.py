@@ -86,9 +86,9 @@ def test_a_generation_says_what_it_came_of():
         (1, "first", "one (a) joined"),
         (2, "members", "two (b) joined"),
         (3, "members", "two (b) is gone"),
-        (5, "assignment", "its topics have changed: which there are, or their partitions"),
-        (6, "assignment", "one (a) subscribes to bills, orders, before to orders"),
-        (7, "assignment", "the regular expression ^o matches orders; one (a) subscribes to ^o, before to bills, orders"),
+        (5, "assignment", "its topics or their partitions have changed"),
+        (6, "assignment", "one (a) subscribes to bills, orders, previously to orders"),
+        (7, "assignment", "the regular expression ^o matches orders; one (a) subscribes to ^o, previously to bills, orders"),
     ]
 
 
@@ -126,7 +126,7 @@ def test_a_member_that_kept_what_it_was_to_give_up_for_its_rebalance_timeout_may
 def test_a_static_member_that_leaves_for_now_is_away_and_the_log_knows_that():
     told = Told(STATIC)
     assert told.column("member_changes", "generation", "member_id", "change", "for_left")[2:] == [
-        (2, "s-1", "away_static", "a static member left for now, with epoch -2, and keeps what it has")
+        (2, "s-1", "away_static", "a static member left temporarily, with epoch -2, and keeps its partitions")
     ]
     assert told.state == "Reconciling"
 
@@ -152,7 +152,7 @@ def test_a_static_member_that_left_for_now_and_does_not_come_back_has_expired():
 
 def test_of_a_static_member_that_never_said_that_it_leaves_is_not_known_why_it_is_gone():
     told = Told(STATIC, [(55, [*removed("t-1"), epoch(3)])])
-    speaks = "it is a static member, and had not said that it leaves for now"
+    speaks = "it is a static member, and had not left temporarily"
     assert told.column("member_changes", "change", "for_left", "for_expired")[3:] == [("gone", None, speaks)]
 
 

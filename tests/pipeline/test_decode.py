@@ -147,12 +147,12 @@ def test_the_newer_groups_records_are_told_apart_with_their_fields_as_json():
 @pytest.mark.parametrize(
     ("key", "value", "topic", "reason"),
     [
-        (None, b"x", OFFSETS, "a record without a key"),
+        (None, b"x", OFFSETS, "the record has no key"),
         (b"\0", b"x", OFFSETS, "a key of 1 bytes"),
-        (b"\0\x63", None, OFFSETS, "a key of version 99"),
+        (b"\0\x63", None, OFFSETS, "the key's version, 99, does not exist"),
         (b"\0\1\0\1g\0\1t\0\0\0\0", b"\0\x09", OFFSETS, "version 9 of OffsetCommitValue"),
-        (b"\0\x01\0\1t", None, TRANSACTIONS, "a key of version 1 on __transaction_state"),
-        (b"\0\0\0\1t", bytes.fromhex("0000000000000000000100000000000163ffffffff") + bytes(16), TRANSACTIONS, "of status 99"),
+        (b"\0\x01\0\1t", None, TRANSACTIONS, "a key on __transaction_state has version 1"),
+        (b"\0\0\0\1t", bytes.fromhex("0000000000000000000100000000000163ffffffff") + bytes(16), TRANSACTIONS, "has status 99"),
     ],
 )
 def test_what_cannot_be_decoded_is_kept_as_it_was_with_the_reason(key, value, topic, reason):

@@ -56,4 +56,4 @@ def test_a_warehouse_that_is_none_is_told_and_not_made(spark, command, tmp_path,
 def test_a_threshold_that_is_none_is_told_before_spark_starts(command, warehouse):
     status, err = command("findings", "--warehouse", warehouse, "--threshold", "stuck=3")
     assert (status, len(err.splitlines())) == (2, 1)
-    assert err.startswith("odradek: there is no threshold 'stuck': these are aborted_share, ")
+    assert err.startswith("odradek: there is no threshold 'stuck'; thresholds: aborted_share, ")

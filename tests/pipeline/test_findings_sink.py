@@ -91,7 +91,7 @@ def test_what_a_run_had_sent_when_it_was_cut_short_is_not_sent_again(findings, w
 
 def test_a_topic_that_cannot_be_written_to_is_told(findings, warehouse):
     findings.are(warehouse, a="high")
-    with pytest.raises(PipelineError, match="did not all reach the topic no topic, and the rest goes when this is run again"):
+    with pytest.raises(PipelineError, match="not all findings reached the topic no topic; run this again to send the rest"):
         findings.send(warehouse, "no topic")
 
 

@@ -110,8 +110,8 @@ def test_what_cannot_be_decoded_is_in_quarantine_with_its_bytes_and_the_rest_goe
     assert (done.records, done.quarantined) == (2, 2)
     rows = read_quarantine(spark, warehouse).orderBy("offset").collect()
     assert [(row.topic, row.offset, row.reason, row.key, bytes(row.value)) for row in rows] == [
-        ("lookalike", 0, "a record without a key", None, b"\0\1"),
-        ("lookalike", 1, "a record without a key", None, b"\0\2"),
+        ("lookalike", 0, "the record has no key", None, b"\0\1"),
+        ("lookalike", 1, "the record has no key", None, b"\0\2"),
     ]
     assert read_raw(spark, warehouse).count() == 0
 
@@ -123,7 +123,7 @@ def test_another_clusters_warehouse_is_refused(spark, life, options, warehouse, 
     other = Life(broker_process())
     other.produce("orders", b"1")
     other.commit("g", "orders", 1)
-    with pytest.raises(PipelineError, match=r"are of the cluster .*: give each cluster a --warehouse of its own"):
+    with pytest.raises(PipelineError, match=r"belong to cluster .*: use a separate --warehouse for each cluster"):
         ingest(spark, replace(options, bootstrap_servers=other.broker.address))
 
 
@@ -132,13 +132,15 @@ def test_records_without_a_checkpoint_are_refused(spark, life, options, warehous
     life.commit("g", "orders", 1)
     ingest(spark, options)
     (tmp_path / "warehouse" / "checkpoints").rename(tmp_path / "elsewhere")
-    with pytest.raises(PipelineError, match=r"has records, and no checkpoints/ingest .*: restore that directory"):
+    with pytest.raises(
+        PipelineError, match=r"has records, but its checkpoint checkpoints/ingest is missing: restore that directory"
+    ):
         ingest(spark, options)
 
 
 def test_a_warehouse_that_cannot_be_written_to_is_refused(spark, life, options, tmp_path):
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(PipelineError, match=r"the warehouse .*/file/below cannot be written to: .*another --warehouse"):
+    with pytest.raises(PipelineError, match=r"cannot write to the warehouse .*/file/below: .*another --warehouse"):
         ingest(spark, replace(options, warehouse=str(tmp_path / "file" / "below")))
 
 

@@ -25,18 +25,21 @@ def nothing_starts(monkeypatch):
             ("report", "--out", "{there}/nowhere/x.html", "--warehouse", "{there}"),
             "there is no directory {there}/nowhere for the",
         ),
-        (("report", "--out", "{there}", "--warehouse", "{there}"), "the report cannot be written to {there}: it is a directory"),
+        (("report", "--out", "{there}", "--warehouse", "{there}"), "cannot write the report to {there}: it is a directory"),
         (
             ("report", "--out", "{there}/x.html", "--warehouse", "{there}/a"),
-            "there is no warehouse at {there}/a: odradek pipeline",
+            "there is no warehouse at {there}/a: run odradek pipeline",
         ),
-        (("report", "--out", "{there}/x.html", "--warehouse", "{there}/file"), "the warehouse {there}/file is no directory"),
+        (("report", "--out", "{there}/x.html", "--warehouse", "{there}/file"), "the warehouse {there}/file is not a directory"),
         (("tables", "--warehouse", "file://{there}/a"), "there is no warehouse at {there}/a: "),
         (("findings", "--warehouse", "{there}/a"), "there is no warehouse at {there}/a: "),
-        (("ingest", "--warehouse", "{there}/file/a"), "the warehouse {there}/file/a cannot be written to: {there}/file refuses"),
+        (
+            ("ingest", "--warehouse", "{there}/file/a"),
+            "cannot write to the warehouse {there}/file/a: no permission on {there}/file",
+        ),
         (
             ("run", "--warehouse", "{there}/a", "--report", "{there}/no/x.html"),
-            "{there}/no for the report: make it, or give another",
+            "{there}/no for the report: create it, or choose another",
         ),
     ],
 )
@@ -84,5 +87,5 @@ def test_without_a_scheme_the_current_directory_is_meant(monkeypatch, tmp_path):
 
 
 def test_a_report_on_a_directory_names_the_option(tmp_path):
-    with pytest.raises(PipelineError, match="Give another --report"):
+    with pytest.raises(PipelineError, match="Choose another --report"):
         check_report_file(str(tmp_path), "--report")

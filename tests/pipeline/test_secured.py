@@ -48,7 +48,7 @@ def test_an_option_weighs_more_than_the_file_and_a_wrong_password_is_one_line(in
 
 
 @pytest.mark.parametrize(
-    ("content", "told"), [(None, "No such file"), (b"\xff", "no file of properties"), (b"a=\\u1", "no file")]
+    ("content", "told"), [(None, "No such file"), (b"\xff", "not a properties file"), (b"a=\\u1", "not a properties file")]
 )
 def test_a_file_that_cannot_be_read_is_one_line(command, tmp_path, warehouse, content, told):
     path = tmp_path / "client.properties"

@@ -143,4 +143,4 @@ def test_a_connector_of_another_version_than_spark_is_refused(spark, monkeypatch
 
 def test_a_connector_that_is_not_there_is_named(spark, monkeypatch):
     monkeypatch.setattr(session, "_CONNECTOR_CLASS", "org.apache.spark.sql.kafka010.NoSuchClass")
-    assert refusal() == f"Spark's Kafka connector is not there: add --packages {CONNECTOR} to spark-submit"
+    assert refusal() == f"Spark's Kafka connector is missing: add --packages {CONNECTOR} to spark-submit"

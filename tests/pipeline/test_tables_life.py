@@ -81,7 +81,7 @@ def test_run_makes_tables_of_what_groups_and_transactions_did(spark, life: Life,
 def test_tables_says_that_there_is_nothing_to_make_them_of(spark, command, warehouse):
     status, err = command("tables", "--warehouse", warehouse)
     assert status == 2
-    makes_it = "odradek pipeline ingest makes it; or correct --warehouse"
+    makes_it = "run odradek pipeline ingest first, or correct --warehouse"
     assert err.splitlines()[-1] == f"odradek: there is no warehouse at {warehouse}: {makes_it}"
 
 

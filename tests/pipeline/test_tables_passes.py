@@ -125,7 +125,7 @@ def test_what_ingest_is_still_writing_is_left_for_the_next_pass_and_samples_alon
 
 
 def test_a_warehouse_without_records_is_told(spark, warehouse):
-    with pytest.raises(NoRecords, match="has no records: odradek pipeline ingest brings them"):
+    with pytest.raises(NoRecords, match="has no records: run odradek pipeline ingest first"):
         build_tables(spark, warehouse)
 
 

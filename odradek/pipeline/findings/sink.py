@@ -97,7 +97,7 @@ class _Outbox:
         try:
             messages.select(f.col("id").alias("key"), "value").write.format("kafka").options(**settings).save()
         except Exception as failure:
-            reason = f"the findings did not all reach the topic {self._to.topic}, and the rest goes when this is run again"
+            reason = f"not all findings reached the topic {self._to.topic}; run this again to send the rest"
             raise PipelineError(f"{reason}: {root_cause(failure)}") from failure
         local_rows(self._spark, "batch long", [(batch,)]).write.mode("append").parquet(f"{self._warehouse}/{_DONE}")
         return count

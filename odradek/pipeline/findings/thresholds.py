@@ -54,7 +54,7 @@ class Thresholds:
         changed = {}
         for name, text in settings.items():
             if name not in known:
-                raise PipelineError(f"there is no threshold {name!r}: these are {', '.join(sorted(known))}")
+                raise PipelineError(f"there is no threshold {name!r}; thresholds: {', '.join(sorted(known))}")
             try:
                 changed[name] = float(text)
             except ValueError as failure:

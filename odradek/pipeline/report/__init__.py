@@ -35,7 +35,7 @@ def write_report(spark: SparkSession, warehouse: str, out: str, on_progress: Cal
     try:
         return path.write_bytes(html.encode())
     except OSError as failure:
-        raise PipelineError(f"the report cannot be written to {out}: {failure.strerror}. Give another --out") from failure
+        raise PipelineError(f"cannot write the report to {out}: {failure.strerror}. Choose another --out") from failure
 
 
 def compose(read: Read, found: DataFrame, cluster_id: str | None, on_progress: Callable[[str], None] = lambda _: None) -> str:

@@ -62,7 +62,7 @@ def build_tables(spark: SparkSession, warehouse: str, on_progress: Callable[[str
     """
     files = Files(spark, warehouse)
     if not files.has(RAW_DIR) and not files.has(CHECKPOINTS_DIR):
-        raise NoRecords(f"the warehouse {warehouse} has no records: odradek pipeline ingest brings them")
+        raise NoRecords(f"the warehouse {warehouse} has no records: run odradek pipeline ingest first")
     last = files.last_pass()
     paths, raw_batch = files.new_raw(last.raw_batch)
     sampled_at_us = f.unix_micros("sampled_at")

@@ -167,7 +167,7 @@ class GroupStory:
             self._group = _Group()
             return
         if not group.changes and not group.why and group.metadata_hash not in {None, value.get("metadata_hash", 0)}:
-            group.why.append("its topics have changed: which there are, or their partitions")
+            group.why.append("its topics or their partitions have changed")
         group.metadata_hash = value.get("metadata_hash", 0)
         group.epoch, group.raised_us = value["epoch"], self._record.at_us
         self._tell_changes(value["epoch"])
@@ -188,7 +188,7 @@ class GroupStory:
         if old is None:
             self._note_came(member_id, value)
         elif _subscription(old) != _subscription(value):
-            group.why.append(f"{named} subscribes to {_subscription(value)}, before to {_subscription(old)}")
+            group.why.append(f"{named} subscribes to {_subscription(value)}, previously to {_subscription(old)}")
         elif old["server_assignor"] != value["server_assignor"]:
             group.why.append(f"{named} prefers the assignor {value['server_assignor']}")
 
@@ -211,9 +211,9 @@ class GroupStory:
         }
         member = group.members.get(member_id)
         if is_away and member is not None:
-            told = "a static member left for now, with epoch -2, and keeps what it has"
+            told = "a static member left temporarily, with epoch -2, and keeps its partitions"
             self._rows.append(self._change(member_id, member, "away_static", for_left=told, generation=group.epoch))
-            group.why.append(f"static member {_named(member_id, member)} is away, and keeps what it has")
+            group.why.append(f"static member {_named(member_id, member)} is away and keeps its partitions")
         elif before.get("away_us") is not None and member is not None:
             self._rows.append(self._change(member_id, member, "bounced_static", generation=group.epoch))
             group.why.append(f"static member {_named(member_id, member)} is back")
@@ -288,7 +288,7 @@ class GroupStory:
             asked = f"it was asked to give partitions up {_millis(at_us - asked_us)} before"
             said["for_expired"] = f"{asked}, and its rebalance timeout is {timeout}"
         elif member["instance_id"] is not None:
-            said["for_expired"] = "it is a static member, and had not said that it leaves for now"
+            said["for_expired"] = "it is a static member, and had not left temporarily"
         why = f"{_named(member_id, member)} is gone" + "".join(f": {reason}" for reason in said.values())
         self._group.why.append(why)
         row = self._change(member_id, member, change, **said).columns

@@ -84,7 +84,7 @@ class Files:
         written = f"{_PASSES}/{done.number}.json.part"
         self._directory.write_text(written, json.dumps(asdict(done)) + "\n")
         if not self._directory.rename(written, f"{_PASSES}/{done.number}.json"):
-            raise PipelineError(f"another job is building the tables of {self.path}: let one of them do it")
+            raise PipelineError(f"another job is building the tables of {self.path}: wait for it, or stop it")
 
     def forget_before(self, last: Pass) -> None:
         """Delete states and marks older than those of ``last``, the newest pass but one.
