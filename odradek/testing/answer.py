@@ -28,7 +28,7 @@ class Answer:
     def response(self) -> Any:
         """Return the response; None if none is due (Produce with acks=0). Raises Unanswered before it is done."""
         if not self.done:
-            raise Unanswered("it has not been answered yet")
+            raise Unanswered("the request has no answer yet")
         if self._error is not None:
             raise self._error
         return self._response

@@ -55,10 +55,10 @@ class Asked(Coroutine[Any, Any, T], Generic[T]):
         self._coroutine.close()
 
     def __repr__(self) -> str:
-        return f"<{self.text} of {self.place}, to be awaited>"
+        return f"<{self.text} at {self.place}, not awaited>"
 
     def __getattr__(self, name: str) -> Never:
-        raise AttributeError(f"{self._hint()}, and then {name} of that")
+        raise AttributeError(f"{self._hint()}, then use {name} of the result")
 
     def _misused(self, *_: object) -> Never:
         raise TypeError(self._hint())
@@ -67,7 +67,7 @@ class Asked(Coroutine[Any, Any, T], Generic[T]):
     __lt__ = __le__ = __gt__ = __ge__ = __int__ = __index__ = _misused
 
     def _hint(self) -> str:
-        return f"{self.text} is to be awaited here: await {self.text}"
+        return f"{self.text} must be awaited here: await {self.text}"
 
 
 class Done:
@@ -98,4 +98,4 @@ def ensure_awaited(unawaited: set[Asked[Any]], error: BaseException | None) -> N
         each.close()
     if forgotten and error is None:
         lines = "; ".join(f"await {each.text} at {each.place}" for each in forgotten)
-        raise RuntimeError(f"asked and not awaited, so that nothing was done: {lines}")
+        raise RuntimeError(f"these calls were not awaited, so they did nothing: {lines}")

@@ -63,7 +63,7 @@ def _session(core: BrokerCore, principal: str = ANONYMOUS) -> Session:
 
 def _as_message(api_key: ApiKey, version: int, response: Any) -> Any:
     if response is CLOSE_CONNECTION:
-        raise ConnectionAbortedError("the handler closes the connection")
+        raise ConnectionAbortedError("the broker closed the connection")
     if response is NO_RESPONSE:
         return None
     if isinstance(response, bytes):
@@ -79,7 +79,7 @@ def _reader(api_key: ApiKey, version: int) -> ReadFrame:
 
 def _as_frame(chunks: list[Any] | MalformedMessage | None) -> bytes | None:
     if chunks is None:
-        raise ConnectionAbortedError("the connection is closed without a response")
+        raise ConnectionAbortedError("the broker closed the connection without a response")
     if isinstance(chunks, MalformedMessage):
         raise ConnectionAbortedError(str(chunks))
     data = b"".join(chunk if isinstance(chunk, bytes) else chunk.read() for chunk in chunks)

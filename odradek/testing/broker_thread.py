@@ -49,7 +49,7 @@ class BrokerThread:
     def start(self) -> None:
         """Start the broker. If ``ListeningBroker.start`` raises, end the thread and raise the same."""
         if self._thread is not None:
-            raise RuntimeError("the broker is running")
+            raise RuntimeError("the broker is already running")
         started: Future[asyncio.AbstractEventLoop] = Future()
         thread = self._thread = threading.Thread(target=self._run, args=(started,), name="odradek broker", daemon=True)
         self._failure, self._leaving = None, asyncio.Event()
@@ -78,7 +78,7 @@ class BrokerThread:
     def run(self, make: Callable[[], Coroutine[object, object, T]], within_s: float = inf) -> T:
         """Run ``make()`` on the loop and wait for it. Raises RuntimeError if the broker does not run, and TimeoutError."""
         if self._loop is None:
-            raise RuntimeError("the broker is not running: use it within its with, and start() it again after stop() and kill()")
+            raise RuntimeError("the broker is not running: use it inside its with block, and call start() after stop() or kill()")
 
         async def on_loop() -> T:
             return await make()
@@ -97,7 +97,7 @@ class BrokerThread:
     def _end(self, first: Callable[[], object] | None) -> None:
         thread, loop = self._thread, self._loop
         if thread is None or loop is None:
-            raise RuntimeError("the broker is not running: it was stopped or killed already")
+            raise RuntimeError("the broker is not running: it was already stopped or killed")
         # From here on the thread ends by itself, even if this wait is interrupted.
         self._thread = self._loop = None
         atexit.unregister(self._end_with_the_interpreter)

@@ -90,7 +90,7 @@ class CertificateAuthority:
         """Return an authority that was made before. Raises ValueError for anything that is no authority."""
         key = load_pem_private_key(key_pem.encode(), None)
         if not isinstance(key, ec.EllipticCurvePrivateKey):
-            raise ValueError("the authority's key is of another kind")  # noqa: TRY004  a file's content
+            raise ValueError("the authority's key has the wrong type")  # noqa: TRY004  a file's content
         return cls(Certificate(x509.load_pem_x509_certificate(certificate_pem.encode()), key, None))
 
     def issue(self, subject: str, hosts: Sequence[str] = (), days: int = DEFAULT_DAYS) -> Certificate:
@@ -99,7 +99,7 @@ class CertificateAuthority:
         Raises ValueError, and TypeError if ``hosts`` is a string.
         """
         if isinstance(hosts, str):
-            raise TypeError(f"hosts is a list of names and addresses: hosts=[{hosts!r}]")
+            raise TypeError(f"hosts must be a list of names and addresses: hosts=[{hosts!r}]")
         key = ec.generate_private_key(ec.SECP256R1())
         authority = self.own.certificate
         usages = [ExtendedKeyUsageOID.SERVER_AUTH] if hosts else []

@@ -114,7 +114,7 @@ async def subscribe(broker: InProcessBroker, configs: Mapping[str, str | None], 
 def match_text(match: Mapping[str, str] | None) -> str:
     """Return the config text for ``match``, the patterns of a subscription by attribute. Raises TypeError."""
     if match is not None and not isinstance(match, Mapping):
-        raise TypeError(f'match is a dict of attributes and patterns: match={{"client_id": "billing"}}, not {match!r}')
+        raise TypeError(f'match must be a dict of attributes and patterns: match={{"client_id": "billing"}}, not {match!r}')
     return ",".join(f"{attribute}={pattern}" for attribute, pattern in (match or {}).items())
 
 

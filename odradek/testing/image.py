@@ -131,7 +131,7 @@ class Image(NamedTuple):
             disk.link_to(origin, content.path)
             mark_stopped(core.log_manager, directories[0], LinkedFileSystem(), content.path)
         else:
-            raise TypeError("there are snapshots of brokers in memory, and of those with one directory")
+            raise TypeError("cannot take a snapshot of this broker: it has several data directories")
         return cls(content, origin, clock.copy(), configs, has_own_configs)
 
     def fits(self, core: BrokerCore, disk: FileSystem) -> bool:

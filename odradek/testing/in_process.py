@@ -117,7 +117,7 @@ class InProcessBroker:
     def core(self) -> BrokerCore:
         """Return the running process. Raises RuntimeError if there is none."""
         if self._core is None:
-            raise NotRunning("the broker is not running: start() it first")
+            raise NotRunning("the broker is not running: call start() first")
         return self._core
 
     @property
@@ -132,7 +132,7 @@ class InProcessBroker:
     def start_now(self) -> None:
         """Do the same from within a callback of the running loop."""
         if self._core is not None:
-            raise RuntimeError("the broker is running")
+            raise RuntimeError("the broker is already running")
         self._severable = SeverableFileSystem(self.disk)
         with lines_to(self._note):
             core = self._make(BrokerCore, self._configs)
@@ -167,7 +167,7 @@ class InProcessBroker:
         """Lose power: a disk in memory keeps the synced bytes only; with ``keep_some``, also a drawn part of the rest."""
         disk = self.disk
         if not isinstance(disk, MemoryDisk):
-            raise TypeError("only a broker in memory loses power: make it without a directory")
+            raise TypeError("only a broker in memory can lose power: make it without a directory")
         self.kill()
         self.disk = disk.after_power_loss(self._new_random() if keep_some else None)
         return Done()
@@ -238,7 +238,7 @@ class InProcessBroker:
                 async with asyncio.timeout(within_ms / 1000 if within_ms else None):
                     return await answer
             except TimeoutError as error:
-                raise Unanswered(f"not within {within_ms} ms") from error
+                raise Unanswered(f"no answer within {within_ms} ms") from error
         await self._turn(lambda: answer.done, _TURNS)
         end_ms = clock.monotonic_ms() + within_ms
         while not answer.done and clock.monotonic_ms() < end_ms:
@@ -248,14 +248,14 @@ class InProcessBroker:
             await self._core.background.finish()
             await self._turn(lambda: answer.done, _TURNS)
         if not answer.done:
-            raise Unanswered(f"not within {within_ms} ms")
+            raise Unanswered(f"no answer within {within_ms} ms")
         return answer.response
 
     async def advance(self, duration_ms: int) -> None:
         """Let time pass on a virtual clock: deadline by deadline, with turns of the loop after each."""
         clock = self.clock
         if not isinstance(clock, VirtualClock):
-            raise TypeError("only a VirtualClock can be moved: SocketlessBroker(clock=VirtualClock())")
+            raise TypeError("only a VirtualClock can be advanced: use SocketlessBroker(clock=VirtualClock())")
         end_ms = clock.monotonic_ms() + duration_ms
         while (left_ms := end_ms - clock.monotonic_ms()) > 0:
             due_ms = None if self._core is None else self._core.timer.next_deadline_ms()
@@ -314,7 +314,7 @@ class InProcessBroker:
 
     def _forget_answers(self) -> None:
         for answer in list(self._open_answers):
-            answer.fail(ConnectionResetError("the broker is gone"))
+            answer.fail(ConnectionResetError("the broker has ended"))
         self._open_answers.clear()
 
     def _new_random(self) -> Random:

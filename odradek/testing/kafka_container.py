@@ -61,7 +61,9 @@ class KafkaContainer:
     def broker(self) -> ThreadedBroker:
         """Return the running broker. Raises RuntimeError if none runs."""
         if self._broker is None:
-            raise RuntimeError("the broker has not been started: container.start(), or with KafkaContainer() as container")
+            raise RuntimeError(
+                "the broker has not been started: call container.start(), or use with KafkaContainer() as container"
+            )
         return self._broker
 
     def start(self, timeout: float = 30) -> Self:  # noqa: ARG002  it starts or fails in milliseconds
@@ -116,15 +118,17 @@ class KafkaContainer:
 
     def with_network(self, network: object) -> NoReturn:
         """Raise NotImplementedError: other containers would look for the broker in this network."""
-        raise NotImplementedError(f"no container can reach a broker in this process by the network {network!r}")
+        raise NotImplementedError(f"containers of the network {network!r} cannot reach a broker in this process")
 
     def exec(self, command: object) -> NoReturn:
         """Raise NotImplementedError: there is no shell."""
-        raise NotImplementedError(f"there is no container to run {command!r} in; broker has topics, groups and records")
+        raise NotImplementedError(
+            f"cannot run {command!r}: there is no container; use container.broker for topics, groups and records"
+        )
 
     def get_wrapped_container(self) -> NoReturn:
         """Raise NotImplementedError: there is no container."""
-        raise NotImplementedError("there is no container")
+        raise NotImplementedError("there is no container: the broker runs in this process")
 
     def __getattr__(self, name: str) -> Any:
         """Accept and ignore other settings of a container (``with_name``, ``with_exposed_ports``, ``with_command``)."""

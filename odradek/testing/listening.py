@@ -106,13 +106,13 @@ class ListeningBroker(InProcessBroker):
     def bootstrap_servers(self) -> str:
         """Return the bootstrap address, "127.0.0.1:54321", also after a stop. Raises RuntimeError before the first start."""
         if not self._address:
-            raise RuntimeError("the broker has not been started: with Broker() as broker, or async with")
+            raise RuntimeError("the broker has not been started: use with Broker() as broker, or async with")
         return self._address
 
     def ensure_may_ask(self, what: str) -> None:
         """Raise RuntimeError if the broker cannot be asked: it does not run, or its loop runs in another thread."""
         if self._loop is not None and self._loop.is_running() and not _runs_here(self._loop):
-            raise RuntimeError(f"the broker runs in a thread of its own: with Broker() as broker: broker.{what}(...)")
+            raise RuntimeError(f"the broker runs in its own thread: call broker.{what}(...) inside with Broker() as broker")
         if self._core is None and self._restarting is None:
             raise not_running(what)
 
@@ -134,7 +134,7 @@ class ListeningBroker(InProcessBroker):
 
     async def _start_process(self) -> None:
         if self.is_running:
-            raise RuntimeError("the broker is running")
+            raise RuntimeError("the broker is already running")
         severable = self._severable = SeverableFileSystem(self.disk)
         severable.watch = self._watch
         with self.noting():
@@ -202,7 +202,9 @@ class ListeningBroker(InProcessBroker):
         """
         await self.restarted()
         if not image.fits(self.core, self.disk):
-            raise ValueError("a snapshot in memory is restored in memory, and one of a directory in a directory")
+            raise ValueError(
+                "a snapshot of a broker in memory can only be restored in memory, and one of a directory only in a directory"
+            )
         directory = self.core.log_manager.directories.all[0].path
         self.kill()
         # The transports close in one turn of the loop.
@@ -236,7 +238,7 @@ class ListeningBroker(InProcessBroker):
     def ensure_loses_power(self) -> None:
         """Raise TypeError for a disk that loses nothing with its power."""
         if not isinstance(self.disk, MemoryDisk):
-            raise TypeError("only a broker in memory loses power: it knows what of its disk was synced")
+            raise TypeError("only a broker in memory can lose power: make it without a directory")
 
     def watch_disk(self, watch: Watch | None) -> None:
         """Route all appends and syncs through ``watch``; None removes it."""
@@ -384,7 +386,7 @@ class ListeningBroker(InProcessBroker):
 def not_running(what: str) -> NotRunning:
     """Return the error for a test that asks a broker that does not run."""
     return NotRunning(
-        f"broker.{what} needs a broker that runs: with Broker() as broker, or async with; start() begins another life"
+        f"broker.{what} needs a running broker: use with Broker() as broker, or async with; after a stop, call start()"
     )
 
 

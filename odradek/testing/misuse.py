@@ -41,14 +41,14 @@ class Named(dict[K, V]):
 def checked_rows(rows: object) -> Iterable[object]:
     """Return the rows of ``produce``. Raises TypeError."""
     if isinstance(rows, str | bytes | bytearray | memoryview | Mapping | tuple) or not isinstance(rows, Iterable):
-        raise TypeError(f"rows is a list, and each row of it is a record: produce(topic, [{rows!r}]), not {rows!r}")
+        raise TypeError(f"rows must be a list with a row for each record: produce(topic, [{rows!r}]), not {rows!r}")
     return rows
 
 
 def checked_name(kind: str, name: object) -> str:
     """Return a name, of a topic for example. Raises TypeError."""
     if not isinstance(name, str):
-        raise TypeError(f"a {kind} is named by a text, not by {name!r}")
+        raise TypeError(f"{kind} must be a string, not {name!r}")
     return name
 
 
@@ -57,7 +57,7 @@ def config_texts(configs: object) -> dict[str, str]:
     if configs is None:
         return {}
     if not isinstance(configs, Mapping):
-        raise TypeError(f'configs is a dict of names and values: configs={{"num.partitions": 3}}, not {configs!r}')
+        raise TypeError(f'configs must be a dict of names and values: configs={{"num.partitions": 3}}, not {configs!r}')
     return {checked_name("config", name): _config_text(name, value) for name, value in configs.items()}
 
 
@@ -67,7 +67,7 @@ def _config_text(name: str, value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if not isinstance(value, str | int | float | os.PathLike):
-        raise TypeError(f"the config {name} is a text, a number, True, False or a list of these, not {value!r}")
+        raise TypeError(f"the config {name} must be a string, a number, a boolean or a list of these, not {value!r}")
     return str(value)
 
 
@@ -84,7 +84,7 @@ def checked_directory(directory: object) -> str | None:
     """Return the directory of a broker. Raises TypeError."""
     if directory is not None and not isinstance(directory, str | os.PathLike):
         raise TypeError(
-            f"a broker's directory is a path, not {directory!r}; topics and configs are given by name: topics=, configs="
+            f"a broker's directory must be a path, not {directory!r}; give topics and configs by name: topics=, configs="
         )
     return None if directory is None else os.fspath(directory)
 
@@ -92,25 +92,25 @@ def checked_directory(directory: object) -> str | None:
 def checked_within(within: float) -> float:
     """Return a time to wait, in seconds. Raises TypeError, ValueError."""
     if isinstance(within, bool) or not isinstance(within, int | float):
-        raise TypeError(f"within is a number of seconds, not {within!r}")
+        raise TypeError(f"within must be a number of seconds, not {within!r}")
     if not 0 <= within <= _LONGEST_WAIT_S:
-        raise ValueError(f"within is from 0 to {_LONGEST_WAIT_S} seconds, not {within}")
+        raise ValueError(f"within must be from 0 to {_LONGEST_WAIT_S} seconds, not {within}")
     return within
 
 
 def checked_count(name: str, value: object, least: int = 0) -> int:
     """Return a whole number. Raises TypeError, ValueError."""
     if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{name} is a whole number, not {value!r}")
+        raise TypeError(f"{name} must be a whole number, not {value!r}")
     if not least <= value <= _MOST:
-        raise ValueError(f"{name} is a whole number from {least} on, not {value}")
+        raise ValueError(f"{name} must be a whole number from {least} on, not {value}")
     return value
 
 
 def checked_choice(name: str, value: object, choices: Iterable[str]) -> None:
     """Raise ValueError unless ``value`` is one of ``choices``."""
     if value not in (known := list(choices)):
-        raise ValueError(f"{name} is one of {', '.join(known)}, not {value!r}")
+        raise ValueError(f"{name} must be one of {', '.join(known)}, not {value!r}")
 
 
 def ensure_by_name(method: str, example: str, wrong: tuple[object, ...]) -> None:

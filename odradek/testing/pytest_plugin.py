@@ -49,10 +49,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="a config of the Kafka brokers of tests, on top of those of kafka_configs; repeatable",
+        help="a config for the tests' Kafka brokers, in addition to kafka_configs; repeatable",
     )
     group.addoption(
-        "--kafka-shared", action="store_true", help="with pytest-xdist, one broker behind kafka_session for all workers"
+        "--kafka-shared", action="store_true", help="with pytest-xdist, all workers share one broker for kafka_session"
     )
 
 
@@ -109,7 +109,7 @@ def kafka_session(
     topics, configs = _marked(request.node)
     if configs:
         raise pytest.UsageError(
-            f"{request.node.nodeid}: kafka_session is shared and has no configs of one test ({', '.join(configs)}); "
+            f"{request.node.nodeid}: kafka_session is shared, so a test cannot have its own configs ({', '.join(configs)}); "
             "use the fixture kafka, or kafka_configs in the ini-file"
         )
     given = _worker_input(request.config)
@@ -186,7 +186,7 @@ def _marked(node: pytest.Item) -> tuple[dict[str, int | NewTopic | None], dict[s
     for mark in reversed(list(node.iter_markers("kafka"))):
         others = [*map(repr, mark.args), *(mark.kwargs.keys() - {"topics", "configs"})]
         if others:
-            raise pytest.UsageError(f"{node.nodeid}: the mark kafka takes topics= and configs=, and not {', '.join(others)}")
+            raise pytest.UsageError(f"{node.nodeid}: the mark kafka takes topics= and configs=, not {', '.join(others)}")
         try:
             topics |= checked_topics(mark.kwargs.get("topics"))
             configs |= config_texts(mark.kwargs.get("configs"))
@@ -216,12 +216,12 @@ def _show_if_failed(node: pytest.Item, broker: ThreadedBroker | SharedBroker) ->
 def _pair(line: str) -> tuple[str, str]:
     name, separator, value = line.partition("=")
     if not separator:
-        raise pytest.UsageError(f"a Kafka config is NAME=VALUE, and not {line!r}")
+        raise pytest.UsageError(f"a Kafka config must be NAME=VALUE, not {line!r}")
     return name.strip(), value.strip()
 
 
 def _topic(line: str) -> tuple[str, int | None]:
     name, separator, partitions = line.partition(":")
     if separator and not partitions.strip().isdecimal():
-        raise pytest.UsageError(f"a line of kafka_topics is NAME or NAME:PARTITIONS, and not {line!r}")
+        raise pytest.UsageError(f"a line of kafka_topics must be NAME or NAME:PARTITIONS, not {line!r}")
     return name.strip(), int(partitions) if separator else None

@@ -106,7 +106,7 @@ async def produce(broker: InProcessBroker, topic: str, rows: Iterable[object], p
         await create_topics(broker, {topic: None})
     partition_count = len(require_topic(broker, topic))
     if partition is not None and checked_count("partition", partition) >= partition_count:
-        raise ValueError(f"topic {topic!r} has no partition {partition}: it has {partition_count}, the first is 0")
+        raise ValueError(f"topic {topic!r} has no partition {partition}: it has {partition_count}, numbered from 0")
     now_ms = broker.core.clock.now_ms()
     turns = count()
     records: list[tuple[int, Record]] = []
@@ -180,10 +180,10 @@ def _parts(records: list[Record]) -> Iterator[list[Record]]:
 def _record(row: object, timestamp: int) -> Record:
     fields = row if isinstance(row, tuple) else (None, row)
     if not _FEWEST_FIELDS <= len(fields) <= _MOST_FIELDS:
-        raise ValueError(f"a row is a value, (key, value) or (key, value, headers), and not {row!r}")
+        raise ValueError(f"a row must be a value, (key, value) or (key, value, headers), not {row!r}")
     headers: object = fields[2] if len(fields) == _MOST_FIELDS else {}
     if not isinstance(headers, Mapping):
-        raise TypeError(f"headers are a dict of names and values, not {headers!r}, in the row {row!r}")
+        raise TypeError(f"headers must be a dict of names and values, not {headers!r}, in the row {row!r}")
     try:
         pairs = tuple((checked_name("header", name), _encoded(content)) for name, content in headers.items())
         return Record(timestamp=timestamp, key=_encoded(fields[0]), value=_encoded(fields[1]), headers=pairs)

@@ -108,7 +108,7 @@ class SeverableFileSystem:
     def check(self) -> None:
         """Raise OSError if severed."""
         if self._is_severed:
-            raise OSError(errno.EIO, "the broker that had this file system is gone")
+            raise OSError(errno.EIO, "the broker process of this file system has ended")
 
     def open(self, path: str, *, create: bool = False) -> _SeverableFile:
         """See FileSystem."""

@@ -72,7 +72,7 @@ class SharedBroker:
 
     def _ask(self, path: str, arguments: tuple[object, ...] | None, named: dict[str, object]) -> tuple[int, Any]:
         if path in _REFUSED:
-            raise RuntimeError(f"the broker is shared by all workers: {path} is for one of a test's own")
+            raise RuntimeError(f"all workers share this broker, so {path} cannot be used: make a broker for this test")
         connection: Connection | None = getattr(self._local, "connection", None)
         if connection is None:
             address, key = self._place

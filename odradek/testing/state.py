@@ -156,7 +156,7 @@ def lag_of(found: Named[str, Group], group_id: str) -> int:
         raise AssertionError(f"there is no group {group_id!r}; groups: {', '.join(found) or 'none'}")
     if not group.topics and not group.lag:
         raise AssertionError(
-            f"no lag can be told of group {group_id!r}: it is {group.state}, and has neither subscribed nor committed anything; "
+            f"group {group_id!r} has no lag yet: it is {group.state}, and has neither subscribed nor committed anything; "
             f"wait_for(group={group_id!r}, lag=0) waits until it has"
         )
     return group.total_lag

@@ -160,9 +160,9 @@ class SteeredClock:
     @speed.setter
     def speed(self, speed: float) -> None:
         if isinstance(speed, bool) or not isinstance(speed, int | float):
-            raise TypeError(f"a speed is a number, not {speed!r}")
+            raise TypeError(f"a speed must be a number, not {speed!r}")
         if not 0 < speed <= MOST_SPEED:
-            raise ValueError(f"a speed is a number above 0, up to {MOST_SPEED:,}, not {speed}; freeze() stops the clock")
+            raise ValueError(f"a speed must be above 0 and at most {MOST_SPEED:,}, not {speed}; freeze() stops the clock")
         self._speed = speed
         if not self.is_frozen:
             self._steer(self.monotonic_ms(), speed)
@@ -186,7 +186,7 @@ class SteeredClock:
         ensure_by_name("advance", "advance(seconds=5)", wrong)
         length = _length(duration)
         if self.now_ms() + length / timedelta(milliseconds=1) > _LAST_MS:
-            raise ValueError(f"time ends with the year 9999: {length} is too much")
+            raise ValueError(f"cannot advance by {length}: time ends with the year 9999")
         began_ms, was_frozen = self.monotonic_ms(), self.is_frozen
         self._steer(began_ms, 0.0)
         try:
@@ -228,13 +228,13 @@ def _length(duration: Mapping[str, object]) -> timedelta:
         if unit not in Duration.__annotations__:
             nearest = get_close_matches(unit, Duration.__annotations__, n=1)
             meant = f"; did you mean {nearest[0]}?" if nearest else ""
-            raise TypeError(f"a duration is told in {units}, not in {unit!r}{meant}")
+            raise TypeError(f"a duration must be in {units}, not in {unit!r}{meant}")
         if isinstance(number, bool) or not isinstance(number, int | float):
-            raise TypeError(f"a duration has a number of {unit}, not {number!r}")
+            raise TypeError(f"a duration must have a number of {unit}, not {number!r}")
     try:
         length = timedelta(**duration)  # type: ignore[arg-type]  # they are numbers
     except (OverflowError, ValueError) as error:
-        raise ValueError(f"that is no duration: {dict(duration)}: {error}") from None
+        raise ValueError(f"not a valid duration: {dict(duration)}: {error}") from None
     if length < timedelta(0):
-        raise ValueError(f"time does not go back: {length}")
+        raise ValueError(f"time cannot go back: {length}")
     return length

@@ -175,12 +175,12 @@ class ThreadedBroker:
     def describe(self) -> str:
         """Describe topics, groups and transactional ids in words, a line each; for the report of a failed test."""
         if not self.is_running:
-            return "it does not run"
+            return "the broker is not running"
         try:
             found = self._thread.run(self._thread.broker.contents, _DESCRIBE_S)
         except Exception as error:  # noqa: BLE001  the report must show the test's own failure
-            return f"it does not tell what it holds: {error!r}"
-        return "\n".join(str(each) for name, each in found if name.endswith(self._namespace)) or "it holds nothing"
+            return f"cannot read its content: {error!r}"
+        return "\n".join(str(each) for name, each in found if name.endswith(self._namespace)) or "it is empty"
 
     def snapshot(self) -> Snapshot:
         """Return everything that the broker holds now, in all namespaces. Raises TypeError for several ``log.dirs``, OSError."""
@@ -309,10 +309,10 @@ def _image_of(snapshot: object) -> Image:
     """Return the image. Raises TypeError for anything but a snapshot, RuntimeError for a closed one."""
     if not isinstance(snapshot, Snapshot):
         instead = "await broker.snapshot() first" if isinstance(snapshot, Asked) else f"not {snapshot!r}"
-        raise TypeError(f"a snapshot is what broker.snapshot() has returned: {instead}")
+        raise TypeError(f"this needs a snapshot returned by broker.snapshot(): {instead}")
     content = snapshot.image.content
     if isinstance(content, LinkedDirectory) and content.is_removed:
-        raise RuntimeError("the snapshot was closed: use it before close(), or within its with")
+        raise RuntimeError("the snapshot is closed: use it before close(), or inside its with block")
     return snapshot.image
 
 
@@ -321,4 +321,4 @@ def _ensure_no_loop_runs() -> None:
         asyncio.get_running_loop()
     except RuntimeError:
         return
-    raise RuntimeError("this would hold up the event loop that runs here: await asyncio.to_thread(broker.wait_for, ...)")
+    raise RuntimeError("this call would block the running event loop: use await asyncio.to_thread(broker.wait_for, ...)")

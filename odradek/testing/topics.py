@@ -37,7 +37,7 @@ def checked_topics(topics: object) -> dict[str, int | NewTopic | None]:
     if not isinstance(topics, Mapping):
         names = list(topics) if isinstance(topics, list | tuple | set) else [topics]
         instead = {str(name): 1 for name in names}
-        raise TypeError(f"topics is a dict of names and numbers of partitions: topics={instead!r}, not {topics!r}")
+        raise TypeError(f"topics must be a dict of names and numbers of partitions: topics={instead!r}, not {topics!r}")
     return {checked_name("topic", name): _checked(name, new) for name, new in topics.items()}
 
 
@@ -45,7 +45,7 @@ def _checked(name: str, new: object) -> int | NewTopic | None:
     """Return a topic's number of partitions or its ``NewTopic``. Raises TypeError."""
     partitions = new.partitions if isinstance(new, NewTopic) else new
     if partitions is not None and (isinstance(partitions, bool) or not isinstance(partitions, int)):
-        raise TypeError(f"topic {name!r} has a number of partitions, None or NewTopic(partitions, configs), not {partitions!r}")
+        raise TypeError(f"topic {name!r} needs a number of partitions, None or NewTopic(partitions, configs), not {partitions!r}")
     if isinstance(new, NewTopic):
         config_texts(new.configs)
         return new
@@ -81,7 +81,7 @@ async def _ensure_same(broker: InProcessBroker, asked: CreatableTopic) -> None:
     if asked.num_partitions not in (_DEFAULT, count):
         raise KafkaError(
             ErrorCode.TOPIC_ALREADY_EXISTS,
-            f"topic {asked.name!r} is there already: it has {count} partitions, not {asked.num_partitions}",
+            f"topic {asked.name!r} already exists: it has {count} partitions, not {asked.num_partitions}",
         )
     wanted = {config.name: config.value for config in asked.configs}
     if not wanted:
@@ -94,7 +94,7 @@ async def _ensure_same(broker: InProcessBroker, asked: CreatableTopic) -> None:
         if found.get(name) != value:
             raise KafkaError(
                 ErrorCode.TOPIC_ALREADY_EXISTS,
-                f"topic {asked.name!r} is there already: its {name} is {found.get(name)}, not {value}",
+                f"topic {asked.name!r} already exists: its {name} is {found.get(name)}, not {value}",
             )
 
 

@@ -56,11 +56,11 @@ _OF_SUBJECT = {
 def _check(condition: Condition) -> None:
     subjects = [name for name in _OF_SUBJECT if name in condition]
     if len(subjects) != 1:
-        raise TypeError(f"wait_for takes one of {', '.join(_OF_SUBJECT)}, and not {' and '.join(subjects) or 'none'}")
+        raise TypeError(f"wait_for takes one of {', '.join(_OF_SUBJECT)}, not {' and '.join(subjects) or 'none'}")
     allowed = _OF_SUBJECT[subjects[0]]
     others = condition.keys() - allowed - {subjects[0]}
     if others:
-        raise TypeError(f"wait_for({subjects[0]}=...) takes {', '.join(sorted(allowed))}, and not {', '.join(sorted(others))}")
+        raise TypeError(f"wait_for({subjects[0]}=...) takes {', '.join(sorted(allowed))}, not {', '.join(sorted(others))}")
     for name in condition.keys() & {*_OF_SUBJECT, "metric"}:
         checked_name(name.replace("_", " "), condition.get(name))
     for name in condition.keys() & {"members", "lag", "records", "pushes"}:
@@ -88,7 +88,7 @@ async def wait_for(broker: InProcessBroker, condition: Condition, within: float)
     """Return when the condition is met. Raises NotReached after ``within`` seconds."""
     _check(condition)
     checked_within(within)
-    instead = "nothing was found out"
+    instead = "no answer yet"
     pause_s = _FIRST_PAUSE_S
     try:
         async with asyncio.timeout(within):

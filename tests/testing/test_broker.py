@@ -100,7 +100,7 @@ def test_no_lag_is_told_of_a_group_that_has_not_begun():
             assert consumer.poll(0.05) is None
         consumer.close()
         broker.wait_for(group="g", members=0)
-        with pytest.raises(AssertionError, match="no lag can be told of group 'g': it is Empty, and has neither subscribed"):
+        with pytest.raises(AssertionError, match="group 'g' has no lag yet: it is Empty, and has neither subscribed"):
             broker.lag("g")
 
 
@@ -161,7 +161,7 @@ def test_what_does_not_come_is_told_with_what_was_there_instead():
             broker.records("order")
         with pytest.raises(AssertionError, match="there is no group 'reader'; groups: readers"):
             broker.lag("reader")
-        with pytest.raises(TypeError, match="takes isolation_level, records, and not state"):
+        with pytest.raises(TypeError, match="takes isolation_level, records, not state"):
             broker.wait_for(topic="orders", state="Stable")
 
 
@@ -270,9 +270,9 @@ def test_a_suite_of_testcontainers_changes_one_import():
 def test_a_broker_that_runs_is_not_started_again_and_goes_on():
     broker = Broker()
     with broker as running:
-        with pytest.raises(RuntimeError, match="is running"):
+        with pytest.raises(RuntimeError, match="is already running"):
             broker.__enter__()
-        with pytest.raises(RuntimeError, match="is running"):
+        with pytest.raises(RuntimeError, match="is already running"):
             running.start()
         running.produce("t", ["v"])
     with pytest.raises(RuntimeError, match="not running"):
@@ -282,14 +282,14 @@ def test_a_broker_that_runs_is_not_started_again_and_goes_on():
 def test_a_description_never_fails_a_report():
     broker = Broker()
     with broker as running:
-        assert running.describe() == "it holds nothing"
+        assert running.describe() == "it is empty"
         running.produce("t", ["v"])
         librdkafka_reads(running, "t", 1)
         assert [line.partition(":")[0] for line in running.describe().splitlines()] == ["topic 't'", "group 'readers'"]
         broker.contents = None
-        assert "it does not tell what it holds: TypeError" in running.describe()
+        assert "cannot read its content: TypeError" in running.describe()
         running.kill()
-        assert running.describe() == "it does not run"
+        assert running.describe() == "the broker is not running"
 
 
 def test_a_namespace_names_and_shows_its_own():

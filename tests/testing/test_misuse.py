@@ -23,7 +23,7 @@ def broker():
         yield broker
 
 
-ROWS = r"rows is a list, and each row of it is a record: produce\(topic, \[.*\]\)"
+ROWS = r"rows must be a list with a row for each record: produce\(topic, \[.*\]\)"
 
 
 @each_case(
@@ -34,17 +34,17 @@ ROWS = r"rows is a list, and each row of it is a record: produce\(topic, \[.*\]\
         (lambda broker: broker.produce("orders", {"total": 12}), TypeError, ROWS),
         (lambda broker: broker.produce("orders", ("key", "value")), TypeError, ROWS),
         (lambda broker: broker.produce("orders", 7), TypeError, ROWS),
-        (lambda broker: broker.produce(["orders"], ["abc"]), TypeError, "a topic is named by a text, not by"),
+        (lambda broker: broker.produce(["orders"], ["abc"]), TypeError, "topic must be a string, not"),
         (lambda broker: broker.produce("orders", [{1, 2}]), ValueError, r"the row \{1, 2\} cannot be written: .*JSON"),
         (lambda broker: broker.produce("orders", ["\ud800"]), ValueError, "cannot be written: 'utf-8' codec"),
         (
             lambda broker: broker.produce("orders", [("k", "v", [("h", "1")])]),
             TypeError,
-            "headers are a dict of names and values",
+            "headers must be a dict of names and values",
         ),
-        (lambda broker: broker.produce("orders", [("k", "v", {1: "1"})]), ValueError, "a header is named by a text"),
+        (lambda broker: broker.produce("orders", [("k", "v", {1: "1"})]), ValueError, "header must be a string"),
         (lambda broker: broker.produce("orders", ["v"], partition=2), ValueError, "topic 'orders' has no partition 2: it has 2"),
-        (lambda broker: broker.produce("orders", ["v"], partition="0"), TypeError, "partition is a whole number, not '0'"),
+        (lambda broker: broker.produce("orders", ["v"], partition="0"), TypeError, "partition must be a whole number, not '0'"),
         (lambda broker: broker.produce("no name", ["v"]), KafkaError, "INVALID_TOPIC_EXCEPTION"),
         (lambda broker: broker.records("order"), KafkaError, "there is no topic 'order'; topics: orders"),
         (lambda broker: broker.records("orders", isolation_level="committed"), ValueError, "one of read_uncommitted, read_comm"),
@@ -57,7 +57,7 @@ ROWS = r"rows is a list, and each row of it is a record: produce\(topic, \[.*\]\
         (
             lambda broker: broker.topic("t", NewTopic(1, {"cleanup.policy": None})),
             TypeError,
-            "the config cleanup.policy is a text",
+            "the config cleanup.policy must be a string",
         ),
         (lambda broker: broker.topic("t", NewTopic(1, {"cleanup.polcy": "x"})), KafkaError, "cleanup.polcy"),
         (
@@ -66,47 +66,51 @@ ROWS = r"rows is a list, and each row of it is a record: produce\(topic, \[.*\]\
             "TOPIC_ALREADY_EXISTS: topic 'orders' .* it has 2 partitions, not 3",
         ),
         (lambda broker: broker.topic("orders", NewTopic(2, {"retention.ms": 1})), KafkaError, "its retention.ms is 604800000"),
-        (lambda broker: broker.topic(7), TypeError, "a topic is named by a text, not by 7"),
-        (lambda broker: broker.group(None), TypeError, "a group is named by a text"),
-        (lambda broker: broker.transactional_id(7), TypeError, "a transactional id is named by a text"),
+        (lambda broker: broker.topic(7), TypeError, "topic must be a string, not 7"),
+        (lambda broker: broker.group(None), TypeError, "group must be a string"),
+        (lambda broker: broker.transactional_id(7), TypeError, "transactional id must be a string"),
         (lambda broker: broker.wait_for("g"), TypeError, r'wait_for takes its arguments by name: wait_for\(group="g"'),
         (
             lambda broker: broker.wait_for(group="g", state="stable"),
             ValueError,
-            "state of a group is one of .*Stable.*not 'stable'",
+            "state of a group must be one of .*Stable.*not 'stable'",
         ),
         (lambda broker: broker.wait_for(transactional_id="t", state="Open"), ValueError, "one of Empty, Ongoing"),
-        (lambda broker: broker.wait_for(group="g", members="1"), TypeError, "members is a whole number, not '1'"),
-        (lambda broker: broker.wait_for(topic="t", records=-1), ValueError, "records is a whole number from 0 on"),
-        (lambda broker: broker.wait_for(topic=7), TypeError, "a topic is named by a text"),
-        (lambda broker: broker.wait_for(topic="t", within="5"), TypeError, "within is a number of seconds, not '5'"),
-        (lambda broker: broker.wait_for(topic="t", within=1e308), ValueError, "within is from 0 to 86400 seconds"),
-        (lambda broker: broker.wait_for(topic="t", within=float("nan")), ValueError, "within is from 0 to 86400 seconds"),
-        (lambda broker: broker.clock.advance(second=1), TypeError, "told in weeks, days.*'second'; did you mean seconds"),
+        (lambda broker: broker.wait_for(group="g", members="1"), TypeError, "members must be a whole number, not '1'"),
+        (lambda broker: broker.wait_for(topic="t", records=-1), ValueError, "records must be a whole number from 0 on"),
+        (lambda broker: broker.wait_for(topic=7), TypeError, "topic must be a string"),
+        (lambda broker: broker.wait_for(topic="t", within="5"), TypeError, "within must be a number of seconds, not '5'"),
+        (lambda broker: broker.wait_for(topic="t", within=1e308), ValueError, "within must be from 0 to 86400 seconds"),
+        (lambda broker: broker.wait_for(topic="t", within=float("nan")), ValueError, "within must be from 0 to 86400 seconds"),
+        (lambda broker: broker.clock.advance(second=1), TypeError, "must be in weeks, days.*'second'; did you mean seconds"),
         (lambda broker: broker.clock.advance(5), TypeError, r"advance takes its arguments by name: advance\(seconds=5\), not 5"),
         (lambda broker: broker.clock.advance(seconds="5"), TypeError, "a number of seconds, not '5'"),
-        (lambda broker: broker.clock.advance(seconds=-5), ValueError, "time does not go back"),
-        (lambda broker: broker.clock.advance(days=float("nan")), ValueError, "that is no duration"),
-        (lambda broker: broker.clock.advance(days=1e308), ValueError, "that is no duration"),
+        (lambda broker: broker.clock.advance(seconds=-5), ValueError, "time cannot go back"),
+        (lambda broker: broker.clock.advance(days=float("nan")), ValueError, "not a valid duration"),
+        (lambda broker: broker.clock.advance(days=1e308), ValueError, "not a valid duration"),
         (lambda broker: broker.clock.advance(days=9e6), ValueError, "time ends with the year 9999"),
-        (lambda broker: setattr(broker.clock, "speed", "60"), TypeError, "a speed is a number, not '60'"),
-        (lambda broker: setattr(broker.clock, "speed", 1e308), ValueError, "a speed is a number above 0, up to"),
-        (lambda broker: broker.restore("x"), TypeError, r"a snapshot is what broker.snapshot\(\) has returned: not 'x'"),
-        (lambda broker: broker.snapshot().fork(configs=["a"]), TypeError, "configs is a dict of names and values"),
-        (lambda broker: broker.snapshot().fork().produce("t", ["v"]), RuntimeError, "broker.produce needs a broker that runs"),
+        (lambda broker: setattr(broker.clock, "speed", "60"), TypeError, "a speed must be a number, not '60'"),
+        (lambda broker: setattr(broker.clock, "speed", 1e308), ValueError, "a speed must be above 0 and at most"),
+        (lambda broker: broker.restore("x"), TypeError, r"needs a snapshot returned by broker.snapshot\(\): not 'x'"),
+        (lambda broker: broker.snapshot().fork(configs=["a"]), TypeError, "configs must be a dict of names and values"),
+        (lambda broker: broker.snapshot().fork().produce("t", ["v"]), RuntimeError, "broker.produce needs a running broker"),
         (lambda broker: broker.snapshot().fork(configs={"num.partition": 1}).__enter__(), ValueError, "mean num.partitions?"),
-        (lambda broker: broker.subscribe_client_metrics(["a"]), TypeError, "a metric's prefix is named by a text"),
-        (lambda broker: broker.subscribe_client_metrics(interval_ms="1"), TypeError, "interval_ms is a whole number"),
-        (lambda broker: broker.subscribe_client_metrics(match="x"), TypeError, "match is a dict of attributes and patterns"),
-        (lambda broker: broker.timeline.where(api="Prodce"), ValueError, "'Prodce' is no API"),
-        (lambda broker: broker.timeline.where(api=7), ValueError, "7 is no API"),
-        (lambda broker: broker.timeline.where(error="NO"), ValueError, "'NO' is no error; one is called NOT_COORDINATOR"),
-        (lambda broker: broker.timeline.start(limit="5"), TypeError, "limit is a whole number"),
+        (lambda broker: broker.subscribe_client_metrics(["a"]), TypeError, "metric's prefix must be a string"),
+        (lambda broker: broker.subscribe_client_metrics(interval_ms="1"), TypeError, "interval_ms must be a whole number"),
+        (lambda broker: broker.subscribe_client_metrics(match="x"), TypeError, "match must be a dict of attributes and patterns"),
+        (lambda broker: broker.timeline.where(api="Prodce"), ValueError, "'Prodce' is not an API"),
+        (lambda broker: broker.timeline.where(api=7), ValueError, "7 is not an API"),
+        (
+            lambda broker: broker.timeline.where(error="NO"),
+            ValueError,
+            "'NO' is not an error code; use a name such as NOT_COORDINATOR",
+        ),
+        (lambda broker: broker.timeline.start(limit="5"), TypeError, "limit must be a whole number"),
         (lambda broker: broker.faults.add({"api": "Fetch"}), TypeError, r'by name: faults.add\(api="Produce"'),
         (lambda broker: broker.faults.load({"api": "Fetch"}), BadRule, "allowed is a list of rules"),
         (lambda broker: broker.faults.load("rules.json"), BadRule, "allowed is a list of rules"),
-        (lambda broker: broker.faults.add(api="Fetch").wait("1"), TypeError, "the number of times is a whole number"),
-        (lambda broker: broker.faults.add(api="Fetch").wait(within=-1), ValueError, "within is from 0"),
+        (lambda broker: broker.faults.add(api="Fetch").wait("1"), TypeError, "the number of times must be a whole number"),
+        (lambda broker: broker.faults.add(api="Fetch").wait(within=-1), ValueError, "within must be from 0"),
         (lambda broker: broker.lag("g"), AssertionError, "there is no group 'g'; groups: none"),
     ],
 )
@@ -125,17 +129,17 @@ def test_misuse_of_a_broker_is_told_with_what_to_do_instead(broker, misuse, erro
     [
         (lambda: Broker(topics=["orders"]), TypeError, r"topics=\{'orders': 1\}, not \['orders'\]"),
         (lambda: Broker(topics="orders"), TypeError, r"topics=\{'orders': 1\}"),
-        (lambda: Broker(topics={"orders": "1"}), TypeError, "topic 'orders' has a number of partitions"),
-        (lambda: Broker(topics={"orders": True}), TypeError, "topic 'orders' has a number of partitions"),
-        (lambda: Broker({"orders": 1}), TypeError, "a broker's directory is a path.*topics="),
+        (lambda: Broker(topics={"orders": "1"}), TypeError, "topic 'orders' needs a number of partitions"),
+        (lambda: Broker(topics={"orders": True}), TypeError, "topic 'orders' needs a number of partitions"),
+        (lambda: Broker({"orders": 1}), TypeError, "a broker's directory must be a path.*topics="),
         (lambda: Broker(configs=["num.partitions=1"]), TypeError, 'configs={"num.partitions": 3}'),
-        (lambda: Broker(configs={"num.partitions": None}), TypeError, "the config num.partitions is a text, a number"),
-        (lambda: Broker(background="thread"), ValueError, "background is one of threads, inline, seeded, not 'thread'"),
-        (lambda: SocketlessBroker(7), TypeError, "a broker's directory is a path"),
-        (lambda: Broker().bootstrap_servers, RuntimeError, "has not been started: with Broker"),
-        (lambda: Broker().produce("t", ["v"]), RuntimeError, "broker.produce needs a broker that runs: with Broker"),
-        (lambda: Broker().topics, RuntimeError, "broker.topics needs a broker that runs: with Broker"),
-        (lambda: KafkaContainer().get_bootstrap_server(), RuntimeError, r"has not been started: container.start\(\)"),
+        (lambda: Broker(configs={"num.partitions": None}), TypeError, "the config num.partitions must be a string, a number"),
+        (lambda: Broker(background="thread"), ValueError, "background must be one of threads, inline, seeded, not 'thread'"),
+        (lambda: SocketlessBroker(7), TypeError, "a broker's directory must be a path"),
+        (lambda: Broker().bootstrap_servers, RuntimeError, "has not been started: use with Broker"),
+        (lambda: Broker().produce("t", ["v"]), RuntimeError, "broker.produce needs a running broker: use with Broker"),
+        (lambda: Broker().topics, RuntimeError, "broker.topics needs a running broker: use with Broker"),
+        (lambda: KafkaContainer().get_bootstrap_server(), RuntimeError, r"has not been started: call container.start\(\)"),
         (lambda: CertificateAuthority.make().issue("b", hosts="127.0.0.1"), TypeError, r"hosts=\['127.0.0.1'\]"),
     ],
 )
@@ -166,14 +170,14 @@ def test_a_predicate_that_fails_is_told_in_the_test_and_meets_no_client():
         for misuse in (fault.wait, lambda: fault.hits, lambda: fault.fired, lambda: fault.__exit__(None, None, None)):
             with pytest.raises(BadRule, match=r"predicate: it raised AttributeError.*'topic'.*; a request has .*topics, partit"):
                 misuse()
-        assert [line.event for line in broker.log] == ["the predicate of a rule failed, and the rule fires no more"]
+        assert [line.event for line in broker.log] == ["a rule's predicate raised an error: the rule is disabled"]
 
 
 @pytest.mark.parametrize(
     ("timeline", "address", "error", "says"),
     [
-        ("session.jsonl", "127.0.0.1:9092", TypeError, r"replay takes a timeline, .*Timeline.load\(path\), not 'session.jsonl'"),
-        (Timeline(), "localhost", ValueError, "a broker is at HOST:PORT, not at 'localhost'"),
+        ("session.jsonl", "127.0.0.1:9092", TypeError, r"replay needs a timeline, .*Timeline.load\(path\), not 'session.jsonl'"),
+        (Timeline(), "localhost", ValueError, "a broker's address must be HOST:PORT, not 'localhost'"),
     ],
 )
 def test_a_replay_of_what_is_none_is_told(timeline, address, error, says):
@@ -196,13 +200,13 @@ def test_a_stopped_broker_says_so(tmp_path):
         broker.start()
         snapshot.close()
         for misuse in (snapshot.fork, lambda: broker.restore(snapshot)):
-            with pytest.raises(RuntimeError, match="the snapshot was closed"):
+            with pytest.raises(RuntimeError, match="the snapshot is closed"):
                 misuse()
 
 
 def test_the_broker_that_was_entered_is_the_one_to_ask():
     owner = Broker(topics={"t": 1})
-    with owner, pytest.raises(RuntimeError, match="the broker runs in a thread of its own: with Broker"):
+    with owner, pytest.raises(RuntimeError, match=r"the broker runs in its own thread: call broker\.produce"):
         owner.produce("t", ["v"])
 
 
@@ -223,7 +227,7 @@ async def test_what_is_done_at_once_may_be_awaited_like_the_rest():
 
 
 async def test_a_question_that_nobody_awaits_is_an_error():
-    with pytest.raises(RuntimeError, match=r"nothing was done: await broker.produce\(\.\.\.\) at .*test_misuse.py:\d+"):
+    with pytest.raises(RuntimeError, match=r"did nothing: await broker.produce\(\.\.\.\) at .*test_misuse.py:\d+"):
         async with Broker(topics={"t": 1}) as broker:
             broker.produce("t", ["v"])
     with pytest.raises(KeyError, match="there is no topic 'order'"):
@@ -244,9 +248,9 @@ async def test_a_question_that_nobody_awaits_is_an_error():
 )
 async def test_an_answer_that_was_not_awaited_cannot_be_used(misuse):
     async with Broker(topics={"t": 1}) as broker:
-        with pytest.raises(TypeError, match=r"is to be awaited here: await broker\."):
+        with pytest.raises(TypeError, match=r"must be awaited here: await broker\."):
             misuse(broker)
-        with pytest.raises(AttributeError, match=r"await broker.snapshot, and then fork of that"):
+        with pytest.raises(AttributeError, match=r"await broker.snapshot, then use fork of the result"):
             broker.snapshot().fork()
         with pytest.raises(TypeError, match=r"await broker.snapshot\(\) first"):
             await broker.restore(broker.snapshot())
@@ -274,5 +278,5 @@ def test_pytest_shows_no_frames_of_the_kit():
 
 def test_a_clock_without_a_broker_says_what_it_takes():
     clock = SteeredClock()
-    with pytest.raises(TypeError, match="a speed is a number, not True"):
+    with pytest.raises(TypeError, match="a speed must be a number, not True"):
         clock.speed = True

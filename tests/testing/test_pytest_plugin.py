@@ -207,7 +207,7 @@ def test_misuse_is_shown_at_the_line_of_the_test(run_pytest):
     status, output = run_pytest(MISUSED, "-p", "no:randomly")
     assert (status, "3 failed, 2 errors" in output) == (1, True), output
     assert "ValueError: configs: num.partition: there is no such config; did you mean num.partitions?" in output
-    assert "::test_topics_in_a_list: the mark kafka: topics is a dict of names and numbers of partitions" in output
+    assert "::test_topics_in_a_list: the mark kafka: topics must be a dict of names and numbers of partitions" in output
     _, failures = output.split(" FAILURES ")
     for line, error in (
         ('kafka.wait_for(group="g", state="Stable", within=0.05)', "NotReached: waited 0.05 s for group='g'"),
@@ -276,9 +276,9 @@ def test_shares(kafka_session, kafka_bootstrap_servers, number):
         kafka_session.wait_for(group="none", within=0.01)
     with pytest.raises(KafkaError, match="there is no topic"):
         kafka_session.records("none")
-    with pytest.raises(RuntimeError, match="shared by all workers: faults"):
+    with pytest.raises(RuntimeError, match="all workers share this broker, so faults"):
         kafka_session.faults.add(api="Produce")
-    with pytest.raises(RuntimeError, match="shared by all workers"):
+    with pytest.raises(RuntimeError, match="all workers share this broker"):
         kafka_session.stop()
     before = kafka_session.clock.now
     kafka_session.clock.advance(minutes=1)

@@ -18,7 +18,7 @@ _EVENTS = {
     "group": Field("string", "about this group"),
     "transactional_id": Field("string", "about this transactional id"),
     "topic": Field("string", "about this topic"),
-    "error": Field("string", "whose answer has this error; ANY for whichever"),
+    "error": Field("string", "requests answered with this error; ANY for any error"),
 }
 
 
@@ -123,43 +123,43 @@ async def _clear_timeline(call: Call) -> Json:
 
 
 KIT_ROUTES = (
-    Route("GET", "/faults", "The rules that there are, and how often each has fired.", _faults),
+    Route("GET", "/faults", "All rules, and how often each has fired.", _faults),
     Route("POST", "/faults", "Add a rule. Its fields are in the documentation: Testing, Faults.", _add_fault, open_ended=True),
     Route("DELETE", "/faults", "Remove all rules.", _clear_faults),
-    Route("GET", "/faults/{fault}", "One rule, and what it has met.", _get_fault),
+    Route("GET", "/faults/{fault}", "One rule, and the requests it has hit.", _get_fault),
     Route(
         "POST",
         "/faults/{fault}/wait",
-        "Answers when the rule has fired so often.",
+        "Wait until the rule has fired this often.",
         _wait_for_fault,
         {
-            "hits": Field("integer", "how often, 1 if it is left out"),
-            "within": Field("number", "seconds, 10 if it is left out"),
+            "hits": Field("integer", "how often; default 1"),
+            "within": Field("number", "seconds; default 10"),
         },
     ),
     Route("DELETE", "/faults/{fault}", "Remove a rule.", _remove_fault),
-    Route("POST", "/snapshots", "Take a snapshot of all that the broker holds.", _take_snapshot),
-    Route("POST", "/snapshots/{snapshot}/restore", "Bring the broker back to it, at the same address.", _restore),
+    Route("POST", "/snapshots", "Take a snapshot of the broker's state.", _take_snapshot),
+    Route("POST", "/snapshots/{snapshot}/restore", "Restore the broker to the snapshot, at the same address.", _restore),
     Route(
         "POST",
         "/snapshots/{snapshot}/fork",
-        "Start another broker that goes on from it. All routes are there for it under /forks/{fork}.",
+        "Start another broker from the snapshot. All its routes are under /forks/{fork}.",
         _fork,
-        {"configs": Field("object", "configs over those of the first broker")},
+        {"configs": Field("object", "configs that override the first broker's")},
     ),
-    Route("DELETE", "/snapshots/{snapshot}", "Forget a snapshot.", _drop_snapshot),
-    Route("GET", "/forks", "The brokers that were started from snapshots.", _forks),
-    Route("DELETE", "/forks/{fork}", "Stop and forget one.", _drop_fork),
+    Route("DELETE", "/snapshots/{snapshot}", "Remove a snapshot.", _drop_snapshot),
+    Route("GET", "/forks", "All brokers started from snapshots.", _forks),
+    Route("DELETE", "/forks/{fork}", "Stop and remove a fork.", _drop_fork),
     Route(
         "POST",
         "/timeline/start",
-        "Record what clients say.",
+        "Start to record requests and responses.",
         _start_timeline,
-        {"limit": Field("integer", "the last so many events; all if it is left out")},
+        {"limit": Field("integer", "how many of the last events to keep; default all")},
     ),
-    Route("POST", "/timeline/stop", "Record no more.", _stop_timeline),
-    Route("GET", "/timeline", "What was recorded, as events and as text.", _timeline, query=_EVENTS),
-    Route("DELETE", "/timeline", "Forget what was recorded.", _clear_timeline),
+    Route("POST", "/timeline/stop", "Stop recording.", _stop_timeline),
+    Route("GET", "/timeline", "The recorded timeline, as events and as text.", _timeline, query=_EVENTS),
+    Route("DELETE", "/timeline", "Discard the recorded timeline.", _clear_timeline),
 )
 
 
@@ -201,7 +201,7 @@ TELEMETRY_ROUTES = (
     Route(
         "GET",
         "/client-metrics",
-        "What clients have measured and pushed, in order.",
+        "The metrics that clients have pushed, in order.",
         _client_metrics,
         query={"client_id": Field("string", "of this client")},
     ),
@@ -211,9 +211,9 @@ TELEMETRY_ROUTES = (
         "Ask clients for their metrics.",
         _subscribe,
         {
-            "metrics": Field("array", "prefixes of their names; all if it is left out"),
-            "interval_ms": Field("integer", "how often they push, 100 if it is left out"),
-            "match": Field("object", "which clients: patterns by attribute; all if it is left out"),
+            "metrics": Field("array", "prefixes of metric names; default all"),
+            "interval_ms": Field("integer", "milliseconds between pushes; default 100"),
+            "match": Field("object", "patterns by client attribute; default all clients"),
         },
     ),
 )

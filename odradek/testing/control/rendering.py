@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 _ROW = {
     "key": Field("string", "the key, as UTF-8"),
-    "key_base64": Field("string", "the key, where it is no text"),
-    "value": Field("string", "the value, as UTF-8; null and other JSON are allowed, too"),
-    "value_base64": Field("string", "the value, where it is no text"),
-    "headers": Field("object", "the headers: by name, text"),
+    "key_base64": Field("string", "the key, if it is not text"),
+    "value": Field("string", "the value, as UTF-8; null and other JSON are also allowed"),
+    "value_base64": Field("string", "the value, if it is not text"),
+    "headers": Field("object", "the headers: an object of names and texts"),
 }
 
 
@@ -87,7 +87,7 @@ def line(found: LogLine) -> Json:
 def row(asked: object) -> tuple[object, object, dict[str, object]]:
     """Return key, value and headers of a record to write. Raises BadRequest."""
     if not isinstance(asked, dict):
-        raise BadRequest(f"a record is an object with key, value and headers, and not {asked!r}")
+        raise BadRequest(f"a record must be an object with key, value and headers, not {asked!r}")
     # Key and value are not checked: any JSON may be a value.
     check(_ROW, {name: content for name, content in asked.items() if name not in ("key", "value")}, "a record")
     return _given("key", asked), _given("value", asked), asked.get("headers", {})

@@ -48,11 +48,11 @@ def check(fields: Mapping[str, Field], body: Mapping[str, object], what: str) ->
     for name, value in body.items():
         field = fields.get(name)
         if field is None:
-            raise BadRequest(f"{what} has no {name!r}; it may have {', '.join(fields) or 'nothing'}")
+            raise BadRequest(f"{what} cannot have {name!r}; allowed: {', '.join(fields) or 'nothing'}")
         if not isinstance(value, _TYPES[field.type]) or isinstance(value, bool):
-            raise BadRequest(f"{name} is of type {field.type}, and not {value!r}")
+            raise BadRequest(f"{name} must be of type {field.type}, not {value!r}")
         if field.choices and value not in field.choices:
-            raise BadRequest(f"{name} is one of {', '.join(field.choices)}, and not {value!r}")
+            raise BadRequest(f"{name} must be one of {', '.join(field.choices)}, not {value!r}")
     for name, field in fields.items():
         if field.is_required and name not in body:
             raise BadRequest(f"{what} must have {name!r}: {field.about}")

@@ -11,7 +11,7 @@ from odradek.testing.control.route import BadRequest, Call, Field, Json, Missing
 from odradek.testing.topics import NewTopic
 from odradek.testing.waiting import DEFAULT_WITHIN_S
 
-_ISOLATION = Field("string", "whose records are seen", choices=("read_uncommitted", "read_committed"))
+_ISOLATION = Field("string", "the isolation level of the read", choices=("read_uncommitted", "read_committed"))
 _UNITS = ("weeks", "days", "hours", "minutes", "seconds", "milliseconds")
 
 
@@ -26,7 +26,7 @@ async def _topics(call: Call) -> Json:
 async def _create_topic(call: Call) -> Json:
     name = call.body["name"]
     if name in INTERNAL_TOPICS:
-        raise BadRequest(f"{name} is a topic of the broker's own")
+        raise BadRequest(f"{name} is an internal topic: records cannot be written to it here")
     await call.broker.create_topics({name: NewTopic(call.body.get("partitions"), call.body.get("configs", {}))})
     return rendering.topic((await call.broker.topics)[name])
 
@@ -110,30 +110,30 @@ async def _log(call: Call) -> Json:
 
 
 ROUTES = (
-    Route("GET", "/ready", "Answers when clients may connect, and says where.", _ready, is_open=True),
+    Route("GET", "/ready", "Wait until clients can connect. Returns the address.", _ready, is_open=True),
     Route("GET", "/topics", "All topics, with their offsets.", _topics),
     Route(
         "POST",
         "/topics",
-        "Make a topic, if it is not there. 422 if it is there and is another.",
+        "Create a topic if it does not exist. 422 if it exists with other partitions or configs.",
         _create_topic,
         {
             "name": Field("string", "its name", is_required=True),
-            "partitions": Field("integer", "how many; num.partitions if it is left out"),
-            "configs": Field("object", "its configs: by name, the value"),
+            "partitions": Field("integer", "number of partitions; default num.partitions"),
+            "configs": Field("object", "its configs: an object of names and values"),
         },
     ),
     Route("GET", "/topics/{topic}/records", "All records of a topic.", _records, query={"isolation_level": _ISOLATION}),
     Route(
         "POST",
         "/topics/{topic}/records",
-        "Write records. Returns them with their places.",
+        "Write records. Returns them with partitions and offsets.",
         _produce,
         {
             "records": Field(
                 "array", "objects with key, value and headers; key_base64, value_base64 for bytes", is_required=True
             ),
-            "partition": Field("integer", "where they go; by their keys, or in turn, if it is left out"),
+            "partition": Field("integer", "the partition to write to; default: by key, or in turn"),
         },
     ),
     Route("GET", "/groups", "All groups, with members, offsets and lag.", _groups),
@@ -142,44 +142,44 @@ ROUTES = (
     Route(
         "POST",
         "/wait",
-        "Answers when a group, a transactional id, a topic or a client is as asked; 409 says what was there instead.",
+        "Wait for a state of a group, transactional id, topic or client. A 409 has the actual state.",
         _wait,
         {
             "group": Field("string", "a group"),
             "transactional_id": Field("string", "or a transactional id"),
             "topic": Field("string", "or a topic"),
-            "state": Field("string", "the state it is to be in"),
-            "members": Field("integer", "of a group: how many members it is to have"),
-            "lag": Field("integer", "of a group: no more than this"),
-            "records": Field("integer", "of a topic: as many at least"),
+            "state": Field("string", "the state to wait for"),
+            "members": Field("integer", "of a group: the number of members to wait for"),
+            "lag": Field("integer", "of a group: the largest lag to accept"),
+            "records": Field("integer", "of a topic: the least number of records"),
             "isolation_level": _ISOLATION,
             "client_id": Field("string", "or a client that pushes its metrics"),
-            "pushes": Field("integer", "of a client: as many at least"),
-            "metric": Field("string", "of a client: that it has pushed this one"),
-            "within": Field("number", "seconds, 10 if it is left out"),
+            "pushes": Field("integer", "of a client: the least number of pushes"),
+            "metric": Field("string", "of a client: the name of a metric to wait for"),
+            "within": Field("number", "seconds; default 10"),
         },
     ),
     Route("GET", "/clock", "The broker's time.", _clock),
     Route(
         "POST",
         "/clock/advance",
-        "Let so much time pass. What falls due is done when this answers.",
+        "Advance the broker's time. Timers that became due have run when this answers.",
         _advance,
-        {unit: Field("number", f"so many {unit}") for unit in _UNITS},
+        {unit: Field("number", f"number of {unit}") for unit in _UNITS},
     ),
     Route("POST", "/clock/freeze", "Stop the broker's time.", _freeze),
-    Route("POST", "/clock/resume", "Let the broker's time go on.", _resume),
+    Route("POST", "/clock/resume", "Resume the broker's time.", _resume),
     Route(
         "POST",
         "/clock/speed",
-        "Let the broker's time pass faster, or slower.",
+        "Set the speed of the broker's time.",
         _speed,
-        {"speed": Field("number", "times as fast as the machine's", is_required=True)},
+        {"speed": Field("number", "speed relative to the machine's clock", is_required=True)},
     ),
-    Route("POST", "/broker/stop", "Stop the broker in good order; this interface goes on.", _stop),
-    Route("POST", "/broker/kill", "End the broker as kill -9 does; this interface goes on.", _kill),
+    Route("POST", "/broker/stop", "Stop the broker cleanly. This interface keeps running.", _stop),
+    Route("POST", "/broker/kill", "Kill the broker like kill -9. This interface keeps running.", _kill),
     Route("POST", "/broker/start", "Start the broker again, at the same address.", _start),
-    Route("GET", "/log", "The last lines that the broker has logged.", _log),
+    Route("GET", "/log", "The latest lines of the broker's log.", _log),
     *KIT_ROUTES,
     *TELEMETRY_ROUTES,
 )

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from odradek import __version__
+from odradek.broker.network.listeners import cannot_bind
 from odradek.common.config.definitions import InvalidConfig
 from odradek.common.logging import LineLimit, log
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -38,11 +39,11 @@ if TYPE_CHECKING:
 
 OPENAPI_PATH = "/openapi.json"
 _ERRORS = {
-    "400": "The request cannot be understood; `error` says why, and what is allowed.",
+    "400": "The request is invalid; `error` has the reason, and the allowed values.",
     "401": "The token is missing or wrong.",
-    "404": "There is no such thing.",
-    "409": "It is not so, or cannot be done now; `error` says what there is.",
-    "422": "Kafka refuses it; `code` is the name of its error.",
+    "404": "It does not exist.",
+    "409": "The state is another one, or does not allow it; `error` describes the state.",
+    "422": "Kafka refuses the request; `code` is the name of its error.",
 }
 
 
@@ -116,7 +117,10 @@ class ControlServer:
     def start(self, host: str, port: int) -> None:
         """Listen; port 0 picks a free port. Call it on the broker's loop. Raises OSError."""
         self._loop = asyncio.get_running_loop()
-        self._server = Server((host, port), self, self._context)
+        try:
+            self._server = Server((host, port), self, self._context)
+        except OSError as error:
+            raise cannot_bind(host, port, error) from error
         self.url = f"{'http' if self._context is None else 'https'}://{host}:{self._server.server_address[1]}"
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), name="control", daemon=True)
         self._thread.start()
@@ -140,7 +144,7 @@ class ControlServer:
         try:
             path = urlsplit(target).path
         except ValueError as error:
-            raise Refusal(400, f"{target!r} is no path: {error}") from error
+            raise Refusal(400, f"{target!r} is not a path: {error}") from error
         if (method, path) in _OPEN:
             return SMALL_BYTES
         if compare_digest(authorization.encode(), f"Bearer {self._token}".encode()):
@@ -148,7 +152,9 @@ class ControlServer:
         if self._loop is not None:
             cause = "its token is wrong" if authorization else "it has no token"
             self._loop.call_soon_threadsafe(self._tell_refused, peer, cause)
-        raise Refusal(_UNAUTHORIZED, "Authorization: Bearer TOKEN is missing or wrong; the token was printed at the start")
+        raise Refusal(
+            _UNAUTHORIZED, "Authorization: Bearer TOKEN is missing or wrong; the broker printed the token when it started"
+        )
 
     def answer(self, method: str, target: str, body: bytes) -> tuple[int, Json]:
         """Return status and answer of an admitted request."""
@@ -205,8 +211,8 @@ def _route(method: str, path: str) -> tuple[Route, Mapping[str, str]]:
                 return route, {name: unquote(part) for name, part in found.groupdict().items()}
             allowed.append(route.method)
     if allowed:
-        raise Refusal(405, f"{path} takes {', '.join(allowed)}, and not {method}")
-    raise Missing(f"there is no {path}; {OPENAPI_PATH} says what there is")
+        raise Refusal(405, f"{path} allows {', '.join(allowed)}, not {method}")
+    raise Missing(f"no such path: {path}; see {OPENAPI_PATH} for all paths")
 
 
 def _query(route: Route, query: str) -> dict[str, str]:
@@ -221,14 +227,14 @@ def _body(route: Route, body: bytes) -> Json:
         if _MAY_BE_HALVES.search(body):
             json.dumps(fields, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
-        raise BadRequest("the body has half of a surrogate pair, which is no character") from error
+        raise BadRequest("the body has half of a surrogate pair, which is not a character") from error
     except (ValueError, RecursionError) as error:
         raise BadRequest(f"the body is not JSON: {error}") from error
     if fields is None:
         # Some clients send null for an empty body.
         fields = {}
     if not isinstance(fields, dict):
-        raise BadRequest(f"the body is an object, and not {type(fields).__name__}")
+        raise BadRequest(f"the body must be an object, not {type(fields).__name__}")
     if not route.open_ended:
         check(route.body, fields, f"{route.method} {route.path}")
     return fields

@@ -84,10 +84,10 @@ class FaultyDisk:
                 whole = b"".join(buffers)
                 do([whole[: len(whole) // 2]])
                 self._end(fault)
-                raise OSError(errno.EIO, "the broker that wrote this is gone", path)
+                raise OSError(errno.EIO, "the broker process that wrote this has ended", path)
             case _:
                 self._end(fault)
-                raise OSError(errno.EIO, "the broker that was to do this is gone", path)
+                raise OSError(errno.EIO, "the broker process has ended", path)
 
     def _end(self, fault: Fault) -> None:
         def end() -> None:

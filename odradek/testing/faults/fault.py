@@ -80,7 +80,7 @@ class Fault:
                     self._fires.clear()
                     await self._fires.wait()
         except TimeoutError:
-            raise NotFired(f"waited {within:g} s for {n} of the rule {self}; it has fired {self.hits} times") from None
+            raise NotFired(f"waited {within:g} s for {n} of the rule {self}; it fired {self.hits} times") from None
 
     def remove(self) -> Done:
         """Remove the rule. Requests that it holds go on."""
@@ -126,7 +126,7 @@ class Fault:
         except Exception as error:  # noqa: BLE001  the test's own error: the test is told, and no client pays for it
             self._failure = error
             self._fires.set()
-            log.error("the predicate of a rule failed, and the rule fires no more", error, rule=str(self))
+            log.error("a rule's predicate raised an error: the rule is disabled", error, rule=str(self))
             return False
 
     def ensure_sound(self) -> None:

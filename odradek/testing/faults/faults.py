@@ -154,7 +154,7 @@ class Faults:
 def checked_rules(rules: Iterable[object], where: str = "") -> list[Words]:
     """Check rules in their declarative form. Raises BadRule, which says which rule it is."""
     if isinstance(rules, str | Mapping) or not isinstance(rules, Iterable):
-        raise BadRule(f"{where}{rules!r} is not allowed; allowed is a list of rules, as json.load reads it")
+        raise BadRule(f"{where}{rules!r} is not allowed; allowed is a list of rules, as returned by json.load")
     words = []
     for number, each in enumerate(rules):
         if not isinstance(each, dict):

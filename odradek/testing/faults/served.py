@@ -34,9 +34,7 @@ def read_rules(path: Path) -> list[Words]:
     rules = checked_rules(found, f"{path}: ")
     for number, words in enumerate(rules):
         if "power_loss" in words:
-            raise BadRule(
-                f"{path}: rule {number}: power_loss: {words['power_loss']!r} is not allowed of a process; allowed is restart"
-            )
+            raise BadRule(f"{path}: rule {number}: power_loss: {words['power_loss']!r} is not allowed in a process; use restart")
     return rules
 
 

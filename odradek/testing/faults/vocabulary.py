@@ -123,7 +123,7 @@ def checked(given: Mapping[str, object], where: str = "") -> Words:
         if check is None:
             nearest = get_close_matches(key, _CHECKS, n=1)
             meant = f"did you mean {nearest[0]}? " if nearest else ""
-            raise BadRule(f"{where}{key}: there is no such key; {meant}allowed are {', '.join(_CHECKS)}")
+            raise BadRule(f"{where}{key}: unknown key; {meant}allowed are {', '.join(_CHECKS)}")
         try:
             words[key] = check(value)
         except BadRule as error:
@@ -135,7 +135,7 @@ def checked(given: Mapping[str, object], where: str = "") -> Words:
 def _check_together(words: Mapping[str, object], where: str) -> None:
     actions = [key for key in ACTIONS if key in words]
     if len(actions) > 1:
-        raise BadRule(f"{where}{' and '.join(actions)}: one rule has one of these; allowed is one of {', '.join(ACTIONS)}")
+        raise BadRule(f"{where}{' and '.join(actions)}: a rule has only one action; allowed is one of {', '.join(ACTIONS)}")
     if any(key in words for key in OF_FILES):
         _check_of_files(words, where)
     elif "path" in words:
@@ -144,7 +144,7 @@ def _check_together(words: Mapping[str, object], where: str) -> None:
         wrong = [key for key in words if key in OF_REQUESTS] + [key for key in actions if key != "refuse"]
         if wrong:
             raise BadRule(
-                f"{where}{wrong[0]}: {words[wrong[0]]!r} is not allowed of connections; allowed are refuse, nth, after, times, "
+                f"{where}{wrong[0]}: {words[wrong[0]]!r} is not allowed for connections; allowed are refuse, nth, after, times, "
                 "probability and seed"
             )
     if "seed" in words and "probability" not in words:
@@ -168,13 +168,13 @@ def _check_can_fire(api_key: ApiKey, words: Mapping[str, object], where: str) ->
     if wrong is not None:
         allowed = ", ".join(sorted(named)) or "neither group, transactional_id nor topic"
         raise BadRule(
-            f"{where}{wrong}: {words[wrong]!r} is not allowed with {_title(api_key)}, whose requests name none: the rule would "
+            f"{where}{wrong}: {words[wrong]!r} is not allowed with {_title(api_key)}: its requests have none, so the rule would "
             f"never fire; allowed with it is {allowed}"
         )
     if "throttle_ms" in words and "throttle_time_ms" not in messages(api_key).response._fields:
         raise BadRule(
-            f"{where}throttle_ms: {words['throttle_ms']!r} is not allowed with {_title(api_key)}, whose answers tell of no "
-            "throttling; allowed is delay_ms"
+            f"{where}throttle_ms: {words['throttle_ms']!r} is not allowed with {_title(api_key)}: its responses have no "
+            "throttle time; allowed is delay_ms"
         )
 
 
@@ -200,7 +200,7 @@ def _check_point_of(point: str, topic: str, where: str) -> None:
         return
     allowed = f"a topic of clients, for {point}" if coordinators is None else f"{coordinators}, for {point}, or no topic"
     raise BadRule(
-        f"{where}topic: {topic!r} is not allowed: it has no such records, so that the rule would never fire; allowed is {allowed}"
+        f"{where}topic: {topic!r} is not allowed: it has no such records, so the rule would never fire; allowed is {allowed}"
     )
 
 
@@ -233,7 +233,7 @@ def _error(value: object) -> ErrorCode:
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise BadRule("is a text")
+        raise BadRule("is a string")
     return value
 
 
@@ -260,7 +260,7 @@ def _probability(value: object) -> float:
 
 def _moment(value: object) -> str:
     if value not in MOMENTS:
-        raise BadRule("are before and after: whether the request has been carried out")
+        raise BadRule("are before and after: before or after the request is carried out")
     return str(value)
 
 
@@ -275,7 +275,7 @@ def _one_of(names: tuple[str, ...]) -> Callable[[object], str]:
 
 def _errno(value: object) -> int:
     if value not in _ERRNOS:
-        raise BadRule(f"of a disk are {', '.join(_ERRNOS)}")
+        raise BadRule(f"are {', '.join(_ERRNOS)}")
     number: int = getattr(errno, str(value))
     return number
 
@@ -285,12 +285,12 @@ def _split(value: object) -> int | tuple[int, ...]:
         return value
     if isinstance(value, list | tuple) and value and all(type(each) is int and each > 0 for each in value):
         return tuple(sorted(value))
-    raise BadRule("are a size of pieces from 1 on, and a list of the bytes behind which to split")
+    raise BadRule("are a size of pieces from 1 on, and a list of positions at which to split")
 
 
 def _predicate(value: object) -> Callable[[Request], bool]:
     if not callable(value):
-        raise BadRule("is a function of a request, in Python only")
+        raise BadRule("is a function that takes a request, in Python only")
     return value
 
 

@@ -15,8 +15,12 @@ class _Refused(click.ClickException):
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--bootstrap-server", metavar="HOST:PORT", default="127.0.0.1:9092", show_default=True, help="The broker.")
-@click.option("--timeout", "timeout_s", metavar="SECONDS", default=10.0, show_default=True, help="How long an answer may take.")
+@click.option(
+    "--bootstrap-server", metavar="HOST:PORT", default="127.0.0.1:9092", show_default=True, help="The broker to replay to."
+)
+@click.option(
+    "--timeout", "timeout_s", metavar="SECONDS", default=10.0, show_default=True, help="How long to wait for an answer."
+)
 def replay(file: Path, bootstrap_server: str, timeout_s: float) -> None:
     """Send the requests of a recorded timeline to a broker, and compare the answers.
 

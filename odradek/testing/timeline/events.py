@@ -99,7 +99,7 @@ def event_from_json(line: dict[str, Any]) -> Event:
         }
         return Exchange(**read)
     except (KeyError, TypeError) as error:
-        raise ValueError(f"no event of a timeline: {error!r}") from error
+        raise ValueError(f"not an event of a timeline: {error!r}") from error
 
 
 def _plain(value: Any) -> Any:

@@ -41,7 +41,7 @@ def from_json(message_class: type[Any], value: Any) -> Any:
         hint: Any = message_class
         return _reader(hint)(value)
     except (TypeError, AttributeError, KeyError) as error:
-        raise ValueError(f"no {message_class.__name__}: {error}") from error
+        raise ValueError(f"not a valid {message_class.__name__}: {error}") from error
 
 
 def uuid_text(value: UUID) -> str:

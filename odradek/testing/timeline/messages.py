@@ -88,7 +88,7 @@ def sendable_request(request: Any) -> Any:
     if not isinstance(request, Produce):
         return request
     if any(isinstance(partition.records, Omitted) for topic in request.topic_data for partition in topic.partition_data):
-        raise ValueError("the timeline was recorded without records")
+        raise ValueError("this timeline has no record data: it was recorded without records")
     topics = [
         (topic.topic_id.bytes if topic.topic_id else topic.name, [tuple(partition) for partition in topic.partition_data])
         for topic in request.topic_data

@@ -90,7 +90,7 @@ class ReplayConnection:
         due = self._due.popleft()
         if _LENGTH.unpack_from(frame)[0] != due:
             self.close()
-            raise NoAnswer("an answer to another request")
+            raise NoAnswer("the broker answered another request")
         is_refused = exchange.api == ApiKey.API_VERSIONS and int.from_bytes(frame[4:6]) == ErrorCode.UNSUPPORTED_VERSION
         # The answer has the form of version 0 then (KIP-511).
         return response_decoder(exchange.api, 0 if is_refused else exchange.version)(frame)
@@ -166,9 +166,9 @@ def replay(timeline: Timeline, bootstrap_servers: str, *, timeout_s: float = 10.
     ValueError for a timeline without its records.
     """
     if not isinstance(timeline, Timeline):
-        raise TypeError(f"replay takes a timeline, broker.timeline or Timeline.load(path), not {timeline!r}")
+        raise TypeError(f"replay needs a timeline, such as broker.timeline or Timeline.load(path), not {timeline!r}")
     if not re.fullmatch(r"[^,]+:\d+(,.*)?", bootstrap_servers):
-        raise ValueError(f"a broker is at HOST:PORT, not at {bootstrap_servers!r}")
+        raise ValueError(f"a broker's address must be HOST:PORT, not {bootstrap_servers!r}")
     host, _, port = bootstrap_servers.partition(",")[0].rpartition(":")
     run = _Run((host.strip("[]"), int(port)), timeout_s, timeline.exchanges)
     try:

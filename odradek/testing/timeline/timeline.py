@@ -143,7 +143,9 @@ class Timeline:
         error.
         """
         if error not in (None, "ANY") and error not in ErrorCode.__members__:
-            raise ValueError(f'{error!r} is no error; one is called {ErrorCode.NOT_COORDINATOR.name}, and "ANY" is any')
+            raise ValueError(
+                f'{error!r} is not an error code; use a name such as {ErrorCode.NOT_COORDINATOR.name}, or "ANY" for any error'
+            )
         events = self.events
         key = None if api is None else _api_key(api)
         names = {} if topic is None else topic_names(self.exchanges)
@@ -198,7 +200,7 @@ class Timeline:
                     if number > 1:
                         events.append(event_from_json(read))
                     elif read != _FORMAT:
-                        raise ValueError(f"a timeline begins with {json.dumps(_FORMAT)}")  # noqa: TRY301
+                        raise ValueError(f"not a timeline: its first line must be {json.dumps(_FORMAT)}")  # noqa: TRY301
                 except ValueError as error:
                     raise ValueError(f"{path}, line {number}: {error}") from error
         return cls(events)
@@ -211,4 +213,4 @@ def _api_key(api: object) -> ApiKey:
     for key in ApiKey:
         if key.name.replace("_", "") == name:
             return key
-    raise ValueError(f"{api!r} is no API; one is called {ApiKey.JOIN_GROUP.name}, or JoinGroup")
+    raise ValueError(f"{api!r} is not an API; use a name such as {ApiKey.JOIN_GROUP.name} or JoinGroup")

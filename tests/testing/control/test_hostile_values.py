@@ -39,7 +39,7 @@ async def test_no_value_is_a_fault_of_the_broker(control, capfd, route):
         if "fork" in answer:
             await control.done("DELETE", f"/forks/{answer['fork']}")
         if "\\ud800" in json.dumps(body):
-            assert (status, answer["error"]) == (400, "the body has half of a surrogate pair, which is no character")
+            assert (status, answer["error"]) == (400, "the body has half of a surrogate pair, which is not a character")
     assert "Traceback" not in capfd.readouterr().err
     assert (await control.done("GET", "/ready"))["is_running"]
 
@@ -47,5 +47,5 @@ async def test_no_value_is_a_fault_of_the_broker(control, capfd, route):
 @pytest.mark.parametrize("data", [b'{"name": "\\uD800"}', b'{"name": "\xed\xa0\x80"}', b'{"name": "\\udfff\\ud800"}'])
 async def test_half_of_a_character_is_refused_however_it_is_written(control, data):
     status, answer = await control("POST", "/topics", data=data)
-    assert (status, answer["error"]) == (400, "the body has half of a surrogate pair, which is no character")
+    assert (status, answer["error"]) == (400, "the body has half of a surrogate pair, which is not a character")
     assert (await control("POST", "/topics", data=b'{"name": "no \\ud83d\\ude00"}'))[0] == 422

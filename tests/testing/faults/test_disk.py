@@ -141,7 +141,7 @@ def test_a_loss_of_power_leaves_what_was_synced(configs, left):
 
 
 def test_a_directory_loses_no_power(tmp_path):
-    with Broker(tmp_path / "data") as broker, pytest.raises(TypeError, match="only a broker in memory loses power"):
+    with Broker(tmp_path / "data") as broker, pytest.raises(TypeError, match="only a broker in memory can lose power"):
         broker.faults.add(power_loss="after")
 
 
@@ -160,7 +160,7 @@ def test_a_kill_in_a_directory_leaves_what_was_written(tmp_path):
         ({"disk": "write"}, "disk: 'write' is not allowed; allowed are append, sync"),
         (
             {"disk": "append", "error": "NOT_COORDINATOR"},
-            "error: 'NOT_COORDINATOR' is not allowed; allowed of a disk are EIO, ENOSPC",
+            "error: 'NOT_COORDINATOR' is not allowed; allowed are EIO, ENOSPC",
         ),
         ({"disk": "append", "api": "Produce"}, "api: .* is not allowed here; allowed with disk or point are topic"),
         ({"disk": "sync", "restart": "torn"}, "restart: 'torn' is not allowed here"),
@@ -187,4 +187,4 @@ async def test_a_broker_that_is_ended_while_it_starts_is_one_broker_on_one_disk(
         broker.restart_now()
         await broker.produce("orders", [b"2"])
         assert [record.value for record in await broker.records("orders")] == [b"1", b"2"]
-        assert not [line for line in broker.lines if line.event == "event loop"]
+        assert not [line for line in broker.lines if line.event == "error in the event loop"]

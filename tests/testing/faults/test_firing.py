@@ -94,7 +94,7 @@ def test_a_request_that_one_rule_has_the_next_does_not_see(broker, client):
 def test_a_rule_that_does_not_fire_says_how_often_it_has(broker):
     fault = broker.faults.add(api="Produce", topic="nobody's")
     with pytest.raises(
-        AssertionError, match=r"waited 0\.01 s for 1 of the rule api=PRODUCE, topic=\"nobody's\"; it has fired 0 times"
+        AssertionError, match=r"waited 0\.01 s for 1 of the rule api=PRODUCE, topic=\"nobody's\"; it fired 0 times"
     ):
         fault.wait(within=0.01)
 

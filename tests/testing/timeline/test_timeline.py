@@ -101,7 +101,7 @@ def test_a_file_that_is_no_timeline_is_refused_with_its_line(recorded, tmp_path,
     with pytest.raises(ValueError, match=r"session.jsonl, line 4: "):
         Timeline.load(path)
     path.write_text(json.dumps({"odradek_timeline": 99}))
-    with pytest.raises(ValueError, match=r"line 1: a timeline begins with"):
+    with pytest.raises(ValueError, match=r"line 1: not a timeline: its first line must be"):
         Timeline.load(path)
 
 
