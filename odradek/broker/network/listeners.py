@@ -34,7 +34,9 @@ class SocketSettings(NamedTuple):
 def cannot_bind(host: str, port: int, error: OSError) -> OSError:
     """Return an error that names the address that could not be bound; for a port in use, it says what to do."""
     # asyncio's own text repeats the address. A name that cannot be resolved has a number of its own.
-    reason = os.strerror(error.errno) if error.errno in errno.errorcode else error.strerror or str(error)
+    reason = error.strerror or str(error)
+    if error.errno is not None and error.errno in errno.errorcode:
+        reason = os.strerror(error.errno)
     if error.errno == errno.EADDRINUSE:
         reason = "address already in use; choose another port, or port 0 for a free one"
     return OSError(error.errno, f"cannot bind {host}:{port}: {reason}")
