@@ -1,4 +1,4 @@
-"""kio's schemas: a library's own reading of Kafka's definitions, which judges ours (odradek.protocol.schemas).
+"""kio's schemas: a library's own reading of Kafka's definitions, which judges ours (odradek.protocol.messages).
 
 kio has one dataclass for each API and version. ``field_specs`` turns its fields into ``FieldSpec``s with the names of our
 canonical classes. kio decodes durations and times to ``timedelta`` and ``datetime``; ours are integers of milliseconds, and

@@ -1,6 +1,6 @@
 """A client of one socket that sends what it is told to, well formed or not, and waits for exactly what it asks for.
 
-Requests are plain dictionaries, with our names for the fields (``protocol.schemas``) of exactly the version that is sent, and go
+Requests are plain dictionaries, with our names for the fields (``protocol.messages``) of exactly the version that is sent, and go
 through the compiled writers. kio decodes the responses, so that the broker's encoders are not checked against our own readers.
 That is what sets it apart from ``odradek.client``, which negotiates versions, matches responses and sends nothing malformed.
 """
@@ -14,9 +14,9 @@ from typing import Any, Self
 from kio.serial import entity_reader
 
 from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.client_codecs import request_header
+from odradek.protocol.messages import Layout, load
 from odradek.protocol.records import Record, build_batch
-from odradek.protocol.request_encoder import request_header
-from odradek.protocol.schemas import Layout, load
 from odradek.protocol.writers import Write, compile_writer
 from tests import kio_schemas
 

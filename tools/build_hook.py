@@ -25,23 +25,23 @@ COMPILED = {
     "odradek/coordinator": "**/*",
     "odradek/storage": "filesystem",
     "odradek/storage/log": """
-        control_batches coordinator_appends flush_state follower_appends index leader_epochs local_log log log_lookup
-        log_producers log_retention log_segments log_truncation log_writer producer_state segment
+        control_batches flush_state follower_appends index leader_epochs local_log log log_lookup
+        log_truncation log_writer producer_state segment
         transaction_index validation
     """,
     "odradek/protocol": """
-        consumer_heartbeats control_records frames headers offset_commit plain_batches produce_request produce_response
-        record_batch record_walk requests responses varint
+        broker_codecs consumer_heartbeats control_records frames offset_commit plain_batches produce_request produce_response
+        record_batch record_walk varint
     """,
     "odradek/protocol/coordinator_records": "offsets transactions",
     "odradek/common": "context",
     "odradek/controller/cluster": "quorum_leader",
     "odradek/broker/coordination": "*",
     "odradek/broker/network": """
-        connection dispatch flow_control outbox request_memory request_turns response_queue response_size route socket_writer
+        connection dispatch flow_control request_limits response_queue route socket_writer
     """,
     "odradek/broker/replica": """
-        delayed_fetch delayed_produce fetch_partitions fetch_sessions follower_fetch group_commit partition partitions roles
+        delayed_fetch delayed_produce fetch_partitions fetch_sessions follower_fetch partition partitions roles
     """,
     "odradek/broker/api": """
         add_offsets_to_txn add_partitions_to_txn consumer_group_heartbeat end_txn fetch heartbeat init_producer_id join_group

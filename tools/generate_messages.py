@@ -9,7 +9,7 @@ The definitions are JSON in the jar of Kafka's clients (``common/message``). A c
 version that odradek knows, and those fields of older versions that the broker still honours (``OLDER_FIELDS``). A field is
 nullable if any version of it is. Defaults are Kafka's. If a request and a response use one name for two structs, the request's
 class is called ``Request...``; ``REQUEST`` is keyed by its schema name. The tables of fields are explained in
-odradek/protocol/schemas.py.
+odradek/protocol/messages.py.
 
 ``tests/protocol/test_message_types.py`` fails if the checked-in files differ from this tool's output.
 """
@@ -177,7 +177,7 @@ class _Module:
 
 
 def _field_table(message: Message) -> str:
-    """A message's fields in every version, a line each (odradek.protocol.schemas)."""
+    """A message's fields in every version, a line each (odradek.protocol.messages)."""
     heading = f"{message.name} {message.versions.told()}"
     if message.flexible is not None:
         heading += f" flexible {message.flexible.told(message.versions) or '0+'}"

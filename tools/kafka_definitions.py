@@ -44,7 +44,7 @@ class Versions:
         return Versions(first, last) if first <= last else None
 
     def told(self, whole: "Versions | None" = None) -> str:
-        """The form of a table (odradek.protocol.schemas); empty if it is all of ``whole``."""
+        """The form of a table (odradek.protocol.messages); empty if it is all of ``whole``."""
         if self == whole:
             return ""
         if whole and self.last == whole.last:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from odradek.cli.secret_files import write_secret
+from odradek.cli.secure import write_secret
 
 if TYPE_CHECKING:
     from odradek.testing.certificates import Certificate, CertificateAuthority

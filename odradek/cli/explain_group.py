@@ -1,7 +1,7 @@
 """``odradek groups explain``: why the members of a group have their partitions, from the log of any broker.
 
 The group's records in ``__consumer_offsets`` are read in log order. For each target assignment the command shows the changes
-since the one before, the partitions that move, and why they move (``assignor.moves``). It also shows how long the old owner
+since the one before, the partitions that move, and why they move (``explanations``). It also shows how long the old owner
 kept each of them.
 
 The log does not say whether a missing member left or was silent for too long, so the explanation only says that it is gone. A
@@ -17,13 +17,11 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from odradek.cli.apis import FETCH
-from odradek.cli.cluster import EARLIEST_TIMESTAMP, Cluster
+from odradek.cli.cluster import EARLIEST_TIMESTAMP, Cluster, Refused, check, patiently
 from odradek.cli.described_group import DescribedGroup, describe_group
-from odradek.cli.options import asks_a_broker
-from odradek.cli.refusals import Refused, check, patiently
-from odradek.cli.table import show_json
-from odradek.coordinator.group.assignor.moves import Move, moves
+from odradek.cli.options import asks_a_broker, show_json
 from odradek.coordinator.group.assignor.spec import GroupSpec, MemberSubscription
+from odradek.coordinator.group.consumer.explanations import Move, moves
 from odradek.coordinator.group.consumer.group import INITIAL_EPOCH
 from odradek.coordinator.group.consumer.member import LEAVE_STATIC_EPOCH
 from odradek.coordinator.runtime.hashing import partition_for

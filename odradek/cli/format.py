@@ -19,8 +19,8 @@ from odradek.broker.start.storage_start import log_dirs
 from odradek.cli.options import key_and_value
 from odradek.cli.serve import place_data
 from odradek.common.config.broker_config import BrokerConfig, InvalidConfig, load, parse_properties
-from odradek.controller.metadata.bootstrap import write_bootstrap
 from odradek.controller.metadata.scram_credentials import credential_record
+from odradek.controller.metadata.snapshot_generator import write_bootstrap
 from odradek.protocol.metadata_records.security import UserScramCredentialRecord
 from odradek.protocol.scram import MAX_ITERATIONS, MECHANISMS, MIN_ITERATIONS, decode_base64, salted_password
 from odradek.storage.directories.checkpoints import new_uuid_text

@@ -13,12 +13,10 @@ from typing import Any
 import click
 
 from odradek.cli.apis import DELETE_GROUPS, LIST_GROUPS, OFFSET_COMMIT
-from odradek.cli.cluster import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, Cluster
+from odradek.cli.cluster import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, Cluster, Refused, Unreachable, check, patiently
 from odradek.cli.described_group import DescribedGroup, Member, Partition, describe_group, end_offsets
 from odradek.cli.explain_group import explain
-from odradek.cli.options import asks_a_broker, help_where_nothing_is_asked
-from odradek.cli.refusals import Refused, Unreachable, check, patiently
-from odradek.cli.table import exit_status, render, show, show_json
+from odradek.cli.options import asks_a_broker, exit_status, help_where_nothing_is_asked, render, show, show_json
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.delete_groups import DeleteGroupsRequest
 from odradek.protocol.message_types.list_groups import ListGroupsRequest

@@ -1,12 +1,118 @@
-"""Options that several commands share."""
+"""The options that commands share, and the form of their output: an aligned table for people, or JSON.
 
-from collections.abc import Callable
+``--command-config`` names a file with connection settings, as Kafka's own commands take it. These configs are used:
+``security.protocol``, the ``ssl.`` configs for TLS, and for SASL ``sasl.mechanism`` and ``sasl.jaas.config``, with PLAIN and
+SCRAM, or with a delegation token by SCRAM's option ``tokenauth=true``. All others are ignored. The file is read at the first
+connection.
+
+A table has the column titles of Kafka's own tools (``LOG-END-OFFSET``), aligns numbers to the right, and shows ``-`` for a
+missing value. JSON (``--json``) has the same columns as keys (``log_end_offset``), and null for a missing value.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import click
 
-from odradek.cli.command_config import take_command_config
+if TYPE_CHECKING:
+    import ssl
+
+    from odradek.client.login import Login
+
+_FILE: Final = "odradek.command_config.file"
+_READ: Final = "odradek.command_config.read"
+_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+
+
+class CannotSpeak(click.ClickException):
+    """The file's settings cannot be used."""
+
+    exit_code = 2
+
+
+class CommandConfig(NamedTuple):
+    """The TLS context and the login for connections; None if not used."""
+
+    tls: ssl.SSLContext | None = None
+    login: Login | None = None
+
+
+def take_command_config(context: click.Context, _option: click.Parameter, path: Path | None) -> None:
+    """Store the path; the callback of the option."""
+    context.meta[_FILE] = path
+
+
+def command_config() -> CommandConfig:
+    """Return the config of the running command. Raises CannotSpeak."""
+    context = click.get_current_context(silent=True)
+    if context is None or context.meta.get(_FILE) is None:
+        return CommandConfig()
+    if _READ not in context.meta:
+        context.meta[_READ] = read_command_config(context.meta[_FILE])
+    found: CommandConfig = context.meta[_READ]
+    return found
+
+
+def read_command_config(path: Path) -> CommandConfig:
+    """Read a file. Raises CannotSpeak."""
+    from odradek.common.config.broker_config import InvalidConfig, parse_properties
+
+    try:
+        properties = parse_properties(path.read_text(encoding="utf-8"))
+        protocol = _protocol(properties)
+        tls = _tls(properties) if protocol.endswith("SSL") else None
+        return CommandConfig(tls, _login(properties) if protocol.startswith("SASL_") else None)
+    except UnicodeDecodeError:
+        raise CannotSpeak(f"{path} is not UTF-8 text") from None
+    except (InvalidConfig, OSError) as error:
+        raise CannotSpeak(str(error)) from error
+
+
+def _protocol(properties: Mapping[str, str]) -> str:
+    """Return the security protocol. Raises InvalidConfig."""
+    from odradek.common.config.definitions import InvalidConfig
+
+    protocol = properties.get("security.protocol", _PROTOCOLS[0]).strip().upper()
+    if protocol not in _PROTOCOLS:
+        raise InvalidConfig("security.protocol", protocol, f"one of {', '.join(_PROTOCOLS)}")
+    return protocol
+
+
+def _tls(properties: Mapping[str, str]) -> ssl.SSLContext:
+    """Return the TLS context. Raises InvalidConfig."""
+    from odradek.broker.security.tls.key_stores import load_key_store
+    from odradek.broker.security.tls.tls_context import client_context
+    from odradek.common.config.broker_config import load
+
+    chosen = {name: value for name, value in properties.items() if name.startswith("ssl.")}
+    config = load(None, chosen).listener_config("SSL")
+    return client_context(config, load_key_store(config))
+
+
+def _login(properties: Mapping[str, str]) -> Login:
+    """Return the login. Raises InvalidConfig."""
+    from odradek.broker.security.sasl.listeners import JaasError, parse_jaas
+    from odradek.client.login import PLAIN, Login
+    from odradek.common.config.definitions import HIDDEN, InvalidConfig
+    from odradek.protocol.scram import MECHANISMS
+
+    mechanisms = (PLAIN, *MECHANISMS)
+    mechanism = properties.get("sasl.mechanism", "").strip()
+    if mechanism not in mechanisms:
+        raise InvalidConfig("sasl.mechanism", mechanism, f"one of {', '.join(mechanisms)}")
+    try:
+        options = parse_jaas(properties.get("sasl.jaas.config", "")).options
+        by_token = mechanism != PLAIN and options.get("tokenauth", "").lower() == "true"
+        return Login(mechanism, options["username"], options["password"], by_token)
+    except JaasError as error:
+        raise InvalidConfig("sasl.jaas.config", HIDDEN, f"a JAAS line: {error}") from error
+    except KeyError as error:
+        raise InvalidConfig("sasl.jaas.config", HIDDEN, f"a JAAS line with username and password: no {error.args[0]}") from error
+
 
 DEFAULT_SERVER = "127.0.0.1:9092"
 _MAX_PORT = 65535
@@ -74,3 +180,61 @@ def key_and_value(_context: click.Context, _option: click.Parameter, settings: t
             raise click.BadParameter(message)
         parsed[key.strip()] = value.strip()
     return parsed
+
+
+Row = Mapping[str, Any]
+_GAP = "  "
+
+
+def render(columns: Sequence[str], rows: Sequence[Row]) -> str:
+    """Return the table with its titles, each line ended. A row may have keys that are no column."""
+    cells = [[_title(column) for column in columns], *([_cell(row[column]) for column in columns] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    numeric = [_are_numbers([row[column] for row in rows]) for column in columns]
+    lines = [
+        _GAP.join(
+            cell.rjust(width) if right else cell.ljust(width) for cell, width, right in zip(line, widths, numeric, strict=True)
+        )
+        for line in cells
+    ]
+    return "".join(f"{line.rstrip()}\n" for line in lines)
+
+
+def show_json(value: object) -> None:
+    """Print one JSON document on stdout."""
+    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def show(columns: Sequence[str], rows: Sequence[Row], *, as_json: bool) -> None:
+    """Print the rows as a table, or as JSON."""
+    if as_json:
+        show_json([{column: row[column] for column in columns} for row in rows])
+    else:
+        click.echo(render(columns, rows), nl=False)
+
+
+def exit_status(failures: Sequence[click.ClickException]) -> int:
+    """Print the failures to stderr, each once. Return 1 if there are any, otherwise 0."""
+    for message in dict.fromkeys(failure.format_message() for failure in failures):
+        click.echo(f"odradek: {message}", err=True)
+    return 1 if failures else 0
+
+
+def _title(column: str) -> str:
+    return column.replace("_", "-").upper()
+
+
+def _cell(value: object) -> str:
+    if value is None or value == "":
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return ",".join(map(str, value)) or "-"
+    return str(value)
+
+
+def _are_numbers(values: list[Any]) -> bool:
+    """Return whether there are values other than None, and all of them are numbers."""
+    known = [value for value in values if value is not None]
+    return bool(known) and all(isinstance(value, int) and not isinstance(value, bool) for value in known)

@@ -16,13 +16,12 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from odradek.broker.network.busy_poll import BusyPoll
-from odradek.broker.network.loop_errors import LoopErrors
+from odradek.broker.network.event_loop import BusyPoll, LoopErrors
 from odradek.broker.start.broker_server import BrokerServer
 from odradek.cli import process
 from odradek.cli.process import FAILED, QuietCollections, cannot_start, on_stop_signal, raise_open_files_limit, tell
 from odradek.common.config.broker_config import BrokerConfig, InvalidConfig, load, parse_properties
-from odradek.common.config.endpoints import parse_endpoints
+from odradek.common.config.listener_config import parse_endpoints
 from odradek.common.logging import log
 from odradek.controller.metadata.metadata_log import MetadataUnreadable
 from odradek.controller.quorum.leader_discovery import MembershipLost
@@ -35,7 +34,7 @@ from odradek.timing.threaded_background import ThreadedBackground
 if TYPE_CHECKING:
     from odradek.broker.metrics.endpoint import MetricsEndpoint
     from odradek.broker.start.server import Broker
-    from odradek.cli.secure.door import Door
+    from odradek.cli.secure import Door
     from odradek.cli.serve_options import Control, Metrics
     from odradek.testing.faults.faults import Faults
     from odradek.testing.faults.vocabulary import Words
@@ -82,7 +81,7 @@ def run(
         place_listener(merged, host, port)
         door = None
         if is_secure:
-            from odradek.cli.secure.door import shut_door
+            from odradek.cli.secure import shut_door
 
             door, metrics = shut_door(merged, metrics, None if control is None else control.host)
         config = load(None, merged)
@@ -273,19 +272,19 @@ class ThreadsChangeOften:
 
 def _read_rules(path: Path) -> list["Words"]:
     # Imported late: most brokers never need it.
-    from odradek.testing.faults.served import read_rules
+    from odradek.testing.faults.faults import read_rules
 
     return read_rules(path)
 
 
 def _watched_files() -> "SeverableFileSystem":
-    from odradek.testing.faults.served import watched_files
+    from odradek.testing.faults.faults import watched_files
 
     return watched_files()
 
 
 def _install_faults(broker: "Broker", files: "SeverableFileSystem", rules: list["Words"]) -> "Faults":
-    from odradek.testing.faults.served import install
+    from odradek.testing.faults.faults import install
 
     log.warn("faults are injected", rules=len(rules))
     return install(broker, files, rules)

@@ -16,7 +16,7 @@ from odradek.protocol.errors import KafkaError
 from odradek.storage.errors import DataDirectoryLocked, InconsistentDataDirectory
 
 if TYPE_CHECKING:
-    from odradek.cli.secure.door import Door
+    from odradek.cli.secure import Door
     from odradek.testing.faults.vocabulary import Words
     from odradek.testing.in_process import LogLine
 

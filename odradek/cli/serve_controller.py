@@ -2,7 +2,7 @@
 
 import asyncio
 
-from odradek.broker.network.loop_errors import LoopErrors
+from odradek.broker.network.event_loop import LoopErrors
 from odradek.broker.start.controller_server import ControllerServer
 from odradek.cli.process import FAILED, cannot_start, on_stop_signal, raise_open_files_limit, tell
 from odradek.common.config.broker_config import BrokerConfig

@@ -16,10 +16,8 @@ from odradek.cli.apis import (
     EXPIRE_DELEGATION_TOKEN,
     RENEW_DELEGATION_TOKEN,
 )
-from odradek.cli.cluster import Cluster
-from odradek.cli.options import asks_a_broker, help_where_nothing_is_asked
-from odradek.cli.refusals import Refused, check
-from odradek.cli.table import show
+from odradek.cli.cluster import Cluster, Refused, check
+from odradek.cli.options import asks_a_broker, help_where_nothing_is_asked, show
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.create_delegation_token import CreatableRenewers, CreateDelegationTokenRequest
 from odradek.protocol.message_types.describe_delegation_token import (

@@ -6,10 +6,8 @@ from typing import Any
 import click
 
 from odradek.cli.apis import CREATE_TOPICS, DELETE_TOPICS, DESCRIBE_CONFIGS
-from odradek.cli.cluster import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, Cluster
-from odradek.cli.options import asks_a_broker, help_where_nothing_is_asked, key_and_value
-from odradek.cli.refusals import Refused
-from odradek.cli.table import exit_status, render, show, show_json
+from odradek.cli.cluster import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, Cluster, Refused
+from odradek.cli.options import asks_a_broker, exit_status, help_where_nothing_is_asked, key_and_value, render, show, show_json
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from odradek.protocol.message_types.delete_topics import DeleteTopicsRequest, DeleteTopicState

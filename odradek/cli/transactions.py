@@ -17,7 +17,7 @@ from odradek.cli.apis import (
     LIST_TRANSACTIONS_BY_PATTERN,
     WRITE_TXN_MARKERS,
 )
-from odradek.cli.cluster import TRANSACTIONAL_ID, Cluster
+from odradek.cli.cluster import TRANSACTIONAL_ID, Cluster, Refused, Unreachable, check, patiently
 from odradek.cli.open_transactions import (
     ProducerOnPartition,
     describe_producers,
@@ -26,12 +26,10 @@ from odradek.cli.open_transactions import (
     partitions_in,
     partitions_of,
 )
-from odradek.cli.options import asks_a_broker, help_where_nothing_is_asked, names_a_partition
-from odradek.cli.refusals import Refused, Unreachable, check, patiently
-from odradek.cli.table import exit_status, show
+from odradek.cli.options import asks_a_broker, exit_status, help_where_nothing_is_asked, names_a_partition, show
 from odradek.client.api import Api
-from odradek.coordinator.transaction.config import NO_TIMEOUT_MS
 from odradek.coordinator.transaction.states import PREPARED, STATE_NAMES, TransactionState
+from odradek.coordinator.transaction.transactions import NO_TIMEOUT_MS
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.describe_transactions import TransactionState as DescribedTransaction
 from odradek.protocol.message_types.init_producer_id import InitProducerIdRequest, InitProducerIdResponse

@@ -10,10 +10,8 @@ from pathlib import Path
 import click
 
 from odradek.cli.apis import ALTER_USER_SCRAM_CREDENTIALS, DESCRIBE_USER_SCRAM_CREDENTIALS
-from odradek.cli.cluster import Cluster
-from odradek.cli.options import asks_a_broker, help_where_nothing_is_asked
-from odradek.cli.refusals import Refused, check
-from odradek.cli.table import exit_status, show
+from odradek.cli.cluster import Cluster, Refused, check
+from odradek.cli.options import asks_a_broker, exit_status, help_where_nothing_is_asked, show
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,

@@ -52,11 +52,10 @@ from odradek.client.api import (
 )
 from odradek.client.login import Authentication, Login, Question
 from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.client_codecs import request_encoder, response_decoder
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
 from odradek.protocol.messages import messages
 from odradek.protocol.produce_request import ProduceRequest
-from odradek.protocol.request_encoder import request_encoder
-from odradek.protocol.response_decoder import response_decoder
 
 
 class ConnectionState(Enum):

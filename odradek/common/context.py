@@ -33,7 +33,7 @@ class Mutable(Protocol):
 
 
 class Releasable(Protocol):
-    """The memory of a large response (``large.response_memory``)."""
+    """The memory of a large response (``broker.large``)."""
 
     def release(self) -> None:
         """Release the memory: the client has taken the response, or is gone."""

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from odradek.pipeline.errors import NoRecords, PipelineError, Unreachable, root_cause
-from odradek.pipeline.places import check_report_file, check_warehouse
+from odradek.pipeline.errors import NoRecords, PipelineError, Unreachable, check_report_file, check_warehouse, root_cause
 from odradek.properties import parse_properties
 
 if TYPE_CHECKING:

@@ -2,15 +2,20 @@
 
 Records of one kind and version are read together, by columns: offset commits, generations of classic groups and states of
 transactional ids (``kinds``), and the newer groups' records (``newer_groups``). Unusual records (a text that is not UTF-8, an
-array of more than 128 elements, an unknown tagged field) are read one by one into the same rows (``one_by_one``). So are
-malformed records, in order to find the reason.
+array of more than 128 elements, an unknown tagged field) are read one by one into the same rows. So are malformed records, in
+order to find the reason.
+
+One by one, the decoders are those of ``protocol.coordinator_records``. Each kind has columns of its own: records are grouped by
+kind first, and only the columns of their kind are built. The members' subscriptions and assignments are decoded if the group's
+protocol type is that of consumers.
 
 A record that cannot be decoded keeps its key and value and has a ``reason``; all other rows have nulls in these columns. No
 record is dropped.
 """
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,13 +25,193 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 from odradek.pipeline.columns import Column, Integers
-from odradek.pipeline.group_metadata import GROUPS
-from odradek.pipeline.kinds import read_rows
+from odradek.pipeline.kinds import (
+    GROUPS,
+    OFFSET_COMMITS,
+    STATUSES,
+    TRANSACTIONS,
+    assigned_partitions,
+    read_rows,
+    subscribed_topics,
+    topic_id,
+)
 from odradek.pipeline.newer_groups import read_newer
-from odradek.pipeline.offset_commits import OFFSET_COMMITS
-from odradek.pipeline.one_by_one import read_one_by_one
-from odradek.pipeline.schema import RAW, TRANSACTION_STATE
-from odradek.pipeline.transactions import TRANSACTIONS
+from odradek.pipeline.schema import GROUP_METADATA, OFFSET_COMMIT, RAW, TRANSACTION, TRANSACTION_STATE
+from odradek.protocol.coordinator_records import (
+    GroupMetadataKey,
+    MalformedMessage,
+    MemberMetadata,
+    OffsetCommitKey,
+    TransactionLogKey,
+    UnknownKey,
+    decode_key,
+    decode_transaction_key,
+    decode_value,
+)
+from odradek.protocol.coordinator_records.consumer_protocol import CONSUMER_PROTOCOL_TYPE
+from odradek.protocol.coordinator_records.newer_groups import decode_newer
+
+_UNDECODED = "undecoded"
+_NEWER = "newer"
+
+
+class _Record(NamedTuple):
+    """A decoded record: its columns (``_COLUMNS_OF``), key and value. If it is malformed, ``key`` is the reason."""
+
+    columns: str
+    kind: str | None
+    key: Any
+    value: Any
+
+
+def read_one_by_one(batch: pa.RecordBatch) -> Iterator[tuple[Integers, dict[str, Any]]]:
+    """Yield the rows of each kind in a batch, and the columns of that kind.
+
+    Rows that cannot be decoded have the columns ``reason``, ``key`` and ``value``, the latter two unchanged.
+    """
+    keys, values = batch.column("key").to_pylist(), batch.column("value").to_pylist()
+    topics = batch.column("topic").to_pylist()
+    records = [_decode_record(topic, key, value) for topic, key, value in zip(topics, keys, values, strict=True)]
+    for columns in dict.fromkeys([record.columns for record in records]):
+        places = [place for place, record in enumerate(records) if record.columns == columns]
+        of_kind = [records[place] for place in places]
+        yield np.array(places, np.int64), _columns(columns, of_kind, [keys[at] for at in places], [values[at] for at in places])
+
+
+def _columns(columns: str, records: list[_Record], keys: list[bytes | None], values: list[bytes | None]) -> dict[str, Any]:
+    if columns == _UNDECODED:
+        return {"reason": [record.key for record in records], "key": keys, "value": values}
+    return {
+        "kind": [record.kind for record in records],
+        "key_version": _versions(keys),
+        "value_version": _versions(values),
+        "is_tombstone": [value is None for value in values],
+    } | _COLUMNS_OF[columns](records)
+
+
+def _decode_record(topic: str, key: bytes | None, value: bytes | None) -> _Record:
+    try:
+        if key is None:
+            raise MalformedMessage("the record has no key")  # noqa: TRY301  # one way to the quarantine for all reasons
+        found = decode_transaction_key(key) if topic == TRANSACTION_STATE else decode_key(key)
+        if isinstance(found, UnknownKey):
+            if topic == TRANSACTION_STATE:
+                raise MalformedMessage(f"a key on {topic} has version {found.version}")  # noqa: TRY301  # the same
+            newer = decode_newer(key, value)
+            return _Record(_NEWER, newer.kind, newer.key, newer.value)
+        decoded = decode_value(found, value)
+        if isinstance(found, OffsetCommitKey):
+            return _Record(OFFSET_COMMIT, OFFSET_COMMIT, found, decoded)
+        if isinstance(found, GroupMetadataKey):
+            return _Record(GROUP_METADATA, GROUP_METADATA, found, decoded)
+        if isinstance(found, TransactionLogKey):
+            status = getattr(decoded, "status", 0)
+            if not 0 <= status < len(STATUSES):
+                raise MalformedMessage(f"a transaction has status {status}")  # noqa: TRY301  # the same
+            return _Record(TRANSACTION, TRANSACTION, found, decoded)
+        raise MalformedMessage(f"a {type(found).__name__} has no columns")  # noqa: TRY301  # the same
+    except MalformedMessage as failure:
+        return _Record(_UNDECODED, None, str(failure), None)
+
+
+def _versions(column: list[bytes | None]) -> list[int | None]:
+    return [None if data is None else int.from_bytes(data[:2], "big", signed=True) for data in column]
+
+
+def _fields(values: Sequence[Any], **names: str) -> dict[str, list[Any]]:
+    """Return columns by name, each one field of the ``values``; null for a null value."""
+    return {column: [None if value is None else getattr(value, name) for value in values] for column, name in names.items()}
+
+
+def _offset_commits(records: list[_Record]) -> dict[str, list[Any]]:
+    values = [record.value for record in records]
+    topic_ids = [None if value is None or value.topic_id is None else topic_id(value.topic_id.bytes) for value in values]
+    return (
+        _fields([record.key for record in records], group="group", commit_topic="topic", commit_partition="partition")
+        | _fields(
+            values,
+            committed_offset="offset",
+            leader_epoch="leader_epoch",
+            metadata="metadata",
+            commit_timestamp_ms="commit_timestamp_ms",
+            expire_timestamp_ms="expire_timestamp_ms",
+        )
+        | {"topic_id": topic_ids}
+    )
+
+
+def _group_metadata(records: list[_Record]) -> dict[str, list[Any]]:
+    values = [record.value for record in records]
+    members = [
+        None
+        if value is None
+        else [_member(member, is_consumer=value.protocol_type == CONSUMER_PROTOCOL_TYPE) for member in value.members]
+        for value in values
+    ]
+    return (
+        _fields([record.key for record in records], group="group")
+        | _fields(
+            values,
+            protocol_type="protocol_type",
+            generation="generation",
+            protocol="protocol",
+            leader="leader",
+            state_timestamp_ms="current_state_timestamp_ms",
+        )
+        | {"members": members}
+    )
+
+
+def _transactions(records: list[_Record]) -> dict[str, list[Any]]:
+    values = [record.value for record in records]
+    partitions = [
+        None if value is None else [{"topic": topic, "partition": partition} for topic, partition in sorted(value.partitions)]
+        for value in values
+    ]
+    return (
+        _fields([record.key for record in records], transactional_id="transactional_id")
+        | _fields(
+            values,
+            producer_id="producer_id",
+            producer_epoch="producer_epoch",
+            timeout_ms="timeout_ms",
+            last_update_ms="last_update_ms",
+            start_ms="start_ms",
+            previous_producer_id="previous_producer_id",
+            next_producer_id="next_producer_id",
+            client_transaction_version="client_transaction_version",
+        )
+        | {"status": [None if value is None else STATUSES[value.status] for value in values], "partitions": partitions}
+    )
+
+
+def _newer(records: list[_Record]) -> dict[str, list[Any]]:
+    return {
+        "group": [record.key["group_id"] for record in records],
+        "fields": [json.dumps(record.key | (record.value or {}), separators=(",", ":")) for record in records],
+    }
+
+
+_COLUMNS_OF: dict[str, Callable[[list[_Record]], dict[str, list[Any]]]] = {
+    OFFSET_COMMIT: _offset_commits,
+    GROUP_METADATA: _group_metadata,
+    TRANSACTION: _transactions,
+    _NEWER: _newer,
+}
+
+
+def _member(member: MemberMetadata, *, is_consumer: bool) -> dict[str, Any]:
+    return {
+        "member_id": member.member_id,
+        "group_instance_id": member.group_instance_id,
+        "client_id": member.client_id,
+        "client_host": member.client_host,
+        "rebalance_timeout": member.rebalance_timeout_ms,
+        "session_timeout": member.session_timeout_ms,
+        "topics": subscribed_topics(member.subscription) if is_consumer else None,
+        "assignment": assigned_partitions(member.assignment) if is_consumer else None,
+    }
+
 
 DECODED = StructType(
     [

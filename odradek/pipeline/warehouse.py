@@ -9,8 +9,7 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from odradek.pipeline.errors import PipelineError
-from odradek.pipeline.places import no_warehouse
+from odradek.pipeline.errors import PipelineError, no_warehouse
 from odradek.pipeline.schema import CHECKPOINTS_DIR, RAW_DIR
 
 

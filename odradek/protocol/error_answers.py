@@ -13,8 +13,7 @@ from functools import cache
 from typing import Any, Final, NamedTuple
 
 from odradek.protocol.api_keys import NEWEST_VERSION, ApiKey
-from odradek.protocol.messages import messages
-from odradek.protocol.schemas import FieldSpec, load
+from odradek.protocol.messages import FieldSpec, load, messages
 
 # Names of the same thing in requests and responses.
 TOPIC_FIELDS: Final = ("name", "topic", "topic_name")

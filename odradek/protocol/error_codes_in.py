@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any, Protocol
 
 from odradek.protocol.api_keys import NEWEST_VERSION, ApiKey
-from odradek.protocol.schemas import Layout, load
+from odradek.protocol.messages import Layout, load
 
 
 class ErrorTally(Protocol):

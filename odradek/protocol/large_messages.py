@@ -1,4 +1,4 @@
-"""Codecs of large messages: the results of ``requests`` and ``responses``, but in slices and within limits.
+"""Codecs of large messages: the results of ``broker_codecs``, but in slices and within limits.
 
 They serve every API except Produce, whose requests are records, and Fetch. The functions of ``readers`` and ``writers`` become
 generators, which can pause between two items. A struct with arrays is read by ``read(b, p, end, budget)``. It yields None after
@@ -17,13 +17,12 @@ from struct import Struct
 from typing import Any, Final
 
 from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.broker_codecs import older_response
 from odradek.protocol.errors import MalformedMessage
-from odradek.protocol.headers import skip_tagged_fields
-from odradek.protocol.messages import messages
+from odradek.protocol.frames import skip_tagged_fields
+from odradek.protocol.messages import FieldSpec, Layout, load, messages
 from odradek.protocol.older_requests import older_shape
 from odradek.protocol.readers import Read, ReaderCompiler, indented
-from odradek.protocol.responses import older_response
-from odradek.protocol.schemas import FieldSpec, Layout, load
 from odradek.protocol.writers import FIXED_WIDTHS, Append, Write, WriterCompiler, compile_writer
 
 # The number of items in a block, which is read in about a millisecond.

@@ -25,7 +25,7 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from odradek.protocol.errors import MalformedMessage
-from odradek.protocol.headers import skip_tagged_fields
+from odradek.protocol.frames import skip_tagged_fields
 from odradek.protocol.message_types.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,

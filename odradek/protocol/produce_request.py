@@ -20,7 +20,7 @@ from struct import Struct
 from typing import Final, NamedTuple, TypeAlias
 
 from odradek.protocol.errors import MalformedMessage
-from odradek.protocol.headers import skip_tagged_fields
+from odradek.protocol.frames import skip_tagged_fields
 from odradek.protocol.varint import LONGEST_STRING, read_uvarint, refuse_string
 
 Buffer: TypeAlias = bytes | memoryview

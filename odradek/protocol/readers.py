@@ -21,9 +21,8 @@ from typing import Any
 from uuid import UUID
 
 from odradek.protocol.errors import MalformedMessage
-from odradek.protocol.headers import MOST_TAGGED_FIELDS, refuse_tagged_fields
-from odradek.protocol.messages import make_class
-from odradek.protocol.schemas import FieldSpec, Layout
+from odradek.protocol.frames import MOST_TAGGED_FIELDS, refuse_tagged_fields
+from odradek.protocol.messages import FieldSpec, Layout, make_class
 from odradek.protocol.varint import LONGEST_STRING, read_uvarint, refuse_string
 from odradek.protocol.writers import FIXED_WIDTHS
 

@@ -18,8 +18,7 @@ from collections.abc import Callable, Mapping
 from struct import Struct
 from typing import Any
 
-from odradek.protocol.messages import make_class
-from odradek.protocol.schemas import OF_FIELDS, FieldSpec, Layout
+from odradek.protocol.messages import OF_FIELDS, FieldSpec, Layout, make_class
 from odradek.protocol.varint import SMALL_UVARINTS, uvarint
 
 Append = Callable[[Any], None]

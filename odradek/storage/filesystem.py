@@ -242,7 +242,7 @@ class RealLock:
 
 
 class RealFileSystem:
-    """The machine's file system. Keeps ``reserve_bytes`` on each data directory's disk (``directories.reserve``)."""
+    """The machine's file system. Keeps ``reserve_bytes`` on each data directory's disk (``directories.data_directory``)."""
 
     def __init__(self, reserve_bytes: int = 0) -> None:
         self.reserve_bytes = reserve_bytes

@@ -29,13 +29,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from odradek.testing.answer import Answer, Unanswered
+    from odradek.testing.asking import Answer, Unanswered
     from odradek.testing.blocking import BlockingBroker, SocketlessBroker
     from odradek.testing.client_metrics import ClientMetrics, ClientPush
     from odradek.testing.disk import MemoryDisk
     from odradek.testing.in_process import InProcessBroker, LogLine
     from odradek.testing.kafka_container import KafkaContainer
-    from odradek.testing.records import StoredRecord
+    from odradek.testing.records import NewTopic, StoredRecord
     from odradek.testing.severed import SeverableFileSystem
     from odradek.testing.shared import SharedBroker
     from odradek.testing.state import Group, Member, Topic, Transaction
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from odradek.testing.timeline.events import Decision, Exchange
     from odradek.testing.timeline.replay import Difference, Replay, replay
     from odradek.testing.timeline.timeline import Timeline
-    from odradek.testing.topics import NewTopic
     from odradek.testing.waiting import NotReached
 
 __all__ = [
@@ -80,13 +79,13 @@ __all__ = [
 ]
 
 _MODULES = {
-    "answer": ("Answer", "Unanswered"),
+    "asking": ("Answer", "Unanswered"),
     "blocking": ("BlockingBroker", "SocketlessBroker"),
     "client_metrics": ("ClientMetrics", "ClientPush"),
     "disk": ("MemoryDisk",),
     "in_process": ("InProcessBroker", "LogLine"),
     "kafka_container": ("KafkaContainer",),
-    "records": ("StoredRecord",),
+    "records": ("NewTopic", "StoredRecord"),
     "severed": ("SeverableFileSystem",),
     "shared": ("SharedBroker",),
     "steered_clock": ("SteeredClock",),
@@ -95,7 +94,6 @@ _MODULES = {
     "timeline.events": ("Decision", "Exchange"),
     "timeline.replay": ("Difference", "Replay", "replay"),
     "timeline.timeline": ("Timeline",),
-    "topics": ("NewTopic",),
     "waiting": ("NotReached",),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}

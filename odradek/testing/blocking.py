@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from odradek.broker.start.server import Broker as BrokerCore
     from odradek.protocol.api_keys import ApiKey
-    from odradek.testing.answer import Answer
+    from odradek.testing.asking import Answer
 
 __tracebackhide__ = True
 

@@ -1,7 +1,10 @@
-"""A thread with an event loop on which one broker runs, from ``start`` to ``stop``; called from any other thread.
+"""A thread with an event loop on which one broker runs, from ``start`` to ``stop``; and its clock and timeline for other threads.
 
 If the caller's wait is interrupted (Ctrl-C, a timeout of the test), the thread still ends. A thread that is never stopped does
 not keep the interpreter alive: its broker is killed at exit.
+
+``ThreadedClock`` is the ``SteeredClock`` of such a broker: due work is done when a method returns. ``ThreadedTimeline`` is its
+``LiveTimeline``.
 """
 
 from __future__ import annotations
@@ -11,17 +14,22 @@ import atexit
 import threading
 from concurrent.futures import Future, wait
 from contextlib import suppress
+from datetime import UTC, datetime
 from math import inf
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Never, TypeVar, Unpack
 
-from odradek.broker.network.loop_errors import LoopErrors
+from odradek.broker.network.event_loop import LoopErrors
 from odradek.testing.misuse import at_the_caller
+from odradek.testing.timeline.timeline import Timeline
 from odradek.timing.driver import loop_factory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from odradek.testing.listening import ListeningBroker
+    from odradek.testing.steered_clock import Duration
+    from odradek.testing.timeline.events import Event
+    from odradek.testing.timeline.live import LiveTimeline
 
 __tracebackhide__ = True
 
@@ -149,3 +157,104 @@ class BrokerThread:
             with suppress(RuntimeError):
                 loop.call_soon_threadsafe(self._leave, self.broker.kill)
             thread.join(_AT_EXIT_S)
+
+
+class ThreadedClock:
+    """A broker's clock, shared by its processes and views. Steering it raises RuntimeError if the broker does not run."""
+
+    def __init__(self, thread: BrokerThread) -> None:
+        self._thread = thread
+        self._clock = thread.broker.clock
+
+    @property
+    def now(self) -> datetime:
+        """Return the broker's time, in UTC: also the time of its records if the topic says LogAppendTime."""
+        return datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC)
+
+    @property
+    def is_frozen(self) -> bool:
+        """Return whether the clock stands still until ``resume``."""
+        return self._clock.is_frozen
+
+    @property
+    def speed(self) -> float:
+        """The clock's speed relative to the machine's time while it is not frozen. Raises ValueError for a speed of 0 or less."""
+        return self._clock.speed
+
+    @speed.setter
+    def speed(self, speed: float) -> None:
+        def steer() -> None:
+            self._clock.speed = speed
+
+        self._run(steer)
+
+    def freeze(self) -> None:
+        """Stop the clock. ``advance`` still moves it."""
+        self._run(self._clock.freeze)
+
+    def resume(self) -> None:
+        """Let the clock run on with ``speed``."""
+        self._run(self._clock.resume)
+
+    def advance(self, *wrong: Never, **duration: Unpack[Duration]) -> None:
+        """Let so much time pass: see ``SteeredClock.advance``."""
+        self._thread.run(lambda: self._clock.advance(*wrong, **duration))
+
+    def _run(self, steer: Callable[[], T]) -> T:
+        async def on_loop() -> T:
+            return steer()
+
+        return self._thread.run(on_loop)
+
+
+# A hanging broker can still be looked at after this time.
+_LOOK_S = 5.0
+
+
+class ThreadedTimeline(Timeline):
+    """A ``LiveTimeline`` seen from another thread than its broker's, from the position ``since`` on."""
+
+    def __init__(self, thread: BrokerThread, live: LiveTimeline, since: int = 0) -> None:
+        super().__init__()
+        self._thread = thread
+        self._live = live
+        self._since = since
+
+    @property
+    def is_recording(self) -> bool:
+        """Return whether the timeline is recording."""
+        return self._live.is_recording
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """Return the events so far."""
+        if self._live.is_recording:
+            with suppress(TimeoutError):
+                self._run(self._live.look, _LOOK_S)
+        return tuple(event for event in self._live.events if event.begun >= self._since)
+
+    def start(self, *, limit: int | None = None, records: bool = True) -> None:
+        """Record from now on: the last ``limit`` events, or all. Without ``records``, only their sizes are kept.
+
+        Earlier events stay, up to the limit.
+        """
+        self._run(lambda: self._live.start(limit=limit, records=records))
+
+    def stop(self) -> None:
+        """Stop recording. Recorded events stay."""
+        self._run(self._live.stop)
+
+    def clear(self) -> None:
+        """Drop the recorded events."""
+        self._run(self._live.clear)
+
+    def _run(self, act: Callable[[], object], within_s: float = inf) -> None:
+        if not self._thread.is_running:
+            # No other thread uses the timeline.
+            act()
+            return
+
+        async def on_loop() -> None:
+            act()
+
+        self._thread.run(on_loop, within_s)

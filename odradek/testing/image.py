@@ -3,6 +3,10 @@
 In memory, an image shares its bytes with all disks made from it. On a disk, an image is a directory of hard links beside the
 broker's own. Directories made from the image are hard links, too. All of them are removed in the end.
 
+A ``LinkedFileSystem`` changes files in one such directory only. A file with more than one name is copied before its first
+change. Files that are replaced as a whole (checkpoints) or only removed (old segments) need no copy. The system does the
+copying, and clones where the disk can.
+
 A data directory in use is copied so that a start finds it as after a clean stop. First the logs write out their state in
 memory. Then the caller copies the files, within the same turn of the loop. Last, the copy gets the checkpoints and the marker
 of a clean stop. Nothing is synced here: the caller decides how durable the copy is.
@@ -10,27 +14,205 @@ of a clean stop. Nothing is synced here: the caller decides how durable the copy
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+from contextlib import suppress
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import finalize
 
 from odradek.storage.directories import checkpoints
-from odradek.storage.directories.data_directory import METADATA_LOG, DataDirectory, clean_marker
-from odradek.storage.directories.offset_checkpoints import aborted_of
-from odradek.storage.filesystem import FileSystem
+from odradek.storage.directories.checkpoints import DELETED_SUFFIX, FUTURE_SUFFIX, LOCK_FILE
+from odradek.storage.directories.data_directory import METADATA_LOG, RESERVE_FILE, DataDirectory, clean_marker
+from odradek.storage.directories.upkeep import aborted_of
+from odradek.storage.filesystem import FileSystem, RealFileSystem
 from odradek.testing.disk import MemoryDisk
-from odradek.testing.linked import LinkedFileSystem, link_tree, remove_content, remove_quietly
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from odradek.broker.start.server import Broker as BrokerCore
+    from odradek.protocol.record_batch import Buffer
     from odradek.storage.directories.log_manager import LogManager
-    from odradek.storage.filesystem import FileSystem
+    from odradek.storage.filesystem import File, Lock
     from odradek.storage.log.log import Log
     from odradek.testing.steered_clock import SteeredClock
+
+__tracebackhide__ = True
+
+_NOT_COPIED = (LOCK_FILE, RESERVE_FILE)
+# Useless after a start: files about to be removed, and unfinished files.
+_LEFT_OUT = (DELETED_SUFFIX, FUTURE_SUFFIX, ".deleted", ".tmp")
+_OWN = ".own"
+
+
+def link_tree(source: str, target: str, *, is_new: bool = True) -> None:
+    """Link the files in ``source`` into ``target``, a new or an empty directory. If links fail, the files are copied.
+
+    A file that another thread removes meanwhile may be missing. Raises OSError.
+    """
+    if is_new:
+        os.mkdir(target)
+    with os.scandir(source) as entries:
+        for entry in entries:
+            name = entry.name
+            if name.endswith(_LEFT_OUT) or name in _NOT_COPIED:
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                link_tree(entry.path, f"{target}/{name}")
+                continue
+            try:
+                os.link(entry.path, f"{target}/{name}")
+            except FileNotFoundError:
+                continue
+            except OSError:
+                shutil.copyfile(entry.path, f"{target}/{name}")
+
+
+def remove_content(directory: str) -> None:
+    """Remove everything in ``directory``. Raises OSError."""
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                shutil.rmtree(entry.path)
+            else:
+                os.unlink(entry.path)
+
+
+class _LinkedFile:
+    __slots__ = ("__weakref__", "_file", "_links_made", "_owner", "_path")
+
+    def __init__(self, owner: LinkedFileSystem, file: File, path: str) -> None:
+        self._owner = owner
+        self._file = file
+        self._path = path
+        self._links_made = -1
+
+    def pread(self, length: int, offset: int) -> bytes:
+        return self._file.pread(length, offset)
+
+    def append(self, buffers: Sequence[Buffer]) -> None:
+        if self._links_made != self._owner.links_made:
+            self._make_own()
+        self._file.append(buffers)
+
+    def size(self) -> int:
+        return self._file.size()
+
+    def truncate(self, size: int) -> None:
+        if self._links_made != self._owner.links_made:
+            self._make_own()
+        self._file.truncate(size)
+
+    def sync(self) -> None:
+        if self._owner.syncs:
+            self._file.sync()
+
+    def close(self) -> None:
+        self._file.close()
+
+    def fileno(self) -> int | None:
+        return self._file.fileno()
+
+    def _make_own(self) -> None:
+        """Make this the only name of the file. Its descriptor stays valid for slices that are being sent."""
+        fd = self._file.fileno()
+        assert fd is not None  # noqa: S101  a real file
+        status = os.fstat(fd)
+        if status.st_nlink > 1:
+            if not os.path.samestat(status, os.stat(self._path)):
+                raise OSError(f"{self._path} was renamed while it was open")
+            shutil.copyfile(self._path, self._path + _OWN)
+            os.replace(self._path + _OWN, self._path)
+            own = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
+            try:
+                os.dup2(own, fd, inheritable=False)
+            finally:
+                os.close(own)
+        self._links_made = self._owner.links_made
+
+
+class LinkedFileSystem:
+    """The machine's own file system. A file that has another name is copied before it is changed.
+
+    ``links_made`` counts the calls of ``link_to``. With ``syncs`` false nothing is synced: for data that is removed in the end
+    anyway.
+    """
+
+    def __init__(self, *, syncs: bool = True) -> None:
+        self._file_system = RealFileSystem()
+        self.syncs = syncs
+        self.links_made = 0
+
+    def link_to(self, directory: str, target: str) -> None:
+        """Link a directory whose files may be open; see ``link_tree``."""
+        self.links_made += 1
+        link_tree(directory, target)
+
+    def open(self, path: str, *, create: bool = False) -> _LinkedFile:
+        """See FileSystem."""
+        return _LinkedFile(self, self._file_system.open(path, create=create), path)
+
+    def read_bytes(self, path: str) -> bytes:
+        """See FileSystem."""
+        return self._file_system.read_bytes(path)
+
+    def write_atomic(self, path: str, data: bytes, *, durable: bool = True) -> None:
+        """See FileSystem."""
+        self._file_system.write_atomic(path, data, durable=durable and self.syncs)
+
+    def exists(self, path: str) -> bool:
+        """See FileSystem."""
+        return self._file_system.exists(path)
+
+    def list_dir(self, path: str) -> list[str]:
+        """See FileSystem."""
+        return self._file_system.list_dir(path)
+
+    def make_dirs(self, path: str) -> None:
+        """See FileSystem."""
+        self._file_system.make_dirs(path)
+
+    def rename(self, source: str, target: str) -> None:
+        """See FileSystem."""
+        self._file_system.rename(source, target)
+
+    def remove(self, path: str) -> None:
+        """See FileSystem."""
+        self._file_system.remove(path)
+
+    def remove_tree(self, path: str) -> None:
+        """See FileSystem."""
+        self._file_system.remove_tree(path)
+
+    def sync_dir(self, path: str) -> None:
+        """See FileSystem."""
+        if self.syncs:
+            self._file_system.sync_dir(path)
+
+    def size(self, path: str) -> int:
+        """See FileSystem."""
+        return self._file_system.size(path)
+
+    def modified_ms(self, path: str) -> int:
+        """See FileSystem."""
+        return self._file_system.modified_ms(path)
+
+    def set_modified_ms(self, path: str, modified_ms: int) -> None:
+        """See FileSystem."""
+        self._file_system.set_modified_ms(path, modified_ms)
+
+    def lock(self, path: str) -> Lock:
+        """See FileSystem."""
+        return self._file_system.lock(path)
+
+
+def remove_quietly(directory: str) -> None:
+    """Remove a directory; parts of it may be gone already."""
+    with suppress(OSError):
+        shutil.rmtree(directory)
 
 
 def write_out(log_manager: LogManager) -> None:
@@ -73,8 +255,6 @@ def _is_broken(log: Log) -> bool:
     """Return whether bytes may lie after the log's end, or a sync has failed."""
     return log.flush_state.has_failed_append or bool(log.flush_state.sync_error)
 
-
-__tracebackhide__ = True
 
 _CONTENT = "data"
 

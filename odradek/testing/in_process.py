@@ -20,11 +20,9 @@ from odradek.common.context import ANONYMOUS
 from odradek.common.logging import lines_to
 from odradek.controller.metadata.topic import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
 from odradek.storage.filesystem import RealFileSystem
-from odradek.testing.answer import Answer, Unanswered
-from odradek.testing.asked import Done
-from odradek.testing.asking import ask_core, ask_core_bytes
+from odradek.testing.asking import Answer, Unanswered, ask_core, ask_core_bytes
 from odradek.testing.disk import MemoryDisk
-from odradek.testing.misuse import checked_choice, checked_directory
+from odradek.testing.misuse import Done, checked_choice, checked_directory
 from odradek.testing.severed import SeverableFileSystem
 from odradek.timing.background import Background, InlineBackground
 from odradek.timing.clock import VirtualClock

@@ -12,16 +12,24 @@ from typing import TYPE_CHECKING, Any, Literal, Never, Unpack
 
 from odradek.broker.start.broker_server import BrokerServer
 from odradek.testing import client_metrics, records, state, waiting
-from odradek.testing.asked import Asked, Done, asked, ensure_awaited
 from odradek.testing.disk import MemoryDisk
-from odradek.testing.image import Image
+from odradek.testing.image import Image, LinkedFileSystem
 from odradek.testing.in_process import InProcessBroker, NotRunning
-from odradek.testing.linked import LinkedFileSystem
-from odradek.testing.misuse import checked_count, checked_name, config_texts, ensure_by_name, ensure_known
+from odradek.testing.misuse import (
+    Asked,
+    Done,
+    asked,
+    checked_count,
+    checked_name,
+    config_texts,
+    ensure_awaited,
+    ensure_by_name,
+    ensure_known,
+)
+from odradek.testing.records import checked_topics, create_topics
 from odradek.testing.severed import SeverableFileSystem
 from odradek.testing.steered_clock import SteeredClock
 from odradek.testing.timeline.live import LiveTimeline
-from odradek.testing.topics import checked_topics, create_topics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -33,8 +41,8 @@ if TYPE_CHECKING:
     from odradek.testing.faults.faults import Faults
     from odradek.testing.in_process import LogLine
     from odradek.testing.misuse import Named
+    from odradek.testing.records import NewTopic
     from odradek.testing.severed import Watch
-    from odradek.testing.topics import NewTopic
 
 __tracebackhide__ = True
 

@@ -22,10 +22,10 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping
 
+    from odradek.testing.broker_thread import ThreadedTimeline
+    from odradek.testing.records import NewTopic
     from odradek.testing.shared import SharedBroker
     from odradek.testing.threaded import Broker, Snapshot, ThreadedBroker
-    from odradek.testing.timeline.threaded import ThreadedTimeline
-    from odradek.testing.topics import NewTopic
 
 __tracebackhide__ = True
 
@@ -179,7 +179,7 @@ def _new_broker(config: pytest.Config, topics: dict[str, int | NewTopic | None],
 def _marked(node: pytest.Item) -> tuple[dict[str, int | NewTopic | None], dict[str, object]]:
     """Return (topics, configs) of a test's marks; the nearest one wins."""
     from odradek.testing.misuse import config_texts
-    from odradek.testing.topics import checked_topics
+    from odradek.testing.records import checked_topics
 
     topics: dict[str, int | NewTopic | None] = {}
     configs: dict[str, object] = {}

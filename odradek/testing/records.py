@@ -1,4 +1,4 @@
-"""Write rows to a topic, and read records from it, in the broker's own process.
+"""Topics of a test, made at a broker's start or when they are first used; and their records, written and read in its process.
 
 A row is a value, or a tuple of key and value, or of key, value and a dict of headers. Bytes are written as they are, text as
 UTF-8, None as null, and everything else as JSON. A row with a key goes to the partition that Kafka's own clients choose for
@@ -14,23 +14,117 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from odradek.common.config.dynamic import ResourceType
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.control_records import ABORT, read_control_record
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.message_types.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from odradek.protocol.message_types.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from odradek.protocol.message_types.fetch import FetchPartition, FetchRequest, FetchTopic
 from odradek.protocol.produce_request import ProduceRequest
 from odradek.protocol.record_batch import iter_batches
 from odradek.protocol.records import Record, build_batch, read_records
-from odradek.testing.misuse import checked_choice, checked_count, checked_name, checked_rows
-from odradek.testing.topics import create_topics
+from odradek.testing.misuse import checked_choice, checked_count, checked_name, checked_rows, config_texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from odradek.protocol.message_types.create_topics import CreateTopicsResponse
     from odradek.protocol.message_types.fetch import PartitionData
     from odradek.testing.in_process import InProcessBroker
+
+__tracebackhide__ = True
+
+_CREATE_TOPICS_VERSION = 7
+_DESCRIBE_CONFIGS_VERSION = 4
+_DEFAULT = -1
+
+
+class NewTopic(NamedTuple):
+    """A topic to be made. Without ``partitions`` it has ``num.partitions`` of them."""
+
+    partitions: int | None = None
+    configs: Mapping[str, object] = {}
+
+
+def checked_topics(topics: object) -> dict[str, int | NewTopic | None]:
+    """Return the ``topics`` of a broker. Raises TypeError."""
+    if topics is None:
+        return {}
+    if not isinstance(topics, Mapping):
+        names = list(topics) if isinstance(topics, list | tuple | set) else [topics]
+        instead = {str(name): 1 for name in names}
+        raise TypeError(f"topics must be a dict of names and numbers of partitions: topics={instead!r}, not {topics!r}")
+    return {checked_name("topic", name): _checked(name, new) for name, new in topics.items()}
+
+
+def _checked(name: str, new: object) -> int | NewTopic | None:
+    """Return a topic's number of partitions or its ``NewTopic``. Raises TypeError."""
+    partitions = new.partitions if isinstance(new, NewTopic) else new
+    if partitions is not None and (isinstance(partitions, bool) or not isinstance(partitions, int)):
+        raise TypeError(f"topic {name!r} needs a number of partitions, None or NewTopic(partitions, configs), not {partitions!r}")
+    if isinstance(new, NewTopic):
+        config_texts(new.configs)
+        return new
+    return partitions
+
+
+async def create_topics(
+    broker: InProcessBroker, topics: Mapping[str, int | NewTopic | None], *, takes_others: bool = False
+) -> None:
+    """Make the missing topics, each with a number of partitions or as its ``NewTopic`` says.
+
+    Topics that exist stay as they are. Raises KafkaError: TOPIC_ALREADY_EXISTS if one of them differs from the request, unless
+    the caller ``takes_others``; otherwise the error of the first topic that is refused.
+    """
+    known = broker.core.controller.image.topics
+    checked = checked_topics(topics)
+    asked = [_asked(name, topic) for name, topic in checked.items() if name not in known]
+    for name in () if takes_others else checked.keys() & known.keys():
+        await _ensure_same(broker, _asked(name, checked[name]))
+    if not asked:
+        return
+    response: CreateTopicsResponse = await broker.ask(
+        ApiKey.CREATE_TOPICS, CreateTopicsRequest(topics=asked), _CREATE_TOPICS_VERSION
+    )
+    for topic in response.topics:
+        if topic.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+            raise KafkaError(ErrorCode(topic.error_code), f"topic {topic.name!r}: {topic.error_message}")
+
+
+async def _ensure_same(broker: InProcessBroker, asked: CreatableTopic) -> None:
+    """Raise KafkaError unless the topic has the partitions and configs asked for. Unset ones are not compared."""
+    count = len(broker.core.controller.image.topics[asked.name].partitions)
+    if asked.num_partitions not in (_DEFAULT, count):
+        raise KafkaError(
+            ErrorCode.TOPIC_ALREADY_EXISTS,
+            f"topic {asked.name!r} already exists: it has {count} partitions, not {asked.num_partitions}",
+        )
+    wanted = {config.name: config.value for config in asked.configs}
+    if not wanted:
+        return
+    resource = DescribeConfigsResource(ResourceType.TOPIC, asked.name, tuple(wanted))
+    request = DescribeConfigsRequest(resources=[resource])
+    (described,) = (await broker.ask(ApiKey.DESCRIBE_CONFIGS, request, _DESCRIBE_CONFIGS_VERSION)).results
+    found = {config.name: config.value for config in described.configs}
+    for name, value in wanted.items():
+        if found.get(name) != value:
+            raise KafkaError(
+                ErrorCode.TOPIC_ALREADY_EXISTS,
+                f"topic {asked.name!r} already exists: its {name} is {found.get(name)}, not {value}",
+            )
+
+
+def _asked(name: str, topic: int | NewTopic | None) -> CreatableTopic:
+    new = topic if isinstance(topic, NewTopic) else NewTopic(topic)
+    return CreatableTopic(
+        name=name,
+        num_partitions=_DEFAULT if new.partitions is None else new.partitions,
+        replication_factor=_DEFAULT,
+        configs=[CreatableTopicConfig(config, text) for config, text in config_texts(new.configs).items()],
+    )
 
 
 _SEED = 0x9747B28C
@@ -57,8 +151,6 @@ def partition_for_key(key: bytes, partition_count: int) -> int:
     """Return the partition that Kafka's default partitioner chooses for a key."""
     return (murmur2(key) & 0x7FFFFFFF) % partition_count
 
-
-__tracebackhide__ = True
 
 Isolation = Literal["read_uncommitted", "read_committed"]
 ISOLATION_LEVELS: tuple[Isolation, ...] = ("read_uncommitted", "read_committed")

@@ -6,7 +6,7 @@ import errno
 from typing import TYPE_CHECKING, Protocol
 from weakref import WeakSet
 
-from odradek.storage.directories.reserve import reserve_bytes_of
+from odradek.storage.directories.data_directory import reserve_bytes_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

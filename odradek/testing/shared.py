@@ -21,8 +21,8 @@ from operator import attrgetter
 from secrets import token_bytes
 from typing import TYPE_CHECKING, Any
 
+from odradek.testing.broker_thread import ThreadedClock
 from odradek.testing.in_process import LogLine
-from odradek.testing.threaded_clock import ThreadedClock
 
 if TYPE_CHECKING:
     from odradek.testing.threaded import ThreadedBroker

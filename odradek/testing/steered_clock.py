@@ -16,8 +16,7 @@ from difflib import get_close_matches
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Never, TypedDict, Unpack
 
-from odradek.testing.asked import Done
-from odradek.testing.misuse import ensure_by_name
+from odradek.testing.misuse import Done, ensure_by_name
 from odradek.timing.reply import Reply
 from odradek.timing.system_clock import SystemClock
 

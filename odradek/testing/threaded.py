@@ -10,15 +10,11 @@ import asyncio
 from typing import TYPE_CHECKING, Never, Self, TypeVar, Unpack
 
 from odradek.testing import client_metrics, waiting
-from odradek.testing.asked import Asked, asked
-from odradek.testing.broker_thread import BrokerThread
-from odradek.testing.image import Image, LinkedDirectory
-from odradek.testing.linked import LinkedFileSystem, link_tree
+from odradek.testing.broker_thread import BrokerThread, ThreadedClock, ThreadedTimeline
+from odradek.testing.image import Image, LinkedDirectory, LinkedFileSystem, link_tree
 from odradek.testing.listening import ListeningBroker
-from odradek.testing.misuse import Named, checked_name, config_texts
-from odradek.testing.threaded_clock import ThreadedClock
+from odradek.testing.misuse import Asked, Named, asked, checked_name, config_texts
 from odradek.testing.timeline.live import LiveTimeline
-from odradek.testing.timeline.threaded import ThreadedTimeline
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -27,8 +23,8 @@ if TYPE_CHECKING:
     from odradek.testing import records, state
     from odradek.testing.faults.threaded import ThreadedFaults
     from odradek.testing.in_process import LogLine
+    from odradek.testing.records import NewTopic
     from odradek.testing.steered_clock import SteeredClock
-    from odradek.testing.topics import NewTopic
 
 T = TypeVar("T")
 

@@ -79,7 +79,7 @@ def _states_of(subject: str) -> list[str]:
 
         return list(STATE_NAMES.values())
     from odradek.coordinator.group.classic.states import GroupState
-    from odradek.coordinator.group.consumer.states import ConsumerGroupState
+    from odradek.coordinator.group.consumer.member import ConsumerGroupState
 
     return list(dict.fromkeys(each.value for each in (*GroupState, *ConsumerGroupState)))
 

@@ -6,10 +6,9 @@ from typing import NamedTuple
 import pytest
 
 from odradek.broker.api import NEVER_SLICED, SERVED, pieces_of
-from odradek.broker.large.pieces import Joined, Pieces, Repeated, cut
+from odradek.broker.large import Joined, Pieces, Repeated, cut
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.messages import messages
-from odradek.protocol.schemas import load
+from odradek.protocol.messages import load, messages
 from tests.cases import each_case
 
 

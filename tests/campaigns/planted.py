@@ -15,8 +15,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from odradek.__main__ import start
-from odradek.protocol.response_decoder import response_decoder
-from odradek.protocol.responses import response_encoder
+from odradek.protocol.broker_codecs import response_encoder
+from odradek.protocol.client_codecs import response_decoder
 from tests.broker_process import BrokerProcess
 from tests.campaigns.simulation import runner
 from tests.campaigns.simulation.violation import Violation

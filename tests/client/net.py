@@ -4,7 +4,7 @@ import asyncio
 from errno import ECONNREFUSED
 
 from odradek.client.api import Api
-from odradek.client.config import ClientConfig
+from odradek.client.node_client import ClientConfig
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.messages import messages
 from tests.client.peer import Peer, nothing

@@ -1,11 +1,9 @@
 """A node of Kafka as bytes: it takes a client's bytes, and gives the answers to those of its requests that are whole."""
 
 from odradek.protocol.api_keys import NEWEST_VERSION, OLDEST_VERSION, ApiKey
-from odradek.protocol.frames import FrameReader
-from odradek.protocol.headers import read_request_header
+from odradek.protocol.broker_codecs import request_decoder, response_encoder
+from odradek.protocol.frames import FrameReader, read_request_header
 from odradek.protocol.messages import messages
-from odradek.protocol.requests import request_decoder
-from odradek.protocol.responses import response_encoder
 
 UNSUPPORTED_VERSION = 35
 EVERY_VERSION = {key: (OLDEST_VERSION.get(key, 0), NEWEST_VERSION[key]) for key in ApiKey}

@@ -3,9 +3,8 @@
 import pytest
 
 from odradek.broker.security.sasl.mechanism import AuthenticationFailed, PlainServer
-from odradek.broker.security.sasl.oauthbearer import OAuthBearerServer
+from odradek.broker.security.sasl.oauthbearer import InvalidToken, OAuthBearerServer, Token
 from odradek.broker.security.sasl.scram import ScramServer
-from odradek.broker.security.sasl.tokens import InvalidToken, Token
 from odradek.client.api import ConnectFailed, LoginFailed
 from odradek.client.connection import ClientConnection, ConnectionState
 from odradek.client.login import Login

@@ -23,8 +23,8 @@ from kafka import KafkaAdminClient
 from kafka.errors import KafkaError as KafkaPythonError
 from kafka.net.sasl import oauth as kafka_oauth
 
+from odradek.cli.cluster import Refused, Unreachable
 from odradek.cli.main import command
-from odradek.cli.refusals import Refused, Unreachable
 from odradek.common.config.broker_config import parse_properties
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode

@@ -1,6 +1,6 @@
 """A coordinator's log on a disk in memory, as a broker has it: with segments, producers and compaction."""
 
-from odradek.coordinator.runtime.record import EndTxnMarker
+from odradek.coordinator.runtime.result import EndTxnMarker
 from odradek.protocol.plain_batches import build_batch
 from odradek.storage.memory_filesystem import MemoryFileSystem
 from tests.storage.cleaner.support import clean_up, compacted

@@ -4,8 +4,8 @@ from random import Random
 
 import pytest
 
-from odradek.coordinator.group.txn_offsets import commit_offsets_in_transaction, end_transaction
-from odradek.coordinator.runtime.record import EndTxnMarker
+from odradek.coordinator.group.offset_commit import commit_offsets_in_transaction, end_transaction
+from odradek.coordinator.runtime.result import EndTxnMarker
 from odradek.coordinator.runtime.states import ShardState
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.messages import messages

@@ -5,8 +5,7 @@ from functools import cache
 
 from pyspark.sql import SparkSession
 
-from odradek.pipeline.schema import local_rows
-from odradek.pipeline.tables_schema import TABLES
+from odradek.pipeline.schema import TABLES, local_rows
 
 START = datetime(2026, 3, 1, 3, 0, tzinfo=UTC)
 NOW_S = 20_000

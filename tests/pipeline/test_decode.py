@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.pipeline import one_by_one
+from odradek.pipeline import decode
 from odradek.pipeline.decode import DECODED
 from odradek.protocol.coordinator_records import (
     GroupMetadataKey,
@@ -166,8 +166,8 @@ class KeyOfNewKind(NamedTuple):
 
 
 def test_a_key_of_a_kind_without_columns_is_none_of_a_transaction(monkeypatch):
-    monkeypatch.setattr(one_by_one, "decode_key", lambda _: KeyOfNewKind("n"))
-    monkeypatch.setattr(one_by_one, "decode_value", lambda *_: None)
+    monkeypatch.setattr(decode, "decode_key", lambda _: KeyOfNewKind("n"))
+    monkeypatch.setattr(decode, "decode_value", lambda *_: None)
     row = only(b"\0\x63", b"v")
     assert row == {"reason": "a KeyOfNewKind has no columns", "key": b"\0\x63", "value": b"v"}
 

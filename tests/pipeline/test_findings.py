@@ -12,9 +12,8 @@ import pytest
 
 from odradek.pipeline.errors import PipelineError
 from odradek.pipeline.findings import detect
+from odradek.pipeline.findings.finding import FINDING, Thresholds
 from odradek.pipeline.findings.offsets import stuck_partitions
-from odradek.pipeline.findings.rows import FINDING
-from odradek.pipeline.findings.thresholds import Thresholds
 from tests.pipeline.table_rows import NOW_S, at, change, end, generation, move, opened, owning, reader, sample, transaction
 from tests.project.documents import DOCS, table
 

@@ -9,10 +9,9 @@ import pytest
 
 from odradek.pipeline.errors import PipelineError, Unreachable
 from odradek.pipeline.findings import sink
-from odradek.pipeline.findings.rows import FINDING
+from odradek.pipeline.findings.finding import FINDING
 from odradek.pipeline.findings.sink import FindingsTopic, send_findings
-from odradek.pipeline.schema import local_rows
-from odradek.pipeline.tables_schema import TABLES
+from odradek.pipeline.schema import TABLES, local_rows
 from tests.spark.kafka import Kafka, Record
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)

@@ -3,8 +3,7 @@
 import pytest
 
 from odradek.pipeline import commands, session
-from odradek.pipeline.errors import NoRecords, PipelineError
-from odradek.pipeline.places import check_report_file, check_warehouse
+from odradek.pipeline.errors import NoRecords, PipelineError, check_report_file, check_warehouse
 from odradek.pipeline.warehouse import CLUSTER_FILE
 
 

@@ -5,10 +5,9 @@ from pathlib import Path
 import pytest
 
 from odradek.pipeline.errors import NoRecords, PipelineError
-from odradek.pipeline.tables import Built, build_tables, read_table, writing
-from odradek.pipeline.tables.files import Files, Pass
-from odradek.pipeline.tables.writing import Writer
-from odradek.pipeline.tables_schema import TABLES
+from odradek.pipeline.schema import TABLES
+from odradek.pipeline.tables import Built, build_tables, files, read_table
+from odradek.pipeline.tables.files import Files, Pass, Writer
 from tests.pipeline.raw_by_hand import History, at, put_raw, put_samples
 from tests.pipeline.tables_story import Tables, whole_history
 
@@ -91,7 +90,7 @@ def test_many_records_are_spread_over_more_partitions_and_give_the_same_tables(s
     history = whole_history()
     put_raw(spark, warehouse, 0, history.rows)
     put_samples(spark, warehouse, history.samples)
-    monkeypatch.setattr(writing, "_RECORDS_A_PARTITION", -(-len(history.rows) // 5))
+    monkeypatch.setattr(files, "_RECORDS_A_PARTITION", -(-len(history.rows) // 5))
     build_tables(spark, warehouse)
     assert Tables(spark, warehouse).everything() == tables.everything()
     parts = {path.name[:10] for path in Path(warehouse, "tables").rglob("part-*.parquet")}

@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from odradek.coordinator.runtime.record import CoordinatorRecord, decode_group_record, encode_record
+from odradek.coordinator.runtime.result import CoordinatorRecord, decode_group_record, encode_record
 from odradek.protocol.coordinator_records.consumer_groups import (
     ClassicMemberMetadata,
     ClassicProtocol,

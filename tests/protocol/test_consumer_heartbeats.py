@@ -4,6 +4,7 @@ import pytest
 from kio.static.constants import uuid_zero
 
 from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.broker_codecs import response_encoder
 from odradek.protocol.consumer_heartbeats import _MOST_REMEMBERED, remembering, unchanged_frame
 from odradek.protocol.message_types.consumer_group_heartbeat import (
     Assignment,
@@ -11,7 +12,6 @@ from odradek.protocol.message_types.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
     TopicPartitions,
 )
-from odradek.protocol.responses import response_encoder
 from tests.cases import each_case
 
 KEY = ApiKey.CONSUMER_GROUP_HEARTBEAT

@@ -9,7 +9,7 @@ from kio.schema.request_header.v2.header import RequestHeader as HeaderV2
 from kio.serial import entity_writer
 
 from odradek.protocol.errors import MalformedMessage
-from odradek.protocol.headers import read_request_header, skip_tagged_fields
+from odradek.protocol.frames import read_request_header, skip_tagged_fields
 from tests.cases import each_case
 
 _client_ids = st.none() | st.text(max_size=40)

@@ -9,12 +9,11 @@ import pytest
 
 from odradek.broker.api import SERVED
 from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.broker_codecs import request_decoder, response_encoder
+from odradek.protocol.client_codecs import request_header
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.large_messages import BLOCK, ResponseTooLarge, Room, sliced_decoder, sliced_encoder
 from odradek.protocol.messages import messages
-from odradek.protocol.request_encoder import request_header
-from odradek.protocol.requests import request_decoder
-from odradek.protocol.responses import response_encoder
 from odradek.protocol.varint import uvarint
 from tests.cases import case
 from tests.kio_schemas import load

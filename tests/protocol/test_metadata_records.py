@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek.protocol.errors import MalformedMessage
+from odradek.protocol.messages import layout_of, newest_version
 from odradek.protocol.metadata_records import (
     ConfigRecord,
     FeatureLevelRecord,
@@ -32,7 +33,6 @@ from odradek.protocol.metadata_records.nodes import (
 )
 from odradek.protocol.metadata_records.partition_changes import PartitionChangeRecord
 from odradek.protocol.metadata_records.security import ClientQuotaRecord, QuotaEntity
-from odradek.protocol.schemas import layout_of, newest_version
 from tests.cases import each_case
 
 TOPIC_ID = UUID("00010203-0405-0607-0809-0a0b0c0d0e0f")

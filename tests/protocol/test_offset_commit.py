@@ -7,10 +7,10 @@ import pytest
 
 from odradek.protocol.accepted_commit import AcceptedCommit
 from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.broker_codecs import good_response_encoder, response_encoder
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.messages import messages
 from odradek.protocol.offset_commit import read_offset_commit_request
-from odradek.protocol.responses import good_response_encoder, response_encoder
 from tests.cases import each_case
 from tests.kio_schemas import load
 from tests.protocol.random_messages import random_message

@@ -7,9 +7,9 @@ import pytest
 from kio.schema.produce.v13.request import ProduceRequest as KioV13
 
 from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.broker_codecs import request_decoder
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.produce_request import FIRST_FLEXIBLE
-from odradek.protocol.requests import request_decoder
 from odradek.protocol.varint import uvarint
 from tests.cases import each_case
 from tests.kio_schemas import MILLISECOND, load

@@ -5,6 +5,7 @@ from uuid import UUID
 import pytest
 
 from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.broker_codecs import good_response_encoder, response_encoder
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.produce import (
     BatchIndexAndErrorMessage,
@@ -14,10 +15,8 @@ from odradek.protocol.message_types.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from odradek.protocol.messages import messages
+from odradek.protocol.messages import load, messages
 from odradek.protocol.produce_response import body_if_all_appended
-from odradek.protocol.responses import good_response_encoder, response_encoder
-from odradek.protocol.schemas import load
 from odradek.protocol.writers import compile_writer
 from tests.cases import each_case
 

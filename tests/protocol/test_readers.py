@@ -8,9 +8,8 @@ from kio.serial import entity_reader
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import MalformedMessage
-from odradek.protocol.messages import messages
+from odradek.protocol.messages import load, messages
 from odradek.protocol.readers import compile_reader
-from odradek.protocol.schemas import load
 from odradek.protocol.varint import uvarint
 from tests import kio_schemas
 from tests.cases import case, each_case

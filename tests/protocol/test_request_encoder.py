@@ -8,11 +8,11 @@ from kio.schema.index import schema_name_map
 from kio.serial import entity_reader
 
 from odradek.protocol.api_keys import NEWEST_VERSION, OLDEST_VERSION, ApiKey
+from odradek.protocol.client_codecs import request_encoder
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.headers import read_request_header, skip_tagged_fields
+from odradek.protocol.frames import read_request_header, skip_tagged_fields
 from odradek.protocol.messages import messages
 from odradek.protocol.produce_request import ProduceRequest
-from odradek.protocol.request_encoder import request_encoder
 from tests.cases import case, each_case
 from tests.kio_schemas import load, plain
 from tests.protocol.kio_messages import canonical, every_api, known_versions

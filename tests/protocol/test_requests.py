@@ -12,6 +12,8 @@ from kio.static.primitive import i8, i32, i64
 
 from odradek.broker.api import SERVED
 from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.broker_codecs import request_decoder
+from odradek.protocol.client_codecs import request_header
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.message_types.alter_partition import (
     AlterPartitionRequest,
@@ -20,8 +22,6 @@ from odradek.protocol.message_types.alter_partition import (
     RequestTopicData,
 )
 from odradek.protocol.messages import messages
-from odradek.protocol.request_encoder import request_header
-from odradek.protocol.requests import request_decoder
 from tests.cases import case, each_case
 from tests.kio_schemas import load
 from tests.protocol.kio_messages import encoded, every_served_api, served_versions

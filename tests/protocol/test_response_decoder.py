@@ -6,10 +6,10 @@ from uuid import UUID
 import pytest
 
 from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.broker_codecs import response_encoder
+from odradek.protocol.client_codecs import response_decoder
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.messages import messages
-from odradek.protocol.response_decoder import response_decoder
-from odradek.protocol.responses import response_encoder
 from tests.cases import case, each_case
 from tests.kio_schemas import load
 from tests.protocol.kio_messages import encoded, every_api, fields_of, known_versions, same_value

@@ -8,11 +8,10 @@ from kio.serial import entity_reader
 
 from odradek.broker.api import SERVED
 from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.broker_codecs import response_encoder
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.messages import messages
+from odradek.protocol.messages import load, messages
 from odradek.protocol.readers import compile_reader
-from odradek.protocol.responses import response_encoder
-from odradek.protocol.schemas import load
 from tests import kio_schemas
 from tests.cases import case, each_case
 from tests.protocol.kio_messages import assert_written, encoded, every_served_api, served_versions

@@ -6,8 +6,7 @@ from kio.schema.index import schema_name_map
 from kio.serial import entity_reader
 
 from odradek.protocol.api_keys import NEWEST_VERSION, ApiKey
-from odradek.protocol.messages import make_class
-from odradek.protocol.schemas import load
+from odradek.protocol.messages import load, make_class
 from odradek.protocol.varint import uvarint
 from odradek.protocol.writers import compile_writer
 from tests import kio_schemas

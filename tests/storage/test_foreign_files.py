@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from odradek.storage.directories.reserve import RESERVE_BYTES, RESERVE_FILE, Reserve
+from odradek.storage.directories.data_directory import RESERVE_BYTES, RESERVE_FILE, Reserve
 from odradek.storage.errors import NotRegularFile
 from odradek.storage.filesystem import RealFileSystem
 from odradek.testing import Broker

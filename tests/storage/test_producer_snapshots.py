@@ -8,7 +8,7 @@ import pytest
 from odradek.protocol.record_batch import crc32c
 from odradek.storage.filesystem import RealFileSystem
 from odradek.storage.log.log_config import LogConfig
-from odradek.storage.log.producer_snapshot import ProducerSnapshots, decode, encode
+from odradek.storage.log.producer_restore import ProducerSnapshots, decode, encode
 from odradek.storage.log.producer_state import ProducerStates
 from odradek.storage.memory_filesystem import MemoryFileSystem
 from tests.cases import each_case

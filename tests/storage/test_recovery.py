@@ -8,7 +8,7 @@ from odradek.protocol.record_batch import iter_batches
 from odradek.protocol.records import Record, build_batch
 from odradek.storage.errors import LogCorrupt
 from odradek.storage.log.log_config import LogConfig
-from odradek.storage.log.producer_snapshot import ProducerSnapshots
+from odradek.storage.log.producer_restore import ProducerSnapshots
 from odradek.storage.log.producer_state import ProducerStates
 from odradek.storage.memory_filesystem import MemoryFileSystem
 from tests.cases import each_case

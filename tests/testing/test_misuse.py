@@ -270,7 +270,7 @@ async def test_what_is_asked_can_be_run_in_every_way_that_a_coroutine_can():
 
 def test_pytest_shows_no_frames_of_the_kit():
     found = pkgutil.walk_packages(odradek.testing.__path__, f"{odradek.testing.__name__}.")
-    of_processes = (".control.", ".faults.served", ".timeline.command")
+    of_processes = (".control.", ".timeline.command")
     names = [module.name for module in found if not module.ispkg and not any(each in module.name for each in of_processes)]
     shown = [name for name in names if not getattr(importlib.import_module(name), "__tracebackhide__", False)]
     assert shown == []

@@ -10,7 +10,7 @@ import pytest
 
 from odradek.testing import Broker, NewTopic, NotReached
 from odradek.testing.disk import MemoryDisk
-from odradek.testing.linked import LinkedFileSystem
+from odradek.testing.image import LinkedFileSystem
 
 CLIENT_S = 15
 KINDS = ("memory", "directory")

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 
 from odradek.timing.clock import VirtualClock
-from odradek.timing.purgatory import DelayedOperation, Purgatory
-from odradek.timing.timer import Timer
+from odradek.timing.timer import DelayedOperation, Purgatory, Timer
 
 pytestmark = pytest.mark.interpreted
 

@@ -5,7 +5,7 @@
     handle(services, context, request)    returns the canonical response (``protocol.messages``), or a ``Reply`` that will
                                           complete with it, or ``NO_RESPONSE``
     rule                                  the authorization check that runs first (``security.acl.rules``)
-    pieces                                the place of the items, if a large request is handled in pieces (``large.pieces``).
+    pieces                                the place of the items, if a large request is handled in pieces (``broker.large``).
                                           Other requests are decoded and encoded in slices, and handled at once
     may_answer_much                       True if a small request may have a large response, which is encoded in slices
 
@@ -16,7 +16,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Final
 
-from odradek.broker.large.pieces import Pieces
+from odradek.broker.large import Pieces
 from odradek.common.context import Handler, Served
 from odradek.protocol.api_keys import ApiKey
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from odradek.broker.large.pieces import FEW, Pieces
+from odradek.broker.large import FEW, Pieces
 from odradek.broker.security.acl.rules import Asked, with_refused
 from odradek.common.acls import AclOperation, AclResourceType
 from odradek.controller.metadata.topic import INTERNAL_TOPICS

@@ -2,13 +2,13 @@
 
 from typing import TYPE_CHECKING
 
-from odradek.broker.large.pieces import TOPICS, Pieces
+from odradek.broker.large import TOPICS, Pieces
 from odradek.broker.security.acl.rules import on_cluster
 from odradek.common.acls import AclOperation
 
 if TYPE_CHECKING:
     from odradek.common.context import RequestContext
-    from odradek.controller.cluster.services import DecisionServices
+    from odradek.controller.cluster.cluster_controller import DecisionServices
     from odradek.protocol.message_types.alter_partition_reassignments import (
         AlterPartitionReassignmentsRequest,
         AlterPartitionReassignmentsResponse,

@@ -9,7 +9,7 @@ is offline; UNKNOWN_TOPIC_OR_PARTITION.
 
 from typing import TYPE_CHECKING
 
-from odradek.broker.large.pieces import Pieces
+from odradek.broker.large import Pieces
 from odradek.broker.security.acl.rules import on_cluster
 from odradek.common.acls import AclOperation
 from odradek.protocol.errors import ErrorCode, KafkaError

@@ -8,10 +8,9 @@ Deliberate gap: none.
 
 from typing import TYPE_CHECKING, Any
 
+from odradek.broker.api.acl_messages import GROUP_OPERATIONS, NO_OPERATIONS, with_group_operations
 from odradek.broker.api.consumer_group_heartbeat import is_served
-from odradek.broker.api.descriptions import GROUP_OPERATIONS, NO_OPERATIONS, with_group_operations
-from odradek.broker.large.in_slices import answer_in_slices, each_once
-from odradek.broker.large.pieces import FEW, Pieces, Repeated
+from odradek.broker.large import FEW, Pieces, Repeated, answer_in_slices, each_once
 from odradek.broker.security.acl.rules import Asked, on_each
 from odradek.common.acls import AclOperation, AclResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from odradek.broker.api.services import GroupProtocolServices
-    from odradek.broker.large.in_slices import Answer
+    from odradek.broker.large import Answer
     from odradek.common.context import RequestContext
     from odradek.timing.reply import Reply
 

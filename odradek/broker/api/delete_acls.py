@@ -7,7 +7,7 @@ an UNKNOWN code closes the connection. Deliberate gap: none.
 from typing import TYPE_CHECKING, Any
 
 from odradek.broker.api.acl_messages import NO_AUTHORIZER, acl_rule, filter_in, has_unknown_codes
-from odradek.broker.large.in_slices import answer_in_slices, with_pauses
+from odradek.broker.large import answer_in_slices, with_pauses
 from odradek.common.acls import AclOperation
 from odradek.common.context import CLOSE_CONNECTION
 from odradek.protocol.errors import KafkaError
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from odradek.broker.api.services import AclChangeServices
-    from odradek.broker.large.in_slices import Answer
+    from odradek.broker.large import Answer
     from odradek.common.acls import AclBinding
     from odradek.common.context import RequestContext
     from odradek.controller.metadata.acls import Deleted

@@ -9,7 +9,7 @@ group's state first. So if replicas do not respond, the answer COORDINATOR_NOT_A
 from functools import partial
 from typing import TYPE_CHECKING
 
-from odradek.broker.large.pieces import FEW, Pieces, Repeated
+from odradek.broker.large import FEW, Pieces, Repeated
 from odradek.broker.security.acl.rules import Asked, on_each
 from odradek.common.acls import AclOperation, AclResourceType
 from odradek.coordinator.runtime.result import CoordinatorResult

@@ -8,7 +8,7 @@ permits it, KIP-1161); INVALID_TOPIC_EXCEPTION for internal topics; NOT_LEADER_O
 
 from typing import TYPE_CHECKING, Any, Final
 
-from odradek.broker.large.in_slices import now_or_later
+from odradek.broker.large import now_or_later
 from odradek.broker.security.acl.rules import Asked, on_each
 from odradek.common.acls import AclOperation, AclResourceType
 from odradek.common.logging import log

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from odradek.broker.api.services import TopicChangeServices
-    from odradek.broker.quotas.mutations import MutationQuota
+    from odradek.broker.quotas.client_quota_manager import MutationQuota
     from odradek.common.context import RequestContext
     from odradek.controller.cluster.controller import Controller
     from odradek.timing.reply import Reply

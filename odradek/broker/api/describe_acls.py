@@ -6,7 +6,7 @@ SECURITY_DISABLED without an authorizer. As in Kafka, a request with an UNKNOWN 
 from typing import TYPE_CHECKING
 
 from odradek.broker.api.acl_messages import NO_AUTHORIZER, acl_rule, filter_in, has_unknown_codes
-from odradek.broker.large.in_slices import answer_in_slices, with_pauses
+from odradek.broker.large import answer_in_slices, with_pauses
 from odradek.common.acls import AclOperation
 from odradek.common.context import CLOSE_CONNECTION
 from odradek.protocol.message_types.describe_acls import (
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from odradek.broker.api.services import AclServices
-    from odradek.broker.large.in_slices import Answer
+    from odradek.broker.large import Answer
     from odradek.common.acls import AclBinding, AclFilter, AclResourceType, PatternType
     from odradek.common.context import RequestContext
 

@@ -6,7 +6,7 @@ Deliberate gap: none. An invalid filter gets a top-level error with null for ent
 from functools import partial
 from typing import TYPE_CHECKING
 
-from odradek.broker.large.in_slices import answer_in_slices, with_pauses
+from odradek.broker.large import answer_in_slices, with_pauses
 from odradek.broker.security.acl.rules import on_cluster
 from odradek.common.acls import AclOperation
 from odradek.controller.metadata.client_quota_requests import QuotaFilter
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from odradek.broker.api.services import SlicedMetadataServices
-    from odradek.broker.large.in_slices import Answer
+    from odradek.broker.large import Answer
     from odradek.common.context import RequestContext
 
 may_answer_much = True

@@ -8,7 +8,7 @@ brokers that are fenced. Without an authorizer every operation on the cluster is
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from odradek.broker.api.descriptions import CLUSTER_OPERATIONS, NO_OPERATIONS, with_cluster_operations
+from odradek.broker.api.acl_messages import CLUSTER_OPERATIONS, NO_OPERATIONS, with_cluster_operations
 from odradek.broker.security.acl.rules import Asked, then
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.describe_cluster import (

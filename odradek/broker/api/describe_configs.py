@@ -12,8 +12,7 @@ from collections.abc import Generator, Iterable
 from typing import TYPE_CHECKING, Any
 
 from odradek.broker.api.config_alteration import refusal, split_resources
-from odradek.broker.large.in_slices import answer_in_slices, each_once
-from odradek.broker.large.pieces import Pieces, Repeated
+from odradek.broker.large import Pieces, Repeated, answer_in_slices, each_once
 from odradek.broker.security.acl.rules import Asked, with_refused
 from odradek.common.acls import AclOperation
 from odradek.common.config.describe import (
@@ -39,7 +38,7 @@ from odradek.protocol.message_types.describe_configs import (
 
 if TYPE_CHECKING:
     from odradek.broker.api.services import TopicServices
-    from odradek.broker.large.in_slices import Answer
+    from odradek.broker.large import Answer
     from odradek.common.context import RequestContext
     from odradek.timing.reply import Reply
 

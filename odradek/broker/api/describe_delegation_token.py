@@ -7,7 +7,7 @@ Deliberate gap: none.
 
 from typing import TYPE_CHECKING
 
-from odradek.broker.large.in_slices import answer_in_slices, with_pauses
+from odradek.broker.large import answer_in_slices, with_pauses
 from odradek.broker.security.acl.rules import Asked, only
 from odradek.broker.security.tokens import allows_token_requests
 from odradek.common.acls import AclOperation, AclResourceType
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from odradek.broker.api.services import TokenServices
-    from odradek.broker.large.in_slices import Answer
+    from odradek.broker.large import Answer
     from odradek.common.context import RequestContext
 
 may_answer_much = True

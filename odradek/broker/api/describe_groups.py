@@ -7,9 +7,8 @@ group is GROUP_ID_NOT_FOUND since version 6 (KIP-1043), before that it is Dead.
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from odradek.broker.api.descriptions import GROUP_OPERATIONS, NO_OPERATIONS, with_group_operations
-from odradek.broker.large.in_slices import answer_in_slices, each_once
-from odradek.broker.large.pieces import FEW, Pieces, Repeated
+from odradek.broker.api.acl_messages import GROUP_OPERATIONS, NO_OPERATIONS, with_group_operations
+from odradek.broker.large import FEW, Pieces, Repeated, answer_in_slices, each_once
 from odradek.broker.security.acl.rules import Asked, on_each
 from odradek.common.acls import AclOperation, AclResourceType
 from odradek.protocol.errors import KafkaError
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from odradek.broker.api.services import SlicedGroupServices
-    from odradek.broker.large.in_slices import Answer
+    from odradek.broker.large import Answer
     from odradek.common.context import RequestContext
     from odradek.timing.reply import Reply
 

@@ -8,7 +8,7 @@ A directory that is offline has KAFKA_STORAGE_ERROR. Deliberate gap: a directory
 import os
 from typing import TYPE_CHECKING, Final
 
-from odradek.broker.large.in_slices import answer_in_slices
+from odradek.broker.large import answer_in_slices
 from odradek.broker.security.acl.rules import on_cluster
 from odradek.common.acls import AclOperation
 from odradek.protocol.errors import ErrorCode
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from odradek.broker.api.services import DirectoryServices
-    from odradek.broker.large.in_slices import Answer
+    from odradek.broker.large import Answer
     from odradek.common.context import RequestContext
 
 

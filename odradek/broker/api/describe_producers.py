@@ -9,8 +9,7 @@ Deliberate gap: none.
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from odradek.broker.large.in_slices import answer_in_slices, each_once, with_pauses
-from odradek.broker.large.pieces import TOPICS, Pieces
+from odradek.broker.large import TOPICS, Pieces, answer_in_slices, each_once, with_pauses
 from odradek.broker.security.acl.rules import Asked, on_each
 from odradek.common.acls import AclOperation, AclResourceType
 from odradek.controller.metadata.topic import validate_topic_name
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from odradek.broker.api.services import SlicedPartitionServices
-    from odradek.broker.large.in_slices import Answer
+    from odradek.broker.large import Answer
     from odradek.common.context import RequestContext
     from odradek.storage.log.producer_state import Producer
     from odradek.timing.reply import Reply

@@ -6,7 +6,7 @@ with the request's listener, since this controller has no other.
 
 from typing import TYPE_CHECKING
 
-from odradek.broker.large.pieces import TOPICS, Pieces
+from odradek.broker.large import TOPICS, Pieces
 from odradek.broker.security.acl.rules import on_cluster
 from odradek.common.acls import AclOperation
 from odradek.controller.metadata.metadata_log import LEADER_EPOCH

@@ -8,8 +8,8 @@ topics are described. Unknown topics get UNKNOWN_TOPIC_OR_PARTITION, invalid nam
 from functools import partial
 from typing import TYPE_CHECKING
 
-from odradek.broker.api.descriptions import TOPIC_OPERATIONS, with_topic_operations
-from odradek.broker.large.in_slices import TOGETHER, answer_in_slices, with_pauses
+from odradek.broker.api.acl_messages import TOPIC_OPERATIONS, with_topic_operations
+from odradek.broker.large import TOGETHER, answer_in_slices, with_pauses
 from odradek.broker.security.acl.rules import Asked, then, with_refused
 from odradek.common.acls import AclOperation, AclResourceType
 from odradek.common.context import RequestContext
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from odradek.broker.api.services import ClusterServices
-    from odradek.broker.large.in_slices import Answer
-    from odradek.controller.metadata.cluster import PartitionState
+    from odradek.broker.large import Answer
+    from odradek.controller.metadata.cluster_view import PartitionState
     from odradek.protocol.metadata_records import PartitionRecord
 
 # Partitions without a leader are not an error here. Otherwise the state is that of Metadata.

@@ -5,8 +5,7 @@ Deliberate gap: none.
 
 from typing import TYPE_CHECKING, Any
 
-from odradek.broker.large.in_slices import answer_in_slices, each_once
-from odradek.broker.large.pieces import FEW, Pieces, Repeated
+from odradek.broker.large import FEW, Pieces, Repeated, answer_in_slices, each_once
 from odradek.broker.security.acl.rules import Asked, on_each
 from odradek.common.acls import AclOperation, AclResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from odradek.broker.api.services import TransactionListServices
-    from odradek.broker.large.in_slices import Answer
+    from odradek.broker.large import Answer
     from odradek.common.context import RequestContext
     from odradek.timing.reply import Reply
 

@@ -5,13 +5,13 @@ A single broker leads all its partitions: no election is needed.
 
 from typing import TYPE_CHECKING
 
-from odradek.broker.large.pieces import Pieces
+from odradek.broker.large import Pieces
 from odradek.broker.security.acl.rules import on_cluster
 from odradek.common.acls import AclOperation
 
 if TYPE_CHECKING:
     from odradek.common.context import RequestContext
-    from odradek.controller.cluster.services import DecisionServices
+    from odradek.controller.cluster.cluster_controller import DecisionServices
     from odradek.protocol.message_types.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
     from odradek.timing.reply import Reply
 

@@ -9,7 +9,7 @@ Deliberate gap: none.
 from typing import TYPE_CHECKING, Final
 
 from odradek.common.acls import AclOperation, AclResourceType
-from odradek.coordinator.transaction.config import ProducerIdentity
+from odradek.coordinator.transaction.transactions import ProducerIdentity
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.end_txn import (
     EndTxnRequest,

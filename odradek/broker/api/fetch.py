@@ -98,7 +98,7 @@ def _throttle(
     services: "FetchServices", context: RequestContext, session: "FetchContext", max_bytes: int
 ) -> "tuple[Callable[[Results], int] | None, int]":
     """Return the function that decides how long to throttle the found results, and the number of bytes to read at most."""
-    from odradek.broker.quotas.fetch_size import fetch_response_bytes
+    from odradek.broker.quotas.client_quota_manager import fetch_response_bytes
 
     quota = services.quotas.fetch_quota(context)
     if quota is None:

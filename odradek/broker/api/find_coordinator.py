@@ -10,7 +10,7 @@ their keys get INVALID_REQUEST, like every other key type.
 
 from typing import TYPE_CHECKING, Final
 
-from odradek.broker.large.pieces import Pieces
+from odradek.broker.large import Pieces
 from odradek.broker.security.acl.rules import Asked, with_refused
 from odradek.common.acls import AclOperation, AclResourceType
 from odradek.controller.metadata.topic import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC

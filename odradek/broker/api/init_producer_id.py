@@ -4,7 +4,7 @@ Without a transactional id every request gets a new id, at epoch 0, whatever id 
 it). Ids come from blocks that are written to the metadata log before their first use, so no id is given twice. The rest of a
 block is lost when the broker stops.
 
-With a transactional id, the coordinator fences its previous producer (``coordinator.transaction.init_producer_id``). Since
+With a transactional id, the coordinator fences its previous producer (``coordinator.transaction.operations``). Since
 version 3 a producer may name itself. Since version 4 a fenced producer gets PRODUCER_FENCED (KIP-588), before that
 INVALID_PRODUCER_EPOCH.
 
@@ -69,7 +69,7 @@ def _error(services: "ProducerIdServices", request: InitProducerIdRequest) -> Er
 def _initialize(
     services: "ProducerIdServices", version: int, transactional_id: str, request: InitProducerIdRequest
 ) -> Reply[InitProducerIdResponse]:
-    from odradek.coordinator.transaction.config import NO_TIMEOUT_MS, ProducerIdentity
+    from odradek.coordinator.transaction.transactions import NO_TIMEOUT_MS, ProducerIdentity
 
     timeout_ms = NO_TIMEOUT_MS if request.enable2_pc else request.transaction_timeout_ms
     expected = ProducerIdentity(request.producer_id, request.producer_epoch)

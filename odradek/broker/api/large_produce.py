@@ -1,14 +1,19 @@
-"""A Produce request of many partitions, handled in pieces: for some milliseconds in each turn of the loop.
+"""Produce requests that take long: requests of many partitions, and batches that take long to open.
 
-A piece is a request of a few partitions. Pieces keep their order: each begins when the one before it is decided.
+``LargeProduce`` handles a request of many partitions in pieces, for some milliseconds in each turn of the loop. A piece is a
+request of a few partitions. Pieces keep their order: each begins when the one before it is decided.
+
+``LateBatches`` are opened beside the event loop; their results keep their places in the response.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from odradek.common.context import CLOSE_CONNECTION, NO_RESPONSE, Reply, Signal
 from odradek.common.logging import log
+from odradek.protocol.errors import KafkaError
 from odradek.protocol.message_types.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
 from odradek.protocol.produce_request import ProduceRequest
 
@@ -17,9 +22,66 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from odradek.broker.api.services import ProduceServices
+    from odradek.broker.replica.inspections import Inspections
+    from odradek.common.context import Session
     from odradek.protocol.produce_request import ProduceTopic
+    from odradek.protocol.record_batch import Buffer
+    from odradek.storage.log.inspection import LongInspection
 
     Outcome: TypeAlias = ProduceResponse | Signal
+
+
+class LateBatch:
+    """A batch that takes long. It reserves the next place in ``results``, the results of its topic."""
+
+    __slots__ = ("_place", "_results", "index", "inspection", "topic")
+
+    def __init__(
+        self, results: list[PartitionProduceResponse], topic: str | bytes, index: int, inspection: LongInspection
+    ) -> None:
+        self._results = results
+        self._place = len(results)
+        self.topic = topic
+        self.index = index
+        self.inspection = inspection
+
+    def put(self, result: PartitionProduceResponse) -> None:
+        """Set the result of its partition in the response."""
+        self._results[self._place] = result
+
+
+class LateBatches:
+    """All late batches of one request. After the callback, each is in ``opened``, with its records, or in ``refused``."""
+
+    def __init__(self, batches: list[LateBatch]) -> None:
+        self._batches = batches
+        self._left = len(batches)
+        self.opened: list[tuple[LateBatch, Buffer]] = []
+        self.refused: list[tuple[LateBatch, KafkaError]] = []
+
+    def open(self, inspections: Inspections, client: Session, then: Callable[[LateBatches], None]) -> None:
+        """Open the batches in order, when it is the turn of ``client``. Then call ``then`` with this object."""
+
+        def note(batch: LateBatch, outcome: Buffer | KafkaError) -> None:
+            if isinstance(outcome, KafkaError):
+                self.refused.append((batch, outcome))
+            else:
+                self.opened.append((batch, outcome))
+            self._left -= 1
+            if not self._left:
+                then(self)
+
+        for batch in self._batches:
+            inspections.run(batch.inspection.run, partial(note, batch), client)
+
+    def topics(self) -> list[ProduceTopic]:
+        """Return the opened batches as topics of a Produce request, one topic per batch."""
+        return [(batch.topic, ((batch.index, _bytes(records)),)) for batch, records in self.opened]
+
+
+def _bytes(records: Buffer) -> bytes | memoryview:
+    return bytes(records) if isinstance(records, bytearray) else records
+
 
 _PIECE_PARTITIONS: Final = 16
 _SLICE_MS: Final = 5

@@ -1,7 +1,7 @@
 """LeaveGroup, versions 0 to 5: members leave, so that the others need not wait for their sessions to expire.
 
 Since version 3 several members leave at once, and static ones by instance id alone (KIP-345). Since 5 with reasons (KIP-800).
-Before version 3 the one member's error is the response's. The decisions are made in ``coordinator.group.classic.leave``.
+Before version 3 the one member's error is the response's. The decisions are made in ``coordinator.group.classic.membership``.
 """
 
 from typing import TYPE_CHECKING, Final

@@ -7,7 +7,7 @@ COORDINATOR_LOAD_IN_PROGRESS while some groups may still be unknown.
 
 from typing import TYPE_CHECKING
 
-from odradek.broker.large.in_slices import answer_in_slices
+from odradek.broker.large import answer_in_slices
 from odradek.broker.security.acl.rules import Asked, only
 from odradek.common.acls import AclOperation, AclResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from odradek.broker.api.services import SlicedGroupServices
-    from odradek.broker.large.in_slices import Answer
+    from odradek.broker.large import Answer
     from odradek.common.context import RequestContext
 
 may_answer_much = True
@@ -38,7 +38,7 @@ def _list(services: "SlicedGroupServices", request: ListGroupsRequest) -> "Gener
     runtime = services.groups.runtime
     groups: list[ListedGroup] = []
     # Imported by the first request, like the coordinator.
-    from odradek.coordinator.group.group_describe import group_filter
+    from odradek.coordinator.group.registry import group_filter
 
     states = group_filter(request.states_filter)
     types = group_filter(request.types_filter)

@@ -13,7 +13,7 @@ LEADER_NOT_AVAILABLE. Only the leader answers; for the replica id -2 (for debugg
 from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from odradek.broker.large.pieces import TOPICS, Pieces
+from odradek.broker.large import TOPICS, Pieces
 from odradek.broker.security.acl.rules import Asked, on_each
 from odradek.common.acls import AclOperation, AclResourceType
 from odradek.common.context import Reply, RequestContext

@@ -10,7 +10,7 @@ Deliberate gap: none.
 from typing import TYPE_CHECKING, Any
 
 from odradek.broker.api.pattern_matching import compiled, matching
-from odradek.broker.large.in_slices import answer_in_slices
+from odradek.broker.large import answer_in_slices
 from odradek.broker.security.acl.rules import Asked, only
 from odradek.common.acls import AclOperation, AclResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from odradek.broker.api.services import TransactionListServices
-    from odradek.broker.large.in_slices import Answer
+    from odradek.broker.large import Answer
     from odradek.common.context import RequestContext, Session
     from odradek.timing.reply import Reply
 
@@ -41,8 +41,8 @@ def handle(
 def _list(
     services: "TransactionListServices", client: "Session", request: ListTransactionsRequest
 ) -> "Generator[Reply[Any] | None, Any, ListTransactionsResponse]":
-    from odradek.coordinator.transaction.describe import TransactionFilter
     from odradek.coordinator.transaction.states import STATE_NAMES
+    from odradek.coordinator.transaction.transaction_shard import TransactionFilter
 
     by_name = {name: state for state, name in STATE_NAMES.items()}
     states = {by_name[name] for name in request.state_filters if name in by_name}

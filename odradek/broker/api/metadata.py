@@ -12,15 +12,14 @@ Deliberate gap: none.
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from odradek.broker.api.descriptions import (
+from odradek.broker.api.acl_messages import (
     CLUSTER_OPERATIONS,
     NO_OPERATIONS,
     TOPIC_OPERATIONS,
     with_cluster_operations,
     with_topic_operations,
 )
-from odradek.broker.large.in_slices import TOGETHER, answer_in_slices
-from odradek.broker.large.pieces import Pieces, Repeated
+from odradek.broker.large import TOGETHER, Pieces, Repeated, answer_in_slices
 from odradek.broker.security.acl.rules import Asked, only, then, with_refused
 from odradek.common.acls import AclOperation, AclResourceType
 from odradek.common.context import RequestContext
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Mapping
 
     from odradek.broker.api.services import ClusterServices
-    from odradek.broker.large.in_slices import Answer
+    from odradek.broker.large import Answer
     from odradek.controller.metadata.topic import Topic
 
 # Faster than the constructor of a named tuple; a cluster has many partitions.

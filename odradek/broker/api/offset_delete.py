@@ -1,6 +1,6 @@
 """OffsetDelete, version 0: deletes a group's committed offsets (KIP-496).
 
-The decisions are made in ``coordinator.group.offset_delete``. Unknown partitions get UNKNOWN_TOPIC_OR_PARTITION here.
+The decisions are made in ``coordinator.group.offset_deletion``. Unknown partitions get UNKNOWN_TOPIC_OR_PARTITION here.
 Errors of the group apply to the whole request: INVALID_GROUP_ID, GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
 
 Deliberate gap: none.
@@ -8,10 +8,10 @@ Deliberate gap: none.
 
 from typing import TYPE_CHECKING
 
-from odradek.broker.large.pieces import TOPICS, Pieces
+from odradek.broker.large import TOPICS, Pieces
 from odradek.broker.security.acl.rules import Asked, on_each
 from odradek.common.acls import AclOperation, AclResourceType
-from odradek.coordinator.group.offset_delete import delete_offsets
+from odradek.coordinator.group.offset_deletion import delete_offsets
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.offset_delete import (
     OffsetDeleteRequest,

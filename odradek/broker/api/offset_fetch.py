@@ -13,8 +13,7 @@ Deliberate gap: none.
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from odradek.broker.large.in_slices import answer_in_slices, each_once
-from odradek.broker.large.pieces import Pieces
+from odradek.broker.large import Pieces, answer_in_slices, each_once
 from odradek.broker.security.acl.rules import Asked, then
 from odradek.common.acls import AclOperation, AclResourceType
 from odradek.coordinator.group.offset_fetch import LATEST, NO_OFFSET, fetch_all_offsets, fetch_offsets
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
 
     from odradek.broker.api.services import OffsetFetchServices
-    from odradek.broker.large.in_slices import Answer
+    from odradek.broker.large import Answer
     from odradek.common.context import RequestContext
 
 

@@ -6,7 +6,7 @@ the client sends a current leader epoch, it must be the leader's.
 
 from typing import TYPE_CHECKING
 
-from odradek.broker.large.pieces import TOPICS, Pieces
+from odradek.broker.large import TOPICS, Pieces
 from odradek.broker.security.acl.rules import Asked, on_each
 from odradek.common.acls import AclOperation, AclResourceType
 from odradek.protocol.errors import KafkaError

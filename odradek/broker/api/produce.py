@@ -9,7 +9,7 @@ Before a transactional batch begins a transaction in its partition, the transact
 12 on this also adds the partition to the transaction. A transactional batch without a transactional id is refused
 (INVALID_TXN_STATE).
 
-A batch whose records take long to check is opened beside the event loop (``late_batches``), and appended after that. The
+A batch whose records take long to check is opened beside the event loop (``large_produce``), and appended after that. The
 connection's next requests begin after the append.
 
 Left out: message formats before v2 (INVALID_RECORD).
@@ -18,7 +18,7 @@ Left out: message formats before v2 (INVALID_RECORD).
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from uuid import UUID
 
-from odradek.broker.api.late_batches import LateBatch, LateBatches
+from odradek.broker.api.large_produce import LateBatch, LateBatches
 from odradek.broker.replica.delayed_produce import DelayedProduce
 from odradek.broker.replica.partition import ALL_IN_SYNC
 from odradek.broker.security.acl.rules import Asked, then, with_refused

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from odradek.broker.large.in_slices import SlicedServices
+from odradek.broker.large import SlicedServices
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from odradek.common.logging import LineLimit
     from odradek.controller.cluster.controller import Controller
     from odradek.controller.metadata.auto_topic_creation import AutoTopicCreation
-    from odradek.controller.metadata.cluster import Cluster
     from odradek.controller.metadata.cluster_metadata import ClusterMetadata, CommittedMetadata
+    from odradek.controller.metadata.cluster_view import Cluster
     from odradek.controller.metadata.delegation_tokens import DelegationTokens
     from odradek.storage.directories.log_manager import LogManager
     from odradek.timing.clock import Clock
-    from odradek.timing.purgatory import DelayedOperation, Purgatory
+    from odradek.timing.timer import DelayedOperation, Purgatory
 
 
 class GroupServices(Protocol):

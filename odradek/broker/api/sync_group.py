@@ -1,7 +1,7 @@
 """SyncGroup, versions 0 to 5: the leader hands in a generation's assignment; each member fetches its own.
 
 Since version 3 for static members (KIP-345), since 5 with the protocol that the client assumes (KIP-559). The decisions are made
-in ``coordinator.group.classic.sync``.
+in ``coordinator.group.classic.membership``.
 """
 
 from typing import TYPE_CHECKING, Final

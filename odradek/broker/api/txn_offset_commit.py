@@ -2,7 +2,7 @@
 
 Since version 2 with leader epochs (KIP-320). Since version 3 with the group's member and generation, which fence a consumer whose
 partitions have moved (KIP-447). The group's partition must be in the transaction (KIP-890): up to version 4 AddOffsetsToTxn has
-added it, from 5 on this request does. The decisions are made in ``coordinator.group.txn_offsets``.
+added it, from 5 on this request does. The decisions are made in ``coordinator.group.offset_commit``.
 
 A client gets errors that its version knows: TRANSACTION_ABORTABLE since 4, INVALID_TXN_STATE before;
 COORDINATOR_NOT_AVAILABLE for CONCURRENT_TRANSACTIONS before 5, and for COORDINATOR_LOAD_IN_PROGRESS before 2.
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from odradek.broker.security.acl.rules import Asked, on_each
 from odradek.common.acls import AclOperation, AclResourceType
 from odradek.controller.metadata.topic import CONSUMER_OFFSETS_TOPIC
-from odradek.coordinator.group.txn_offsets import commit_offsets_in_transaction
+from odradek.coordinator.group.offset_commit import commit_offsets_in_transaction
 from odradek.coordinator.runtime.states import operation_error
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.txn_offset_commit import (

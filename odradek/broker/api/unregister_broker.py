@@ -10,7 +10,7 @@ from odradek.common.acls import AclOperation
 
 if TYPE_CHECKING:
     from odradek.common.context import RequestContext
-    from odradek.controller.cluster.services import DecisionServices
+    from odradek.controller.cluster.cluster_controller import DecisionServices
     from odradek.protocol.message_types.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
     from odradek.timing.reply import Reply
 

@@ -13,9 +13,9 @@ Deliberate gap: none.
 from functools import partial
 from typing import TYPE_CHECKING
 
-from odradek.broker.large.pieces import FEW, Pieces
+from odradek.broker.large import FEW, Pieces
 from odradek.common.acls import AclOperation
-from odradek.coordinator.runtime.record import EndTxnMarker
+from odradek.coordinator.runtime.result import EndTxnMarker
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.write_txn_markers import (
     WritableTxnMarkerPartitionResult,

@@ -9,7 +9,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from odradek.common.context import RequestContext
-from odradek.controller.metadata.cluster import Cluster
+from odradek.controller.metadata.cluster_view import Cluster
 from odradek.controller.metadata.image import MetadataImage
 from odradek.controller.metadata.topic import Topic
 from odradek.protocol.api_keys import ApiKey

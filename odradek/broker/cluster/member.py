@@ -16,23 +16,21 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 from odradek.broker.cluster.followed_metadata import FollowedMetadata
-from odradek.broker.cluster.transaction_peers import TransactionPeers
-from odradek.broker.replica.alter_partitions import AlterPartitions
-from odradek.broker.replica.directory_assignments import DirectoryAssignments
+from odradek.broker.cluster.peers import TransactionPeers
+from odradek.broker.replica.controller_requests import AlterPartitions, DirectoryAssignments
 from odradek.broker.replica.replica_fetcher import FetcherConfig
 from odradek.broker.replica.replica_fetchers import ReplicaFetchers
 from odradek.broker.replica.replicated_roles import BrokersView, ReplicatedRoles
 from odradek.broker.replica.replication_quota import ReplicationThrottles
 from odradek.broker.security.tokens import is_refused_here
 from odradek.common.config.dynamic import ResourceType
-from odradek.common.config.endpoints import inter_broker_listener, security_protocol_id
+from odradek.common.config.listener_config import inter_broker_listener, security_protocol_id
 from odradek.common.logging import log as broker_log
 from odradek.controller.metadata.cluster_metadata import PublishingOrder
 from odradek.controller.metadata.features import SUPPORTED_FEATURES
 from odradek.controller.quorum.broker_lifecycle import BrokerLifecycle, LifecycleConfig, Registration
-from odradek.controller.quorum.forwarding import ForwardingGate
+from odradek.controller.quorum.forwarding import ForwardingGate, ProducerIdBlocks
 from odradek.controller.quorum.leader_discovery import MembershipLost
-from odradek.controller.quorum.producer_id_blocks import ProducerIdBlocks
 from odradek.protocol.message_types.broker_registration import Listener
 from odradek.storage.directories.checkpoints import HIGH_WATERMARK_FILE
 
@@ -41,12 +39,12 @@ if TYPE_CHECKING:
     from random import Random
     from uuid import UUID
 
-    from odradek.broker.cluster.metadata_source import MetadataSource
+    from odradek.broker.cluster.followed_metadata import MetadataSource
     from odradek.broker.replica.partition import Partition
     from odradek.broker.replica.partitions import Partitions
     from odradek.client.node_client import Connect
     from odradek.common.config.broker_config import BrokerConfig
-    from odradek.common.config.endpoints import Endpoint
+    from odradek.common.config.listener_config import Endpoint
     from odradek.controller.quorum.leader_discovery import Address
     from odradek.storage.directories.data_directory import DirectoryIdentity
     from odradek.storage.directories.log_manager import LogManager

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from odradek.controller.metadata.delta import MetadataDelta
     from odradek.controller.metadata.image import MetadataImage
     from odradek.controller.metadata.topic import Topic
+    from odradek.coordinator.runtime.environment import ShardContext
     from odradek.coordinator.runtime.ports import CoordinatorShard
-    from odradek.coordinator.runtime.record import CoordinatorRecord
+    from odradek.coordinator.runtime.result import CoordinatorRecord
     from odradek.coordinator.runtime.runtime import CoordinatorRuntime
-    from odradek.coordinator.runtime.shard_context import ShardContext
     from odradek.protocol.metadata_records import PartitionRecord
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.coordinator.runtime.record import EndTxnMarker
+from odradek.coordinator.runtime.result import EndTxnMarker
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:

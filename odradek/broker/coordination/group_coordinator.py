@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from odradek.coordinator.group.config import GroupConfig
     from odradek.coordinator.group.consumer.groups import ConsumerGroupConfig, ConsumerGroupServices
     from odradek.coordinator.group.group_shard import GroupShard
-    from odradek.coordinator.runtime.record import CoordinatorRecord, EndTxnMarker
-    from odradek.coordinator.runtime.shard_context import ShardContext
+    from odradek.coordinator.runtime.environment import ShardContext
+    from odradek.coordinator.runtime.result import CoordinatorRecord, EndTxnMarker
     from odradek.timing.reply import Reply
 
 
@@ -68,7 +68,7 @@ class GroupCoordinator(CoordinatorHost["GroupShard"]):
         KafkaError: UNKNOWN_TOPIC_OR_PARTITION, INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, and those of
         ``CoordinatorRuntime.write``.
         """
-        from odradek.coordinator.group.txn_offsets import end_transaction
+        from odradek.coordinator.group.offset_commit import end_transaction
 
         leader = self._services.partitions.require(CONSUMER_OFFSETS_TOPIC, partition).leader
         reply = self.runtime.write(partition, lambda _: end_transaction(marker))
@@ -101,7 +101,7 @@ class GroupCoordinator(CoordinatorHost["GroupShard"]):
                 self.runtime.read(partition, lambda shard, _: shard.note_topics(names, has_new=has_new))
 
     def _delete_offsets(self, partition: int, deleted: Mapping[str, UUID]) -> None:
-        from odradek.coordinator.group.offset_delete import delete_offsets_of_topics
+        from odradek.coordinator.group.offset_deletion import delete_offsets_of_topics
 
         def finished(outcome: KafkaError | None) -> None:
             if outcome is None or outcome.code == ErrorCode.NOT_COORDINATOR:
@@ -115,7 +115,7 @@ class GroupCoordinator(CoordinatorHost["GroupShard"]):
         reply.when_done(finished)
 
     def _decoder(self) -> Callable[[bytes, bytes | None], CoordinatorRecord | None]:
-        from odradek.coordinator.runtime.record import decode_group_record
+        from odradek.coordinator.runtime.result import decode_group_record
 
         return decode_group_record
 
@@ -151,7 +151,7 @@ class GroupCoordinator(CoordinatorHost["GroupShard"]):
 
     def _assignors(self) -> Mapping[str, Assign]:
         from odradek.coordinator.group.assignor.builtin import ASSIGNORS
-        from odradek.coordinator.group.assignor.third_party import checked
+        from odradek.coordinator.group.assignor.spec import checked
 
         names = self._services.config["group.consumer.assignors"]
         others = third_party_assignors(names)

@@ -11,8 +11,7 @@ if TYPE_CHECKING:
     from odradek.broker.replica.partitions import Partitions
     from odradek.common.config.broker_config import BrokerConfig
     from odradek.controller.metadata.cluster_metadata import ClusterMetadata
-    from odradek.timing.purgatory import DelayedOperation, Purgatory
-    from odradek.timing.timer import Timer
+    from odradek.timing.timer import DelayedOperation, Purgatory, Timer
 
 
 class CoordinatorTopic(NamedTuple):

@@ -20,9 +20,8 @@ if TYPE_CHECKING:
 
     from odradek.broker.coordination.services import CoordinatorServices
     from odradek.broker.replica.partition import Partition
-    from odradek.coordinator.runtime.record import CoordinatorRecord, EndTxnMarker
-    from odradek.coordinator.runtime.result import CoordinatorResult
-    from odradek.coordinator.runtime.shard_context import ShardContext
+    from odradek.coordinator.runtime.environment import ShardContext
+    from odradek.coordinator.runtime.result import CoordinatorRecord, CoordinatorResult, EndTxnMarker
     from odradek.coordinator.transaction.transaction_shard import TransactionShard
     from odradek.coordinator.transaction.transactions import Transactions
 
@@ -138,7 +137,7 @@ class TransactionCoordinator(CoordinatorHost["TransactionShard"]):
         self, transactional_id: str, producer_id: int, producer_epoch: int, partitions: frozenset[tuple[str, int]]
     ) -> Verdicts:
         """Verify many partitions without adding any."""
-        from odradek.coordinator.transaction.config import ProducerIdentity
+        from odradek.coordinator.transaction.transactions import ProducerIdentity
 
         producer = _new_tuple(ProducerIdentity, (producer_id, producer_epoch))
         if not transactional_id:
@@ -162,7 +161,7 @@ class TransactionCoordinator(CoordinatorHost["TransactionShard"]):
 
         ``client_version`` is 2 for a client whose Produce and TxnOffsetCommit add partitions by themselves (KIP-890), else 0.
         """
-        from odradek.coordinator.transaction.config import ProducerIdentity
+        from odradek.coordinator.transaction.transactions import ProducerIdentity
 
         producer = _new_tuple(ProducerIdentity, (producer_id, producer_epoch))
         if not transactional_id:
@@ -211,8 +210,8 @@ class TransactionCoordinator(CoordinatorHost["TransactionShard"]):
         return decode_transaction_record
 
     def _make_shard(self, context: ShardContext) -> TransactionShard:
-        from odradek.coordinator.transaction.config import TransactionConfig
         from odradek.coordinator.transaction.transaction_shard import TransactionShard
+        from odradek.coordinator.transaction.transactions import TransactionConfig
 
         config = self._services.config
         return TransactionShard(

@@ -33,8 +33,7 @@ if TYPE_CHECKING:
     from odradek.timing.background import Background
     from odradek.timing.clock import Clock
     from odradek.timing.driver import AsyncioDriver
-    from odradek.timing.purgatory import Purgatory
-    from odradek.timing.timer import Timer
+    from odradek.timing.timer import Purgatory, Timer
 
 
 class Kind(Enum):

@@ -9,12 +9,11 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from odradek.broker.metrics.definitions import Distribution, Kind, Metric, Section, Sum
-from odradek.coordinator.group.assignor.moves import MoveReason
 from odradek.coordinator.group.classic.group import GROUP_TYPE as CLASSIC
-from odradek.coordinator.group.classic.rebalance_notes import LATENCY_BOUNDS_MS, RebalanceCause
-from odradek.coordinator.group.classic.states import GroupState
+from odradek.coordinator.group.classic.states import LATENCY_BOUNDS_MS, GroupState, RebalanceCause
+from odradek.coordinator.group.consumer.explanations import MoveReason
 from odradek.coordinator.group.consumer.group import GROUP_TYPE as CONSUMER
-from odradek.coordinator.group.consumer.states import ConsumerGroupState
+from odradek.coordinator.group.consumer.member import ConsumerGroupState
 from odradek.coordinator.runtime.environment import RuntimeCounters
 from odradek.coordinator.runtime.states import ShardState
 

@@ -9,9 +9,9 @@ waits for data), while the client does not read its responses, or while the brok
 read. The exceptions are APIs with a ``pipeline_depth`` in the table of handlers: their requests may begin with up to that many
 unanswered requests, if the earlier ones are decided and only wait for their responses.
 
-Requests begin in the connection's turns (``request_turns``). The responses of one turn are one write, and the responses of all
-connections in one turn of the loop are sent together (``outbox``). A slice of a log file goes from the file to the socket by
-``sendfile`` (``socket_writer``).
+Requests begin in the connection's turns (``request_limits``). The responses of one turn are one write, and the responses of all
+connections in one turn of the loop are sent together (``response_queue``). A slice of a log file goes from the file to the socket
+by ``sendfile`` (``socket_writer``).
 
 A large frame is a view of the read buffer. While frames wait here, nothing is read over them. A request that has begun owns a
 copy of the bytes that it keeps (``Dispatcher.dispatch``).
@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Final, cast
 from odradek.broker.network.connection_registry import ConnectionRegistry
 from odradek.broker.network.dispatch import CloseConnection
 from odradek.broker.network.flow_control import FlowControl
-from odradek.broker.network.request_memory import SMALL_BYTES
-from odradek.broker.network.request_taker import RequestTaker
+from odradek.broker.network.large_requests import RequestTaker
+from odradek.broker.network.request_limits import SMALL_BYTES
 from odradek.broker.network.response_queue import ResponseQueue
 from odradek.broker.network.socket_writer import SocketWriter
 from odradek.common.context import Session
@@ -87,14 +87,14 @@ class Connection(asyncio.BufferedProtocol):
         self._frames: list[bytes | memoryview] = []
         self._responses = ResponseQueue()
         self._is_processing = False
-        # For ``request_turns``.
+        # For ``request_limits``.
         self.served_ms = 0.0
         self.asks_little = False
         self.waits_for_turn = False
         # The reason to take no further bytes. The connection closes once all received requests are answered.
         self._ending: Exception | None = None
         self._is_closing = False
-        # True if the rest of a large frame waits for memory (``request_memory``).
+        # True if the rest of a large frame waits for memory (``request_limits``).
         self._awaits_memory = False
         # True if the buffer of a partial frame counts for the memory limit.
         self._is_large_under_way = False

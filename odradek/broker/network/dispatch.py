@@ -14,18 +14,17 @@ from collections.abc import Callable, Mapping
 from struct import Struct
 from typing import Any, Final
 
-from odradek.broker.large.response_memory import NoRoom
+from odradek.broker.large import NoRoom
 from odradek.broker.network.gate import Gate, GateKeeper
 from odradek.broker.network.large_requests import LargeRequests, Outcome
-from odradek.broker.network.response_size import is_small
-from odradek.broker.network.route import TOTAL_TIME_BOUNDS_MS, Route
+from odradek.broker.network.route import TOTAL_TIME_BOUNDS_MS, Route, is_small
 from odradek.common.context import CLOSE_CONNECTION, NO_RESPONSE, Handler, Reply, RequestContext, Served, Session
 from odradek.common.logging import log
 from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.broker_codecs import response_encoder
 from odradek.protocol.errors import ErrorCode, MalformedMessage
-from odradek.protocol.headers import read_request_header
+from odradek.protocol.frames import read_request_header
 from odradek.protocol.messages import messages
-from odradek.protocol.responses import response_encoder
 from odradek.timing.clock import Clock
 
 _FIRST_BOUND_MS: Final = TOTAL_TIME_BOUNDS_MS[0]

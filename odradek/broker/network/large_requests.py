@@ -2,26 +2,33 @@
 
 One request, valid or not, may delay other clients by milliseconds only, and may take memory of some twenty times its size, or
 some tens of MiB. So requests above ``LARGE_BYTES`` come here, unless their API is never sliced. Large responses to small requests
-come here, too (``response_size``). Large responses share a ``memory``. The items of a request's arrays, at all depths together,
-are limited; they are counted before they are created. A request above a limit closes the connection, like malformed bytes: Kafka
-has no error code for it, and no limit except its heap.
+come here, too (``route.ResponseSize``). Large responses share a ``memory``. The items of a request's arrays, at all depths
+together, are limited; they are counted before they are created. A request above a limit closes the connection, like malformed
+bytes: Kafka has no error code for it, and no limit except its heap.
+
+``RequestTaker`` is the receiver of a connection's requests: ``dispatch.Dispatcher``, or before the login a guard
+(``sasl_listeners``). It refuses frames above the limits.
 """
 
-import sys
-from collections.abc import Callable, Collection, Generator
-from typing import Any, Final
+from __future__ import annotations
 
-from odradek.broker.large.pieces import Joined, Pieces, cut
-from odradek.broker.large.response_memory import NoRoom, ResponseMemory
-from odradek.broker.network.gate import GateKeeper
-from odradek.broker.network.response_size import ResponseSize
-from odradek.broker.network.route import Route
+import sys
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from odradek.broker.large import Joined, NoRoom, Pieces, ResponseMemory, cut
+from odradek.broker.network.route import ResponseSize, Route
 from odradek.common.context import CLOSE_CONNECTION, NO_RESPONSE, RequestContext
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.error_codes_in import compile_sliced_error_scan
 from odradek.protocol.errors import ErrorCode, MalformedMessage
 from odradek.timing.reply import Reply
 from odradek.timing.slices import LIGHTEST, Slices
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Generator
+
+    from odradek.broker.network.gate import GateKeeper
+    from odradek.common.context import Session
 
 # A smaller request has a few thousand items at most.
 LARGE_BYTES: Final = 8 * 1024
@@ -124,7 +131,7 @@ class LargeRequests:
         context: RequestContext,
         frame: bytes,
         position: int,
-        handling: "_Handling",
+        handling: _Handling,
         failed: Callable[[RequestContext, Exception], Any],
     ) -> Generator[Reply[Any] | None, Any, Outcome]:
         # Most brokers never need it. The first import takes some milliseconds, and compiling the decoder takes as long again.
@@ -309,3 +316,16 @@ def _name(key: int) -> str:
         return ApiKey(key).name
     except ValueError:
         return f"API key {key}"
+
+
+class RequestTaker(Protocol):
+    """The receiver of a connection's requests. Loop thread only."""
+
+    def pipeline_depth(self, frame: bytes | memoryview) -> int:
+        """Return how many requests may be unanswered, including this one."""
+
+    def ensure_allowed(self, key: int, size_bytes: int) -> None:
+        """Raise MalformedMessage for a partial frame whose announced size is too large."""
+
+    def dispatch(self, frame: bytes | memoryview, session: Session, arrived_ms: float) -> list[Any] | Reply[Outcome]:
+        """Return the response's chunks, or a Reply of them. Raises MalformedMessage, CloseConnection."""

@@ -3,7 +3,7 @@
 ``listeners`` has the addresses to bind. ``advertised.listeners`` has the address that Metadata returns to clients of the listener
 of that name. A port of 0 takes a free port, and the advertised port follows it.
 
-TLS and SASL are set up by the server (``tls_front``, ``sasl_listeners``).
+TLS and SASL are set up by the server (``tls_connection``, ``sasl_listeners``).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import os
 import socket
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.common.config.endpoints import Endpoint
+from odradek.common.config.listener_config import Endpoint
 
 if TYPE_CHECKING:
     import asyncio

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from odradek.broker.network.connection import Connection
     from odradek.broker.network.connection_registry import ConnectionRegistry, SaslCounts
     from odradek.broker.network.dispatch import Dispatcher
-    from odradek.broker.network.large_requests import Outcome
-    from odradek.broker.network.request_taker import RequestTaker
+    from odradek.broker.network.large_requests import Outcome, RequestTaker
     from odradek.broker.security.sasl.listeners import SaslServices
     from odradek.common.config.broker_config import BrokerConfig
     from odradek.common.context import Session

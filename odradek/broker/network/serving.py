@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 from odradek.broker.network.connection import Connection
 from odradek.broker.network.connection_registry import ConnectionLimits, ConnectionRegistry
 from odradek.broker.network.listeners import Listeners, SocketSettings
-from odradek.broker.network.request_memory import RequestMemory
-from odradek.common.config.endpoints import SASL_PROTOCOLS, TLS_PROTOCOLS, per_ip_overrides, security_protocols_of
+from odradek.broker.network.request_limits import RequestMemory
+from odradek.common.config.listener_config import SASL_PROTOCOLS, TLS_PROTOCOLS, per_ip_overrides, security_protocols_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from odradek.broker.network.dispatch import Dispatcher
     from odradek.broker.network.sasl_listeners import SaslHost, SaslListeners
-    from odradek.broker.network.tls_front import TlsFront
+    from odradek.broker.network.tls_connection import TlsFront
     from odradek.broker.security.sasl.scram import ScramCredential, TokenCredential
     from odradek.common.config.broker_config import BrokerConfig
-    from odradek.common.config.endpoints import Endpoint
+    from odradek.common.config.listener_config import Endpoint
     from odradek.protocol.scram import ScramMechanism
     from odradek.timing.background import Background
     from odradek.timing.clock import Clock
@@ -57,7 +57,7 @@ def tls_front(
     """Return TLS for the listeners that use it, with their stores loaded; None if none does. Raises InvalidConfig."""
     if not any(protocol in TLS_PROTOCOLS for protocol in security_protocols_of(config, endpoints)):
         return None
-    from odradek.broker.network.tls_front import TlsFront
+    from odradek.broker.network.tls_connection import TlsFront
 
     return TlsFront(config, endpoints, timer, call_soon)
 

@@ -17,9 +17,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
 
-from odradek.broker.network.outbox import Outbox
+from odradek.broker.network.response_queue import Outbox
 from odradek.common.logging import log
-from odradek.storage.log.log_segments import LogSlice
+from odradek.storage.log.local_log import LogSlice
 
 # Below this size a read and a copy cost less than one more system call.
 _SENDFILE_FROM_BYTES: Final = 16 * 1024

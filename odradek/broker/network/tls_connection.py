@@ -10,6 +10,8 @@ until its turn comes, a connection is not read.
 
 The connection is counted, limited and swept from the moment that its socket is accepted. It gets its principal when the handshake
 is done. A handshake that fails or takes too long is one line in the log.
+
+``TlsFront`` puts TLS in front of the connections of a server's SSL and SASL_SSL listeners.
 """
 
 from __future__ import annotations
@@ -20,12 +22,18 @@ import os
 import ssl
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
-from odradek.broker.security.tls.principal_mapping import NoMatchingRule
+from odradek.broker.network.handshake_turns import HandshakeTurns
+from odradek.broker.security.tls.certificate_names import NoMatchingRule
+from odradek.broker.security.tls.tls_listeners import TlsListeners
 from odradek.common.logging import log
 
 if TYPE_CHECKING:
-    from odradek.broker.network.handshake_turns import HandshakeTurns
+    from collections.abc import Callable, Sequence
+
+    from odradek.broker.network.connection import Connection
     from odradek.broker.security.tls.tls_listeners import TlsListener
+    from odradek.common.config.broker_config import BrokerConfig
+    from odradek.common.config.listener_config import Endpoint
     from odradek.common.context import Session
     from odradek.common.logging import LineLimit
     from odradek.timing.timer import Timer, TimerTask
@@ -407,3 +415,29 @@ def handshake_cause(error: ssl.SSLError) -> str:
         return f"the client's certificate is not trusted: {error.verify_message}"
     reason = error.reason or str(error)
     return _WORDS.get(reason) or reason.replace("_", " ").lower()
+
+
+class TlsFront:
+    """The TLS setup of a server's listeners. Loads their stores. Raises InvalidConfig.
+
+    When dynamic configs are altered, ``config`` calls back to check the stores and load them again.
+    """
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        endpoints: Sequence[Endpoint],
+        timer: Timer,
+        call_soon: Callable[[Callable[[], None]], object],
+    ) -> None:
+        self._listeners = TlsListeners(config, endpoints)
+        self._timer = timer
+        self._turns = HandshakeTurns(call_soon)
+        config.watch(self._listeners.check, self._listeners.reload)
+
+    def secured(self, connection: Connection, line_limit: LineLimit) -> asyncio.BaseProtocol:
+        """Return the protocol for the socket of a new connection: the connection itself, or TLS in front of it."""
+        name = connection.session.listener_name
+        if name not in self._listeners:
+            return connection
+        return TlsConnection(connection, self._listeners[name], self._timer, self._turns, line_limit)

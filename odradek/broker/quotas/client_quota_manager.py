@@ -1,29 +1,151 @@
-"""The usage of one kind of quota by the clients of one broker: a sensor for each entity, and the throttle times.
+"""The measures of client quotas: the usage of clients, their throttle times, and the sizes that count.
 
-    Produce, Fetch    bytes per second
+Pure: times are passed in, in whole milliseconds of a clock that does not go back.
+
+**Samples** (Kafka: SampledStat). Values in samples of time, with their rates, averages and throttle times:
+
+    sample     begins with the first value after the previous sample is ``sample_ms`` old, and lasts until the next one begins
+    obsolete   a sample without a value for ``count * sample_ms``: it is emptied, and begins again
+    window     the time over which a rate is measured: since the oldest sample began. If that is shorter than ``count - 1``
+               samples, whole samples are added, so that the first value of an idle client is no burst
+
+One sample more than ``count`` is kept, since the oldest may overlap the window. Sums are made in Kafka's order, so that rates are
+equal to the last bit.
+
+**Usage.** One manager for each kind of quota, with a sensor for each entity:
+
+    Produce, Fetch    bytes per second. A Fetch response counts as in Kafka: its body in its version, without the tagged fields
+                      with leaders and diverging epochs, and four bytes
     Request           percent of the broker's one thread. A throttle time is at most one sample long, as in Kafka
 
 A value is recorded first and checked afterwards: usage above the quota is let through, and the client is throttled after it. A
 client without a quota has no sensor. A sensor without a value for an hour is dropped. Above 10,000 sensors the longest idle ones
 are dropped, too; Kafka would keep them.
 
-Pure: times are passed in, in whole milliseconds of a clock that does not go back. Kafka's classes are ClientQuotaManager and
-ClientRequestQuotaManager.
+**Controller mutations** (KIP-599): partitions created and deleted. A client has a token bucket. Tokens arrive at the quota's
+rate, up to the tokens of ``burst_s`` seconds. A change takes its tokens even if the balance becomes negative.
 
-A client that changes topics has a token bucket (KIP-599; Kafka's class is TokenBucket). Tokens arrive at the quota's rate, up to
-the tokens of ``burst_s`` seconds. A change takes its tokens even if the balance becomes negative.
+    strict        if the client owes tokens, its request changes nothing: THROTTLING_QUOTA_EXCEEDED. Else it may take any number
+    permissive    for versions without this error: everything is changed, and the client is throttled for its debt
+
+A validation counts like the change itself.
+
+Kafka 4.3's classes: SampledStat, Rate, Avg, QuotaUtils, ClientQuotaManager, ClientRequestQuotaManager, TokenBucket,
+ControllerMutationQuotaManager, StrictControllerMutationQuota and PermissiveControllerMutationQuota.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from heapq import heappop, heappush
+from itertools import groupby
+from math import floor
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from odradek.broker.quotas.sampled import Samples, rate_throttle_ms
+from odradek.controller.metadata.client_quotas import CONTROLLER_MUTATION_RATE
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.varint import uvarint
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
+    from odradek.broker.replica.fetch_sessions import Results
     from odradek.controller.metadata.client_quotas import ClientQuotas, Limit
 
 _SECOND_MS: Final = 1_000
+
+
+class _Sample:
+    """The values of one sample."""
+
+    __slots__ = ("began_ms", "events", "last_ms", "total")
+
+    def __init__(self, now_ms: int) -> None:
+        self.begin(now_ms)
+
+    def begin(self, now_ms: int) -> None:
+        """Begin again, without values."""
+        self.total = 0.0
+        self.events = 0
+        self.began_ms = now_ms
+        self.last_ms = now_ms
+
+
+class Samples:
+    """``count`` samples of ``sample_ms`` each."""
+
+    __slots__ = ("_count", "_current", "_sample_ms", "_samples")
+
+    def __init__(self, count: int, sample_ms: int) -> None:
+        self._count = count
+        self._sample_ms = sample_ms
+        self._samples: list[_Sample] = []
+        self._current = 0
+
+    def record(self, value: float, now_ms: int) -> None:
+        """Count a value."""
+        samples = self._samples
+        if not samples:
+            samples.append(_Sample(now_ms))
+        sample = samples[self._current]
+        if now_ms - sample.began_ms >= self._sample_ms:
+            self._current = (self._current + 1) % (self._count + 1)
+            if self._current >= len(samples):
+                samples.append(_Sample(now_ms))
+                sample = samples[self._current]
+            else:
+                sample = samples[self._current]
+                sample.begin(now_ms)
+        sample.total += value
+        sample.events += 1
+        sample.last_ms = now_ms
+
+    def window_ms(self, now_ms: int) -> int:
+        """Return the length of the window; at least 1."""
+        self._forget(now_ms)
+        elapsed_ms = now_ms - min((sample.began_ms for sample in self._samples), default=now_ms)
+        missing = self._count - 1 - elapsed_ms // self._sample_ms
+        if missing > 0:
+            elapsed_ms += missing * self._sample_ms
+        return max(elapsed_ms, 1)
+
+    def per_s(self, now_ms: int) -> float:
+        """Return the rate per second over the window."""
+        self._forget(now_ms)
+        total = 0.0
+        for sample in self._samples:
+            total += sample.total
+        return total / (self.window_ms(now_ms) / _SECOND_MS)
+
+    def average(self, now_ms: int) -> float | None:
+        """Return the average value; None without values."""
+        self._forget(now_ms)
+        events = sum(sample.events for sample in self._samples)
+        return sum(sample.total for sample in self._samples) / events if events else None
+
+    def _forget(self, now_ms: int) -> None:
+        """Empty the obsolete samples."""
+        kept_ms = self._count * self._sample_ms
+        for sample in self._samples:
+            if now_ms - sample.last_ms >= kept_ms:
+                sample.begin(now_ms)
+
+
+# Throttle times are 32-bit integers in responses.
+MOST_MS: Final = (1 << 31) - 1
+
+
+def rate_throttle_ms(rate: float, limit: float, window_ms: int) -> int:
+    """Return the time until the rate over ``window_ms`` falls to ``limit``, without further values."""
+    return _rounded((rate - limit) / limit * window_ms)
+
+
+def bucket_throttle_ms(tokens: float, limit: float) -> int:
+    """Return the time until a bucket with a debt has 0 tokens, at ``limit`` tokens per second."""
+    return _rounded(-tokens / limit * _SECOND_MS)
+
+
+def _rounded(time_ms: float) -> int:
+    return min(floor(time_ms + 0.5), MOST_MS)
 
 
 class TokenBucket:
@@ -188,3 +310,104 @@ class ClientQuotaManager:
             del self._sensors[owner]
         if idle:
             self._of_clients.clear()
+
+
+# The first versions whose clients know THROTTLING_QUOTA_EXCEEDED.
+STRICT_FROM: Final = {ApiKey.CREATE_TOPICS: 6, ApiKey.DELETE_TOPICS: 5, ApiKey.CREATE_PARTITIONS: 3}
+
+
+class MutationQuota:
+    """The quota of one request, charged to its client's token bucket."""
+
+    __slots__ = ("_clock", "_is_strict", "_recorded_ms", "_sensor", "_throttle_ms")
+
+    def __init__(self, sensor: "Sensor", clock: Callable[[], int], *, is_strict: bool) -> None:
+        self._sensor = sensor
+        self._clock = clock
+        self._is_strict = is_strict
+        self._throttle_ms = 0
+        self._recorded_ms = 0
+
+    def take(self, partitions: int) -> None:
+        """Take a token for each of ``partitions``. Raises KafkaError: THROTTLING_QUOTA_EXCEEDED; then none are taken."""
+        sensor, now_ms = self._sensor, self._clock()
+        if self._is_strict:
+            tokens = sensor.bucket.tokens(sensor.limit, now_ms)
+            if tokens < 0:
+                self._note(tokens, now_ms)
+                raise KafkaError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, "The client changed too many partitions recently.")
+        sensor.last_ms = now_ms
+        sensor.samples.record(partitions, now_ms)
+        sensor.bucket.take(partitions, sensor.limit, now_ms)
+        tokens = sensor.bucket.tokens(sensor.limit, now_ms)
+        if not self._is_strict and tokens < 0:
+            self._note(tokens, now_ms)
+
+    @property
+    def throttle_ms(self) -> int:
+        """The time from now for which the client has to wait."""
+        return max(0, self._throttle_ms - (self._clock() - self._recorded_ms))
+
+    def _note(self, tokens: float, now_ms: int) -> None:
+        self._throttle_ms = bucket_throttle_ms(tokens, self._sensor.limit)
+        self._recorded_ms = now_ms
+
+
+class MutationQuotaManager(ClientQuotaManager):
+    """The token buckets of the clients of one controller."""
+
+    def __init__(self, quotas: "ClientQuotas", window: QuotaWindow, clock: Callable[[], int]) -> None:
+        super().__init__(CONTROLLER_MUTATION_RATE, quotas, window, is_bucket=True)
+        self._clock = clock
+
+    def quota_for(self, user: str, client_id: str, api_key: ApiKey, version: int) -> MutationQuota | None:
+        """Return the quota of a request; None if its client has no quota."""
+        sensor = self.sensor(user, client_id, self._clock())
+        if sensor is None:
+            return None
+        return MutationQuota(sensor, self._clock, is_strict=version >= STRICT_FROM[api_key])
+
+
+_FLEXIBLE: Final = 12
+_BY_ID: Final = 13
+_ID_BYTES: Final = 16
+_ABORTED_BYTES: Final = 16
+# Index, error code, high watermark, last stable offset; from version 5 on the log start offset, from 11 on a replica id.
+_PARTITION_BYTES: Final = 22
+_LOG_START_BYTES: Final = 8
+_PREFERRED_BYTES: Final = 4
+_LENGTH_BYTES: Final = 4
+# The throttle time; from version 7 on, error code and session id.
+_HEAD_BYTES: Final = 4
+_SESSION_BYTES: Final = 6
+
+
+def fetch_response_bytes(version: int, results: "Results") -> int:
+    """Return the size of the response with these results."""
+    by_topic = [(key, [data for _, data in group]) for key, group in groupby(results, lambda result: result[0].topic_key)]
+    size = _LENGTH_BYTES + _HEAD_BYTES + (_SESSION_BYTES if version >= 7 else 0) + _length(version, by_topic) + _tags(version)
+    fixed = _PARTITION_BYTES + (_LOG_START_BYTES if version >= 5 else 0) + (_PREFERRED_BYTES if version >= 11 else 0)
+    for key, partitions in by_topic:
+        size += _topic(version, key) + _length(version, partitions) + _tags(version)
+        for data in partitions:
+            aborted = data.aborted_transactions
+            records_bytes = 0 if data.records is None else len(data.records)
+            size += fixed + _length(version, aborted or ()) + _tags(version)
+            size += (_ABORTED_BYTES + _tags(version)) * len(aborted or ())
+            size += records_bytes + (len(uvarint(records_bytes + 1)) if version >= _FLEXIBLE else _LENGTH_BYTES)
+    return size
+
+
+def _topic(version: int, key: "UUID | str | None") -> int:
+    if version >= _BY_ID or not isinstance(key, str):
+        return _ID_BYTES
+    name = key.encode()
+    return len(name) + (len(uvarint(len(name) + 1)) if version >= _FLEXIBLE else 2)
+
+
+def _length(version: int, items: Sequence[object]) -> int:
+    return len(uvarint(len(items) + 1)) if version >= _FLEXIBLE else _LENGTH_BYTES
+
+
+def _tags(version: int) -> int:
+    return 1 if version >= _FLEXIBLE else 0

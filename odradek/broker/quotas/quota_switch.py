@@ -18,9 +18,8 @@ from odradek.controller.metadata.client_quotas import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from odradek.broker.quotas.mutations import MutationQuota
-    from odradek.broker.quotas.quota_managers import QuotaManagers
-    from odradek.broker.quotas.throttle_gate import FetchQuota, ThrottleGate
+    from odradek.broker.quotas.client_quota_manager import MutationQuota
+    from odradek.broker.quotas.throttle_gate import FetchQuota, QuotaManagers, ThrottleGate
     from odradek.common.config.broker_config import BrokerConfig
     from odradek.common.context import RequestContext
     from odradek.controller.metadata.client_quotas import ClientQuotas
@@ -88,8 +87,7 @@ class QuotaSwitch:
             if self._remove_gate is not None and self._gate is not None:
                 self._remove_gate(self._gate)
             return
-        from odradek.broker.quotas.quota_managers import QuotaManagers
-        from odradek.broker.quotas.throttle_gate import ThrottleGate
+        from odradek.broker.quotas.throttle_gate import QuotaManagers, ThrottleGate
 
         self.managers = QuotaManagers(self._quotas, self._config, self._clock)
         if self._add_gate is not None:

@@ -18,10 +18,10 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from odradek.common.logging import log
-from odradek.controller.metadata.cluster import NO_NODE, ClusterNode
+from odradek.controller.metadata.cluster_view import NO_NODE, ClusterNode
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.fetch import AbortedTransaction, EpochEndOffset, LeaderIdAndEpoch, PartitionData
-from odradek.timing.purgatory import DelayedOperation
+from odradek.timing.timer import DelayedOperation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from odradek.broker.replica.fetch_partitions import FetchPartition, FetchPartitions
     from odradek.broker.replica.fetch_sessions import Results
     from odradek.broker.replica.partition import Partition
+    from odradek.storage.log.local_log import LogSlice
     from odradek.storage.log.log import Log
-    from odradek.storage.log.log_segments import LogSlice
 
 
 class ReplicaSelector:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from odradek.common.config.broker_config import BrokerConfig
     from odradek.storage.cleaning.candidates import Candidate
     from odradek.storage.cleaning.cleaner import CleanerLimits, CleanStats, SwapIn
-    from odradek.storage.cleaning.job import CleanJob
+    from odradek.storage.cleaning.swap import CleanJob
     from odradek.storage.directories.log_manager import LogManager
     from odradek.storage.log.log import Log
     from odradek.timing.background import Background, Beside, LongWork
@@ -132,7 +132,7 @@ class LogCleaner:
         ]
 
     def _begin(self, candidate: Candidate) -> CleanJob | None:
-        from odradek.storage.cleaning.job import CleanJob
+        from odradek.storage.cleaning.swap import CleanJob
 
         log = candidate.log
         try:
@@ -170,9 +170,8 @@ class LogCleaner:
         """Return the clean as done by the process; None if no process is wanted, or none can be started."""
         if not self._in_process:
             return None
-        from odradek.broker.replica.cleaner_child import CleanOrder
-        from odradek.broker.replica.cleaner_process import CleanerProcess
-        from odradek.storage.cleaning.plan import CleaningAborted
+        from odradek.broker.replica.cleaner_process import CleanerProcess, CleanOrder
+        from odradek.storage.cleaning.cleaner import CleaningAborted
 
         try:
             process = self._process or CleanerProcess()
@@ -196,7 +195,7 @@ class LogCleaner:
         return clean
 
     def _over(self, job: CleanJob, outcome: Future[tuple[CleanStats, float]]) -> None:
-        from odradek.storage.cleaning.plan import CleanerDied, CleaningAborted
+        from odradek.storage.cleaning.cleaner import CleanerDied, CleaningAborted
 
         self._cleaning = self._work = None
         job.log.is_being_cleaned = False
@@ -274,7 +273,7 @@ class _Pace:
         self._throttle = Throttle(bytes_per_second, self._looked_ms)
 
     def __call__(self, size_bytes: int) -> None:
-        from odradek.storage.cleaning.plan import CleaningAborted
+        from odradek.storage.cleaning.cleaner import CleaningAborted
 
         self._beside.checkpoint()
         if self._beside.is_cancelled or self._log.is_closed:

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
     from odradek.broker.replica.fetch_partitions import FetchPartition, FetchTimes
     from odradek.broker.replica.in_sync_replicas import InSyncReplicas
-    from odradek.coordinator.runtime.record import EndTxnMarker
+    from odradek.coordinator.runtime.result import EndTxnMarker
     from odradek.protocol.record_batch import BatchHeader, Buffer
     from odradek.storage.log.log import Log
     from odradek.storage.log.log_writer import AppendInfo
-    from odradek.timing.purgatory import Purgatory
+    from odradek.timing.timer import Purgatory
 
 # The ``acks`` of a producer that waits for all in-sync replicas.
 ALL_IN_SYNC: Final = -1

@@ -12,8 +12,7 @@ from zlib import crc32
 from odradek.broker.replica.partition import Partition
 from odradek.broker.replica.replica_fetcher import FetcherConfig, ReplicaFetcher
 from odradek.broker.replica.replication_quota import ReplicationQuota
-from odradek.client.config import ClientConfig
-from odradek.client.node_client import Connect, NodeClient
+from odradek.client.node_client import ClientConfig, Connect, NodeClient
 from odradek.common.logging import log as broker_log
 from odradek.controller.quorum.leader_discovery import Address
 from odradek.timing.timer import Timer

@@ -9,8 +9,7 @@ from collections.abc import Callable
 from typing import Final, Protocol
 from uuid import UUID
 
-from odradek.broker.replica.alter_partitions import AlterPartitions
-from odradek.broker.replica.directory_assignments import DirectoryAssignments
+from odradek.broker.replica.controller_requests import AlterPartitions, DirectoryAssignments
 from odradek.broker.replica.in_sync_replicas import CommittedIsr, InSyncReplicas, Proposal, Replication
 from odradek.broker.replica.partition import Partition
 from odradek.broker.replica.partitions import Partitions

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol
 
-from odradek.common.config.endpoints import PLAINTEXT, SSL, security_protocols
+from odradek.common.config.listener_config import PLAINTEXT, SSL, security_protocols
 from odradek.common.context import ANONYMOUS
 from odradek.protocol.api_keys import ApiKey
 

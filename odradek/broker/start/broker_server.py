@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from odradek.broker.network.serving import ServedListeners, drain, tls_front
 from odradek.broker.security.tokens import TokenLogins
 from odradek.broker.start.server import Broker
-from odradek.common.config.endpoints import parse_endpoints
+from odradek.common.config.listener_config import parse_endpoints
 from odradek.common.logging import log
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from odradek.broker.security.sasl.scram import ScramCredential
     from odradek.broker.start.controller_server import ControllerListeners
     from odradek.common.config.broker_config import BrokerConfig
-    from odradek.common.config.endpoints import Endpoint
+    from odradek.common.config.listener_config import Endpoint
     from odradek.protocol.scram import ScramMechanism
     from odradek.storage.filesystem import FileSystem
     from odradek.timing.background import Background

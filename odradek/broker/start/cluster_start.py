@@ -8,9 +8,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
+from odradek.broker.cluster.followed_metadata import MetadataSource, ObservedMetadata
 from odradek.broker.cluster.member import ClusterMember, MemberHost
-from odradek.broker.cluster.metadata_source import MetadataSource, ObservedMetadata
-from odradek.broker.cluster.peer_connections import PeerConnections
+from odradek.broker.cluster.peers import PeerConnections
 from odradek.broker.start.storage_start import (
     LockedDirectories,
     OpenStorage,
@@ -19,14 +19,14 @@ from odradek.broker.start.storage_start import (
     log_dirs,
     open_partitions,
 )
-from odradek.common.config.roles import quorum_nodes
+from odradek.common.config.checks import quorum_nodes
 from odradek.common.logging import log as broker_log
 from odradek.controller.quorum.fetch_messages import ObserverIdentity
 from odradek.controller.quorum.leader_discovery import QuorumNode
 from odradek.controller.quorum.observer import ObserverConfig, ObserverHost
 from odradek.controller.quorum.start import find_cluster_id
 from odradek.storage.directories import checkpoints
-from odradek.storage.directories.reserve import RESERVE_BYTES
+from odradek.storage.directories.data_directory import RESERVE_BYTES
 from odradek.storage.filesystem import FileSystem, RealFileSystem
 from odradek.storage.log.log_config import LogConfig
 
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from odradek.broker.replica.partition import Partition
     from odradek.broker.start.controller_node import ControllerNode
     from odradek.common.config.broker_config import BrokerConfig
-    from odradek.common.config.endpoints import Endpoint
-    from odradek.timing.purgatory import DelayedOperation, Purgatory
+    from odradek.common.config.listener_config import Endpoint
+    from odradek.timing.timer import DelayedOperation, Purgatory
 
 
 class JoiningBroker(StorageHost, MemberHost, Protocol):
@@ -144,8 +144,7 @@ async def _control(
     broker: JoiningBroker, file_system: FileSystem, locked: LockedDirectories, listeners: ControllersListeners
 ) -> MetadataSource:
     """Start the cluster's controller. Raises MetadataUnreadable, LogCorrupt, OSError, ValueError, KafkaError."""
-    from odradek.broker.start.controller_node import ControllerNode
-    from odradek.broker.start.own_controller import OwnController
+    from odradek.broker.start.controller_node import ControllerNode, OwnController
 
     node = ControllerNode(broker, file_system, locked.log_manager, locked.identity, listeners.bound)
     await listeners.serve_node(node)

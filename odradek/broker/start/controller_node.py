@@ -2,10 +2,15 @@
 
 It owns the metadata log of the process and leads a quorum of one voter. Brokers follow the log, register, and ask for changes.
 Kafka's class is ControllerServer.
+
+``OwnController`` is the controller as a broker in the same process uses it: the same image and log, and requests without a
+socket. The broker registers and sends heartbeats like any other. Requests go to the handler without being encoded, except
+forwarded ones.
 """
 
 from __future__ import annotations
 
+import asyncio
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -15,12 +20,15 @@ from odradek.broker.network.listeners import advertised_endpoints
 from odradek.broker.quotas.quota_switch import QuotaSwitch
 from odradek.broker.security.acl.access import authorization
 from odradek.broker.start.storage_start import open_metadata_log, registered_endpoints, registered_features
-from odradek.common.config.endpoints import parse_endpoints
+from odradek.client.api import ClientError
+from odradek.common.config.listener_config import parse_endpoints
+from odradek.common.context import OwnSession, RequestContext
 from odradek.common.logging import log as broker_log
 from odradek.controller.cluster.cluster_controller import ClusterController
 from odradek.controller.cluster.quorum_leader import QuorumLeader, QuorumLog
 from odradek.controller.metadata.cluster_metadata import PublishingOrder
-from odradek.controller.quorum.election_file import ElectionFile
+from odradek.controller.quorum.controller_channel import AnswerT, ControllerUnavailable
+from odradek.controller.quorum.leader_discovery import ElectionFile
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
 from odradek.protocol.metadata_records.log_control import NoOpRecord
 from odradek.protocol.metadata_records.nodes import RegisterControllerRecord
@@ -34,10 +42,14 @@ if TYPE_CHECKING:
     from types import ModuleType
     from uuid import UUID
 
+    from odradek.broker.cluster.followed_metadata import ControllerLink
+    from odradek.client.api import Api, RequestT
     from odradek.common.config.broker_config import BrokerConfig
-    from odradek.common.config.endpoints import Endpoint
+    from odradek.common.config.listener_config import Endpoint
     from odradek.common.context import Handler, Session
+    from odradek.controller.metadata.cluster_metadata import MetadataPublisher
     from odradek.controller.metadata.delegation_tokens import DelegationTokens
+    from odradek.controller.metadata.image import MetadataImage
     from odradek.protocol.api_keys import ApiKey
     from odradek.storage.directories.data_directory import DirectoryIdentity
     from odradek.storage.directories.log_manager import LogManager
@@ -249,3 +261,72 @@ def _load_module(api_key: ApiKey) -> ModuleType:
 
 def _load_handler(api_key: ApiKey) -> Handler:
     return _load_module(api_key).handle  # type: ignore[no-any-return]
+
+
+_HERE: Final = ("127.0.0.1", 0)
+
+
+class OwnController:
+    """The MetadataSource of a broker in the controller's process. Loop thread only."""
+
+    def __init__(self, node: ControllerNode) -> None:
+        self.node = node
+        self.image: MetadataImage = node.controller.image
+        self.link: ControllerLink = OwnLink(node)
+
+    @property
+    def applied_offset(self) -> int:
+        """The log's end. A large change in progress is not in the image yet."""
+        return self.node.controller.log_end_offset
+
+    @property
+    def kraft_version(self) -> int:
+        """The finalized ``kraft.version``."""
+        return self.node.controller.kraft_version
+
+    def subscribe(self, publisher: MetadataPublisher, order: PublishingOrder) -> None:
+        """Call ``publisher`` after each change of the image."""
+        self.node.controller.subscribe(publisher, order)
+
+    async def run(self, on_caught_up: Callable[[], object]) -> None:
+        """Call back at once, since image and log are the controller's own. Then wait to be cancelled."""
+        on_caught_up()
+        await asyncio.get_running_loop().create_future()
+
+    def close(self, *, now_ms: int) -> None:  # noqa: ARG002  the controller knows the time
+        """Close the controller."""
+        self.node.close()
+
+
+class OwnLink:
+    """The ControllerLink of a broker in the controller's process."""
+
+    def __init__(self, node: ControllerNode) -> None:
+        self._node = node
+        self._is_closed = False
+
+    async def request(self, api: Api[RequestT, AnswerT], request: RequestT, timeout_ms: float) -> AnswerT:
+        """Return the controller's response. Raises ControllerUnavailable, ClientError."""
+        if self._is_closed:
+            raise ControllerUnavailable(f"{api.key.name}: the controller is stopping")
+        context = RequestContext(api.key, SERVED[api.key].max_version, 0, None, OwnSession("", _HERE))
+        outcome = self._node.dispatcher.call(context, request)
+        if isinstance(outcome, Reply):
+            outcome = await _response(outcome, timeout_ms / 1000, api.key.name)
+        if isinstance(outcome, Exception):
+            raise ClientError(f"{api.key.name}: {outcome}")
+        answer: AnswerT = outcome
+        return answer
+
+    def close(self) -> None:
+        """Refuse further requests."""
+        self._is_closed = True
+
+
+async def _response(reply: Reply[object], timeout_s: float, name: str) -> object:
+    answered: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+    reply.when_done(lambda response: None if answered.done() else answered.set_result(response))
+    try:
+        return await asyncio.wait_for(answered, timeout_s)
+    except TimeoutError as error:
+        raise ControllerUnavailable(f"{name}: the controller does not answer") from error

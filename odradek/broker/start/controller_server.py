@@ -17,7 +17,7 @@ from odradek.broker.start.controller_node import ControllerNode
 from odradek.broker.start.storage_start import log_manager_for
 from odradek.common.logging import log as broker_log
 from odradek.protocol.errors import KafkaError
-from odradek.storage.directories.reserve import RESERVE_BYTES
+from odradek.storage.directories.data_directory import RESERVE_BYTES
 from odradek.storage.filesystem import FileSystem, RealFileSystem
 from odradek.timing.driver import AsyncioDriver
 from odradek.timing.slices import Slices

@@ -18,7 +18,7 @@ from odradek.broker.api import NEVER_SLICED, SERVED, WITH_RECORDS, load_handler,
 from odradek.broker.coordination.group_coordinator import GroupCoordinator
 from odradek.broker.coordination.services import CoordinatorServices
 from odradek.broker.coordination.transaction_coordinator import TransactionCoordinator
-from odradek.broker.large.response_memory import ResponseMemory
+from odradek.broker.large import ResponseMemory
 from odradek.broker.network.dispatch import Dispatcher
 from odradek.broker.network.large_requests import LargeRequests
 from odradek.broker.network.listeners import advertised_endpoints
@@ -33,20 +33,19 @@ from odradek.broker.replica.replica_moves import ReplicaMoves
 from odradek.broker.security.acl.access import authorization
 from odradek.broker.start.storage_start import open_storage
 from odradek.common.config.definitions import InvalidConfig
-from odradek.common.config.endpoints import parse_endpoints
+from odradek.common.config.listener_config import parse_endpoints
 from odradek.common.logging import LineLimit
 from odradek.common.logging import log as broker_log
 from odradek.controller.cluster.lone_controller import LoneController
 from odradek.controller.metadata.auto_topic_creation import AutoTopicCreation
-from odradek.controller.metadata.cluster import Cluster
 from odradek.controller.metadata.cluster_metadata import PublishingOrder
+from odradek.controller.metadata.cluster_view import Cluster
 from odradek.protocol.errors import KafkaError
 from odradek.timing.driver import AsyncioDriver
-from odradek.timing.purgatory import DelayedOperation, Purgatory
 from odradek.timing.slices import Slices
 from odradek.timing.system_clock import SystemClock
 from odradek.timing.threaded_background import ThreadedBackground
-from odradek.timing.timer import Timer
+from odradek.timing.timer import DelayedOperation, Purgatory, Timer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,7 +54,7 @@ if TYPE_CHECKING:
     from odradek.broker.network.connection_registry import ConnectionRegistry
     from odradek.broker.network.gate import Gate
     from odradek.broker.replica.delayed_fetch import DelayedFetch
-    from odradek.broker.replica.group_commit import GroupCommit
+    from odradek.broker.replica.delayed_produce import GroupCommit
     from odradek.broker.replica.partition_directories import PartitionDirectories
     from odradek.broker.security.acl.access import Authorization
     from odradek.broker.start.cluster_start import ControllersListeners
@@ -63,7 +62,7 @@ if TYPE_CHECKING:
     from odradek.broker.telemetry.manager import ClientMetricsManager
     from odradek.broker.telemetry.received import Push
     from odradek.common.config.broker_config import BrokerConfig
-    from odradek.common.config.endpoints import Endpoint
+    from odradek.common.config.listener_config import Endpoint
     from odradek.common.context import Handler
     from odradek.controller.metadata.cluster_metadata import ClusterMetadata
     from odradek.controller.metadata.delegation_tokens import DelegationTokens

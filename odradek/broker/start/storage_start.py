@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
-from odradek.broker.replica.group_commit import GroupCommit
+from odradek.broker.replica.delayed_produce import GroupCommit
 from odradek.broker.replica.partition_directories import (
     AloneRoles,
     DirectoryFailures,
@@ -15,21 +15,20 @@ from odradek.broker.replica.partition_directories import (
     PartitionRoles,
 )
 from odradek.common.config.dynamic import CLUSTER_DEFAULT, ConfigView, ResourceType, apply_broker_overrides
-from odradek.common.config.endpoints import security_protocol_id
+from odradek.common.config.listener_config import security_protocol_id
 from odradek.common.logging import log
 from odradek.controller.cluster.lone_controller import LoneController
-from odradek.controller.metadata.bootstrap import read_bootstrap
 from odradek.controller.metadata.cluster_metadata import PublishingOrder
 from odradek.controller.metadata.features import SUPPORTED_FEATURES
 from odradek.controller.metadata.metadata_log import MetadataLog
 from odradek.controller.metadata.reconcile import Reconciliation
+from odradek.controller.metadata.snapshot_generator import read_bootstrap
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.metadata_records.nodes import NodeEndpoint, NodeFeature, RegisterBrokerRecord
 from odradek.protocol.quorum_records import Voter
 from odradek.storage.directories.checkpoints import RECOVERY_POINT_FILE
-from odradek.storage.directories.data_directory import METADATA_LOG
+from odradek.storage.directories.data_directory import METADATA_LOG, RESERVE_BYTES, Reserve, is_full, reserve_bytes_of
 from odradek.storage.directories.log_manager import LogManager
-from odradek.storage.directories.reserve import RESERVE_BYTES, Reserve, is_full, reserve_bytes_of
 from odradek.storage.filesystem import FileSystem, RealFileSystem
 from odradek.storage.log.log_config import LogConfig
 
@@ -42,16 +41,15 @@ if TYPE_CHECKING:
     from odradek.broker.replica.partition import Partition
     from odradek.broker.replica.partitions import Partitions
     from odradek.common.config.broker_config import BrokerConfig
-    from odradek.common.config.endpoints import Endpoint
+    from odradek.common.config.listener_config import Endpoint
     from odradek.controller.metadata.cluster_metadata import ClusterMetadata
     from odradek.controller.metadata.delta import MetadataDelta
     from odradek.controller.metadata.image import MetadataImage
     from odradek.storage.directories.data_directory import DataDirectory, DirectoryIdentity
     from odradek.timing.background import Background
     from odradek.timing.clock import Clock
-    from odradek.timing.purgatory import DelayedOperation, Purgatory
     from odradek.timing.slices import Slices
-    from odradek.timing.timer import Timer
+    from odradek.timing.timer import DelayedOperation, Purgatory, Timer
 
 
 MetadataLogT = TypeVar("MetadataLogT", bound=MetadataLog)

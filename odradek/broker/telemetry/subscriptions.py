@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from crc32c import crc32c
 
 from odradek.common.config.definitions import parse_list
-from odradek.controller.metadata.client_metrics_configs import parse_match
+from odradek.controller.metadata.resource_configs import parse_match
 from odradek.coordinator.runtime.hashing import java_string_hash
 from odradek.protocol.errors import ErrorCode
 

@@ -10,9 +10,8 @@ from typing import Any
 import click
 
 from odradek.cli.local_cluster.control import SOCKET_NAME, NoCluster, ask, is_served, listen
-from odradek.cli.local_cluster.plan import DECIDED, MAX_BROKERS, PortTaken, ReservedPorts, plan_cluster
-from odradek.cli.options import key_and_value
-from odradek.cli.table import show
+from odradek.cli.local_cluster.node import DECIDED, MAX_BROKERS, PortTaken, ReservedPorts, plan_cluster
+from odradek.cli.options import key_and_value, show
 from odradek.storage.directories import checkpoints
 from odradek.storage.filesystem import Lock, RealFileSystem
 
@@ -215,8 +214,7 @@ def _done(answer: dict[str, Any]) -> int:
 def _known_to_cluster(nodes: Sequence[dict[str, Any]]) -> tuple[dict[int, bool], Counter[int] | None]:
     """Return by node id whether it is fenced, and how many partitions it leads; ({}, None) if no broker can be asked."""
     from odradek.cli.apis import DESCRIBE_CLUSTER
-    from odradek.cli.cluster import Cluster
-    from odradek.cli.refusals import Unreachable
+    from odradek.cli.cluster import Cluster, Unreachable
     from odradek.protocol.message_types.describe_cluster import DescribeClusterRequest
 
     running = [node["address"].rpartition(":") for node in nodes if node["role"] == "broker" and node["state"] == "running"]

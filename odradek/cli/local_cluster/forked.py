@@ -15,14 +15,11 @@ from importlib import import_module
 
 from odradek.broker import api as broker_handlers
 from odradek.broker.api import controller as controller_handlers
-from odradek.cli.local_cluster.node import Child
-from odradek.cli.local_cluster.plan import NodePlan
+from odradek.cli.local_cluster.node import Child, NodePlan
 from odradek.cli.serve import run
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.request_encoder import request_encoder
-from odradek.protocol.requests import request_decoder
-from odradek.protocol.response_decoder import response_decoder
-from odradek.protocol.responses import response_encoder
+from odradek.protocol.broker_codecs import request_decoder, response_encoder
+from odradek.protocol.client_codecs import request_encoder, response_decoder
 
 _FAILED = 1
 # Modules that a node imports late. A node of a cluster needs them in its first second.

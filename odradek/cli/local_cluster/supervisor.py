@@ -17,8 +17,7 @@ from functools import partial
 
 from odradek.cli.apis import METADATA
 from odradek.cli.local_cluster.control import MAX_LINE_BYTES, decode, encode
-from odradek.cli.local_cluster.node import Answer, Child, Node, NodeState
-from odradek.cli.local_cluster.plan import NodePlan
+from odradek.cli.local_cluster.node import Answer, Child, Node, NodePlan, NodeState
 from odradek.client.api import ClientError
 from odradek.client.blocking import BlockingClient
 from odradek.protocol.message_types.metadata import MetadataRequest

@@ -8,17 +8,18 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from odradek import properties
-from odradek.common.config.checks import check
+from odradek.common.config.checks import check, check_roles
 from odradek.common.config.definitions import InvalidConfig, parse, parse_list
-from odradek.common.config.endpoints import (
+from odradek.common.config.listener_config import (
     Endpoint,
+    ListenerConfig,
+    SaslConfig,
     check_controller_listeners,
+    check_of_listeners,
     controller_listeners,
     opened_listeners,
     parse_endpoints,
 )
-from odradek.common.config.listener_config import ListenerConfig, SaslConfig, check_of_listeners
-from odradek.common.config.roles import check_roles
 from odradek.common.config.table import BROKER_CONFIGS, BROKER_DEFAULTS, synonyms
 from odradek.common.config.topic_config import effective, log_config, validate_overrides
 from odradek.storage.log.log_config import LogConfig

@@ -4,8 +4,7 @@ import sys
 from collections.abc import Iterable, Iterator
 
 from odradek.common.config.definitions import MAX_DOUBLE, MAX_INT, MAX_LONG, ConfigDefinition, Value, to_text
-from odradek.common.config.table import BROKER_CONFIGS, SECTIONS
-from odradek.common.config.table_topic import TOPIC_DEFINITIONS
+from odradek.common.config.table import BROKER_CONFIGS, SECTIONS, TOPIC_DEFINITIONS
 
 _OPENING = """\
 # Configuration

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from odradek.common.config.broker_config import BrokerConfig
 from odradek.common.config.definitions import InvalidConfig, parse_list
-from odradek.common.config.endpoints import Endpoint, inter_broker_listener, parse_endpoints
 from odradek.common.config.ignored import IGNORED
+from odradek.common.config.listener_config import Endpoint, inter_broker_listener, parse_endpoints
 from odradek.common.config.table import BROKER_CONFIGS
 from odradek.properties import property_line
 

@@ -5,8 +5,7 @@ Each partition is answered separately. The response has the partition's new stat
 
 from collections.abc import Sequence
 
-from odradek.controller.cluster.broker_changes import change_of
-from odradek.controller.cluster.partition_change import RECOVERED, RECOVERING, Election
+from odradek.controller.cluster.partition_changes import RECOVERED, RECOVERING, Election, change_of
 from odradek.controller.metadata.cluster_view import ClusterView
 from odradek.controller.metadata.kept_records import merge
 from odradek.controller.metadata.topic import Topic

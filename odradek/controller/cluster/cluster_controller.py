@@ -1,40 +1,48 @@
-"""The controller of a cluster of several brokers (Kafka: QuorumController).
+"""The controller of a cluster of several brokers (Kafka: QuorumController), and the interfaces through which handlers see it.
 
 Methods take a request message, and reply with the response message once the records are committed. APIs that a single broker has
 too (topics, partitions, configs, features) are methods of ``Controller``. The decisions are in the other modules of this package:
 pure functions from a ``ClusterView`` and a request to a response and records.
 
-``PeriodicTasks`` runs the controller's periodic tasks.
+``PeriodicTasks`` runs the controller's periodic tasks. A handler's first parameter has the narrowest of the ``...Services`` that
+it needs; ``start.controller_node`` has all attributes.
 """
 
-from collections.abc import Callable, Sequence
-from math import inf
-from random import Random
-from uuid import UUID
+from __future__ import annotations
 
-from odradek.common.config import BrokerConfig
-from odradek.common.config.dynamic import ConfigView
+from math import inf
+from typing import TYPE_CHECKING, Protocol
+
 from odradek.controller.cluster.altered_partitions import alter_partitions
-from odradek.controller.cluster.assigned_directories import assign_replicas
-from odradek.controller.cluster.broker_changes import fenced
-from odradek.controller.cluster.broker_sessions import BrokerSessions, BrokerState
 from odradek.controller.cluster.controller import PRODUCER_ID_BLOCK_SIZE, Controller, as_it_is
-from odradek.controller.cluster.leader_elections import MAX_ELECTIONS, balance, elect_unclean
-from odradek.controller.cluster.registration import heartbeat, register
+from odradek.controller.cluster.partition_changes import fenced
+from odradek.controller.cluster.reassignments import MAX_ELECTIONS, balance, elect_unclean
+from odradek.controller.cluster.registration import BrokerSessions, BrokerState, assign_replicas, heartbeat, register
 from odradek.controller.metadata.cluster_view import ClusterView, first_records
-from odradek.controller.metadata.metadata_log import MetadataLog
-from odradek.controller.metadata.writer import Decided
 from odradek.protocol.message_types.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from odradek.protocol.message_types.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from odradek.protocol.message_types.assign_replicas_to_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
 from odradek.protocol.message_types.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from odradek.protocol.message_types.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
 from odradek.protocol.metadata_records import MetadataRecord, ProducerIdsRecord
-from odradek.timing.background import Background
-from odradek.timing.clock import Clock
-from odradek.timing.reply import Reply
-from odradek.timing.slices import Slices
-from odradek.timing.timer import Timer, TimerTask
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from random import Random
+    from uuid import UUID
+
+    from odradek.common.config import BrokerConfig
+    from odradek.common.config.dynamic import ConfigView
+    from odradek.common.context import Session
+    from odradek.controller.cluster.quorum_leader import QuorumLeader
+    from odradek.controller.metadata.metadata_log import MetadataLog
+    from odradek.controller.metadata.writer import Decided
+    from odradek.protocol.errors import KafkaError
+    from odradek.timing.background import Background
+    from odradek.timing.clock import Clock
+    from odradek.timing.reply import Reply
+    from odradek.timing.slices import Slices
+    from odradek.timing.timer import Timer, TimerTask
 
 # The pause before a task continues unfinished work, so that others have their turn.
 _SOON_MS = 10
@@ -249,3 +257,38 @@ class ClusterController(Controller):
             return len(records) >= MAX_ELECTIONS, records
 
         return self._operate(decide_all).response is True
+
+
+class DecisionServices(Protocol):
+    """The controller of a single broker or of a cluster."""
+
+    @property
+    def controller(self) -> Controller:
+        """Return the controller, with the image of the committed metadata."""
+
+
+class BrokerServices(Protocol):
+    """The controller of a cluster."""
+
+    @property
+    def controller(self) -> ClusterController:
+        """Return the controller that brokers register with."""
+
+
+class QuorumServices(BrokerServices, Protocol):
+    """The leader of the quorum, which serves observers."""
+
+    @property
+    def leader(self) -> QuorumLeader:
+        """Return this node as the quorum's leader."""
+
+    @property
+    def clock(self) -> Clock:
+        """Return the node's clock."""
+
+
+class EnvelopeServices(Protocol):
+    """The service that answers the requests in envelopes."""
+
+    def answer(self, frame: bytes, session: Session) -> Reply[bytes | KafkaError]:
+        """Return the response to a request, both with headers. KafkaError: UNSUPPORTED_VERSION, UNKNOWN_SERVER_ERROR."""

@@ -236,7 +236,7 @@ class Controller(MetadataWriter):
 
     def elect_leaders(self, request: "ElectLeadersRequest") -> "Reply[ElectLeadersResponse]":
         """Hold preferred or unclean elections (KIP-460)."""
-        from odradek.controller.cluster.leader_elections import elect_leaders
+        from odradek.controller.cluster.reassignments import elect_leaders
         from odradek.protocol.message_types.elect_leaders import ElectLeadersResponse
 
         return self._answered(

@@ -12,13 +12,13 @@ from odradek.common.config import BrokerConfig
 from odradek.common.context import RequestContext
 from odradek.common.logging import log as broker_log
 from odradek.controller.cluster.controller import PRODUCER_ID_BLOCK_SIZE, Controller, decided
+from odradek.controller.metadata.auto_topic_creation import internal_topic
+from odradek.controller.metadata.cluster_metadata import ProducerIdManager
 from odradek.controller.metadata.cluster_view import ClusterView, directory_of
 from odradek.controller.metadata.decisions import NewTopic, Take, TopicResult
 from odradek.controller.metadata.features import BOOTSTRAP_RECORDS
 from odradek.controller.metadata.image import TOPIC_RESOURCE
-from odradek.controller.metadata.internal_topics import internal_topic
 from odradek.controller.metadata.metadata_log import MetadataLog
-from odradek.controller.metadata.producer_ids import ProducerIdManager
 from odradek.controller.metadata.topic import INTERNAL_TOPICS, Topic
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.metadata_records import MetadataRecord, ProducerIdsRecord
@@ -68,7 +68,7 @@ class LoneController(Controller):
     def close(self) -> None:
         """Fence the broker until its next start, and close the metadata log."""
         if not self._log.has_failed:
-            from odradek.controller.cluster.broker_changes import fence_only
+            from odradek.controller.cluster.partition_changes import fence_only
 
             try:
                 self._log.append([fence_only(self.view.brokers[self.node_id])], now_ms=self.clock.now_ms())
@@ -78,7 +78,7 @@ class LoneController(Controller):
 
     def directory_failed(self, directory_id: UUID) -> None:
         """Leave the partitions in a failed directory without a leader."""
-        from odradek.controller.cluster.broker_changes import directories_offline
+        from odradek.controller.cluster.partition_changes import directories_offline
 
         self._operate(lambda: (None, directories_offline(self.view, self.view.brokers[self.node_id], [directory_id])))
 
@@ -144,7 +144,7 @@ class LoneController(Controller):
             partition = None if topic is None else topic.partitions.get(index)
             if topic is None or partition is None or directory_of(partition, self.node_id) == directory_id:
                 continue
-            from odradek.controller.cluster.broker_changes import change_of
+            from odradek.controller.cluster.partition_changes import change_of
 
             change = change_of(self.view, topic, partition)
             change.directories[self.node_id] = directory_id
@@ -166,14 +166,14 @@ class LoneController(Controller):
         brokers = self.view.brokers
         known = brokers.get(self.node_id)
         if known is not None and not set(known.log_dirs) <= set(own.log_dirs):
-            from odradek.controller.cluster.broker_changes import directories_offline
+            from odradek.controller.cluster.partition_changes import directories_offline
 
             lost = [each for each in known.log_dirs if each not in own.log_dirs]
             self._commit(directories_offline(self.view, known, lost))
         if known is None or not _is_same(known, own):
             self._commit([own._replace(broker_epoch=self._log.end_offset)])
         for broker in [each for each in brokers.values() if each.broker_id != self.node_id and not each.fenced]:
-            from odradek.controller.cluster.broker_changes import fenced
+            from odradek.controller.cluster.partition_changes import fenced
 
             self._commit(fenced(self.view, broker))
         self._commit(list(_led_here(self.view)))

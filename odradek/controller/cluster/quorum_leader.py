@@ -39,14 +39,13 @@ from odradek.protocol.message_types.fetch import SnapshotId as FetchedSnapshotId
 from odradek.protocol.quorum_records import Voter, epoch_start_batch
 from odradek.protocol.record_batch import iter_batches
 from odradek.timing.clock import Clock
-from odradek.timing.purgatory import DelayedOperation, Purgatory
 from odradek.timing.reply import Reply
-from odradek.timing.timer import Timer
+from odradek.timing.timer import DelayedOperation, Purgatory, Timer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from odradek.common.config.endpoints import Endpoint
+    from odradek.common.config.listener_config import Endpoint
 
 _NOTHING: Final = (0, 0)
 

@@ -7,11 +7,11 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Final
 from uuid import UUID
 
-from odradek.common.acl_index import AclIndex
 from odradek.common.acls import (
     CLUSTER_NAME,
     AclBinding,
     AclFilter,
+    AclIndex,
     AclOperation,
     AclPermission,
     AclResourceType,

@@ -121,13 +121,14 @@ def decide(view: ConfigView, alteration: Alteration) -> list[ConfigChange]:
             _check_broker(view, resource_name, wanted)
             _check_exists(view, resource_name)
         case ResourceType.GROUP:
-            from odradek.controller.metadata.group_configs import DEFINITIONS, check_group
+            from odradek.controller.metadata.resource_configs import GROUP_CONFIGS as DEFINITIONS
+            from odradek.controller.metadata.resource_configs import check_group
 
             current = view.overrides(resource_type, resource_name)
             wanted = _wanted(current, alteration, DEFINITIONS)
             check_group(view.config, resource_name, wanted)
         case ResourceType.CLIENT_METRICS:
-            from odradek.controller.metadata.client_metrics_configs import check_subscription
+            from odradek.controller.metadata.resource_configs import check_subscription
 
             current = view.overrides(resource_type, resource_name)
             # As in Kafka, nothing can be appended to these: its controller does not know that two of them are lists.

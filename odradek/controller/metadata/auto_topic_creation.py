@@ -1,25 +1,69 @@
-"""Creates missing topics that clients ask the metadata of. Clients wait only for the first few.
+"""Topics that the broker creates itself: those that clients ask the metadata of, and internal topics.
 
-As in Kafka's AutoTopicCreationManager, a name is in flight until its topic exists, and is not created twice. A client that does
-not find its topic in the answer asks again. Here the answer has topics that take only a few milliseconds.
+Clients wait only for the first few. As in Kafka's AutoTopicCreationManager, a name is in flight until its topic exists, and is
+not created twice. A client that does not find its topic in the answer asks again. Here the answer has topics that take only a few
+milliseconds.
 
 A topic counts as created by the first client that asked for it, and against its mutation quota (KIP-599). A topic above the quota
 is not created. The client gets the usual error for a missing topic, and is not throttled.
+
+Internal topics have the configs that Kafka's coordinators require.
 """
 
 from collections.abc import Callable, Generator, Iterable
 from itertools import islice, takewhile
 from typing import Any, Final
 
+from odradek.common.config import BrokerConfig
 from odradek.common.context import RequestContext
 from odradek.common.logging import LineLimit, log
 from odradek.controller.metadata.cluster_metadata import ClusterMetadata
-from odradek.controller.metadata.decisions import MAX_PARTITIONS_PER_REQUEST, Take, TopicResult
-from odradek.controller.metadata.topic import validate_topic_name
+from odradek.controller.metadata.decisions import MAX_PARTITIONS_PER_REQUEST, NewTopic, Take, TopicResult
+from odradek.controller.metadata.topic import CONSUMER_OFFSETS_TOPIC, INTERNAL_TOPICS, validate_topic_name
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.timing.reply import Reply
 from odradek.timing.slices import HEAVIEST, Slices
+
+
+def internal_topic(name: str, config: BrokerConfig) -> NewTopic:
+    """Return the topic for ``name``, one of INTERNAL_TOPICS, on one broker: one replica, whatever is configured."""
+    if name not in INTERNAL_TOPICS:
+        raise ValueError(f"{name} is not an internal topic")
+    if name == CONSUMER_OFFSETS_TOPIC:
+        return NewTopic(
+            name=name,
+            partition_count=config["offsets.topic.num.partitions"],
+            replication_factor=1,
+            configs=(
+                ("cleanup.policy", "compact"),
+                ("segment.bytes", str(config["offsets.topic.segment.bytes"])),
+                ("compression.type", "producer"),
+            ),
+        )
+    return NewTopic(
+        name=name,
+        partition_count=config["transaction.state.log.num.partitions"],
+        replication_factor=1,
+        configs=(
+            ("unclean.leader.election.enable", "false"),
+            ("compression.type", "uncompressed"),
+            ("cleanup.policy", "compact"),
+            ("min.insync.replicas", "1"),
+            ("segment.bytes", str(config["transaction.state.log.segment.bytes"])),
+        ),
+    )
+
+
+def replicated_internal_topic(name: str, config: BrokerConfig) -> NewTopic:
+    """Return the internal topic for a cluster of several brokers."""
+    topic = internal_topic(name, config)
+    if name == CONSUMER_OFFSETS_TOPIC:
+        return topic._replace(replication_factor=config["offsets.topic.replication.factor"])
+    in_sync = str(config["transaction.state.log.min.isr"])
+    configs = [(key, in_sync if key == "min.insync.replicas" else value) for key, value in topic.configs]
+    return topic._replace(replication_factor=config["transaction.state.log.replication.factor"], configs=configs)
+
 
 # The number of partitions in one commit of the controller: some milliseconds.
 _BATCH_PARTITIONS: Final = 4

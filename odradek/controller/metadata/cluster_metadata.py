@@ -5,9 +5,11 @@ A single broker gets it from ``cluster.lone_controller``, a broker among others 
 Publishers carry changes over (Kafka: MetadataPublisher). They are called in the order of Kafka's BrokerMetadataPublisher.
 Partitions come first, so that a coordinator finds the partitions of its topic. Configs come last, when everything that they may
 apply to exists.
+
+``ProducerIdManager`` (as in Kafka) gives out producer ids from blocks that the controller hands out.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from enum import IntEnum
 from typing import Protocol
 from uuid import UUID
@@ -18,7 +20,7 @@ from odradek.controller.metadata.decisions import Take, TopicResult
 from odradek.controller.metadata.delta import MetadataDelta
 from odradek.controller.metadata.image import MetadataImage
 from odradek.controller.metadata.topic import Topic
-from odradek.protocol.errors import KafkaError
+from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.storage.log.log_config import LogConfig
 from odradek.timing.reply import Reply
 
@@ -107,3 +109,35 @@ class ClusterMetadata(CommittedMetadata, Protocol):
 
     def close(self) -> None:
         """Close the metadata log. Raises KafkaError, OSError."""
+
+
+class ProducerIdManager:
+    """Gives each producer id once. ``request_block`` asks the controller for the next block."""
+
+    def __init__(self, request_block: Callable[[], Reply[range | KafkaError]]) -> None:
+        self._request_block = request_block
+        self._block: Iterator[int] = iter(range(0))
+        self._requested: Reply[range | KafkaError] | None = None
+
+    def prepare(self) -> None:
+        """Ask for the first block, so that the first producer need not ask twice."""
+        self._requested = self._requested or self._request_block()
+
+    def next_producer_id(self) -> int:
+        """Return a producer id never given out before.
+
+        KafkaError: COORDINATOR_LOAD_IN_PROGRESS while the next block is on its way, or the controller's error.
+        """
+        producer_id = next(self._block, None)
+        if producer_id is not None:
+            return producer_id
+        requested = self._requested or self._request_block()
+        if not requested.done:
+            self._requested = requested
+            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "waiting for the next block of producer ids")
+        self._requested = None
+        block = requested.response
+        if isinstance(block, KafkaError):
+            raise block
+        self._block = iter(block)
+        return next(self._block)

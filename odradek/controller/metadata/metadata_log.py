@@ -32,11 +32,11 @@ from odradek.storage.errors import LogCorrupt
 from odradek.storage.filesystem import FileSystem
 from odradek.storage.log.log import Log
 from odradek.storage.log.log_config import LogConfig
-from odradek.storage.log.segment_removal import SegmentRemoval
+from odradek.storage.log.segment_files import SegmentRemoval
 from odradek.storage.recovery.recovery import Warn
 
 if TYPE_CHECKING:
-    from odradek.storage.directories.reserve import Reserve
+    from odradek.storage.directories.data_directory import Reserve
 
 LEADER_EPOCH = 1
 MAX_BATCH_BYTES = 8 * 1024 * 1024  # as in KRaft

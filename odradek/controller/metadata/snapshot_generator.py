@@ -1,25 +1,27 @@
-"""Writes a snapshot of the metadata when it is due, and deletes the log that snapshots contain.
+"""Writes snapshots of the metadata: when one is due, and the first one of a new log. Deletes the log that snapshots contain.
 
 A snapshot is due once ``metadata.log.max.record.bytes.between.snapshots`` bytes have been appended since the last one, or when a
 record is appended and the last one is ``metadata.log.max.snapshot.interval.ms`` old. Its records are taken from the image at that
-moment, and written off the loop.
+moment, and written off the loop. They are in the order in which Kafka's ``ImageWriter`` writes them.
 
 The newest snapshot, and the log from it on, are always kept. Older ones, and the log from them on, are kept within two limits:
 ``metadata.max.retention.bytes`` for the log and all snapshots together, and ``metadata.max.retention.ms`` for the age of the
 oldest snapshot.
 
-A snapshot's records are in the order in which Kafka's ``ImageWriter`` writes them.
+``bootstrap.checkpoint`` has the form of a snapshot, and the first records of a new metadata log. Kafka's ``kafka-storage.sh
+format`` writes one beside the log, and so does ``odradek format``. Its feature levels are for Kafka; odradek begins with its own.
+Users' SCRAM credentials are taken over.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 
 from odradek.common.config import BrokerConfig
 from odradek.common.logging import log as broker_log
-from odradek.controller.metadata.features import METADATA_VERSION
+from odradek.controller.metadata.features import BOOTSTRAP_RECORDS, METADATA_VERSION
 from odradek.controller.metadata.image import MetadataImage
-from odradek.controller.metadata.metadata_log import MetadataLog
-from odradek.controller.metadata.snapshot_files import SnapshotId
+from odradek.controller.metadata.metadata_log import MetadataLog, MetadataUnreadable
+from odradek.controller.metadata.snapshot_files import SnapshotFiles, SnapshotId
 from odradek.protocol.errors import KafkaError, MalformedMessage
 from odradek.protocol.metadata_records import (
     ConfigRecord,
@@ -27,9 +29,47 @@ from odradek.protocol.metadata_records import (
     MetadataRecord,
     ProducerIdsRecord,
     TopicRecord,
+    decode,
 )
+from odradek.storage.filesystem import FileSystem
 from odradek.timing.background import Background
 from odradek.timing.clock import Clock
+
+
+class _Bootstrap(SnapshotId):
+    """The file's place among the snapshots, without an offset."""
+
+    __slots__ = ()
+
+    @property
+    def name(self) -> str:
+        return "bootstrap.checkpoint"
+
+
+_BOOTSTRAP = _Bootstrap(0, 0)
+
+
+def write_bootstrap(file_system: FileSystem, directory: str, records: Sequence[MetadataRecord], now_ms: int) -> None:
+    """Write the records that a new metadata log in ``directory`` begins with. Raises OSError."""
+    files = SnapshotFiles(file_system, directory)
+    files.write(_BOOTSTRAP, [*BOOTSTRAP_RECORDS, *records], (), contained_ms=now_ms, now_ms=now_ms)
+
+
+def read_bootstrap(file_system: FileSystem, directory: str) -> list[MetadataRecord]:
+    """Return the credentials that a new metadata log in ``directory`` begins with. Raises MetadataUnreadable, OSError."""
+    if _BOOTSTRAP.name not in file_system.list_dir(directory):
+        return []
+    from odradek.protocol.metadata_records.security import UserScramCredentialRecord
+
+    files = SnapshotFiles(file_system, directory)
+    try:
+        found = [
+            decode(record.value or b"") for is_control, batch in files.read(_BOOTSTRAP) if not is_control for record in batch
+        ]
+    except MalformedMessage as error:
+        raise MetadataUnreadable(files.path(_BOOTSTRAP), 0, error) from error
+    return [record for record in found if isinstance(record, UserScramCredentialRecord)]
+
 
 # The broker and epoch of a block of producer ids, which the image does not store.
 _NO_BROKER = -1

@@ -21,7 +21,7 @@ from typing import Final, NamedTuple, Protocol
 from uuid import UUID
 
 from odradek.client.api import Api, ClientError, RequestT
-from odradek.client.config import ExponentialBackoff
+from odradek.client.node_client import ExponentialBackoff
 from odradek.common.logging import log as broker_log
 from odradek.controller.quorum.controller_channel import AnswerT, ControllerUnavailable
 from odradek.controller.quorum.leader_discovery import MembershipLost

@@ -11,8 +11,7 @@ from random import Random
 from typing import Final, Protocol, TypeVar
 
 from odradek.client.api import Api, ClientError, InvalidRequest, RequestT, UnsupportedVersion
-from odradek.client.config import ClientConfig
-from odradek.client.node_client import Connect, NodeClient
+from odradek.client.node_client import ClientConfig, Connect, NodeClient
 from odradek.controller.quorum.leader_discovery import Address, Leader
 from odradek.protocol.errors import ErrorCode
 from odradek.timing.driver import Wakeup

@@ -1,4 +1,4 @@
-"""Forwards requests to the active controller in Envelopes, and returns its responses (KIP-590).
+"""Requests of a broker to the active controller: forwarded ones in Envelopes (KIP-590), and for producer ids (KIP-730).
 
     Envelope     the client's request, header included | its principal | its address, 4 or 16 bytes
     principal    int16 version 0 | type, name: compact strings | token authenticated: bool | tagged fields
@@ -6,9 +6,9 @@
 ``ForwardingGate`` stands in front of the handlers. Requests of an API in ``FORWARDED`` do not reach them, except requests for
 delegation tokens that the broker itself must refuse (``token_logins``). The controller answers in the client's version. If no
 controller answers within a minute, the answer is REQUEST_TIMED_OUT. It is then unknown whether the request was carried out, just
-as for a client of Kafka.
+as for a client of Kafka. Kafka's class is ForwardingManagerImpl.
 
-Kafka's class is ForwardingManagerImpl.
+``ProducerIdBlocks`` gets blocks of producer ids (AllocateProducerIds) for ``cluster_metadata.ProducerIdManager``.
 """
 
 import asyncio
@@ -22,11 +22,11 @@ from odradek.common.context import RequestContext
 from odradek.controller.quorum.broker_lifecycle import Controller
 from odradek.controller.quorum.controller_channel import AnswerT, ControllerUnavailable
 from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.client_codecs import request_encoder, response_decoder
 from odradek.protocol.error_answers import error_answer
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.message_types.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from odradek.protocol.message_types.envelope import EnvelopeRequest, EnvelopeResponse
-from odradek.protocol.request_encoder import request_encoder
-from odradek.protocol.response_decoder import response_decoder
 from odradek.protocol.varint import uvarint
 from odradek.timing.reply import Reply
 
@@ -142,3 +142,46 @@ def _compact(text: str) -> bytes:
 def _address_bytes(host: str) -> bytes:
     """Return a peer's address as bytes, without the scope of an IPv6 link-local address."""
     return ip_address(host.partition("%")[0]).packed
+
+
+_ALLOCATE: Final[Api[AllocateProducerIdsRequest, AllocateProducerIdsResponse]] = Api(ApiKey.ALLOCATE_PRODUCER_IDS)
+
+
+class ProducerIdBlocks:
+    """Requests blocks of producer ids for the broker, as registered at that time. Loop thread only."""
+
+    def __init__(self, controller: Controller, node_id: int, broker_epoch: Callable[[], int]) -> None:
+        self._controller = controller
+        self._node_id = node_id
+        self._broker_epoch = broker_epoch
+        self._under_way: set[asyncio.Task[None]] = set()
+
+    def request(self) -> Reply[range | KafkaError]:
+        """Return a new block, or KafkaError(COORDINATOR_LOAD_IN_PROGRESS) if the controller gives none.
+
+        On that code, clients retry.
+        """
+        reply: Reply[range | KafkaError] = Reply()
+        task = asyncio.get_running_loop().create_task(self._request(reply))
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+        return reply
+
+    def close(self) -> None:
+        """Stop asking."""
+        for task in self._under_way:
+            task.cancel()
+
+    async def _request(self, reply: Reply[range | KafkaError]) -> None:
+        request = AllocateProducerIdsRequest(broker_id=self._node_id, broker_epoch=self._broker_epoch())
+        try:
+            response = await self._controller.request(_ALLOCATE, request, _TIMEOUT_MS)
+        except (ControllerUnavailable, ClientError) as error:
+            reply.complete(KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"no block of producer ids: {error}"))
+            return
+        if response.error_code:
+            reason = f"the controller refused a block of producer ids: error {response.error_code}"
+            reply.complete(KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, reason))
+            return
+        start = response.producer_id_start
+        reply.complete(range(start, start + response.producer_id_len))

@@ -1,18 +1,26 @@
-"""Finds the quorum's leader for an observer, without I/O.
+"""Finds the quorum's leader for an observer, and keeps the latest leader epoch in ``quorum-state``.
 
-Each Fetch of an observer names the leader and epoch that it knows, and each response names those that its sender knows. The
-larger epoch wins. If an observer knows no leader, or its leader is silent, it asks random nodes of the quorum, one request at a
-time. A node that fails, or has no news, is left alone for ``retry_backoff_ms``.
+The discovery does no I/O. Each Fetch of an observer names the leader and epoch that it knows, and each response names those that
+its sender knows. The larger epoch wins. If an observer knows no leader, or its leader is silent, it asks random nodes of the
+quorum, one request at a time. A node that fails, or has no news, is left alone for ``retry_backoff_ms``.
 
 Kafka's names are QuorumState, RequestManager and ``KafkaRaftClient.maybeHandleCommonResponse`` (KIP-595, KIP-853). Kafka asks a
 node without news again at once. Here the backoff applies to it too, as the same thread serves clients.
+
+``ElectionFile`` is ``quorum-state``, which Kafka keeps beside the metadata log: one line of JSON. A quorum of ``kraft.version``
+0, whose voters are configured, uses the first form, others use the second. An observer never votes.
+
+    {"clusterId":"","leaderId":1,"leaderEpoch":2,"votedId":-1,"appliedOffset":0,"currentVoters":[{"voterId":1}],"data_version":0}
+    {"leaderId":1,"leaderEpoch":2,"votedId":-1,"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA","data_version":1}
 """
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from random import Random
 from typing import Final, NamedTuple
 
 from odradek.protocol.errors import ErrorCode
+from odradek.storage.filesystem import FileSystem
 
 NO_LEADER: Final = -1
 _STALE_EPOCH: Final = (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -168,3 +176,57 @@ class LeaderDiscovery:
 
 class MembershipLost(Exception):
     """The broker cannot become, or stay, a member of its cluster. The message gives the reason."""
+
+
+FILE_NAME: Final = "quorum-state"
+_VERSIONS: Final = (0, 1)
+_ZERO_ID: Final = "A" * 22
+
+
+class ElectionFile:
+    """The file in the metadata log's ``directory``. ``version`` is the form last read or written."""
+
+    def __init__(self, file_system: FileSystem, directory: str) -> None:
+        self.version = 0
+        self._file_system = file_system
+        self._path = f"{directory}/{FILE_NAME}"
+
+    def read(self) -> Election:
+        """Return the election written last; epoch 0 without a file. Raises ValueError, OSError."""
+        try:
+            text = self._file_system.read_bytes(self._path)
+        except FileNotFoundError:
+            return Election()
+        try:
+            found = json.loads(text)
+            version, epoch, leader_id = found["data_version"], found["leaderEpoch"], found.get("leaderId", NO_LEADER)
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"{self._path} is not a quorum state file: {text!r}") from error
+        if version not in _VERSIONS or not isinstance(epoch, int) or not isinstance(leader_id, int):
+            raise ValueError(f"{self._path} has an unknown version: {text!r}")
+        self.version = version
+        return Election(epoch, leader_id)
+
+    def write(self, election: Election, voter_ids: Iterable[int], *, version: int) -> None:
+        """Replace the file, and sync it. Raises OSError."""
+        fields: dict[str, object]
+        if version == 0:
+            fields = {
+                "clusterId": "",
+                "leaderId": election.leader_id,
+                "leaderEpoch": election.epoch,
+                "votedId": NO_LEADER,
+                "appliedOffset": 0,
+                "currentVoters": [{"voterId": node_id} for node_id in voter_ids],
+                "data_version": 0,
+            }
+        else:
+            fields = {
+                "leaderId": election.leader_id,
+                "leaderEpoch": election.epoch,
+                "votedId": NO_LEADER,
+                "votedDirectoryId": _ZERO_ID,
+                "data_version": 1,
+            }
+        self.version = version
+        self._file_system.write_atomic(self._path, json.dumps(fields, separators=(",", ":")).encode())

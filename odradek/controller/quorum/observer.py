@@ -20,12 +20,10 @@ from random import Random
 from typing import Final
 
 from odradek.client.api import Api, ClientError, RequestT, ResponseT
-from odradek.client.config import ClientConfig
-from odradek.client.node_client import Connect, NodeClient
+from odradek.client.node_client import ClientConfig, Connect, NodeClient
 from odradek.common.logging import log as broker_log
 from odradek.controller.metadata.metadata_log import MetadataUnreadable
 from odradek.controller.metadata.snapshot_files import PART_SUFFIX, SnapshotFiles, SnapshotId
-from odradek.controller.quorum.election_file import ElectionFile
 from odradek.controller.quorum.fetch_messages import (
     FETCH,
     FETCH_SNAPSHOT,
@@ -38,9 +36,15 @@ from odradek.controller.quorum.fetch_messages import (
     fetched_chunk,
     fetched_partition,
 )
-from odradek.controller.quorum.followed_log import FollowedLog, TruncationBelowCommitted
-from odradek.controller.quorum.image_follower import ImageFollower
-from odradek.controller.quorum.leader_discovery import Address, InconsistentLeader, Leader, LeaderDiscovery, MembershipLost
+from odradek.controller.quorum.followed_log import FollowedLog, ImageFollower, TruncationBelowCommitted
+from odradek.controller.quorum.leader_discovery import (
+    Address,
+    ElectionFile,
+    InconsistentLeader,
+    Leader,
+    LeaderDiscovery,
+    MembershipLost,
+)
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.fetch import PartitionData
 from odradek.protocol.message_types.fetch_snapshot import PartitionSnapshot

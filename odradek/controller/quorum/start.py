@@ -5,16 +5,20 @@ from random import Random
 from typing import Final, NamedTuple
 
 from odradek.client.api import Api, ClientError
-from odradek.client.config import ClientConfig
-from odradek.client.node_client import Connect, NodeClient
+from odradek.client.node_client import ClientConfig, Connect, NodeClient
 from odradek.common.logging import log as broker_log
 from odradek.controller.metadata.cluster_metadata import Publishers
 from odradek.controller.metadata.image import MetadataImage
-from odradek.controller.quorum.election_file import ElectionFile
 from odradek.controller.quorum.fetch_messages import ObserverIdentity
-from odradek.controller.quorum.followed_log import FollowedLog
-from odradek.controller.quorum.image_follower import ImageFollower, Snapshots
-from odradek.controller.quorum.leader_discovery import Address, Election, LeaderDiscovery, MembershipLost, QuorumNode
+from odradek.controller.quorum.followed_log import FollowedLog, ImageFollower, Snapshots
+from odradek.controller.quorum.leader_discovery import (
+    Address,
+    Election,
+    ElectionFile,
+    LeaderDiscovery,
+    MembershipLost,
+    QuorumNode,
+)
 from odradek.controller.quorum.observer import MetadataObserver, ObserverConfig, ObserverHost
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.message_types.describe_cluster import DescribeClusterRequest, DescribeClusterResponse

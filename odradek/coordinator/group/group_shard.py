@@ -11,17 +11,13 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
-from odradek.coordinator.group.classic.groups import ClassicGroups
-from odradek.coordinator.group.classic.heartbeat import heartbeat
+from odradek.coordinator.group.classic.groups import ClassicGroups, Sessions
 from odradek.coordinator.group.classic.join import join_group
-from odradek.coordinator.group.classic.leave import leave_group
+from odradek.coordinator.group.classic.membership import heartbeat, leave_group, sync_group
 from odradek.coordinator.group.classic.rebalance import expire_member, rebalance_downgraded, shrink_to_capacity
-from odradek.coordinator.group.classic.sessions import Sessions
-from odradek.coordinator.group.classic.sync import sync_group
-from odradek.coordinator.group.group_describe import describe_group, list_groups
-from odradek.coordinator.group.offset_expiry import schedule_expiry
+from odradek.coordinator.group.offset_deletion import schedule_expiry
 from odradek.coordinator.group.offsets import CommittedOffsets
-from odradek.coordinator.group.registry import GroupRegistry
+from odradek.coordinator.group.registry import GroupRegistry, describe_group, list_groups
 from odradek.coordinator.runtime.ports import WriteOrder
 from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.protocol.coordinator_records import (
@@ -42,8 +38,8 @@ if TYPE_CHECKING:
     from odradek.coordinator.group.consumer.group import ConsumerGroup
     from odradek.coordinator.group.consumer.groups import ConsumerGroups, ConsumerGroupServices
     from odradek.coordinator.group.offsets import OffsetConfig
-    from odradek.coordinator.runtime.record import CoordinatorRecord, EndTxnMarker
-    from odradek.coordinator.runtime.shard_context import ShardContext
+    from odradek.coordinator.runtime.environment import ShardContext
+    from odradek.coordinator.runtime.result import CoordinatorRecord, EndTxnMarker
     from odradek.protocol.coordinator_records import ConsumerGroupValue, GroupMetadataValue
     from odradek.protocol.message_types.consumer_group_describe import DescribedGroup as DescribedConsumerGroup
     from odradek.protocol.message_types.consumer_group_heartbeat import (
@@ -103,9 +99,8 @@ class GroupShard:
         return self._consumer
 
     def _make_consumer(self) -> ConsumerGroups:
-        from odradek.coordinator.group.consumer.groups import ConsumerGroups, ConsumerGroupServices
+        from odradek.coordinator.group.consumer.groups import ConsumerGroups, ConsumerGroupServices, ConsumerSessions
         from odradek.coordinator.group.consumer.leave import expire_session
-        from odradek.coordinator.group.consumer.sessions import ConsumerSessions
 
         services = ConsumerGroupServices() if self._services is None else self._services()
         context = self._context
@@ -177,7 +172,7 @@ class GroupShard:
         # An empty consumer group makes way for a classic one.
         if self._consumer is None or group is None or not group.members:
             return join_group(self.classic, context, request, reply)
-        from odradek.coordinator.group.migration.join import join_consumer_group
+        from odradek.coordinator.group.migration.classic_members import join_consumer_group
 
         return join_consumer_group(self._consumer, group, context, request, reply)
 

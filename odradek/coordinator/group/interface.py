@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Final, Protocol
 from uuid import UUID
 
-from odradek.coordinator.runtime.record import CoordinatorRecord
+from odradek.coordinator.runtime.result import CoordinatorRecord
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.describe_groups import DescribedGroup
 

@@ -6,7 +6,7 @@
 The shard's ``WriteOrder`` says whether records are first replayed or first appended. Records that are replayed first stay in the
 open batch (``open_batch``) until the turn of the event loop ends. If its append fails, the timelines roll back to the start of
 the batch. The replies of all operations decided since then fail, in order. Operations of appended batches wait in a queue by
-offset (``deferred``) and are answered from there (``answers``). If the high watermark does not move within the write timeout, the
+offset (``deferred``) and are answered from there (``Answers``). If the high watermark does not move within the write timeout, the
 waiting clients are told to look for another coordinator. Their records stay in the log.
 """
 
@@ -16,13 +16,20 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from odradek.coordinator.runtime.answers import Answers, DeferredEvent, DeferredEventQueue, OwnReply
-from odradek.coordinator.runtime.environment import ShardT
-from odradek.coordinator.runtime.open_batch import LogWriter, OpenBatch, fitting_size, size_of, split
+from odradek.coordinator.runtime.environment import ShardContext, ShardT
+from odradek.coordinator.runtime.open_batch import (
+    Answers,
+    DeferredEvent,
+    DeferredEventQueue,
+    LogWriter,
+    OpenBatch,
+    OwnReply,
+    fitting_size,
+    size_of,
+    split,
+)
 from odradek.coordinator.runtime.ports import TransactionalShard, WriteOrder
-from odradek.coordinator.runtime.record import encode_record
-from odradek.coordinator.runtime.result import CoordinatorResult
-from odradek.coordinator.runtime.shard_context import ShardContext
+from odradek.coordinator.runtime.result import CoordinatorResult, encode_record
 from odradek.coordinator.runtime.states import ShardState, ensure_transition, not_coordinator, operation_error, unavailable
 from odradek.coordinator.runtime.timeline import COMMITTED, READ_ONLY
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -32,7 +39,7 @@ if TYPE_CHECKING:
 
     from odradek.coordinator.runtime.environment import RuntimeEnvironment
     from odradek.coordinator.runtime.ports import CoordinatorLog
-    from odradek.coordinator.runtime.record import CoordinatorRecord, EndTxnMarker
+    from odradek.coordinator.runtime.result import CoordinatorRecord, EndTxnMarker
     from odradek.timing.reply import Reply
     from odradek.timing.timer import TimerTask
 

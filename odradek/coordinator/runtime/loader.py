@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from odradek.coordinator.runtime.ports import TransactionalShard
-from odradek.coordinator.runtime.record import EndTxnMarker
+from odradek.coordinator.runtime.result import EndTxnMarker
 from odradek.coordinator.runtime.states import ShardState
 from odradek.coordinator.runtime.timeline import COMMITTED
 from odradek.protocol.control_records import ABORT, COMMIT, read_control_record
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from odradek.coordinator.runtime.environment import RuntimeEnvironment
     from odradek.coordinator.runtime.hosted_shard import HostedShard
-    from odradek.coordinator.runtime.record import CoordinatorRecord
+    from odradek.coordinator.runtime.result import CoordinatorRecord
 
 _SLICE_MS: Final = 3.0
 _SLICE_STEPS: Final = 12

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
-from odradek.coordinator.runtime.record import CoordinatorRecord, EndTxnMarker
+from odradek.coordinator.runtime.result import CoordinatorRecord, EndTxnMarker
 from odradek.timing.reply import Reply
 
 

@@ -20,10 +20,9 @@ from odradek.timing.reply import Reply
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from odradek.coordinator.runtime.environment import ShardContext
     from odradek.coordinator.runtime.ports import CoordinatorLogs
-    from odradek.coordinator.runtime.record import CoordinatorRecord
-    from odradek.coordinator.runtime.result import CoordinatorResult
-    from odradek.coordinator.runtime.shard_context import ShardContext
+    from odradek.coordinator.runtime.result import CoordinatorRecord, CoordinatorResult
     from odradek.timing.timer import Timer
 
 T = TypeVar("T")

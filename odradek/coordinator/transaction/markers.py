@@ -13,16 +13,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from odradek.coordinator.runtime.record import EndTxnMarker
-from odradek.coordinator.runtime.result import CoordinatorResult
-from odradek.coordinator.transaction.states import PREPARED, TransactionState
+from odradek.coordinator.runtime.result import CoordinatorResult, EndTxnMarker
+from odradek.coordinator.transaction.states import PREPARED, TransactionState, completed
 from odradek.coordinator.transaction.transactions import record_of
-from odradek.coordinator.transaction.transitions import completed
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from odradek.coordinator.transaction.config import MarkerWriter
-    from odradek.coordinator.transaction.transactions import Transactions
+    from odradek.coordinator.transaction.transactions import MarkerWriter, Transactions
     from odradek.protocol.coordinator_records import TransactionLogValue
     from odradek.timing.reply import Reply
 

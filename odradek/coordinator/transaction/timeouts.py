@@ -15,10 +15,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from odradek.coordinator.runtime.result import CoordinatorResult
-from odradek.coordinator.transaction.config import NO_TIMEOUT_MS
-from odradek.coordinator.transaction.end_txn import fence
+from odradek.coordinator.transaction.operations import fence
 from odradek.coordinator.transaction.states import IDLE, TransactionState
-from odradek.coordinator.transaction.transactions import record_of
+from odradek.coordinator.transaction.transactions import NO_TIMEOUT_MS, record_of
 
 if TYPE_CHECKING:
     from odradek.coordinator.transaction.markers import Markers

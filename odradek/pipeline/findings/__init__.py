@@ -14,11 +14,10 @@ from functools import cache, reduce
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from odradek.pipeline.findings.finding import FINDING, HIGH, LOW, MEDIUM, Read, Thresholds, read_findings
 from odradek.pipeline.findings.groups import flapping_members, rebalance_figures, rebalance_storms, uneven_assignments
 from odradek.pipeline.findings.offsets import backward_commits, lag_figures, never_committed, stuck_partitions
-from odradek.pipeline.findings.rows import FINDING, HIGH, LOW, MEDIUM, Read, read_findings
 from odradek.pipeline.findings.sink import FindingsTopic, send_findings
-from odradek.pipeline.findings.thresholds import Thresholds
 from odradek.pipeline.findings.transactions import aborted_shares, hanging_transactions, slow_transactions
 from odradek.pipeline.schema import FINDINGS_DIR
 from odradek.pipeline.tables import read_table

@@ -15,8 +15,7 @@ deployment.
 from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as f
 
-from odradek.pipeline.findings.rows import HIGH, LOW, MEDIUM, Read, episodes, findings_of, seconds_between, windows
-from odradek.pipeline.findings.thresholds import Thresholds
+from odradek.pipeline.findings.finding import HIGH, LOW, MEDIUM, Read, Thresholds, episodes, findings_of, seconds_between, windows
 from odradek.pipeline.schema import CONSUMER
 
 _GONE = ("left", "expired", "gone")

@@ -14,8 +14,7 @@ End offsets are known from samples only, so the times of stuck partitions and of
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
-from odradek.pipeline.findings.rows import HIGH, LOW, MEDIUM, Read, findings_of, newest, seconds_between, windows
-from odradek.pipeline.findings.thresholds import Thresholds
+from odradek.pipeline.findings.finding import HIGH, LOW, MEDIUM, Read, Thresholds, findings_of, newest, seconds_between, windows
 
 _PARTITION = ("group", "topic", "partition")
 

@@ -21,7 +21,7 @@ from pyspark.sql import functions as f
 
 from odradek.pipeline.cluster import Cluster, require_reachable, source_options
 from odradek.pipeline.errors import PipelineError, root_cause
-from odradek.pipeline.findings.rows import HIGH, MEDIUM, Read, newest, read_findings
+from odradek.pipeline.findings.finding import HIGH, MEDIUM, Read, newest, read_findings
 from odradek.pipeline.schema import local_rows, read_parquet
 
 _OUTBOX = "findings_sent/outbox"

@@ -12,8 +12,7 @@ An application is the common part of transactional ids: numbers and UUIDs at the
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from odradek.pipeline.findings.rows import HIGH, LOW, MEDIUM, Read, findings_of, newest, seconds_between, windows
-from odradek.pipeline.findings.thresholds import Thresholds
+from odradek.pipeline.findings.finding import HIGH, LOW, MEDIUM, Read, Thresholds, findings_of, newest, seconds_between, windows
 
 _INSTANCE = r"([-_.](\d+|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}))+$"
 _HOUR_S = 3600.0

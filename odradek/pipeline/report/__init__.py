@@ -13,10 +13,9 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from odradek.pipeline.errors import PipelineError
+from odradek.pipeline.errors import PipelineError, check_report_file
 from odradek.pipeline.findings import read_findings
-from odradek.pipeline.findings.rows import Read
-from odradek.pipeline.places import check_report_file
+from odradek.pipeline.findings.finding import Read
 from odradek.pipeline.report import data, figures
 from odradek.pipeline.report.page import Page
 from odradek.pipeline.tables import read_table

@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
 from odradek.pipeline.findings import HIGH, MEDIUM
-from odradek.pipeline.findings.rows import Read
+from odradek.pipeline.findings.finding import Read
 from odradek.pipeline.findings.transactions import application
 
 GROUPS = 12

@@ -17,6 +17,7 @@ from odradek.pipeline.schema import (
     CHECKPOINTS_DIR,
     CONSUMER_GROUP_PREFIX,
     GROUP_METADATA,
+    LAG,
     OFFSET_COMMIT,
     RAW,
     RAW_DIR,
@@ -27,10 +28,8 @@ from odradek.pipeline.schema import (
 )
 from odradek.pipeline.session import configured
 from odradek.pipeline.tables import consumer_groups, groups, moves, offsets, transactions
-from odradek.pipeline.tables.files import Files, Pass, distinct_samples, read_state
+from odradek.pipeline.tables.files import Files, Pass, Writer, by_key, distinct_samples, fixed_plans, read_state
 from odradek.pipeline.tables.offsets import KEY, Commits
-from odradek.pipeline.tables.writing import Writer, by_key, fixed_plans
-from odradek.pipeline.tables_schema import LAG
 
 _TIMES = (*KEY, "committed_offset", "_since", "_until")
 

@@ -22,10 +22,17 @@ from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType, TimestampType
 
-from odradek.pipeline.schema import ASSIGNMENT, CONSUMER_GROUP_PREFIX, GROUP_METADATA
+from odradek.pipeline.schema import (
+    ASSIGNMENT,
+    CONSUMER_GROUP_PREFIX,
+    GROUP_GENERATIONS,
+    GROUP_METADATA,
+    GROUPS_NOW,
+    MEMBER_CHANGES,
+    PARTITION_MOVES,
+)
 from odradek.pipeline.tables.consumer_story import GroupStory, Record, Row
-from odradek.pipeline.tables.writing import by_key
-from odradek.pipeline.tables_schema import GROUP_GENERATIONS, GROUPS_NOW, MEMBER_CHANGES, PARTITION_MOVES
+from odradek.pipeline.tables.files import by_key
 
 STATE = StructType([*GROUPS_NOW.fields, StructField("_story", StringType())])
 CHANGES = StructType(

@@ -1,9 +1,15 @@
-"""A warehouse's directories through Hadoop's file systems: new parts of ``raw``, done passes, obsolete state.
+"""The files of the tables: found and read through Hadoop's file systems, written reproducibly.
 
     checkpoints/ingest/commits/N       micro-batch N is in ``raw`` completely
     state/passes/N.json                pass N is done; written under another name first, then renamed
 
 Only directories are listed, one for each micro-batch, day and topic; never rows.
+
+The same rows go into the same files, whatever the machines, cores and splits they were computed with. Rows are partitioned by
+their key, and sorted within each partition. There are ``spark.sql.shuffle.partitions`` of these, or more if the pass has many
+records. Adaptive execution is off meanwhile, because it merges partitions by their run-time sizes. Rows persisted on disk are
+written in batches that are built in memory. Spark's default of ten thousand rows in a batch is too many for records of large
+groups.
 """
 
 import json
@@ -14,8 +20,18 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import LongType, StructField, StructType
 
 from odradek.pipeline.errors import PipelineError
-from odradek.pipeline.schema import CHECKPOINTS_DIR, RAW_DIR, TABLES_DIR, local_rows, read_end_offsets
-from odradek.pipeline.tables_schema import HISTORY, SAMPLES, SNAPSHOTS, STATE_DIR, TABLES
+from odradek.pipeline.schema import (
+    CHECKPOINTS_DIR,
+    HISTORY,
+    RAW_DIR,
+    SAMPLES,
+    SNAPSHOTS,
+    STATE_DIR,
+    TABLES,
+    TABLES_DIR,
+    local_rows,
+    read_end_offsets,
+)
 from odradek.pipeline.warehouse import Directory
 
 _COMMITS = f"{CHECKPOINTS_DIR}/ingest/commits"
@@ -145,3 +161,48 @@ def read_state(spark: SparkSession, files: Files, name: str, schema: StructType,
     if number < 0:
         return local_rows(spark, schema)
     return spark.read.schema(schema).parquet(f"{files.path}/{STATE_DIR}/{name}/batch={number}")
+
+
+_PARTITIONS = "spark.sql.shuffle.partitions"
+# With this many records a task's sort fits in its share of a small driver's memory; a sort on disk takes half as long again.
+_RECORDS_A_PARTITION = 1_000_000
+
+
+def fixed_plans(spark: SparkSession, records: int) -> dict[str, str]:
+    """Return configs for plans that depend only on the query and on the number of records."""
+    partitions = max(_partitions(spark), -(-records // _RECORDS_A_PARTITION))
+    return {
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.inMemoryColumnarStorage.batchSize": "250",
+        _PARTITIONS: str(partitions),
+    }
+
+
+def by_key(rows: DataFrame, *key: str) -> DataFrame:
+    """Return the rows partitioned by their key; window functions over the key need no further exchange."""
+    return rows.repartition(_partitions(rows.sparkSession), *key)
+
+
+def _partitions(spark: SparkSession) -> int:
+    return int(str(spark.conf.get(_PARTITIONS)))
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """The output of pass ``number``. It replaces the output of an earlier attempt at the pass."""
+
+    warehouse: str
+    number: int
+
+    def table(self, name: str, rows: DataFrame, *order: str) -> str:
+        """Write a table's new rows, and return their directory. ``rows`` are partitioned by key; ``order`` is total."""
+        return self._write(f"{self.warehouse}/{TABLES_DIR}/{name}/batch={self.number}", rows, order)
+
+    def state(self, name: str, rows: DataFrame, *order: str) -> str:
+        """Write a state; the arguments are those of ``table``."""
+        return self._write(f"{self.warehouse}/{STATE_DIR}/{name}/batch={self.number}", rows, order)
+
+    @staticmethod
+    def _write(path: str, rows: DataFrame, order: tuple[str, ...]) -> str:
+        rows.sortWithinPartitions(*order).write.mode("overwrite").parquet(path)
+        return path

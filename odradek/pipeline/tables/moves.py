@@ -12,11 +12,11 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
+from odradek.pipeline.schema import PARTITION_MOVES
 from odradek.pipeline.tables.consumer_groups import ConsumerGroups
 from odradek.pipeline.tables.consumer_story import CONVERTED
+from odradek.pipeline.tables.files import Writer, by_key
 from odradek.pipeline.tables.offsets import KEY
-from odradek.pipeline.tables.writing import Writer, by_key
-from odradek.pipeline.tables_schema import PARTITION_MOVES
 
 _RECORD_ORDER = ("record_partition", "record_offset")
 # ``known_by``: the instance id of a static member, the member id of a dynamic one. ``run``: the last run of records with equal

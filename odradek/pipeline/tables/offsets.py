@@ -11,9 +11,8 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 from pyspark.sql.types import BooleanType, StructField, StructType, TimestampType
 
-from odradek.pipeline.schema import OFFSET_COMMIT
-from odradek.pipeline.tables.writing import Writer, by_key
-from odradek.pipeline.tables_schema import OFFSET_COMMITS, OFFSETS_NOW
+from odradek.pipeline.schema import OFFSET_COMMIT, OFFSET_COMMITS, OFFSETS_NOW
+from odradek.pipeline.tables.files import Writer, by_key
 
 KEY = ("group", "topic", "partition")
 _RECORD_ORDER = ("record_partition", "record_offset")

@@ -12,9 +12,8 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType, TimestampType
 
-from odradek.pipeline.schema import TRANSACTION
-from odradek.pipeline.tables.writing import Writer, by_key
-from odradek.pipeline.tables_schema import TRANSACTIONAL_IDS_NOW, TRANSACTIONS
+from odradek.pipeline.schema import TRANSACTION, TRANSACTIONAL_IDS_NOW, TRANSACTIONS
+from odradek.pipeline.tables.files import Writer, by_key
 
 _KEY = "transactional_id"
 _RECORD_ORDER = ("record_partition", "record_offset")

@@ -19,8 +19,7 @@ from struct import Struct
 from typing import Any, Final, NamedTuple, TypeAlias
 from uuid import UUID
 
-from odradek.protocol.coordinator_records.codecs import ValueCodec
-from odradek.protocol.coordinator_records.fields import ensure_end, read_int16, read_nullable_string, required
+from odradek.protocol.coordinator_records.fields import ValueCodec, ensure_end, read_int16, read_nullable_string, required
 from odradek.protocol.coordinator_records.tables import VALUES
 
 _INT16: Final = Struct(">h")

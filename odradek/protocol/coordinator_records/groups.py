@@ -6,8 +6,7 @@ The fields of each version are in ``tables``. Like Kafka 4.3, odradek writes ver
 from struct import Struct
 from typing import Final, NamedTuple
 
-from odradek.protocol.coordinator_records.codecs import ValueCodec
-from odradek.protocol.coordinator_records.fields import ensure_end, read_nullable_string, required
+from odradek.protocol.coordinator_records.fields import ValueCodec, ensure_end, read_nullable_string, required
 from odradek.protocol.coordinator_records.tables import VALUES
 
 KEY_VERSION: Final = 2

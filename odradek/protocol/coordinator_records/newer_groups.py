@@ -28,7 +28,7 @@ from odradek.protocol.coordinator_records.fields import (
 )
 from odradek.protocol.coordinator_records.tables import KEYS, VALUES
 from odradek.protocol.errors import MalformedMessage
-from odradek.protocol.schemas import FieldSpec, Layout, layout_of
+from odradek.protocol.messages import FieldSpec, Layout, layout_of
 from odradek.protocol.varint import read_uvarint
 
 # FieldSpec and Layout are for the pipeline, which imports nothing else from ``protocol``.

@@ -11,7 +11,7 @@ from struct import Struct
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from odradek.protocol.coordinator_records.codecs import ValueCodec
+from odradek.protocol.coordinator_records.fields import ValueCodec
 from odradek.protocol.coordinator_records.tables import VALUES
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.varint import uvarint

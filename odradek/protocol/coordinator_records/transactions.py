@@ -11,8 +11,7 @@ from itertools import groupby
 from struct import Struct
 from typing import Final, NamedTuple
 
-from odradek.protocol.coordinator_records.codecs import ValueCodec
-from odradek.protocol.coordinator_records.fields import ensure_end, read_nullable_string, required
+from odradek.protocol.coordinator_records.fields import ValueCodec, ensure_end, read_nullable_string, required
 from odradek.protocol.coordinator_records.tables import TRANSACTION_VALUE
 from odradek.protocol.varint import uvarint
 

@@ -6,7 +6,7 @@ Topics, ids, configs, features and blocks of producer ids are values of records 
     unsigned varint frame version (1) | unsigned varint record type (api key) | unsigned varint version | flexible message
 
 The newest version of each record is written; every version is read. Fields missing in an older version have their defaults.
-Classes, and tables of fields in every version (``protocol.schemas``), are in the modules of this package.
+Classes, and tables of fields in every version (``protocol.messages``), are in the modules of this package.
 """
 
 from functools import cache, lru_cache
@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import UUID
 
 from odradek.protocol.errors import MalformedMessage
+from odradek.protocol.messages import FieldSpec, layout_of, newest_version
 from odradek.protocol.metadata_records.cluster import ConfigRecord, FeatureLevelRecord, ProducerIdsRecord
 from odradek.protocol.metadata_records.topics import PartitionRecord, RemoveTopicRecord, TopicRecord
 from odradek.protocol.readers import ReaderCompiler, ReadFrame, compile_reader
-from odradek.protocol.schemas import FieldSpec, layout_of, newest_version
 from odradek.protocol.varint import read_uvarint
 from odradek.protocol.writers import Write, compile_writer
 

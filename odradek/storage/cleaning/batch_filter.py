@@ -3,7 +3,7 @@
 A record is dropped if a later one has its key, if it is an expired tombstone, if its transaction was aborted, or if it has no
 key. A retained record keeps its offset, and its batch keeps base offset, last offset and base sequence. A batch without records
 is kept, as a header only, if it has the last sequence number of a known producer, or if a cleaned segment ends there. (Kafka
-keeps only the last one of each clean. odradek.storage.recovery.interrupted_swap explains the use of the others.)
+keeps only the last one of each clean. odradek.storage.log.segment_files explains the use of the others.)
 
 A tombstone or marker expires ``delete.retention.ms`` after the first clean that found it (KIP-534). That time, the horizon, is
 the batch's base timestamp in ms, with bit 6 of the attributes set. The records' timestamp deltas are relative to it. If the
@@ -11,12 +11,18 @@ horizon or a delta does not fit into 64 bits, the batch gets no horizon, and its
 
 Records retained from a message in format v0 or v1 are put into a batch, as Kafka does since 4.3. Their tombstones get a horizon
 then. Only if an older broker has cleaned the log may they be dropped at once, by the age of their segment.
+
+The filter tracks transactions from the log's first batch on (``CleanedTransactions``). A batch of an aborted transaction is
+dropped. A marker may be dropped once no data of its transaction is left before it. One clean finds that out and notes a horizon
+in the marker's batch. A later one, after ``delete.retention.ms``, drops the marker (KIP-534).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from odradek.protocol.compression import compress
+from odradek.protocol.control_records import ABORT, COMMIT, read_control_record
+from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.legacy_records import read_legacy_records
 from odradek.protocol.record_batch import (
     COMPRESSION_MASK,
@@ -29,11 +35,77 @@ from odradek.protocol.record_batch import (
     read_header,
     sealed,
 )
-from odradek.protocol.records import Record, build_batch
+from odradek.protocol.records import Record, build_batch, read_records
 from odradek.protocol.varint import read_varint, write_varint
 from odradek.storage.cleaning.record_spans import OffsetMap, RecordSpan, legacy_spans, payload, spans
-from odradek.storage.cleaning.transactions import CleanedTransactions
 from odradek.storage.log.transaction_index import AbortedTransaction
+
+
+class CleanedTransactions:
+    """The transactions of a clean, which passes each batch in turn.
+
+    ``kept_aborts`` collects the aborted transactions whose markers must stay in the index.
+    """
+
+    __slots__ = ("_aborted", "_committed", "_has_data", "_upcoming", "kept_aborts")
+
+    def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
+        """Take ``aborted``, all aborted transactions with records in the part to be read."""
+        self._upcoming = sorted(aborted, key=lambda transaction: transaction.first_offset, reverse=True)
+        # Aborted transactions that have begun, by producer id; the producers with a batch in them; and the producers with data in
+        # a transaction that is not aborted.
+        self._aborted: dict[int, AbortedTransaction] = {}
+        self._has_data: set[int] = set()
+        self._committed: set[int] = set()
+        self.kept_aborts: list[AbortedTransaction] = []
+
+    @property
+    def has_open(self) -> bool:
+        """Return whether a transaction with data has not met its marker yet."""
+        return bool(self._committed or self._has_data)
+
+    def is_aborted(self, header: BatchHeader) -> bool:
+        """Return whether a batch of data belongs to an aborted transaction, and can be dropped."""
+        self._begin_up_to(header.last_offset)
+        if not header.is_transactional:
+            return False
+        if header.producer_id in self._aborted:
+            self._has_data.add(header.producer_id)
+            return True
+        self._committed.add(header.producer_id)
+        return False
+
+    def is_spent(self, header: BatchHeader, batch: bytes | memoryview) -> bool:
+        """Return whether no data of the transaction that a control batch ends is left. Raises MalformedMessage."""
+        self._begin_up_to(header.last_offset)
+        if not header.record_count:
+            # An empty control batch was spent before, and was kept for its producer's epoch.
+            return True
+        record = next(read_records(batch))
+        try:
+            kind, _ = read_control_record(record)
+        except MalformedMessage:
+            return False
+        producer_id = header.producer_id
+        if kind == ABORT:
+            aborted = self._aborted.pop(producer_id, None)
+            if aborted is None or producer_id not in self._has_data:
+                return True
+            self._has_data.discard(producer_id)
+            self.kept_aborts.append(aborted)
+            return False
+        if kind == COMMIT:
+            is_spent = producer_id not in self._committed
+            self._committed.discard(producer_id)
+            return is_spent
+        return False
+
+    def _begin_up_to(self, offset: int) -> None:
+        upcoming = self._upcoming
+        while upcoming and upcoming[-1].first_offset <= offset:
+            aborted = upcoming.pop()
+            self._aborted.setdefault(aborted.producer_id, aborted)
+
 
 DELETE_HORIZON_MASK = 0x40
 GONE = b""

@@ -12,8 +12,8 @@ from odradek.storage.filesystem import FileSystem
 from odradek.storage.log.index import OffsetIndex, TimeIndex
 from odradek.storage.log.log_config import LogConfig
 from odradek.storage.log.segment import Segment, segment_path
+from odradek.storage.log.segment_files import CLEANED_SUFFIX
 from odradek.storage.log.transaction_index import AbortedTransaction, TransactionIndex
-from odradek.storage.recovery.interrupted_swap import CLEANED_SUFFIX
 
 SEGMENT_SUFFIXES = (".log", ".index", ".timeindex", ".txnindex")
 

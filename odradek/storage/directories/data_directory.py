@@ -6,25 +6,124 @@
     recovery-point-offset-checkpoint   the synced offset of each log
     log-start-offset-checkpoint        the start offsets of logs, if not 0
     cleaner-offset-checkpoint          the compacted offsets of logs
-    .odradek-reserve                   space for the writes that free space (odradek.storage.directories.reserve)
+    .odradek-reserve                   space for the writes that free space (``Reserve``)
     aborted-transactions-checkpoint    entries and CRCs of the indexes of aborted transactions
     <topic>-<partition>/               a log
     <topic>-<partition>.<uuid>-future/ the unfinished copy of a log that moves here from another directory
     <topic>-<partition>.<uuid>-delete/ a deleted or moved log that awaits its removal
 
 A directory that cannot be read or written goes offline with all its logs, until the next start (KIP-112).
+
+The reserve has bytes without a meaning. On a full disk, DeleteTopics and DeleteRecords must write a record or a checkpoint
+before anything is removed. So must a stop and a start. They spend the reserve: its file is removed, the write is repeated
+before any other write, and the file is made again, as large as possible. Producers' records never use it.
 """
 
+import errno
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import Final, TypeVar
 from uuid import UUID
 
 from odradek.storage.directories import checkpoints
-from odradek.storage.directories.reserve import Reserve
 from odradek.storage.errors import DataDirectoryLocked, DiskErrors, InconsistentDataDirectory
-from odradek.storage.filesystem import FileSystem, Lock
+from odradek.storage.filesystem import File, FileSystem, Lock
 from odradek.storage.recovery.recovery import Warn
+
+T = TypeVar("T")
+RESERVE_FILE: Final = ".odradek-reserve"
+RESERVE_BYTES: Final = 1024 * 1024
+_CHUNK_BYTES: Final = 64 * 1024
+_LEAST_BYTES: Final = 1024
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
+
+
+def is_full(error: BaseException | None) -> bool:
+    """Return whether ``error``, or an error that it was raised from, is that of a full disk."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in _FULL:
+            return True
+        # Compiled code sets no cause, and the interpreter sets the context everywhere.
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def reserve_bytes_of(file_system: FileSystem) -> int:
+    """Return the bytes that a file system reserves on each data directory's disk; 0 for one in memory."""
+    found: int = getattr(file_system, "reserve_bytes", 0)
+    return found
+
+
+class Reserve:
+    """The reserve of one data directory; there is none if ``size_bytes`` is 0. Loop thread only."""
+
+    def __init__(self, file_system: FileSystem, directory: str, size_bytes: int) -> None:
+        self._file_system = file_system
+        self._path = f"{directory}/{RESERVE_FILE}"
+        self._size_bytes = size_bytes
+        # True if the disk was full at the last write, or the reserve is incomplete.
+        self.is_wanted = False
+
+    def fill(self) -> None:
+        """Make the file as large as configured, or as large as possible."""
+        if not self._size_bytes:
+            return
+        self.is_wanted = True
+        with suppress(OSError):
+            file = self._open()
+            try:
+                # Zeros would take no room on a compressing disk.
+                chunk_bytes = _CHUNK_BYTES
+                while (left := self._size_bytes - file.size()) > 0:
+                    try:
+                        file.append([os.urandom(min(left, chunk_bytes))])
+                    except OSError:
+                        if chunk_bytes == _LEAST_BYTES:
+                            raise
+                        chunk_bytes = _LEAST_BYTES
+                self.is_wanted = False
+            finally:
+                file.close()
+
+    def _open(self) -> File:
+        try:
+            return self._file_system.open(self._path, create=True)
+        except OSError as error:
+            if error.errno not in (errno.ELOOP, errno.EINVAL):
+                raise
+        # A link, or something that is not a file, is in its place.
+        self._file_system.remove(self._path)
+        return self._file_system.open(self._path, create=True)
+
+    def release(self) -> bool:
+        """Free the reserve for the next write. Return whether there was any. Raises OSError."""
+        try:
+            self._file_system.remove(self._path)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def spend(self, write: Callable[[], T]) -> T:
+        """Return the result of ``write``, repeated with the reserve if the disk is full.
+
+        ``write`` must leave nothing when it fails.
+        """
+        try:
+            return write()
+        except Exception as error:
+            if not is_full(error):
+                raise
+            self.is_wanted = True
+            if not self.release():
+                raise
+        try:
+            return write()
+        finally:
+            self.fill()
+
 
 METADATA_TOPIC = "__cluster_metadata"
 NO_BROKER_EPOCH = -1

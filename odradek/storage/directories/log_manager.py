@@ -18,7 +18,7 @@ from uuid import UUID
 
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.storage.directories import checkpoints
-from odradek.storage.directories.data_directories import DataDirectories
+from odradek.storage.directories.data_directories import DataDirectories, RemovedLogs, scan
 from odradek.storage.directories.data_directory import (
     METADATA_LOG,
     NO_BROKER_EPOCH,
@@ -26,17 +26,14 @@ from odradek.storage.directories.data_directory import (
     DataDirectory,
     DirectoryIdentity,
     Partition,
+    is_full,
 )
-from odradek.storage.directories.directory_scan import RemovedLogs, scan
-from odradek.storage.directories.log_flusher import LogFlusher
-from odradek.storage.directories.offset_checkpoints import OffsetCheckpoints
-from odradek.storage.directories.reserve import is_full
-from odradek.storage.directories.retention_check import RetentionCheck
+from odradek.storage.directories.upkeep import LogFlusher, OffsetCheckpoints, RetentionCheck
 from odradek.storage.errors import is_directory_failure
 from odradek.storage.filesystem import FileSystem
 from odradek.storage.log.log import Log
 from odradek.storage.log.log_config import LogConfig
-from odradek.storage.log.segment_removal import SegmentRemoval
+from odradek.storage.log.segment_files import SegmentRemoval
 from odradek.storage.recovery.recovery import Warn
 
 # Its offsets are recorded by the controller.
@@ -62,7 +59,7 @@ class LogManager:
         metadata_dir: str | None = None,
         reserve_bytes: int = 0,
     ) -> None:
-        """Keep ``reserve_bytes`` of each disk for writes that free space (odradek.storage.directories.reserve).
+        """Keep ``reserve_bytes`` of each disk for writes that free space (odradek.storage.directories.data_directory).
 
         ``cluster_id`` must equal the directories' cluster id, if they have one. New directories get it, or a random one.
 

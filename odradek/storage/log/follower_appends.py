@@ -21,8 +21,7 @@ from odradek.storage.errors import DiskErrors, OffsetsOutOfOrder, UnexpectedAppe
 from odradek.storage.log.control_batches import ensure_readable, record_markers
 from odradek.storage.log.flush_state import FlushState
 from odradek.storage.log.local_log import LocalLog, LogSettings
-from odradek.storage.log.log_producers import LogProducers
-from odradek.storage.log.log_writer import AppendInfo, LogWriter
+from odradek.storage.log.log_writer import AppendInfo, LogProducers, LogWriter
 from odradek.storage.log.segment import MAX_RELATIVE_OFFSET
 
 _NO_TIMESTAMP: Final = -1

@@ -38,19 +38,15 @@ from odradek.storage.directories import checkpoints
 from odradek.storage.errors import DiskErrors
 from odradek.storage.filesystem import FileSystem
 from odradek.storage.log import log_lookup
-from odradek.storage.log.coordinator_appends import CoordinatorAppends
 from odradek.storage.log.flush_state import FlushState
-from odradek.storage.log.local_log import LocalLog, LogSettings
+from odradek.storage.log.local_log import LocalLog, LogSettings, LogSlice
 from odradek.storage.log.log_config import LogConfig
 from odradek.storage.log.log_lookup import TimestampOffset
-from odradek.storage.log.log_producers import LogProducers
-from odradek.storage.log.log_retention import LogRetention
-from odradek.storage.log.log_segments import LogSlice
-from odradek.storage.log.log_truncation import LogTruncation
-from odradek.storage.log.log_writer import AppendInfo, LogWriter
+from odradek.storage.log.log_truncation import LogRetention, LogTruncation
+from odradek.storage.log.log_writer import AppendInfo, CoordinatorAppends, LogProducers, LogWriter
 from odradek.storage.log.producer_state import ProducerStates
 from odradek.storage.log.segment import Segment
-from odradek.storage.log.segment_removal import SegmentRemoval
+from odradek.storage.log.segment_files import SegmentRemoval
 from odradek.storage.log.validation import admitted
 from odradek.storage.recovery.load_checks import LoadRequest
 from odradek.storage.recovery.log_loader import LoadedLog, load

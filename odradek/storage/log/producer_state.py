@@ -18,7 +18,7 @@ records must never be read. Kafka makes its records part of the later transactio
 A marker counts for appends at once. For readers of committed records it counts only when it is replicated, as it may be lost with
 its leader, and the next leader may have another one.
 
-Snapshots of this state are in ``producer_snapshot``, its restoration from the log in ``producer_restore``. Like Kafka's, a
+Its snapshots, and its restoration from the log, are in ``producer_restore``. Like Kafka's, a
 snapshot does not tell which markers are replicated.
 """
 

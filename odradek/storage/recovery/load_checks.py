@@ -16,7 +16,7 @@ from odradek.storage.filesystem import FileSystem
 from odradek.storage.log.leader_epochs import LeaderEpochs
 from odradek.storage.log.log_config import LogConfig
 from odradek.storage.log.segment import Segment
-from odradek.storage.log.segment_removal import segment_offsets
+from odradek.storage.log.segment_files import segment_offsets
 from odradek.storage.recovery.recovery import Warn
 
 MAX_OFFSET: Final = 2**63 - 1

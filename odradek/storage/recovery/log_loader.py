@@ -8,12 +8,10 @@ from typing import NamedTuple
 
 from odradek.storage.errors import LogCorrupt
 from odradek.storage.log.leader_epochs import LeaderEpochs
-from odradek.storage.log.producer_restore import restore
-from odradek.storage.log.producer_snapshot import ProducerSnapshots
+from odradek.storage.log.producer_restore import ProducerSnapshots, restore
 from odradek.storage.log.producer_state import ProducerStates
 from odradek.storage.log.segment import Segment, segment_path
-from odradek.storage.log.segment_removal import remove_leftovers
-from odradek.storage.recovery.interrupted_swap import finish_swaps
+from odradek.storage.log.segment_files import finish_swaps, remove_leftovers
 from odradek.storage.recovery.load_checks import (
     EpochsMisfit,
     LoadRequest,

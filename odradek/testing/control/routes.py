@@ -1,15 +1,125 @@
-"""The routes of the control interface for a broker's state, time and life cycle. They run on the broker's loop."""
+"""The routes of the control interface for a broker's state, time and life cycle. They run on the broker's loop.
+
+A broker's state is JSON. Bytes are text if they are valid UTF-8, otherwise base64 in a field named ``..._base64``.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from base64 import b64decode, b64encode
+from binascii import Error as Base64Error
+from typing import TYPE_CHECKING, Any
 
 from odradek.controller.metadata.topic import INTERNAL_TOPICS
-from odradek.testing.control import rendering
 from odradek.testing.control.kit_routes import KIT_ROUTES, TELEMETRY_ROUTES
-from odradek.testing.control.route import BadRequest, Call, Field, Json, Missing, Route
-from odradek.testing.topics import NewTopic
+from odradek.testing.control.route import BadRequest, Call, Field, Json, Missing, Route, check
+from odradek.testing.records import NewTopic
 from odradek.testing.waiting import DEFAULT_WITHIN_S
+
+if TYPE_CHECKING:
+    from odradek.testing.in_process import LogLine
+    from odradek.testing.records import StoredRecord
+    from odradek.testing.state import Group, Partition, Topic, Transaction
+
+_ROW = {
+    "key": Field("string", "the key, as UTF-8"),
+    "key_base64": Field("string", "the key, if it is not text"),
+    "value": Field("string", "the value, as UTF-8; null and other JSON are also allowed"),
+    "value_base64": Field("string", "the value, if it is not text"),
+    "headers": Field("object", "the headers: an object of names and texts"),
+}
+
+
+def _topic_json(found: Topic) -> Json:
+    """Return a topic as JSON."""
+    partitions = [
+        {"partition": index, "start_offset": found.start_offsets[index], "end_offset": end}
+        for index, end in found.end_offsets.items()
+    ]
+    return {"name": found.name, "partitions": partitions}
+
+
+def _group_json(found: Group) -> Json:
+    """Return a group as JSON."""
+    members = [
+        {
+            "member_id": member.member_id,
+            "instance_id": member.instance_id,
+            "client_id": member.client_id,
+            "host": member.host,
+            "partitions": [_partition(each) for each in member.partitions],
+        }
+        for member in found.members
+    ]
+    partitions = [{**_partition(each), "offset": found.offsets.get(each), "lag": lag} for each, lag in found.lag.items()]
+    return {
+        "group_id": found.group_id,
+        "state": found.state,
+        "protocol": found.protocol,
+        "members": members,
+        "partitions": partitions,
+        "lag": found.total_lag,
+    }
+
+
+def _transaction_json(found: Transaction) -> Json:
+    """Return a transactional id as JSON."""
+    return {
+        "transactional_id": found.transactional_id,
+        "state": found.state,
+        "producer_id": found.producer_id,
+        "producer_epoch": found.producer_epoch,
+        "timeout_ms": found.timeout_ms,
+        "partitions": [_partition(each) for each in found.partitions],
+    }
+
+
+def _record_json(found: StoredRecord) -> Json:
+    """Return a record as JSON."""
+    return {
+        "topic": found.topic,
+        "partition": found.partition,
+        "offset": found.offset,
+        "timestamp": found.timestamp,
+        **_content("key", found.key),
+        **_content("value", found.value),
+        "headers": [{"name": name, **_content("value", value)} for name, value in found.headers],
+    }
+
+
+def _line_json(found: LogLine) -> Json:
+    """Return a line of the broker's log as JSON."""
+    return {"level": found.level, "text": str(found)}
+
+
+def _row_of(asked: object) -> tuple[object, object, dict[str, object]]:
+    """Return key, value and headers of a record to write. Raises BadRequest."""
+    if not isinstance(asked, dict):
+        raise BadRequest(f"a record must be an object with key, value and headers, not {asked!r}")
+    # Key and value are not checked: any JSON may be a value.
+    check(_ROW, {name: content for name, content in asked.items() if name not in ("key", "value")}, "a record")
+    return _given("key", asked), _given("value", asked), asked.get("headers", {})
+
+
+def _given(name: str, asked: Json) -> object:
+    encoded = asked.get(f"{name}_base64")
+    if encoded is None:
+        return asked.get(name)
+    try:
+        return b64decode(encoded, validate=True)
+    except Base64Error as error:
+        raise BadRequest(f"{name}_base64: {error}") from error
+
+
+def _content(name: str, content: bytes | None) -> Json:
+    try:
+        return {name: None if content is None else content.decode()}
+    except UnicodeDecodeError:
+        return {f"{name}_base64": b64encode(content or b"").decode()}
+
+
+def _partition(partition: Partition) -> Json:
+    return {"topic": partition[0], "partition": partition[1]}
+
 
 _ISOLATION = Field("string", "the isolation level of the read", choices=("read_uncommitted", "read_committed"))
 _UNITS = ("weeks", "days", "hours", "minutes", "seconds", "milliseconds")
@@ -20,7 +130,7 @@ async def _ready(call: Call) -> Json:
 
 
 async def _topics(call: Call) -> Json:
-    return {"topics": [rendering.topic(each) for each in (await call.broker.topics).values()]}
+    return {"topics": [_topic_json(each) for each in (await call.broker.topics).values()]}
 
 
 async def _create_topic(call: Call) -> Json:
@@ -28,34 +138,34 @@ async def _create_topic(call: Call) -> Json:
     if name in INTERNAL_TOPICS:
         raise BadRequest(f"{name} is an internal topic: records cannot be written to it here")
     await call.broker.create_topics({name: NewTopic(call.body.get("partitions"), call.body.get("configs", {}))})
-    return rendering.topic((await call.broker.topics)[name])
+    return _topic_json((await call.broker.topics)[name])
 
 
 async def _records(call: Call) -> Json:
     isolation: Any = call.query.get("isolation_level", "read_uncommitted")
     found = await call.broker.records(call.named["topic"], isolation_level=isolation)
-    return {"records": [rendering.record(each) for each in found]}
+    return {"records": [_record_json(each) for each in found]}
 
 
 async def _produce(call: Call) -> Json:
-    rows = [rendering.row(each) for each in call.body["records"]]
+    rows = [_row_of(each) for each in call.body["records"]]
     written = await call.broker.produce(call.named["topic"], rows, partition=call.body.get("partition"))
-    return {"records": [rendering.record(each) for each in written]}
+    return {"records": [_record_json(each) for each in written]}
 
 
 async def _groups(call: Call) -> Json:
-    return {"groups": [rendering.group(each) for each in (await call.broker.groups).values()]}
+    return {"groups": [_group_json(each) for each in (await call.broker.groups).values()]}
 
 
 async def _group(call: Call) -> Json:
     found = (await call.broker.groups).get(call.named["group"])
     if found is None:
         raise Missing(f"there is no group {call.named['group']!r}")
-    return rendering.group(found)
+    return _group_json(found)
 
 
 async def _transactions(call: Call) -> Json:
-    return {"transactions": [rendering.transaction(each) for each in (await call.broker.transactions).values()]}
+    return {"transactions": [_transaction_json(each) for each in (await call.broker.transactions).values()]}
 
 
 async def _wait(call: Call) -> Json:
@@ -106,7 +216,7 @@ async def _start(call: Call) -> Json:
 
 
 async def _log(call: Call) -> Json:
-    return {"lines": [rendering.line(each) for each in call.broker.lines]}
+    return {"lines": [_line_json(each) for each in call.broker.lines]}
 
 
 ROUTES = (

@@ -5,5 +5,5 @@
     fault.wait(2)
 
 ``vocabulary`` has the keys of a rule, ``faults`` the rules of a broker, ``fault`` the handle of one rule. ``gate`` applies
-rules to requests, ``answers`` makes the answers with an error. A broker without rules has no gate, and pays nothing.
+rules to requests, ``request`` makes the answers with an error. A broker without rules has no gate, and pays nothing.
 """

@@ -7,15 +7,14 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from odradek.common.logging import log
-from odradek.testing.asked import Done
 from odradek.testing.faults.vocabulary import ACTIONS, OF_FILES, BadRule
-from odradek.testing.misuse import checked_count, checked_within
+from odradek.testing.misuse import Done, checked_count, checked_within
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
     from types import TracebackType
 
-    from odradek.testing.faults.subject import Request
+    from odradek.testing.faults.request import Request
 
 __tracebackhide__ = True
 

@@ -15,8 +15,7 @@ from odradek.common.context import CLOSE_CONNECTION, NO_RESPONSE, Reply, Request
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.messages import messages
 from odradek.testing.asking import PEER
-from odradek.testing.faults.answers import ANSWERED_FIRST, answer_error, can_divide, joined, put_errors, without
-from odradek.testing.faults.subject import Request
+from odradek.testing.faults.request import ANSWERED_FIRST, Request, answer_error, can_divide, joined, put_errors, without
 
 if TYPE_CHECKING:
     from odradek.broker.start.server import Broker as BrokerCore

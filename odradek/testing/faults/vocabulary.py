@@ -26,7 +26,7 @@ from odradek.protocol.errors import ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from odradek.testing.faults.subject import Request
+    from odradek.testing.faults.request import Request
 
 __tracebackhide__ = True
 
@@ -161,7 +161,7 @@ def _check_together(words: Mapping[str, object], where: str) -> None:
 def _check_can_fire(api_key: ApiKey, words: Mapping[str, object], where: str) -> None:
     """Raise BadRule if the rule could never fire at requests of this API, or would have no effect."""
     from odradek.protocol.messages import messages
-    from odradek.testing.faults.subject import named_by
+    from odradek.testing.faults.request import named_by
 
     named = named_by(api_key)
     wrong = next((key for key in ("group", "transactional_id", "topic") if key in words and key not in named), None)

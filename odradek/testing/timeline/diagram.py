@@ -10,8 +10,7 @@ import json
 from html import escape
 from typing import TYPE_CHECKING
 
-from odradek.testing.timeline.events import Decision, Exchange
-from odradek.testing.timeline.text import clock_time, cut, decision, line, outcome, short
+from odradek.testing.timeline.events import Decision, Exchange, clock_time, cut, decision, line, outcome, short
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -22,9 +22,8 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.client_codecs import request_encoder, response_decoder
 from odradek.protocol.errors import ErrorCode, MalformedMessage
-from odradek.protocol.request_encoder import request_encoder
-from odradek.protocol.response_decoder import response_decoder
 from odradek.testing.timeline.likeness import Found, Ids, Likeness
 from odradek.testing.timeline.messages import error_codes, sendable_request
 from odradek.testing.timeline.timeline import Timeline

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
-from odradek.testing.timeline.events import Decision, Exchange, event_from_json
+from odradek.testing.timeline.events import DEFAULT_WIDTH, Decision, Exchange, event_from_json, line
 from odradek.testing.timeline.messages import structs_of
-from odradek.testing.timeline.text import DEFAULT_WIDTH, line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

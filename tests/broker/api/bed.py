@@ -4,9 +4,9 @@ from odradek.broker.api import SERVED
 from odradek.common.context import RequestContext, Session
 from odradek.controller.metadata.decisions import NewTopic
 from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.broker_codecs import response_encoder
 from odradek.protocol.messages import messages
 from odradek.protocol.records import Record, build_batch
-from odradek.protocol.responses import response_encoder
 from odradek.testing import SocketlessBroker
 from odradek.timing.clock import VirtualClock
 from odradek.timing.reply import Reply

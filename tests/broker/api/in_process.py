@@ -2,6 +2,7 @@
 
 from odradek.broker.api import SERVED
 from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.broker_codecs import response_encoder
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from odradek.protocol.message_types.init_producer_id import InitProducerIdRequest
@@ -9,7 +10,6 @@ from odradek.protocol.message_types.join_group import JoinGroupRequest, JoinGrou
 from odradek.protocol.message_types.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from odradek.protocol.produce_request import ProduceRequest
 from odradek.protocol.records import Record, build_batch
-from odradek.protocol.responses import response_encoder
 from odradek.testing import SocketlessBroker
 from odradek.timing.clock import VirtualClock
 

@@ -6,8 +6,7 @@ from itertools import count
 import pytest
 import pytest_asyncio
 
-from odradek.broker.large.in_slices import answer_in_slices, each_once, with_pauses
-from odradek.broker.large.response_memory import NoRoom, ResponseMemory
+from odradek.broker.large import NoRoom, ResponseMemory, answer_in_slices, each_once, with_pauses
 from odradek.broker.security.acl.rules import Asked, only
 from odradek.common.context import CLOSE_CONNECTION, RequestContext, Session
 from odradek.protocol.api_keys import ApiKey

@@ -1,6 +1,6 @@
 """ConsumerGroupDescribe, and what the APIs of all groups say of consumer groups."""
 
-from odradek.broker.api.descriptions import GROUP_OPERATIONS, NO_OPERATIONS
+from odradek.broker.api.acl_messages import GROUP_OPERATIONS, NO_OPERATIONS
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from tests.broker.api.consumer_requests import ask, beat, commit

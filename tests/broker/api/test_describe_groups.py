@@ -2,7 +2,7 @@
 
 import pytest
 
-from odradek.broker.api.descriptions import GROUP_OPERATIONS, NO_OPERATIONS
+from odradek.broker.api.acl_messages import GROUP_OPERATIONS, NO_OPERATIONS
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.describe_groups import DescribedGroup, DescribeGroupsRequest

@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from odradek.broker.api.descriptions import CLUSTER_OPERATIONS, NO_OPERATIONS, TOPIC_OPERATIONS
+from odradek.broker.api.acl_messages import CLUSTER_OPERATIONS, NO_OPERATIONS, TOPIC_OPERATIONS
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.create_topics import CreatableTopic, CreateTopicsRequest

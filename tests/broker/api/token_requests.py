@@ -3,10 +3,10 @@
 from odradek.broker.api import SERVED
 from odradek.common.context import RequestContext, Session
 from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.broker_codecs import response_encoder
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.create_delegation_token import CreatableRenewers
 from odradek.protocol.messages import messages
-from odradek.protocol.responses import response_encoder
 from odradek.timing.reply import Reply
 from tests.broker.api.bed import make_broker
 

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from odradek.broker.replica.alter_partitions import AlterPartitions
+from odradek.broker.replica.controller_requests import AlterPartitions
 from odradek.broker.replica.in_sync_replicas import CommittedIsr, Proposal
 from odradek.controller.quorum.controller_channel import ControllerUnavailable
 from odradek.protocol.errors import ErrorCode

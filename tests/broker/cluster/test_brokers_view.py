@@ -6,7 +6,7 @@ import pytest
 
 from odradek.broker.replica.partitions import Partitions
 from odradek.broker.replica.replicated_roles import BrokersView
-from odradek.controller.metadata.cluster import Cluster
+from odradek.controller.metadata.cluster_view import Cluster
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.metadata_records.nodes import BrokerRegistrationChangeRecord
 from odradek.timing.clock import VirtualClock

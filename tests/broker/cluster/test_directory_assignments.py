@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from odradek.broker.replica.directory_assignments import DirectoryAssignments
+from odradek.broker.replica.controller_requests import DirectoryAssignments
 from odradek.controller.quorum.controller_channel import ControllerUnavailable
 from odradek.protocol.message_types.assign_replicas_to_dirs import (
     AssignReplicasToDirsResponse,

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 import pytest_asyncio
 
-from odradek.broker.replica.alter_partitions import AlterPartitions
+from odradek.broker.replica.controller_requests import AlterPartitions
 from odradek.broker.replica.in_sync_replicas import CommittedIsr, Proposal
 from odradek.client.node_client import connect_to
 from odradek.controller.quorum.controller_channel import ControllerChannel

@@ -4,7 +4,7 @@ import pytest
 
 from odradek.broker.cluster.leader_hints import LeaderHints
 from odradek.common.context import NO_RESPONSE, RequestContext, Session
-from odradek.controller.metadata.cluster import Cluster
+from odradek.controller.metadata.cluster_view import Cluster
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types import fetch, produce

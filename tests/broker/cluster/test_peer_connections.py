@@ -2,7 +2,7 @@
 
 import pytest
 
-from odradek.broker.cluster.peer_connections import PeerConnections
+from odradek.broker.cluster.peers import PeerConnections
 from odradek.broker.security.sasl.peer_login import PeerLogin
 from odradek.client.login import Login
 from odradek.common.config.broker_config import InvalidConfig, load

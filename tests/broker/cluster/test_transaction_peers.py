@@ -4,8 +4,8 @@ from random import Random
 
 import pytest
 
-from odradek.broker.cluster.transaction_peers import TransactionPeers
-from odradek.coordinator.runtime.record import EndTxnMarker
+from odradek.broker.cluster.peers import TransactionPeers
+from odradek.coordinator.runtime.result import EndTxnMarker
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,

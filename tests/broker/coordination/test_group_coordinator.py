@@ -9,8 +9,7 @@ import pytest
 
 from odradek.controller.metadata.decisions import NewTopic
 from odradek.controller.metadata.topic import CONSUMER_OFFSETS_TOPIC
-from odradek.coordinator.runtime.record import CoordinatorRecord
-from odradek.coordinator.runtime.result import CoordinatorResult
+from odradek.coordinator.runtime.result import CoordinatorRecord, CoordinatorResult
 from odradek.coordinator.runtime.states import ShardState
 from odradek.protocol.coordinator_records import OffsetCommitKey, OffsetCommitValue
 from odradek.protocol.errors import ErrorCode, KafkaError

@@ -6,10 +6,10 @@ import pytest
 
 from odradek.controller.metadata.decisions import NewTopic
 from odradek.controller.metadata.topic import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
-from odradek.coordinator.runtime.record import EndTxnMarker
+from odradek.coordinator.runtime.result import EndTxnMarker
 from odradek.coordinator.runtime.states import ShardState
-from odradek.coordinator.transaction.config import ProducerIdentity
 from odradek.coordinator.transaction.states import TransactionState
+from odradek.coordinator.transaction.transactions import ProducerIdentity
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records import Record, build_batch
 

@@ -7,9 +7,8 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from odradek.broker.metrics.definitions import Distribution, Kind, Metric, Sum
-from odradek.broker.metrics.document import document
 from odradek.broker.metrics.endpoint import render
-from odradek.broker.metrics.table import SECTIONS
+from odradek.broker.metrics.table import SECTIONS, document
 from tests.broker_process import REPOSITORY
 
 COUNTER = Metric("kafka_things", Kind.COUNTER, ("a", "b"), "", "Things.")
@@ -67,7 +66,7 @@ METRICS = [metric for section in SECTIONS for metric in section.metrics]
 
 def test_the_page_in_the_repository_is_the_one_the_tables_give():
     page = (REPOSITORY / "docs" / "metrics.md").read_text(encoding="utf-8")
-    assert page == document(), "run python -m odradek.broker.metrics.document > docs/metrics.md"
+    assert page == document(), "run python -m odradek.broker.metrics.table > docs/metrics.md"
 
 
 def test_no_name_is_given_twice():

@@ -2,8 +2,8 @@
 
 import pytest
 
-from odradek.broker.network.busy_poll import BusyPoll
-from odradek.broker.network.outbox import Outbox
+from odradek.broker.network.event_loop import BusyPoll
+from odradek.broker.network.response_queue import Outbox
 from odradek.timing.clock import VirtualClock
 
 WINDOW_MS = 10

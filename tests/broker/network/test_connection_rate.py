@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.broker.network.connection_rate import ConnectionRate, IpConnectionRates
+from odradek.broker.network.connection_registry import ConnectionRate, IpConnectionRates
 from odradek.controller.metadata.client_quotas import CONNECTION_CREATION_RATE, IP, ClientQuotas, QuotaEntity, quota_record
 from tests.cases import each_case
 

@@ -5,10 +5,10 @@ import os
 
 import pytest
 
-from odradek.broker.network.outbox import Outbox
+from odradek.broker.network.response_queue import Outbox
 from odradek.broker.network.socket_writer import SocketWriter
 from odradek.storage.filesystem import RealFileSystem
-from odradek.storage.log.log_segments import LogSlice
+from odradek.storage.log.local_log import LogSlice
 
 HIGH_BYTES = 600_000
 SIZE = 6 * 1024 * 1024

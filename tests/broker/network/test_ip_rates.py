@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import pytest
 
-from odradek.broker.network.connection_rate import IpConnectionRates
+from odradek.broker.network.connection_registry import IpConnectionRates
 from odradek.controller.metadata.client_quotas import CONNECTION_CREATION_RATE, IP, ClientQuotas, QuotaEntity, quota_record
 from odradek.protocol.api_keys import ApiKey
 from tests.broker.network.test_connection import Setup, send

@@ -7,7 +7,7 @@ import random
 
 from odradek.broker.api import SERVED
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.requests import request_decoder
+from odradek.protocol.broker_codecs import request_decoder
 from tests.cases import each_case
 from tests.kio_schemas import load
 from tests.protocol.random_messages import random_message

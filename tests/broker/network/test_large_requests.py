@@ -5,8 +5,7 @@ from collections import deque
 import pytest
 
 from odradek.broker.api import SERVED
-from odradek.broker.large.pieces import Pieces
-from odradek.broker.large.response_memory import NoRoom, ResponseMemory
+from odradek.broker.large import NoRoom, Pieces, ResponseMemory
 from odradek.broker.network import large_requests
 from odradek.broker.network.dispatch import CloseConnection, Dispatcher
 from odradek.broker.network.large_requests import LARGE_BYTES, LargeRequests, most_items

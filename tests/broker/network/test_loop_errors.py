@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from odradek.broker.network.loop_errors import LoopErrors
+from odradek.broker.network.event_loop import LoopErrors
 from odradek.timing.clock import VirtualClock
 
 pytestmark = pytest.mark.interpreted

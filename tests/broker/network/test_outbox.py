@@ -7,10 +7,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from odradek.broker.network.outbox import Outbox
+from odradek.broker.network.response_queue import Outbox
 from odradek.broker.network.socket_writer import SocketWriter
 from odradek.storage.filesystem import RealFileSystem
-from odradek.storage.log.log_segments import LogSlice
+from odradek.storage.log.local_log import LogSlice
 
 pytestmark = pytest.mark.asyncio(loop_factories=["asyncio", "uvloop"])
 

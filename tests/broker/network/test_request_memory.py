@@ -5,7 +5,7 @@ from collections import deque
 import pytest
 
 from odradek.broker.network.connection import Connection
-from odradek.broker.network.request_memory import RequestMemory
+from odradek.broker.network.request_limits import RequestMemory
 from odradek.timing.clock import VirtualClock
 from tests.broker.network.test_connection import FakeTransport, Setup
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from odradek.broker.network.request_turns import ROUND_MS, SLICE_MS, TURN_MS, RequestTurns
+from odradek.broker.network.request_limits import ROUND_MS, SLICE_MS, TURN_MS, RequestTurns
 from tests.broker.network.test_connection import FakeDispatcher, Setup, send
 
 pytestmark = pytest.mark.interpreted

@@ -2,7 +2,7 @@
 
 import pytest
 
-from odradek.broker.network.response_size import ResponseSize, is_small
+from odradek.broker.network.route import ResponseSize, is_small
 from odradek.protocol.message_types.consumer_group_describe import ConsumerGroupDescribeResponse, DescribedGroup, Member
 from odradek.protocol.message_types.describe_groups import DescribedGroup as ClassicGroup
 from odradek.protocol.message_types.describe_groups import DescribedGroupMember, DescribeGroupsResponse

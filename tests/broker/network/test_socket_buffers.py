@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from odradek.broker.network.listeners import SYSTEM_BUFFER, Listeners, SocketSettings
-from odradek.common.config.endpoints import Endpoint
+from odradek.common.config.listener_config import Endpoint
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="Linux tells twice what was set, for its own book-keeping"),

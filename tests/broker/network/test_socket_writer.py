@@ -7,10 +7,10 @@ import socket
 
 import pytest
 
-from odradek.broker.network.outbox import Outbox
+from odradek.broker.network.response_queue import Outbox
 from odradek.broker.network.socket_writer import SocketWriter
 from odradek.storage.filesystem import RealFileSystem
-from odradek.storage.log.log_segments import LogSlice
+from odradek.storage.log.local_log import LogSlice
 
 # What a transport says and returns differs between the two.
 pytestmark = pytest.mark.asyncio(loop_factories=["asyncio", "uvloop"])

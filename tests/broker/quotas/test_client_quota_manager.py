@@ -4,9 +4,8 @@ from uuid import UUID
 
 import pytest
 
-from odradek.broker.metrics.quotas import QUOTA_SECTION
-from odradek.broker.quotas.client_quota_manager import IDLE_MS, ClientQuotaManager, QuotaWindow
-from odradek.broker.quotas.fetch_size import fetch_response_bytes
+from odradek.broker.metrics.broker import QUOTA_SECTION
+from odradek.broker.quotas.client_quota_manager import IDLE_MS, ClientQuotaManager, QuotaWindow, fetch_response_bytes
 from odradek.broker.replica.fetch_partitions import FetchPartition
 from odradek.controller.metadata.client_quotas import (
     CONTROLLER_MUTATION_RATE,
@@ -17,10 +16,10 @@ from odradek.controller.metadata.client_quotas import (
     quota_record,
 )
 from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.broker_codecs import response_encoder
 from odradek.protocol.message_types.fetch import AbortedTransaction, FetchableTopicResponse, FetchResponse, PartitionData
 from odradek.protocol.message_types.fetch import FetchPartition as Asked
 from odradek.protocol.records import Record, build_batch
-from odradek.protocol.responses import response_encoder
 from tests.broker.quotas.bed import Client, broker_with, quota, told_ms
 from tests.cases import each_case
 

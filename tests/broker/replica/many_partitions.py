@@ -13,9 +13,8 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.message_types import fetch
 from odradek.protocol.records import Record, build_batch
 from odradek.timing.clock import VirtualClock
-from odradek.timing.purgatory import Purgatory
 from odradek.timing.reply import Reply
-from odradek.timing.timer import Timer
+from odradek.timing.timer import Purgatory, Timer
 from tests.broker.replica.replication_bed import FIRST, LEADER, SECOND, TOPIC_ID, FakeReplication, lead, memory_log
 
 EPOCH = 4

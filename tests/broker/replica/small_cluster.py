@@ -18,9 +18,8 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.records import Record, build_batch
 from odradek.storage.log.log_config import LogConfig
 from odradek.timing.clock import VirtualClock
-from odradek.timing.purgatory import Purgatory
 from odradek.timing.reply import Reply
-from odradek.timing.timer import Timer
+from odradek.timing.timer import Purgatory, Timer
 from tests.broker.replica.replication_bed import TOPIC_ID, lead, memory_log
 from tests.client.net import Net, settle
 

@@ -13,15 +13,13 @@ from uuid import uuid4
 import pytest
 
 from odradek.broker.replica import cleaner_process
-from odradek.broker.replica.cleaner_child import CleanOrder, _sendable
-from odradek.broker.replica.cleaner_process import CleanerProcess
+from odradek.broker.replica.cleaner_process import CleanerProcess, CleanOrder, _sendable
 from odradek.broker.replica.log_cleaner import LogCleaner
 from odradek.common.config.broker_config import load
 from odradek.common.logging import lines_to
 from odradek.storage.cleaning.candidates import look_at
 from odradek.storage.cleaning.cleaner import CleanerLimits, clean
-from odradek.storage.cleaning.job import CleanJob
-from odradek.storage.cleaning.swap import clean_log
+from odradek.storage.cleaning.swap import CleanJob, clean_log
 from odradek.storage.directories.log_manager import LogManager
 from odradek.storage.errors import LogCorrupt
 from odradek.storage.filesystem import RealFileSystem

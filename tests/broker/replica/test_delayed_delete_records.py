@@ -6,8 +6,7 @@ from odradek.broker.replica.delayed_produce import DelayedDeleteRecords
 from odradek.broker.replica.partition import Partition
 from odradek.protocol.errors import ErrorCode
 from odradek.timing.clock import VirtualClock
-from odradek.timing.purgatory import Purgatory
-from odradek.timing.timer import Timer
+from odradek.timing.timer import Purgatory, Timer
 from tests.broker.replica.replication_bed import FIRST, LEADER_EPOCH, SECOND, TOPIC_ID, ReplicationBed
 
 TIMEOUT_MS = 1_000

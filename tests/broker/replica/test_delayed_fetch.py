@@ -6,8 +6,7 @@ import pytest
 
 from odradek.broker.replica.delayed_fetch import DelayedFetch
 from odradek.timing.clock import VirtualClock
-from odradek.timing.purgatory import Purgatory
-from odradek.timing.timer import Timer
+from odradek.timing.timer import Purgatory, Timer
 
 pytestmark = pytest.mark.interpreted
 

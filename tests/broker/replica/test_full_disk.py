@@ -6,7 +6,7 @@ import pytest
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.records import Record, build_batch
-from odradek.storage.directories.reserve import RESERVE_FILE
+from odradek.storage.directories.data_directory import RESERVE_FILE
 from odradek.testing import SocketlessBroker
 from odradek.testing.disk import DiskHandle, MemoryDisk
 from odradek.timing.clock import VirtualClock

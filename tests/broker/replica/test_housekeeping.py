@@ -9,7 +9,7 @@ import pytest
 from odradek.broker.replica.housekeeping import Housekeeping
 from odradek.common.config.broker_config import load
 from odradek.protocol.records import Record, build_batch
-from odradek.storage.directories.directory_scan import RemovedLogs
+from odradek.storage.directories.data_directories import RemovedLogs
 from odradek.storage.directories.log_manager import LogManager
 from odradek.storage.log.flush import FlushTask
 from odradek.storage.log.log_config import LogConfig

@@ -7,7 +7,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from odradek.broker.replica.delayed_fetch import FetchRead
 from odradek.broker.replica.fetch_partitions import FetchPartitions
 from odradek.broker.replica.follower_fetch import FollowerFetchRead
-from odradek.coordinator.runtime.record import EndTxnMarker
+from odradek.coordinator.runtime.result import EndTxnMarker
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types import fetch
 from tests.broker.replica.many_partitions import MAX_BYTES, LeadingBroker, Reader

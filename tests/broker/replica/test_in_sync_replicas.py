@@ -7,7 +7,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from odradek.broker.replica.delayed_produce import DelayedProduce
 from odradek.broker.replica.in_sync_replicas import NO_EPOCH, CommittedIsr
-from odradek.coordinator.runtime.record import EndTxnMarker
+from odradek.coordinator.runtime.result import EndTxnMarker
 from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.broker.replica.replication_bed import (
     FIRST,

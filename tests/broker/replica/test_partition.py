@@ -8,7 +8,7 @@ from odradek.broker.replica.delayed_produce import DelayedProduce
 from odradek.broker.replica.partition import Partition
 from odradek.broker.replica.partitions import Partitions
 from odradek.broker.replica.roles import NO_LEADER, Follower
-from odradek.coordinator.runtime.record import EndTxnMarker
+from odradek.coordinator.runtime.result import EndTxnMarker
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.records import Record, build_batch
 from odradek.storage.log.log_config import LogConfig

@@ -4,7 +4,7 @@ import pytest
 
 from odradek.broker.replica.delayed_fetch import DelayedFetch, FetchRead
 from odradek.broker.replica.fetch_partitions import FetchPartitions
-from odradek.coordinator.runtime.record import EndTxnMarker
+from odradek.coordinator.runtime.result import EndTxnMarker
 from odradek.protocol.message_types.fetch import FetchPartition as FetchRequestPartition
 from odradek.protocol.message_types.fetch import FetchTopic
 from odradek.protocol.record_batch import iter_batches

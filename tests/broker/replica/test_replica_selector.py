@@ -8,7 +8,7 @@ from odradek.broker.replica.delayed_fetch import FetchRead, ReplicaSelector
 from odradek.broker.replica.fetch_partitions import FetchPartitions
 from odradek.broker.replica.fetch_sessions import FetchSessions
 from odradek.broker.replica.partition import Partition
-from odradek.controller.metadata.cluster import ClusterNode
+from odradek.controller.metadata.cluster_view import ClusterNode
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types import fetch
 from tests.broker.replica.replication_bed import FIRST, LEADER, LEADER_EPOCH, SECOND, TOPIC_ID, ReplicationBed

@@ -17,6 +17,7 @@ from uuid import UUID
 
 from odradek.common.acls import CLUSTER_NAME
 from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.client_codecs import request_encoder, response_decoder
 from odradek.protocol.message_types.create_acls import AclCreation, CreateAclsRequest
 from odradek.protocol.message_types.create_topics import CreatableTopic, CreateTopicsRequest
 from odradek.protocol.message_types.delete_acls import DeleteAclsFilter, DeleteAclsRequest
@@ -26,8 +27,6 @@ from odradek.protocol.message_types.init_producer_id import InitProducerIdReques
 from odradek.protocol.message_types.metadata import MetadataRequest
 from odradek.protocol.message_types.sasl_authenticate import SaslAuthenticateRequest
 from odradek.protocol.message_types.sasl_handshake import SaslHandshakeRequest
-from odradek.protocol.request_encoder import request_encoder
-from odradek.protocol.response_decoder import response_decoder
 from odradek.testing import SocketlessBroker
 from odradek.timing.clock import VirtualClock
 from tests.campaigns.acl_differential.makers import DELETABLE, PRINCIPALS, TOPICS, TRANSACTIONAL_IDS, UNKNOWN_IDS

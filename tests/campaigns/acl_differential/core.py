@@ -13,7 +13,7 @@ from random import Random
 from typing import NamedTuple
 from uuid import UUID
 
-from odradek.broker.security.acl.standard_authorizer import StandardAuthorizer
+from odradek.broker.security.acl.access import StandardAuthorizer
 from odradek.common.acls import (
     ANYONE,
     WILDCARD,

@@ -5,9 +5,9 @@ from collections import Counter
 import pytest
 
 from odradek.broker.api import SERVED, load_module
-from odradek.broker.security.acl import standard_authorizer
+from odradek.broker.security.acl import access
 from odradek.broker.security.acl.rules import anybody
-from odradek.common import acl_index
+from odradek.common import acls
 from tests.campaigns.acl_differential.brokers import compare_brokers
 from tests.campaigns.acl_differential.core import QUESTIONS, differences, kafkas_answers, story
 from tests.campaigns.acl_differential.requests import MADE
@@ -45,10 +45,10 @@ def test_requests_are_made_of_every_api_with_a_rule():
 
 
 FAULTS = Faults()
-FAULTS.put("without implied operations", acl_index, "_ALLOWING", acl_index._DENYING)
-FAULTS.put("without wildcards", acl_index, "WILDCARD", "?")
-FAULTS.put("with denials that imply", acl_index, "_DENYING", acl_index._ALLOWING)
-FAULTS.put("without dominated patterns", standard_authorizer, "_is_dominated", lambda *_: False)
+FAULTS.put("without implied operations", acls, "_ALLOWING", acls._DENYING)
+FAULTS.put("without wildcards", acls, "WILDCARD", "?")
+FAULTS.put("with denials that imply", acls, "_DENYING", acls._ALLOWING)
+FAULTS.put("without dominated patterns", access, "_is_dominated", lambda *_: False)
 
 
 @pytest.mark.interpreted

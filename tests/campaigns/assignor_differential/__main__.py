@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from odradek.coordinator.group.assignor import uniform
+from odradek.coordinator.group.assignor import builtin
 from tests.campaigns.assignor_differential.comparison import compare, differences
 from tests.campaigns.assignor_differential.faults import FAULTS
 from tests.campaigns.assignor_differential.history import STEPS
@@ -25,7 +25,7 @@ def main() -> int:
     began_s = time.monotonic()
     counts: Counter[str] = Counter()
     found: list[str] = []
-    unfound = set(FAULTS) if uniform.__file__.endswith(".py") else set()
+    unfound = set(FAULTS) if builtin.__file__.endswith(".py") else set()
     faults = len(unfound)
     histories = -(-chosen.inputs // STEPS)
     end = chosen.seed + histories

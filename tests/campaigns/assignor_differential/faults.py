@@ -1,6 +1,6 @@
 """Faults in odradek's assignors, put in while a context lasts, each of which the comparison must find."""
 
-from odradek.coordinator.group.assignor import builtin, spec, uniform
+from odradek.coordinator.group.assignor import builtin, spec
 from odradek.coordinator.group.assignor.spec import by_id
 from tests.campaigns.planted import Change, Faults
 
@@ -13,7 +13,7 @@ def _extras_to_the_first(held, total):
 def _revoke_the_first(partitions, quota):
     ordered = [(topic_id, index) for topic_id in by_id(partitions) for index in sorted(partitions[topic_id], reverse=True)]
     partitions.clear()
-    uniform._give(partitions, ordered[:quota])
+    builtin._give(partitions, ordered[:quota])
     return ordered[quota:]
 
 
@@ -34,7 +34,7 @@ def _as_unsigned(topic_id):
     return topic_id.int
 
 
-class _PassesOverAnother(uniform._Scales):
+class _PassesOverAnother(builtin._Scales):
     def next_rich(self, held):
         while True:
             if self._rich < self._rich_begin:
@@ -48,21 +48,21 @@ class _PassesOverAnother(uniform._Scales):
             self._rich_end -= 1
 
 
-class _FromTheLeft(uniform._Scales):
+class _FromTheLeft(builtin._Scales):
     def __init__(self, subscribers, sizes):
         super().__init__(subscribers[::-1], sizes)
 
 
 FAULTS = Faults()
-FAULTS.put("extras-to-the-first", uniform, "_quotas", _extras_to_the_first)
-FAULTS.put("revokes-the-first", uniform, "_revoke", _revoke_the_first)
-FAULTS.add("is-not-sticky", *(Change(module, "targets_until_now", _forget) for module in (uniform, uniform)))
-FAULTS.add("members-by-code-points", *(Change(module, "text_order", _by_code_points) for module in (uniform, builtin)))
-FAULTS.add("topics-as-unsigned", *(Change(module, "topic_order", _as_unsigned) for module in (spec, uniform)))
-FAULTS.put("all-are-alike", uniform, "assign_heterogeneous", uniform.assign_homogeneous)
-FAULTS.put("none-are-alike", uniform, "assign_homogeneous", uniform.assign_heterogeneous)
-FAULTS.put("one-round", uniform, "_MAX_ROUNDS", 1)
-FAULTS.put("no-balance", uniform, "_balance", lambda topics, sizes: None)
-FAULTS.put("members-from-the-left", uniform, "_Scales", _FromTheLeft)
-FAULTS.put("another-is-passed-over", uniform, "_Scales", _PassesOverAnother)
+FAULTS.put("extras-to-the-first", builtin, "_quotas", _extras_to_the_first)
+FAULTS.put("revokes-the-first", builtin, "_revoke", _revoke_the_first)
+FAULTS.add("is-not-sticky", *(Change(module, "targets_until_now", _forget) for module in (builtin, builtin)))
+FAULTS.add("members-by-code-points", *(Change(module, "text_order", _by_code_points) for module in (builtin, builtin)))
+FAULTS.add("topics-as-unsigned", *(Change(module, "topic_order", _as_unsigned) for module in (spec, builtin)))
+FAULTS.put("all-are-alike", builtin, "assign_heterogeneous", builtin.assign_homogeneous)
+FAULTS.put("none-are-alike", builtin, "assign_homogeneous", builtin.assign_heterogeneous)
+FAULTS.put("one-round", builtin, "_MAX_ROUNDS", 1)
+FAULTS.put("no-balance", builtin, "_balance", lambda topics, sizes: None)
+FAULTS.put("members-from-the-left", builtin, "_Scales", _FromTheLeft)
+FAULTS.put("another-is-passed-over", builtin, "_Scales", _PassesOverAnother)
 FAULTS.put("dynamic-members-first", builtin, "_order", _dynamic_members_first)

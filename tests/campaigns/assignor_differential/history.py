@@ -9,9 +9,8 @@ from dataclasses import replace
 from random import Random
 from uuid import UUID
 
-from odradek.coordinator.group.assignor.builtin import assign_range
+from odradek.coordinator.group.assignor.builtin import assign_range, assign_uniform
 from odradek.coordinator.group.assignor.spec import GroupAssignment, GroupSpec, MemberSubscription, by_id
-from odradek.coordinator.group.assignor.uniform import assign_uniform
 from odradek.coordinator.group.consumer.topics import SubscribedTopic
 from tests.campaigns.assignor_differential.kafkas import Name
 from tests.coordinator.group.assignor.assignments import plain

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from odradek.broker.cluster.transaction_peers import TransactionPeers
+from odradek.broker.cluster.peers import TransactionPeers
 from odradek.broker.replica import followed_partition
 from odradek.broker.replica.in_sync_replicas import InSyncReplicas
 from odradek.broker.replica.partition import Partition
 from odradek.broker.replica.replicated_roles import ReplicatedRoles
 from odradek.controller.metadata.topic import CONSUMER_OFFSETS_TOPIC
-from odradek.controller.quorum.producer_id_blocks import ProducerIdBlocks
+from odradek.controller.quorum.forwarding import ProducerIdBlocks
 from odradek.timing.reply import Reply
 from tests.campaigns.planted import Faults
 

@@ -10,8 +10,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from odradek.client.api import Api, ConnectFailed, Disconnected, RequestTimedOut
-from odradek.client.config import ClientConfig
-from odradek.client.node_client import NodeClient, connect_to
+from odradek.client.node_client import ClientConfig, NodeClient, connect_to
 from odradek.common.logging import _sink
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from odradek.broker.api import txn_offset_commit
-from odradek.broker.cluster.transaction_peers import TransactionPeers
+from odradek.broker.cluster.peers import TransactionPeers
 from odradek.broker.coordination.coordinator_logs import PartitionLog
 from odradek.broker.coordination.transaction_coordinator import TransactionCoordinator
 from odradek.broker.replica.delayed_fetch import FetchRead
@@ -18,9 +18,9 @@ from odradek.broker.replica.in_sync_replicas import InSyncReplicas, Isr
 from odradek.broker.replica.partition import Partition
 from odradek.broker.replica.replicated_roles import BrokersView, ReplicatedRoles
 from odradek.broker.replica.roles import Follower
-from odradek.controller.cluster import altered_partitions, broker_changes
+from odradek.controller.cluster import altered_partitions, partition_changes
 from odradek.controller.cluster.cluster_controller import ClusterController
-from odradek.controller.cluster.partition_change import PartitionChange
+from odradek.controller.cluster.partition_changes import PartitionChange
 from odradek.coordinator.group.offsets import CommittedOffsets
 from odradek.coordinator.runtime import loader
 from odradek.coordinator.runtime.runtime import CoordinatorRuntime
@@ -163,7 +163,7 @@ def take_an_isr_of_an_older_partition_epoch(check: Any, partition: Any, leader_i
 
 
 FAULTS.put(
-    "keep_the_isr_of_a_broker_that_was_killed", broker_changes, "shut_down", lambda *_, **__: [], *LOST, first=18, is_rare=True
+    "keep_the_isr_of_a_broker_that_was_killed", partition_changes, "shut_down", lambda *_, **__: [], *LOST, first=18, is_rare=True
 )
 
 # ---------------------------------------------------------------------------------------------------------------- coordinators

@@ -20,12 +20,11 @@ from typing import Any
 
 from odradek.broker.api import SERVED
 from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.broker_codecs import request_decoder
 from odradek.protocol.errors import KafkaError, MalformedMessage
-from odradek.protocol.frames import FrameReader
-from odradek.protocol.headers import read_request_header
+from odradek.protocol.frames import FrameReader, read_request_header
 from odradek.protocol.record_batch import Buffer, iter_batches, read_header, validate
 from odradek.protocol.records import read_records
-from odradek.protocol.requests import request_decoder
 from tests.campaigns.fuzz.frames import (
     address_space_bytes,
     frame_of_spoilt_batch,

@@ -8,8 +8,8 @@ from hashlib import sha256
 from typing import Any, cast
 
 from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.client_codecs import response_decoder
 from odradek.protocol.record_batch import iter_batches
-from odradek.protocol.response_decoder import response_decoder
 from tests.campaigns.kafka_tools.kafka_broker import until
 from tests.raw_client import RawClient, fetch_fields
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.request_encoder import request_header
-from odradek.protocol.schemas import FieldSpec, Layout, load
+from odradek.protocol.client_codecs import request_header
+from odradek.protocol.messages import FieldSpec, Layout, load
 from odradek.protocol.varint import uvarint
 from odradek.protocol.writers import FIXED_WIDTHS
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from odradek.broker.api import SERVED
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.request_encoder import request_header
+from odradek.protocol.client_codecs import request_header
 from odradek.protocol.varint import uvarint
 from tests.campaigns.hostile_requests import amplified, cluster
 from tests.campaigns.hostile_requests.cluster import KNOWN

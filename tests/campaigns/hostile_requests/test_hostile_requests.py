@@ -16,7 +16,7 @@ STALL_MS = 500
 RUN = "import sys; from tests.campaigns.hostile_requests.__main__ import main; sys.exit(main())"
 # In the broker's process, before it starts: connections whose turns have no end, so that each begins all that has arrived.
 ENDLESS_TURNS = """
-import odradek.broker.network.request_turns as request_turns
+import odradek.broker.network.request_limits as request_turns
 from odradek.__main__ import start
 
 request_turns.TURN_MS = request_turns.SLICE_MS = 3_600_000.0

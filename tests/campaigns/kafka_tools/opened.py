@@ -19,7 +19,7 @@ from struct import Struct
 
 from odradek.protocol.record_batch import BatchHeader, ensure_intact, iter_batches
 from odradek.storage.filesystem import RealFileSystem
-from odradek.storage.log import producer_snapshot
+from odradek.storage.log import producer_restore
 from odradek.storage.log.log import Log
 from odradek.storage.log.log_config import LogConfig
 
@@ -136,7 +136,7 @@ def _compare_index_entries(comparison: Comparison, file: Path) -> None:
 
 def _compare_producers(comparison: Comparison, snapshot: Path, log: Log) -> None:
     comparison.file(snapshot)
-    theirs = producer_snapshot.decode(snapshot.read_bytes())
+    theirs = producer_restore.decode(snapshot.read_bytes())
     for kind, by_id in (("of Kafka's", theirs.by_id), ("of odradek's", log.producers.by_id)):
         for producer_id in by_id:
             ours, there = log.producers.by_id.get(producer_id), theirs.by_id.get(producer_id)

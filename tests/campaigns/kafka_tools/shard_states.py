@@ -11,12 +11,12 @@ from odradek.coordinator.group.config import GroupConfig
 from odradek.coordinator.group.consumer.group import ConsumerGroup
 from odradek.coordinator.group.group_shard import GroupShard
 from odradek.coordinator.group.offsets import OffsetConfig
-from odradek.coordinator.runtime.record import decode_group_record
+from odradek.coordinator.runtime.environment import ShardContext
+from odradek.coordinator.runtime.result import decode_group_record
 from odradek.coordinator.runtime.runtime import CoordinatorRuntime
-from odradek.coordinator.runtime.shard_context import ShardContext
 from odradek.coordinator.runtime.states import ShardState
-from odradek.coordinator.transaction.config import TransactionConfig
 from odradek.coordinator.transaction.transaction_shard import TransactionShard, decode_transaction_record
+from odradek.coordinator.transaction.transactions import TransactionConfig
 from odradek.storage.log.log import Log
 from odradek.timing.clock import VirtualClock
 from odradek.timing.timer import Timer

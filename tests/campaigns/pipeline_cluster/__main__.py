@@ -17,8 +17,7 @@ import pyarrow.parquet as pq
 import pyspark
 
 from benchmarks.peers import free_ports
-from odradek.pipeline.schema import END_OFFSETS_DIR, TABLES_DIR
-from odradek.pipeline.tables_schema import STATE_DIR
+from odradek.pipeline.schema import END_OFFSETS_DIR, STATE_DIR, TABLES_DIR
 from tests.broker_process import REPOSITORY, BrokerProcess
 from tests.campaigns.kafka_tools.kafka_broker import until
 from tests.campaigns.pipeline_kills.runs import SETTINGS, JobProcess, load

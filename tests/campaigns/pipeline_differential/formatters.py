@@ -17,8 +17,8 @@ from kafka.protocol.consumer import ConsumerProtocolAssignment, ConsumerProtocol
 from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks import kafka_jars
+from odradek.pipeline.kinds import STATUSES
 from odradek.pipeline.schema import CONSUMER_OFFSETS, TRANSACTION_STATE, read_raw
-from odradek.pipeline.transactions import STATUSES
 
 READER = "reader-of-formatted-records"
 _TIMEOUT_S = 180

@@ -16,7 +16,7 @@ from uuid import UUID
 
 from odradek.protocol.record_batch import HEADER_SIZE, MAGIC, read_header
 from odradek.storage.directories import checkpoints
-from odradek.storage.directories.directory_scan import parse_log_name
+from odradek.storage.directories.data_directories import parse_log_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -10,13 +10,12 @@ from contextlib import AbstractContextManager, nullcontext
 from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from odradek.broker.replica.group_commit import GroupCommit
+from odradek.broker.replica.delayed_produce import GroupCommit
 from odradek.storage.directories.checkpoints import RECOVERY_POINT_FILE
-from odradek.storage.directories.log_flusher import LogFlusher
-from odradek.storage.directories.offset_checkpoints import OffsetCheckpoints
-from odradek.storage.log.coordinator_appends import CoordinatorAppends
+from odradek.storage.directories.upkeep import LogFlusher, OffsetCheckpoints
 from odradek.storage.log.flush_state import FlushState
 from odradek.storage.log.log import Log
+from odradek.storage.log.log_writer import CoordinatorAppends
 from odradek.storage.log.segment import Segment
 from odradek.timing.background import outcome_of
 from tests.campaigns.planted import Change, around, in_place

@@ -16,8 +16,7 @@ from pathlib import Path
 from random import Random
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from odradek.broker.quotas.client_quota_manager import ClientQuotaManager, QuotaWindow
-from odradek.broker.quotas.mutations import MutationQuota, MutationQuotaManager
+from odradek.broker.quotas.client_quota_manager import ClientQuotaManager, MutationQuota, MutationQuotaManager, QuotaWindow
 from odradek.controller.metadata.client_quotas import (
     CLIENT_ID,
     CONTROLLER_MUTATION_RATE,

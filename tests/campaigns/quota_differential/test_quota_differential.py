@@ -5,9 +5,8 @@ import math
 import pytest
 
 from odradek.broker.network.connection import Connection
-from odradek.broker.quotas import client_quota_manager, mutations
-from odradek.broker.quotas.client_quota_manager import ClientQuotaManager
-from odradek.broker.quotas.sampled import Samples
+from odradek.broker.quotas import client_quota_manager
+from odradek.broker.quotas.client_quota_manager import ClientQuotaManager, Samples
 from odradek.broker.quotas.throttle_gate import FetchQuota
 from odradek.testing import Broker
 from tests.campaigns.planted import Faults
@@ -26,7 +25,7 @@ FAULTS.put("nothing-back", ClientQuotaManager, "take_back", lambda *_: None)
 FAULTS.put("rounded-down", client_quota_manager, "rate_throttle_ms", lambda rate, limit, ms: int((rate - limit) * ms / limit))
 FAULTS.put("one-second-at-once", ClientQuotaManager, "most_in_window", lambda self, *client: self.sensor(*client).limit)
 FAULTS.put("never-in-debt", client_quota_manager.TokenBucket, "tokens", lambda self, limit, now_ms: self._burst_s * limit)
-FAULTS.put("whole-seconds", mutations, "bucket_throttle_ms", lambda tokens, limit: math.ceil(-tokens / limit) * 1_000)
+FAULTS.put("whole-seconds", client_quota_manager, "bucket_throttle_ms", lambda tokens, limit: math.ceil(-tokens / limit) * 1_000)
 OF_BROKERS = Faults()
 OF_BROKERS.put("never-muted", Connection, "mute", lambda *_: None)
 OF_BROKERS.put("never-counted", FetchQuota, "throttle_ms", lambda *_: 0)

@@ -13,7 +13,7 @@ from tests.campaigns.rolling_groups.members import Member
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from odradek.coordinator.group.consumer.current_assignment import Reconciliation
+    from odradek.coordinator.group.consumer.member_step import Reconciliation
     from tests.campaigns.rolling_groups.rolling import MakeMember
 
 _EVERY = 25

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from odradek.controller.metadata.bootstrap import write_bootstrap
 from odradek.controller.metadata.scram_credentials import credential_record
+from odradek.controller.metadata.snapshot_generator import write_bootstrap
 from odradek.protocol.scram import MECHANISMS, salted_password
 from odradek.storage.filesystem import RealFileSystem
 from tests.campaigns.kafka_tools.odradek_controller import OdradekController

@@ -11,7 +11,7 @@ from typing import Any
 
 from odradek.common.acls import AclOperation, AclPermission, AclResourceType, PatternType
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.response_decoder import response_decoder
+from odradek.protocol.client_codecs import response_decoder
 from odradek.protocol.scram import MECHANISMS, encode_base64
 from tests.campaigns.kafka_tools.kafka_broker import until
 from tests.campaigns.sasl_differential.brokers import SECRET_KEY, Listeners

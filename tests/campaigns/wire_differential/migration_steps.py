@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Consumer, TopicPartition
 
-from odradek.coordinator.runtime.record import decode_group_record, encode_record
+from odradek.coordinator.runtime.result import decode_group_record, encode_record
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.coordinator_records import GroupMetadataValue, OffsetCommitKey
 from odradek.protocol.coordinator_records.consumer_groups import (

@@ -1,6 +1,6 @@
 """Requests to bytes and responses to plain values, by Kafka's definitions and without odradek's codecs.
 
-A request's fields are a dictionary, with the names of ``protocol.schemas``. A field that the version does not have is passed
+A request's fields are a dictionary, with the names of ``protocol.messages``. A field that the version does not have is passed
 over, so one dictionary serves all versions. In the place of any value there may be ``Raw`` bytes: that is how counts lie and
 strings are no UTF-8.
 """
@@ -13,7 +13,7 @@ from typing import Any
 from uuid import UUID
 
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.schemas import OF_FIELDS, FieldSpec, Layout, load
+from odradek.protocol.messages import OF_FIELDS, FieldSpec, Layout, load
 
 CLIENT_ID = "wire"
 _NUMBERS = {

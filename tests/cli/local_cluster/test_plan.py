@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from odradek.cli.local_cluster.plan import plan_cluster
+from odradek.cli.local_cluster.node import plan_cluster
 from odradek.common.config.broker_config import load
 
 PLACE = Path("/place")

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from odradek.cli.local_cluster.plan import PortTaken, ReservedPorts
+from odradek.cli.local_cluster.node import PortTaken, ReservedPorts
 
 
 def test_free_ports_differ():

@@ -5,7 +5,7 @@ import stat
 
 import pytest
 
-from odradek.cli.secure.files import CannotSecure, SecureFiles, secret
+from odradek.cli.secure import CannotSecure, SecureFiles, secret
 from odradek.testing.certificates import CertificateAuthority
 
 HOSTS = ["localhost", "127.0.0.1", "::1"]

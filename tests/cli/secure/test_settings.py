@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from odradek.cli.secure.files import secure
+from odradek.cli.secure import secure
 from odradek.common.config.broker_config import load
 from odradek.common.config.definitions import HIDDEN, InvalidConfig
 from odradek.storage.directories.data_directory import DataDirectory

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from odradek.common.config import InvalidConfig, load
-from odradek.common.config.endpoints import per_ip_overrides
+from odradek.common.config.listener_config import per_ip_overrides
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.storage.log.log_config import LogConfig
 from tests.cases import each_case

@@ -2,8 +2,7 @@
 
 from odradek.common.config.definitions import complain, parse, to_text
 from odradek.common.config.ignored import IGNORED
-from odradek.common.config.table import BROKER_CONFIGS, SECTIONS, TOPIC_CONFIGS, synonyms, update_mode
-from odradek.common.config.table_topic import TOPIC_DEFINITIONS
+from odradek.common.config.table import BROKER_CONFIGS, SECTIONS, TOPIC_CONFIGS, TOPIC_DEFINITIONS, synonyms, update_mode
 from tests.cases import each_case
 
 ROWS = [*BROKER_CONFIGS.values(), *TOPIC_CONFIGS.values()]

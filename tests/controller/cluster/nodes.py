@@ -7,11 +7,11 @@ from odradek.broker.api.controller import SERVED
 from odradek.broker.start.controller_node import ControllerNode
 from odradek.broker.start.storage_start import log_manager_for
 from odradek.common.config import load
-from odradek.common.config.endpoints import Endpoint
+from odradek.common.config.listener_config import Endpoint
 from odradek.common.context import Reply, RequestContext, Session
 from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.broker_codecs import response_encoder
 from odradek.protocol.message_types import fetch, fetch_snapshot
-from odradek.protocol.responses import response_encoder
 from odradek.storage.memory_filesystem import MemoryFileSystem
 from odradek.timing.background import InlineBackground
 from odradek.timing.clock import VirtualClock

@@ -6,6 +6,7 @@ from odradek.broker.api.controller import SERVED
 from odradek.common.context import OwnSession, RequestContext, Session
 from odradek.controller.quorum.forwarding import serialized_principal
 from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.client_codecs import request_encoder, response_decoder
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.broker_heartbeat import BrokerHeartbeatRequest
 from odradek.protocol.message_types.create_acls import CreateAclsRequest
@@ -15,8 +16,6 @@ from odradek.protocol.message_types.describe_acls import DescribeAclsRequest
 from odradek.protocol.message_types.envelope import EnvelopeRequest
 from odradek.protocol.message_types.renew_delegation_token import RenewDelegationTokenRequest
 from odradek.protocol.messages import messages
-from odradek.protocol.request_encoder import request_encoder
-from odradek.protocol.response_decoder import response_decoder
 from odradek.timing.reply import Reply
 from tests.broker.api.acl_requests import creation
 from tests.broker.security.acl.bed import OPEN, codes_in

@@ -4,8 +4,8 @@ import pytest
 
 from odradek.common.config import load
 from odradek.controller.metadata.alterations import Alteration, Operation, alter_resources
+from odradek.controller.metadata.auto_topic_creation import replicated_internal_topic
 from odradek.controller.metadata.features import BOOTSTRAP_RECORDS, SAFE_DOWNGRADE, UPGRADE
-from odradek.controller.metadata.internal_topics import replicated_internal_topic
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from odradek.protocol.message_types.broker_registration import Feature

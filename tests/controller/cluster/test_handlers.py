@@ -10,6 +10,7 @@ from odradek.controller.metadata.client_quotas import Limit
 from odradek.controller.metadata.features import SUPPORTED_FEATURES
 from odradek.controller.quorum.forwarding import serialized_principal
 from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.client_codecs import request_encoder, response_decoder
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.allocate_producer_ids import AllocateProducerIdsRequest
 from odradek.protocol.message_types.alter_client_quotas import (
@@ -26,8 +27,6 @@ from odradek.protocol.message_types.describe_cluster import DescribeClusterReque
 from odradek.protocol.message_types.describe_quorum import DescribeQuorumRequest, RequestPartitionData, RequestTopicData
 from odradek.protocol.message_types.envelope import EnvelopeRequest
 from odradek.protocol.message_types.fetch import FetchRequest
-from odradek.protocol.request_encoder import request_encoder
-from odradek.protocol.response_decoder import response_decoder
 from tests.cases import each_case
 from tests.controller.cluster.nodes import NODE_ID, NodeBed
 from tests.project.documents import DOCS

@@ -133,7 +133,7 @@ def test_they_do_not_where_that_is_switched_off():
 
 
 def test_more_elections_than_are_held_at_once_go_on_soon(monkeypatch):
-    monkeypatch.setattr("odradek.controller.cluster.leader_elections.MAX_ELECTIONS", 2)
+    monkeypatch.setattr("odradek.controller.cluster.reassignments.MAX_ELECTIONS", 2)
     monkeypatch.setattr("odradek.controller.cluster.cluster_controller.MAX_ELECTIONS", 2)
     cluster = Cluster()
     cluster.start(1, 2)

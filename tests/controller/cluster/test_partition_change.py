@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from odradek.controller.cluster.partition_change import RECOVERED, RECOVERING, Election, PartitionChange
+from odradek.controller.cluster.partition_changes import RECOVERED, RECOVERING, Election, PartitionChange
 from odradek.protocol.metadata_records import PartitionRecord
 from odradek.protocol.metadata_records.partition_changes import PartitionChangeRecord
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from odradek.controller.metadata.client_metrics_configs import check_subscription, parse_match
+from odradek.controller.metadata.resource_configs import check_subscription, parse_match
 from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.cases import each_case
 

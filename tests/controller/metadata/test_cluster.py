@@ -4,7 +4,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from odradek.controller.metadata.cluster import Cluster, ClusterNode
+from odradek.controller.metadata.cluster_view import Cluster, ClusterNode
 from odradek.controller.metadata.image import MetadataImage
 from odradek.coordinator.runtime.hashing import partition_for
 from odradek.protocol.errors import ErrorCode

@@ -2,7 +2,7 @@
 
 import pytest
 
-from odradek.controller.metadata.producer_ids import ProducerIdManager
+from odradek.controller.metadata.cluster_metadata import ProducerIdManager
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.timing.reply import Reply
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from odradek.controller.quorum.election_file import ElectionFile
-from odradek.controller.quorum.leader_discovery import NO_LEADER, Election
+from odradek.controller.quorum.leader_discovery import NO_LEADER, Election, ElectionFile
 from odradek.storage.memory_filesystem import MemoryFileSystem
 
 PATH = "/data/quorum-state"

@@ -9,16 +9,15 @@ from odradek.broker.api import SERVED
 from odradek.client.api import RequestTimedOut, UnsupportedVersion
 from odradek.common.context import OwnSession, RequestContext, Session
 from odradek.controller.quorum.controller_channel import ControllerUnavailable
-from odradek.controller.quorum.forwarding import FORWARDED, ForwardingGate
-from odradek.controller.quorum.producer_id_blocks import ProducerIdBlocks
+from odradek.controller.quorum.forwarding import FORWARDED, ForwardingGate, ProducerIdBlocks
 from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.broker_codecs import response_encoder
 from odradek.protocol.error_codes_in import compile_error_scan
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.allocate_producer_ids import AllocateProducerIdsResponse
 from odradek.protocol.message_types.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from odradek.protocol.message_types.envelope import EnvelopeResponse
 from odradek.protocol.messages import messages
-from odradek.protocol.responses import response_encoder
 from tests.cases import each_case
 from tests.client.net import settle
 

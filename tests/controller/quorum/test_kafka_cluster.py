@@ -8,10 +8,10 @@ import pytest_asyncio
 
 from odradek.broker.api import SERVED, describe_cluster, describe_topic_partitions, find_coordinator, metadata
 from odradek.common.context import RequestContext, Session
-from odradek.controller.metadata.cluster import Cluster as KnownCluster
+from odradek.controller.metadata.cluster_view import Cluster as KnownCluster
 from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.broker_codecs import response_encoder
 from odradek.protocol.messages import messages
-from odradek.protocol.responses import response_encoder
 from odradek.timing.reply import Reply
 from odradek.timing.slices import Slices
 from tests.campaigns.kafka_tools.kafka_brokers import KafkaBrokers

@@ -11,8 +11,7 @@ from odradek.broker.api import SERVED
 from odradek.client.node_client import connect_to
 from odradek.common.context import RequestContext, Session
 from odradek.controller.quorum.controller_channel import ControllerChannel
-from odradek.controller.quorum.forwarding import FORWARDED, ForwardingGate
-from odradek.controller.quorum.producer_id_blocks import ProducerIdBlocks
+from odradek.controller.quorum.forwarding import FORWARDED, ForwardingGate, ProducerIdBlocks
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.error_codes_in import compile_error_scan
 from odradek.protocol.errors import ErrorCode

@@ -8,7 +8,7 @@ from itertools import count
 from odradek.coordinator.group.config import GroupConfig, MemberContext
 from odradek.coordinator.group.group_shard import GroupShard
 from odradek.coordinator.group.offsets import OffsetConfig
-from odradek.coordinator.runtime.record import decode_group_record
+from odradek.coordinator.runtime.result import decode_group_record
 from odradek.coordinator.runtime.runtime import CoordinatorRuntime
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from odradek.coordinator.group.offset_commit import commit_offsets
-from odradek.coordinator.group.offset_delete import delete_offsets, delete_offsets_of_topics
+from odradek.coordinator.group.offset_deletion import delete_offsets, delete_offsets_of_topics
 from odradek.coordinator.group.offset_fetch import LATEST, fetch_all_offsets, fetch_offsets
 from odradek.coordinator.group.offsets import OffsetConfig
 from odradek.protocol.api_keys import ApiKey

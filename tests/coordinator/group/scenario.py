@@ -19,7 +19,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import replace
 
-from odradek.coordinator.group.group_describe import group_filter
+from odradek.coordinator.group.registry import group_filter
 from odradek.protocol.coordinator_records import GroupMetadataValue
 from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.coordinator.group.bed import Answer, Bed

@@ -2,7 +2,7 @@
 
 import pytest
 
-from odradek.coordinator.group.consumer.records import member_tombstones
+from odradek.coordinator.group.consumer.member import member_tombstones
 from odradek.coordinator.group.consumer.topics import SubscribedTopic, group_hash, topic_hash
 from odradek.protocol.coordinator_records.consumer_groups import (
     ConsumerGroupCurrentMemberAssignmentKey,

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.coordinator.group.consumer.current_assignment import Reconciliation, reconcile
-from odradek.coordinator.group.consumer.member import ConsumerMember
-from odradek.coordinator.group.consumer.states import IllegalTransition, MemberState, check_transition
+from odradek.coordinator.group.consumer.member import ConsumerMember, IllegalTransition, MemberState, check_transition
+from odradek.coordinator.group.consumer.member_step import Reconciliation, reconcile
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 T, U = UUID(int=1), UUID(int=2)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from odradek.coordinator.group.assignor.moves import MoveReason
+from odradek.coordinator.group.consumer.explanations import MoveReason
 from tests.coordinator.group.consumer_bed import ConsumerBed
 
 BALANCE = "its owner had more than its share"

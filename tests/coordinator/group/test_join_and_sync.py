@@ -3,7 +3,7 @@
 import pytest
 
 from odradek.coordinator.group.classic.group import MAX_GENERATION
-from odradek.coordinator.runtime.record import CoordinatorRecord
+from odradek.coordinator.runtime.result import CoordinatorRecord
 from odradek.protocol.coordinator_records import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from odradek.protocol.errors import ErrorCode
 from tests.coordinator.group.bed import HOST, JOIN, SYNC, Bed

@@ -4,8 +4,7 @@ import pytest
 
 from odradek.coordinator.group.classic.states import GroupState
 from odradek.coordinator.group.offsets import OffsetConfig, offset_tombstone
-from odradek.coordinator.runtime.record import CoordinatorRecord
-from odradek.coordinator.runtime.result import CoordinatorResult
+from odradek.coordinator.runtime.result import CoordinatorRecord, CoordinatorResult
 from odradek.protocol.coordinator_records import GroupMetadataKey, OffsetCommitKey, OffsetCommitValue
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.offset_commit import OffsetCommitResponse

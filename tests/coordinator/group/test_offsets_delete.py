@@ -1,6 +1,6 @@
 """Offsets that are deleted: by OffsetDelete, with their group, with their topic."""
 
-from odradek.coordinator.runtime.record import CoordinatorRecord
+from odradek.coordinator.runtime.result import CoordinatorRecord
 from odradek.protocol.coordinator_records import GroupMetadataKey, OffsetCommitKey
 from odradek.protocol.errors import ErrorCode
 from tests.coordinator.group.offsets_bed import OTHER_TOPIC_ID, TOPIC_ID

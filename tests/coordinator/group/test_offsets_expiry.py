@@ -2,7 +2,7 @@
 
 import pytest
 
-from odradek.coordinator.runtime.record import CoordinatorRecord
+from odradek.coordinator.runtime.result import CoordinatorRecord
 from odradek.protocol.coordinator_records import GroupMetadataKey, OffsetCommitKey
 from odradek.protocol.errors import ErrorCode
 from tests.coordinator.group.offsets_bed import DAY_MS, subscription

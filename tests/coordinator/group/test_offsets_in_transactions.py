@@ -2,10 +2,10 @@
 
 import pytest
 
-from odradek.coordinator.group.offset_delete import delete_offsets_of_topics
+from odradek.coordinator.group.offset_commit import commit_offsets_in_transaction, end_transaction
+from odradek.coordinator.group.offset_deletion import delete_offsets_of_topics
 from odradek.coordinator.group.offset_fetch import LATEST, fetch_offsets
-from odradek.coordinator.group.txn_offsets import commit_offsets_in_transaction, end_transaction
-from odradek.coordinator.runtime.record import EndTxnMarker
+from odradek.coordinator.runtime.result import EndTxnMarker
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages import messages

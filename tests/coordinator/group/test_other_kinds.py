@@ -2,9 +2,9 @@
 
 import pytest
 
-from odradek.coordinator.group.group_describe import group_filter
+from odradek.coordinator.group.offset_commit import commit_offsets_in_transaction
 from odradek.coordinator.group.offsets import OffsetConfig
-from odradek.coordinator.group.txn_offsets import commit_offsets_in_transaction
+from odradek.coordinator.group.registry import group_filter
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages import messages

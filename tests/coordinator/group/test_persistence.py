@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from odradek.coordinator.group.classic.stored import group_record, restored_group
+from odradek.coordinator.group.classic.groups import group_record, restored_group
 from odradek.coordinator.runtime.timeline import TimelineDict
 from odradek.protocol.coordinator_records import GroupMetadataValue, MemberMetadata
 from odradek.protocol.errors import ErrorCode

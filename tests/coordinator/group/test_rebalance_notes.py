@@ -1,10 +1,4 @@
-from odradek.coordinator.group.classic.rebalance_notes import (
-    LATENCY_BOUNDS_MS,
-    NAMED_MEMBERS,
-    GroupCounters,
-    RebalanceCause,
-    named,
-)
+from odradek.coordinator.group.classic.states import LATENCY_BOUNDS_MS, NAMED_MEMBERS, GroupCounters, RebalanceCause, named
 from tests.coordinator.group.bed import Bed
 
 

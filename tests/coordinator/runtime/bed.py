@@ -1,8 +1,7 @@
 """A runtime on logs in memory under a virtual clock, hosting shards that keep offsets and write down what happens to them."""
 
 from odradek.coordinator.runtime.ports import WriteOrder
-from odradek.coordinator.runtime.record import CoordinatorRecord, decode_group_record
-from odradek.coordinator.runtime.result import CoordinatorResult
+from odradek.coordinator.runtime.result import CoordinatorRecord, CoordinatorResult, decode_group_record
 from odradek.coordinator.runtime.runtime import CoordinatorRuntime
 from odradek.coordinator.runtime.timeline import TimelineDict, TimelineValue
 from odradek.protocol.coordinator_records import OffsetCommitKey, OffsetCommitValue

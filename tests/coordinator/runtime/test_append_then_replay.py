@@ -2,7 +2,7 @@
 
 import pytest
 
-from odradek.coordinator.runtime.record import EndTxnMarker
+from odradek.coordinator.runtime.result import EndTxnMarker
 from odradek.coordinator.runtime.states import ShardState
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.record_batch import read_header

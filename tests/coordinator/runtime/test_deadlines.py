@@ -1,7 +1,7 @@
 """Deadlines: named per shard and key, operations when they come, gone with their shard."""
 
+from odradek.coordinator.runtime.environment import RETRY_BACKOFF_MS
 from odradek.coordinator.runtime.result import CoordinatorResult
-from odradek.coordinator.runtime.shard_context import RETRY_BACKOFF_MS
 from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.coordinator.runtime.bed import Bed, put
 

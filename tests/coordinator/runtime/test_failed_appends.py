@@ -2,7 +2,7 @@
 
 import pytest
 
-from odradek.coordinator.runtime.record import encode_record
+from odradek.coordinator.runtime.result import encode_record
 from odradek.coordinator.runtime.states import ShardState
 from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.cases import each_case

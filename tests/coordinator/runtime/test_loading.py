@@ -4,7 +4,7 @@ import gc
 
 import pytest
 
-from odradek.coordinator.runtime.record import encode_record
+from odradek.coordinator.runtime.result import encode_record
 from odradek.coordinator.runtime.states import TRANSITIONS, ShardState, ensure_transition
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.plain_batches import build_batch

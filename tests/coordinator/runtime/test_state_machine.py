@@ -4,8 +4,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from odradek.coordinator.runtime.record import decode_group_record
-from odradek.coordinator.runtime.result import CoordinatorResult
+from odradek.coordinator.runtime.result import CoordinatorResult, decode_group_record
 from odradek.coordinator.runtime.states import ShardState
 from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.coordinator.runtime.bed import Bed, put

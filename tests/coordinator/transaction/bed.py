@@ -1,9 +1,9 @@
 """A shard of transactional ids in a real runtime, on a log in memory, under a virtual clock; markers go into a list."""
 
 from odradek.coordinator.runtime.runtime import CoordinatorRuntime
-from odradek.coordinator.transaction.config import ProducerIdentity, TransactionConfig
 from odradek.coordinator.transaction.states import TransactionState
 from odradek.coordinator.transaction.transaction_shard import TransactionShard, decode_transaction_record
+from odradek.coordinator.transaction.transactions import ProducerIdentity, TransactionConfig
 from odradek.protocol.errors import KafkaError
 from odradek.timing.clock import VirtualClock
 from odradek.timing.reply import Reply

@@ -23,8 +23,8 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, Any
 
-from odradek.coordinator.transaction.config import NO_TIMEOUT_MS
 from odradek.coordinator.transaction.states import TransactionState
+from odradek.coordinator.transaction.transactions import NO_TIMEOUT_MS
 from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.coordinator.scenario_files import duration_ms
 from tests.coordinator.transaction.bed import ID, NOBODY, TIMEOUT_MS, Bed

@@ -20,10 +20,10 @@ those that either brought about, or all with a change under way (``UnderWay``).
 """
 
 from odradek.coordinator.runtime.timeline import COMMITTED
-from odradek.coordinator.transaction.config import ProducerIdentity
-from odradek.coordinator.transaction.end_txn import NOBODY
 from odradek.coordinator.transaction.markers import RETRY_BACKOFF_MS
+from odradek.coordinator.transaction.operations import NOBODY
 from odradek.coordinator.transaction.states import TransactionState
+from odradek.coordinator.transaction.transactions import ProducerIdentity
 from odradek.protocol.errors import ErrorCode
 from tests.cases import each_case
 from tests.coordinator.transaction.bed import A0, A1, ID, Bed

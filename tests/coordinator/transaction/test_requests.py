@@ -1,10 +1,8 @@
 """InitProducerId, AddPartitionsToTxn and EndTxn beyond the tables of test_answers and the scenarios."""
 
-from odradek.coordinator.runtime.record import CoordinatorRecord
-from odradek.coordinator.runtime.result import CoordinatorResult
-from odradek.coordinator.transaction.end_txn import NOBODY
-from odradek.coordinator.transaction.states import TransactionState
-from odradek.coordinator.transaction.transitions import LAST_EPOCH
+from odradek.coordinator.runtime.result import CoordinatorRecord, CoordinatorResult
+from odradek.coordinator.transaction.operations import NOBODY
+from odradek.coordinator.transaction.states import LAST_EPOCH, TransactionState
 from odradek.protocol.coordinator_records import TransactionLogKey, TransactionLogValue
 from odradek.protocol.errors import ErrorCode
 from tests.coordinator.transaction.bed import A0, A1, B0, ID, TIMEOUT_MS

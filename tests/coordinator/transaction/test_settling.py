@@ -1,7 +1,7 @@
 """A request that finds a change of its transactional id under way is decided when that has ended, or when its time is over."""
 
-from odradek.coordinator.transaction.config import ProducerIdentity
 from odradek.coordinator.transaction.states import TransactionState
+from odradek.coordinator.transaction.transactions import ProducerIdentity
 from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.coordinator.transaction.bed import A0, A1, B0, ID
 

@@ -1,7 +1,7 @@
 """What time ends: open transactions, and transactional ids."""
 
-from odradek.coordinator.transaction.config import NO_TIMEOUT_MS
 from odradek.coordinator.transaction.states import TransactionState
+from odradek.coordinator.transaction.transactions import NO_TIMEOUT_MS
 from tests.coordinator.transaction.bed import A0, TIMEOUT_MS
 
 INTERVAL_MS = 10_000

@@ -4,8 +4,7 @@ from odradek.protocol.record_batch import iter_batches
 from odradek.protocol.records import Record, build_batch, read_records
 from odradek.storage.cleaning.candidates import first_dirty_offset, look_at
 from odradek.storage.cleaning.cleaner import CleanerLimits, clean
-from odradek.storage.cleaning.job import CleanJob
-from odradek.storage.cleaning.swap import clean_log
+from odradek.storage.cleaning.swap import CleanJob, clean_log
 from odradek.storage.log.log_config import LogConfig
 from tests.storage.support import NOW_MS, Warnings
 

@@ -5,8 +5,7 @@ import pytest
 from odradek.protocol.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD
 from odradek.storage.cleaning.batch_filter import DELETE_HORIZON_MASK
 from odradek.storage.cleaning.candidates import choose, look_at
-from odradek.storage.cleaning.cleaner import CleanerLimits
-from odradek.storage.cleaning.plan import CleaningAborted
+from odradek.storage.cleaning.cleaner import CleanerLimits, CleaningAborted
 from odradek.storage.errors import LogCorrupt
 from odradek.storage.memory_filesystem import MemoryFileSystem
 from tests.cases import each_case

@@ -5,14 +5,12 @@ import pytest
 from odradek.broker.api import REFUSED, SERVED
 from odradek.common.context import RequestContext, Session
 from odradek.protocol.api_keys import NEWEST_VERSION, ApiKey
+from odradek.protocol.broker_codecs import response_encoder
 from odradek.protocol.error_codes_in import compile_error_scan
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.messages import messages
-from odradek.protocol.responses import response_encoder
-from odradek.protocol.schemas import load
+from odradek.protocol.messages import load, messages
 from odradek.testing import SocketlessBroker
-from odradek.testing.faults.answers import ANSWERED_FIRST, answer_error, can_divide, joined, without
-from odradek.testing.faults.subject import Request
+from odradek.testing.faults.request import ANSWERED_FIRST, Request, answer_error, can_divide, joined, without
 from odradek.timing.clock import VirtualClock
 
 CODE = ErrorCode.POLICY_VIOLATION

@@ -19,9 +19,8 @@ from odradek.protocol.message_types.describe_delegation_token import DescribedDe
 from odradek.protocol.message_types.expire_delegation_token import ExpireDelegationTokenRequest
 from odradek.protocol.message_types.renew_delegation_token import RenewDelegationTokenRequest
 from odradek.protocol.messages import messages
-from odradek.testing.timeline.json_form import from_json, to_json
-from odradek.testing.timeline.messages import Omitted, request_class
-from odradek.testing.timeline.text import short
+from odradek.testing.timeline.events import short
+from odradek.testing.timeline.messages import Omitted, from_json, request_class, to_json
 from tests.cases import each_case
 
 

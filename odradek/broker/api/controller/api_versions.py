@@ -18,7 +18,7 @@ from odradek.protocol.message_types.api_versions import (
 
 if TYPE_CHECKING:
     from odradek.common.context import RequestContext
-    from odradek.controller.cluster.services import QuorumServices
+    from odradek.controller.cluster.cluster_controller import QuorumServices
 
 
 def handle(services: "QuorumServices", context: "RequestContext", _request: ApiVersionsRequest) -> ApiVersionsResponse:

@@ -8,7 +8,7 @@ from odradek.protocol.message_types.assign_replicas_to_dirs import AssignReplica
 
 if TYPE_CHECKING:
     from odradek.common.context import RequestContext
-    from odradek.controller.cluster.services import BrokerServices
+    from odradek.controller.cluster.cluster_controller import BrokerServices
     from odradek.timing.reply import Reply
 
 

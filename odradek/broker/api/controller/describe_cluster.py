@@ -17,7 +17,7 @@ from odradek.protocol.message_types.describe_cluster import (
 
 if TYPE_CHECKING:
     from odradek.common.context import RequestContext
-    from odradek.controller.cluster.services import QuorumServices
+    from odradek.controller.cluster.cluster_controller import QuorumServices
 
 
 def handle(services: "QuorumServices", context: "RequestContext", request: DescribeClusterRequest) -> DescribeClusterResponse:

@@ -19,8 +19,8 @@ from odradek.protocol.message_types.describe_quorum import (
 
 if TYPE_CHECKING:
     from odradek.common.context import RequestContext
+    from odradek.controller.cluster.cluster_controller import QuorumServices
     from odradek.controller.cluster.quorum_leader import QuorumLeader
-    from odradek.controller.cluster.services import QuorumServices
 
 
 def handle(services: "QuorumServices", _context: "RequestContext", request: DescribeQuorumRequest) -> DescribeQuorumResponse:

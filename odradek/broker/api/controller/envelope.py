@@ -19,7 +19,7 @@ from odradek.protocol.varint import read_uvarint
 
 if TYPE_CHECKING:
     from odradek.common.context import RequestContext
-    from odradek.controller.cluster.services import EnvelopeServices
+    from odradek.controller.cluster.cluster_controller import EnvelopeServices
     from odradek.timing.reply import Reply
 
 _FORWARDABLE: Final = frozenset(

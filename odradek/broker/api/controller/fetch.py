@@ -8,7 +8,7 @@ from odradek.protocol.message_types.fetch import FetchRequest, FetchResponse
 
 if TYPE_CHECKING:
     from odradek.common.context import RequestContext
-    from odradek.controller.cluster.services import QuorumServices
+    from odradek.controller.cluster.cluster_controller import QuorumServices
     from odradek.timing.reply import Reply
 
 

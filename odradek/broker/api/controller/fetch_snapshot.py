@@ -24,7 +24,7 @@ from odradek.protocol.message_types.fetch_snapshot import SnapshotId as FetchedS
 
 if TYPE_CHECKING:
     from odradek.common.context import RequestContext
-    from odradek.controller.cluster.services import QuorumServices
+    from odradek.controller.cluster.cluster_controller import QuorumServices
 
 _UNREADABLE: Final = ErrorCode.UNKNOWN_SERVER_ERROR
 

@@ -1,23 +1,37 @@
-"""The rights of one request's client, and a log line for each refusal (Kafka: AuthHelper).
+"""The rights of one request's client: the authorizer by access control lists, and a log line for each refusal.
+
+    a super user                          allowed everything
+    a matching DENY entry                 denied; it wins over any ALLOW, and implies no other operation
+    a matching ALLOW entry                allowed; READ, WRITE, DELETE and ALTER imply DESCRIBE, and ALTER_CONFIGS implies
+                                          DESCRIBE_CONFIGS
+    no entry for the resource at all      ``allow.everyone.if.no.acl.found``
+    no entry that matches the client      denied
+
+Kafka fails if a literal pattern that sorts before ``*`` (one that begins with a space or ``!``) shares two characters with the
+requested name. Here such a pattern works like any other.
 
 A refusal is logged if the client named the resource. Checks that only filter a list, or that only report the client's authorized
 operations, are not logged.
 
-``authorizer.class.name`` names the authorizer. Addresses in access control lists are written as Java prints them.
+``authorizer.class.name`` names the authorizer. Addresses in access control lists are written as Java prints them. Kafka's classes
+are StandardAuthorizer and AuthHelper.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from odradek.broker.security.acl.standard_authorizer import StandardAuthorizer
 from odradek.common.acls import (
     CLUSTER_NAME,
+    WILDCARD,
     AclBinding,
+    AclIndex,
     AclOperation,
+    AclPermission,
     AclResourceType,
+    PatternType,
     kafkas_name,
 )
 from odradek.common.config.broker_config import BrokerConfig
@@ -26,6 +40,68 @@ from odradek.common.logging import LineLimit, log
 
 if TYPE_CHECKING:
     from odradek.timing.clock import Clock
+
+SUPER_USER: Final = "SuperUser"
+DEFAULT_ALLOW: Final = "DefaultAllow"
+DEFAULT_DENY: Final = "DefaultDeny"
+# Kafka checks a resource of this name first when it asks for the right to any resource of a type.
+_SOME_NAME: Final = "hardcode"
+
+
+class Verdict(NamedTuple):
+    """The verdict on an action, with the deciding rule: a binding, or one of the constants above."""
+
+    is_allowed: bool
+    rule: AclBinding | str
+
+
+_SUPER_USER: Final = Verdict(True, SUPER_USER)
+_DENIED: Final = Verdict(False, DEFAULT_DENY)
+_ALLOWED: Final = Verdict(True, DEFAULT_ALLOW)
+
+
+class StandardAuthorizer:
+    """The authorizer of a node. Its owner keeps ``acls`` in step with the metadata."""
+
+    def __init__(self, super_users: Collection[str] = (), *, allows_without_acls: bool = False) -> None:
+        self.acls = AclIndex()
+        self._super_users = frozenset(super_users)
+        self._without_acls = _ALLOWED if allows_without_acls else _DENIED
+
+    def authorize(self, principal: str, host: str, operation: AclOperation, resource_type: AclResourceType, name: str) -> Verdict:
+        """Decide whether ``principal`` may do this from ``host``, an address as Java prints it."""
+        if principal in self._super_users:
+            return _SUPER_USER
+        binding, has_acls = self.acls.find(principal, host, operation, resource_type, name)
+        if binding is not None:
+            return Verdict(binding.permission is AclPermission.ALLOW, binding)
+        return _DENIED if has_acls else self._without_acls
+
+    def authorize_by_resource_type(
+        self, principal: str, host: str, operation: AclOperation, resource_type: AclResourceType
+    ) -> bool:
+        """Return whether ``principal`` may do this to at least one resource of the type. O(patterns of the type)."""
+        if self.authorize(principal, host, operation, resource_type, _SOME_NAME).is_allowed:
+            return True
+        allowed: list[tuple[PatternType, str]] = []
+        denied: set[tuple[PatternType, str]] = set()
+        for binding in self.acls.of_type(principal, host, operation, resource_type):
+            pattern = binding.pattern_type, binding.resource_name
+            if binding.permission is AclPermission.DENY:
+                denied.add(pattern)
+            else:
+                allowed.append(pattern)
+        everything = PatternType.LITERAL, WILDCARD
+        if everything in denied:
+            return False
+        return everything in allowed or any(not _is_dominated(*pattern, denied) for pattern in allowed)
+
+
+def _is_dominated(pattern_type: PatternType, name: str, denied: Collection[tuple[PatternType, str]]) -> bool:
+    """Return whether the denied patterns cover everything that an allowed pattern matches."""
+    if pattern_type is PatternType.LITERAL and (pattern_type, name) in denied:
+        return True
+    return any((PatternType.PREFIXED, name[:length]) in denied for length in range(1, len(name) + 1))
 
 
 @lru_cache(maxsize=1024)

@@ -12,7 +12,7 @@ from functools import partial
 from itertools import compress
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
-from odradek.broker.large.in_slices import answer_in_slices, with_pauses
+from odradek.broker.large import answer_in_slices, with_pauses
 from odradek.broker.security.acl.access import Access, Authorization
 from odradek.common.acls import AclOperation, AclResourceType
 from odradek.common.context import Handler, RequestContext, Signal

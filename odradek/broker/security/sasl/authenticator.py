@@ -22,13 +22,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from odradek.broker.security.sasl.mechanism import AuthenticationFailed
 from odradek.protocol.api_keys import NEWEST_VERSION, ApiKey
+from odradek.protocol.broker_codecs import request_decoder, response_encoder
 from odradek.protocol.errors import ErrorCode, MalformedMessage
-from odradek.protocol.headers import read_request_header
+from odradek.protocol.frames import read_request_header
 from odradek.protocol.message_types.sasl_authenticate import SaslAuthenticateResponse
 from odradek.protocol.message_types.sasl_handshake import SaslHandshakeResponse
 from odradek.protocol.messages import messages
-from odradek.protocol.requests import request_decoder
-from odradek.protocol.responses import response_encoder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

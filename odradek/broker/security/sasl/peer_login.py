@@ -24,9 +24,9 @@ import json
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from odradek.broker.security.sasl.bearer_configs import fetch_document
 from odradek.broker.security.sasl.listeners import login_module
-from odradek.broker.security.sasl.signing_keys import fetch_document
-from odradek.broker.security.sasl.tokens import InvalidToken, take_apart
+from odradek.broker.security.sasl.oauthbearer import InvalidToken, take_apart
 from odradek.client.login import Login
 from odradek.common.config.definitions import HIDDEN, InvalidConfig
 from odradek.common.config.listener_config import MECHANISMS, OAUTHBEARER

@@ -2,7 +2,7 @@
 
     PEM       a file, or the text itself as a config
     PKCS12    a file, read with the optional package cryptography
-    JKS       a file in Java's own format, read by ``java_key_store``
+    JKS       a file in Java's own format, read by ``encodings``
 
 As in Java, a PKCS12 file may be declared JKS and the other way round. If a file has several private keys, the first is served.
 
@@ -16,15 +16,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from odradek.broker.security.tls.java_key_store import (
+from odradek.broker.security.tls.encodings import (
     JCEKS_MAGIC,
     MAGIC,
     JavaKeyStore,
     JavaKeyStoreError,
+    PemBlock,
     WrongPassword,
+    pem_block,
+    pem_blocks,
     read_java_key_store,
 )
-from odradek.broker.security.tls.pem_and_der import PemBlock, pem_block, pem_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

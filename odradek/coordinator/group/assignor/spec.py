@@ -1,12 +1,16 @@
-"""The input and output of an assignor.
+"""The input and output of an assignor, and the wrapper of a third party's assignor.
+
+The wrapper sorts the input by ids, makes it read-only, and checks the output. Kafka stores any assignment. If it gave one
+partition to two members, one of them would wait for it forever.
 
 Source: ``GroupSpec``, ``MemberSubscription`` and ``GroupAssignment`` of Apache Kafka 4.3.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
-from typing import Final, TypeAlias
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias
 from uuid import UUID
 
 from odradek.coordinator.group.consumer.topics import SubscribedTopic
@@ -130,3 +134,44 @@ def subscribers_of(group: GroupSpec, member_ids: Sequence[str]) -> dict[UUID, li
             known = lists[key] = sorted(place for kind in key for place in places[kind])
         found[topic_id] = known
     return found
+
+
+class InvalidAssignment(Exception):
+    """An assignor's output that is not a valid assignment of the group. The text gives the reason."""
+
+
+def checked(assign: Assign) -> Assign:
+    """Wrap ``assign`` so that it raises InvalidAssignment instead of returning an invalid assignment."""
+
+    def assign_and_check(group: GroupSpec) -> GroupAssignment:
+        members = {member_id: _unchangeable(group.members[member_id]) for member_id in sorted(group.members, key=text_order)}
+        topics = {topic_id: group.topics[topic_id] for topic_id in by_id(group.topics)}
+        given = assign(replace(group, members=MappingProxyType(members), topics=MappingProxyType(topics)))
+        _check(group, given)
+        return given
+
+    return assign_and_check
+
+
+def _unchangeable(member: MemberSubscription) -> MemberSubscription:
+    return replace(member, assignment=MappingProxyType(dict(member.assignment)))
+
+
+def _check(group: GroupSpec, given: Any) -> None:  # noqa: ANN401  a third party's
+    if not isinstance(given, Mapping):
+        raise InvalidAssignment(f"a {type(given).__name__} is not an assignment by member id")
+    owners: dict[tuple[object, object], str] = {}
+    for member_id, partitions in given.items():
+        member = group.members.get(member_id)
+        if member is None:
+            raise InvalidAssignment(f"{member_id} is not a member")
+        for topic_id, indexes in partitions.items():
+            if topic_id not in member.topic_ids:
+                raise InvalidAssignment(f"{member_id} does not subscribe to topic {topic_id}")
+            for index in indexes:
+                if type(index) is not int or not 0 <= index < group.topics[topic_id].partition_count:
+                    raise InvalidAssignment(f"topic {topic_id} has no partition {index!r}")
+                if owners.setdefault((topic_id, index), member_id) != member_id:
+                    raise InvalidAssignment(
+                        f"{owners[topic_id, index]} and {member_id} both get partition {index} of topic {topic_id}"
+                    )

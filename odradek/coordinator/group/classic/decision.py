@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from odradek.coordinator.group.classic.group import ClassicGroup
-    from odradek.coordinator.runtime.record import CoordinatorRecord
-    from odradek.coordinator.runtime.result import Later
+    from odradek.coordinator.runtime.result import CoordinatorRecord, Later
     from odradek.protocol.errors import ErrorCode, KafkaError
     from odradek.timing.reply import Reply
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from odradek.coordinator.group.classic.states import GroupState, check_transition
 from odradek.coordinator.group.interface import SINCE_COMMIT
-from odradek.coordinator.runtime.record import CoordinatorRecord
+from odradek.coordinator.runtime.result import CoordinatorRecord
 from odradek.protocol.coordinator_records import GroupMetadataKey
 from odradek.protocol.coordinator_records.consumer_protocol import CONSUMER_PROTOCOL_TYPE, subscribed_topics
 from odradek.protocol.errors import ErrorCode, MalformedMessage
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from odradek.coordinator.group.classic.member import JoinReply, Member, Protocols
-    from odradek.coordinator.group.classic.rebalance_notes import RebalanceNotes
+    from odradek.coordinator.group.classic.states import RebalanceNotes
 
 GROUP_TYPE: Final = "classic"
 MAX_GENERATION: Final = 2**31 - 1

@@ -1,28 +1,174 @@
-"""The classic groups of one shard, with the clock, timers, configs, reports, ids and counters for deciding on them."""
+"""The classic groups of one shard, with the clock, timers, configs, reports, ids and counters for deciding on them.
+
+Also their stored form, a ``GroupMetadataValue``, and their members' sessions: a member that sends no request for its session
+timeout has failed.
+
+Heartbeats are the most frequent requests, so a heartbeat does not touch the timer. It moves the member's deadline. A timer that
+fires before the deadline is set again for the rest. The timer is also set again when the deadline becomes earlier.
+"""
 
 from __future__ import annotations
 
+from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from odradek.coordinator.group.classic.decision import join_error, sync_error
 from odradek.coordinator.group.classic.group import GROUP_TYPE, ClassicGroup
-from odradek.coordinator.group.classic.rebalance_notes import GroupCounters
-from odradek.coordinator.group.classic.states import GroupState
-from odradek.coordinator.group.classic.stored import SIMPLE_GROUP, restored_group
-from odradek.protocol.coordinator_records import GroupMetadataValue
+from odradek.coordinator.group.classic.member import Member
+from odradek.coordinator.group.classic.states import GroupCounters, GroupState
+from odradek.coordinator.runtime.result import CoordinatorRecord, CoordinatorResult
+from odradek.protocol.coordinator_records import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from odradek.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
-    from odradek.coordinator.group.classic.member import Member
-    from odradek.coordinator.group.classic.sessions import Sessions
     from odradek.coordinator.group.config import GroupConfig, GroupReports
     from odradek.coordinator.group.interface import Group
     from odradek.coordinator.group.registry import GroupRegistry
-    from odradek.coordinator.runtime.record import CoordinatorRecord
-    from odradek.coordinator.runtime.shard_context import ShardContext
+    from odradek.coordinator.runtime.environment import ShardContext
     from odradek.timing.reply import Reply
+
+# The session timeout of a new member with a held JoinGroup: without its member id, the client can neither heartbeat nor leave.
+# Kafka's constant, for which it has no config.
+NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 300_000
+
+NOTHING: CoordinatorResult[None] = CoordinatorResult((), None)
+
+
+class Sessions:
+    """The deadlines of one shard's members. ``expire`` handles a failed member, ``find`` looks one up."""
+
+    __slots__ = ("_expire", "_find", "_monotonic_ms", "_timers")
+
+    def __init__(
+        self,
+        timers: ShardContext,
+        find: Callable[[str, str], Member | None],
+        expire: Callable[[str, str], CoordinatorResult[None]],
+    ) -> None:
+        self._timers = timers
+        self._monotonic_ms = timers.clock.monotonic_ms
+        self._find = find
+        self._expire = expire
+
+    def touch(self, group: ClassicGroup, member: Member) -> None:
+        """Restart the member's session. HOT: reads the clock once and mostly leaves the timer alone."""
+        member.session_deadline_ms = deadline_ms = self._monotonic_ms() + member.session_timeout_ms
+        if deadline_ms < member.timer_deadline_ms:
+            self._arm(group.group_id, member)
+
+    def begin(self, group: ClassicGroup, member: Member) -> None:
+        """Begin the session of a member that has no timer: it is new, or has a new member id."""
+        member.session_deadline_ms = self._monotonic_ms() + member.session_timeout_ms
+        self._arm(group.group_id, member)
+
+    def begin_join(self, group: ClassicGroup, member: Member, pending_deadline_ms: float | None) -> None:
+        """Begin the longer session of a new member whose first JoinGroup is held.
+
+        ``pending_deadline_ms`` is the deadline of a pending member, whose timer stays; None if the member was not pending.
+        """
+        member.session_deadline_ms = self._monotonic_ms() + NEW_MEMBER_JOIN_TIMEOUT_MS
+        if pending_deadline_ms is None or pending_deadline_ms > member.session_deadline_ms:
+            self._arm(group.group_id, member)
+        else:
+            member.timer_deadline_ms = pending_deadline_ms
+
+    def begin_pending(self, group: ClassicGroup, member_id: str, session_timeout_ms: int) -> None:
+        """Begin the wait for a pending member, which must join with its new member id within a session timeout."""
+        group.pending_joins[member_id] = self._monotonic_ms() + session_timeout_ms
+        self._schedule(group.group_id, member_id, session_timeout_ms)
+
+    def end(self, group: ClassicGroup, member_id: str) -> None:
+        """Drop the timer of a member that is removed or has a new member id."""
+        self._timers.cancel(_key(group.group_id, member_id))
+
+    def _arm(self, group_id: str, member: Member) -> None:
+        member_id = member.member_id
+        member.timer_deadline_ms = member.session_deadline_ms
+        delay_ms = max(0.0, member.session_deadline_ms - self._monotonic_ms())
+        self._schedule(group_id, member_id, delay_ms)
+
+    def _schedule(self, group_id: str, member_id: str, delay_ms: float) -> None:
+        self._timers.schedule(_key(group_id, member_id), delay_ms, partial(self._fire, group_id, member_id), retry=False)
+
+    def _fire(self, group_id: str, member_id: str) -> CoordinatorResult[None]:
+        member = self._find(group_id, member_id)
+        if member is not None:
+            member.timer_deadline_ms = inf
+            if self._monotonic_ms() < member.session_deadline_ms:
+                self._arm(group_id, member)
+                return NOTHING
+        return self._expire(group_id, member_id)
+
+
+def _key(group_id: str, member_id: str) -> tuple[str, str, str]:
+    return ("session", group_id, member_id)
+
+
+# The stored form of a simple group: it has committed offsets, but no record of its own.
+SIMPLE_GROUP: Final = GroupMetadataValue("", 0, None, None)
+
+
+def group_record(group: ClassicGroup, assignments: Mapping[str, bytes]) -> CoordinatorRecord:
+    """Return the record of the current generation, with ``assignments`` by member id. A missing member has no partitions."""
+    members = tuple(
+        MemberMetadata(
+            member.member_id,
+            member.group_instance_id,
+            member.client_id,
+            member.client_host,
+            member.rebalance_timeout_ms,
+            member.session_timeout_ms,
+            member.metadata(group.protocol),
+            assignments.get(member.member_id, b""),
+        )
+        for member in group.members.values()
+    )
+    value = GroupMetadataValue(
+        group.protocol_type or "", group.generation, group.protocol, group.leader, group.state_since_ms, members
+    )
+    return CoordinatorRecord(GroupMetadataKey(group.group_id), value)
+
+
+def new_group_record(group: ClassicGroup) -> CoordinatorRecord:
+    """Return the record of a new group. Its joining members are not stored until it has a generation."""
+    return CoordinatorRecord(
+        GroupMetadataKey(group.group_id), SIMPLE_GROUP._replace(current_state_timestamp_ms=group.state_since_ms)
+    )
+
+
+def restored_group(group_id: str, value: GroupMetadataValue) -> ClassicGroup:
+    """Return the live group of ``value``: Stable if it has members, otherwise Empty.
+
+    Only the members' protocol in use is stored, so a member that joins again with other protocols counts as changed.
+    """
+    state = GroupState.STABLE if value.members else GroupState.EMPTY
+    group = ClassicGroup(group_id, state, value.generation, value.current_state_timestamp_ms)
+    for stored in value.members:
+        group.add(_restored_member(stored, value.protocol or ""), value.protocol_type)
+    group.protocol_type = value.protocol_type or None
+    group.protocol = (value.protocol or "") if value.members else value.protocol
+    if value.leader in group.members or not value.members:
+        group.leader = value.leader
+    group.settled_members = frozenset(group.members)
+    group.refresh_subscribed_topics()
+    return group
+
+
+def _restored_member(stored: MemberMetadata, protocol: str) -> Member:
+    return Member(
+        member_id=stored.member_id,
+        group_instance_id=stored.group_instance_id,
+        client_id=stored.client_id,
+        client_host=stored.client_host,
+        # Before version 1 of the value, the session timeout was also the rebalance timeout.
+        rebalance_timeout_ms=stored.session_timeout_ms if stored.rebalance_timeout_ms == -1 else stored.rebalance_timeout_ms,
+        session_timeout_ms=stored.session_timeout_ms,
+        protocols=((protocol, stored.subscription),),
+        assignment=stored.assignment,
+    )
 
 
 class ClassicGroups:

@@ -29,7 +29,7 @@ class Member:
     ``waiting_join`` and ``waiting_sync`` are the replies of its held JoinGroup and SyncGroup. ``is_new`` holds from its first
     join to the end of that rebalance: until then it may not know its id, and so cannot heartbeat. ``is_nameless``: it came
     without a member id, and learns its id from the answer to that first join. ``session_deadline_ms`` and ``timer_deadline_ms``
-    (both monotonic) belong to ``sessions``.
+    (both monotonic) belong to ``groups.Sessions``.
     """
 
     member_id: str

@@ -5,8 +5,8 @@ prepare        Empty, Stable, CompletingRebalance -> PreparingRebalance. Heartbe
                to the rebalance timeout. Other groups wait until all members have joined, or for the rebalance timeout.
 complete_join  PreparingRebalance -> CompletingRebalance (answers the JoinGroups), or -> Empty (writes a record). Late members
                are removed, except static ones, which stay until their sessions end.
-The leader's assignment then makes the group Stable (``sync``). Members that send no SyncGroup within the rebalance timeout are
-removed, which begins the next rebalance.
+The leader's assignment then makes the group Stable (``membership``). Members that send no SyncGroup within the rebalance timeout
+are removed, which begins the next rebalance.
 
 If an append fails, the JoinGroups of its batch fail, and their clients send them again. A member whose JoinGroup failed counts as
 not joined (``hold_join``). If a generation's answers fail, the next one begins (``_begin_again``).
@@ -18,12 +18,9 @@ from typing import Final
 
 from odradek.coordinator.group.classic.decision import Decision, join_error, joined, sync_error
 from odradek.coordinator.group.classic.group import ClassicGroup
-from odradek.coordinator.group.classic.groups import ClassicGroups
+from odradek.coordinator.group.classic.groups import NOTHING, ClassicGroups, group_record
 from odradek.coordinator.group.classic.member import JoinReply, Member
-from odradek.coordinator.group.classic.rebalance_notes import RebalanceCause, RebalanceNotes, named
-from odradek.coordinator.group.classic.sessions import NOTHING
-from odradek.coordinator.group.classic.states import GroupState
-from odradek.coordinator.group.classic.stored import group_record
+from odradek.coordinator.group.classic.states import GroupState, RebalanceCause, RebalanceNotes, named
 from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.sync_group import SyncGroupResponse

@@ -9,9 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from odradek.coordinator.group.consumer.member import NOTHING, ConsumerMember
-from odradek.coordinator.group.consumer.records import group_tombstones
-from odradek.coordinator.group.consumer.states import ConsumerGroupState
+from odradek.coordinator.group.consumer.member import NOTHING, ConsumerGroupState, ConsumerMember, group_tombstones
 from odradek.coordinator.group.interface import SINCE_COMMIT
 from odradek.coordinator.runtime.timeline import TimelineDict, TimelineValue
 from odradek.protocol.errors import ErrorCode
@@ -21,7 +19,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from odradek.coordinator.group.consumer.member import OwnedEpochs, Partitions
-    from odradek.coordinator.runtime.record import CoordinatorRecord
+    from odradek.coordinator.runtime.result import CoordinatorRecord
     from odradek.coordinator.runtime.timeline import SnapshotRegistry
     from odradek.protocol.coordinator_records.consumer_groups import (
         ConsumerGroupRegularExpressionValue,

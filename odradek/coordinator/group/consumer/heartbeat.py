@@ -19,7 +19,7 @@ from odradek.coordinator.group.classic.states import GroupState
 from odradek.coordinator.group.consumer.leave import leave_group
 from odradek.coordinator.group.consumer.member_step import MemberStep
 from odradek.coordinator.group.consumer.validation import check_request, check_room, dynamic_member, static_member
-from odradek.coordinator.group.migration.upgrade import lags_behind_topics, let_go, upgraded
+from odradek.coordinator.group.migration.conversion import lags_behind_topics, let_go, upgraded
 from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.consumer_group_heartbeat import (
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from odradek.coordinator.group.consumer.group import ConsumerGroup
     from odradek.coordinator.group.consumer.groups import ConsumerGroups
     from odradek.coordinator.group.consumer.member import ConsumerMember, Partitions
-    from odradek.coordinator.runtime.record import CoordinatorRecord
+    from odradek.coordinator.runtime.result import CoordinatorRecord
 
 
 def heartbeat(

@@ -11,12 +11,17 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from odradek.coordinator.group.classic.decision import Decision
-from odradek.coordinator.group.consumer.member import LEAVE_STATIC_EPOCH
-from odradek.coordinator.group.consumer.records import assignment_record, epoch_record, member_tombstones, regex_tombstone
-from odradek.coordinator.group.consumer.sessions import NOTHING_DECIDED
-from odradek.coordinator.group.consumer.states import MemberState
+from odradek.coordinator.group.consumer.groups import NOTHING_DECIDED
+from odradek.coordinator.group.consumer.member import (
+    LEAVE_STATIC_EPOCH,
+    MemberState,
+    assignment_record,
+    epoch_record,
+    member_tombstones,
+    regex_tombstone,
+)
 from odradek.coordinator.group.consumer.validation import instance_holder, unknown_member
-from odradek.coordinator.group.migration.downgrade import can_downgrade, downgrade_without
+from odradek.coordinator.group.migration.conversion import can_downgrade, downgrade_without
 from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.consumer_group_heartbeat import (
@@ -30,7 +35,7 @@ if TYPE_CHECKING:
     from odradek.coordinator.group.consumer.group import ConsumerGroup
     from odradek.coordinator.group.consumer.groups import ConsumerGroups
     from odradek.coordinator.group.consumer.member import ConsumerMember
-    from odradek.coordinator.runtime.record import CoordinatorRecord
+    from odradek.coordinator.runtime.result import CoordinatorRecord
 
 T = TypeVar("T")
 

@@ -1,17 +1,87 @@
-"""A member of a consumer group, and its form in records."""
+"""A member of a consumer group: its states, its form in records, and all records that operations on such groups write.
+
+The states are Kafka's ``ConsumerGroupState`` and ``MemberState``.
+
+A group's state follows from its members:
+
+    Empty         no members
+    Assigning     the target assignment is older than the group's epoch
+    Reconciling   some member has not reached its target
+    Stable        all members have reached their target
+
+A member's heartbeats may bring it from any state to any other. UNKNOWN is a state in the record of a newer Kafka.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import IntEnum, StrEnum
 from typing import Final, TypeAlias
 from uuid import UUID
 
-from odradek.coordinator.group.consumer.states import MemberState, state_of
+from odradek.coordinator.runtime.result import CoordinatorRecord
 from odradek.protocol.coordinator_records.consumer_groups import (
     ClassicMemberMetadata,
+    ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataKey,
     ConsumerGroupMemberMetadataValue,
+    ConsumerGroupMetadataKey,
+    ConsumerGroupMetadataValue,
+    ConsumerGroupPartitionMetadataKey,
+    ConsumerGroupRegularExpressionKey,
+    ConsumerGroupRegularExpressionValue,
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupTargetAssignmentMemberValue,
+    ConsumerGroupTargetAssignmentMetadataKey,
+    ConsumerGroupTargetAssignmentMetadataValue,
     OwnedPartitions,
+    TargetPartitions,
 )
+
+
+class ConsumerGroupState(StrEnum):
+    """The state of a group, under Kafka's name."""
+
+    EMPTY = "Empty"
+    ASSIGNING = "Assigning"
+    RECONCILING = "Reconciling"
+    STABLE = "Stable"
+
+
+class MemberState(IntEnum):
+    """The state of a member, by the number in its record.
+
+    STABLE: it has its target, or has not been told of a newer one. UNREVOKED_PARTITIONS: it must give up partitions first.
+    UNRELEASED_PARTITIONS: it waits for partitions that other members have yet to give up.
+    """
+
+    STABLE = 0
+    UNREVOKED_PARTITIONS = 1
+    UNRELEASED_PARTITIONS = 2
+    UNKNOWN = 127
+
+
+_KNOWN: Final = frozenset({MemberState.STABLE, MemberState.UNREVOKED_PARTITIONS, MemberState.UNRELEASED_PARTITIONS})
+TRANSITIONS: Final[dict[MemberState, frozenset[MemberState]]] = dict.fromkeys(MemberState, _KNOWN)
+
+
+class IllegalTransition(ValueError):
+    """A transition between member states that the table does not permit."""
+
+
+def check_transition(member_id: str, old: MemberState, new: MemberState) -> None:
+    """Raise IllegalTransition unless the table permits the transition."""
+    if new not in TRANSITIONS[old]:
+        raise IllegalTransition(f"member {member_id} cannot go from {old.name} to {new.name}")
+
+
+def state_of(number: int) -> MemberState:
+    """Return the state of a record's number; UNKNOWN if only a newer Kafka knows it."""
+    try:
+        return MemberState(number)
+    except ValueError:
+        return MemberState.UNKNOWN
+
 
 # The epochs that a leaving member sends: for good, or, with an instance id, for a while.
 LEAVE_EPOCH: Final = -1
@@ -120,3 +190,96 @@ def _epochs(owned: Sequence[OwnedPartitions], member_epoch: int) -> dict[UUID, d
         else:
             found[topic_id] = dict.fromkeys(partitions, max(member_epoch, 0))
     return found
+
+
+def epoch_record(group_id: str, epoch: int, metadata_hash: int) -> CoordinatorRecord:
+    """Return the record of the group's epoch."""
+    return CoordinatorRecord(ConsumerGroupMetadataKey(group_id), ConsumerGroupMetadataValue(epoch, metadata_hash))
+
+
+def member_record(group_id: str, member: ConsumerMember) -> CoordinatorRecord:
+    """Return the record of a member's own metadata."""
+    value = ConsumerGroupMemberMetadataValue(
+        member.instance_id,
+        member.rack_id,
+        member.client_id,
+        member.client_host,
+        tuple(sorted(member.subscribed_topic_names)),
+        member.subscribed_topic_regex,
+        member.rebalance_timeout_ms,
+        member.server_assignor,
+        member.classic,
+    )
+    return CoordinatorRecord(ConsumerGroupMemberMetadataKey(group_id, member.member_id), value)
+
+
+def target_record(group_id: str, member_id: str, target: Partitions) -> CoordinatorRecord:
+    """Return the record of a member's target assignment."""
+    partitions = tuple(TargetPartitions(topic_id, tuple(sorted(target[topic_id]))) for topic_id in sorted(target))
+    return CoordinatorRecord(
+        ConsumerGroupTargetAssignmentMemberKey(group_id, member_id), ConsumerGroupTargetAssignmentMemberValue(partitions)
+    )
+
+
+def target_metadata_record(group_id: str, epoch: int, now_ms: int) -> CoordinatorRecord:
+    """Return the record of the target assignment's epoch and time."""
+    return CoordinatorRecord(
+        ConsumerGroupTargetAssignmentMetadataKey(group_id), ConsumerGroupTargetAssignmentMetadataValue(epoch, now_ms)
+    )
+
+
+def assignment_record(group_id: str, member: ConsumerMember) -> CoordinatorRecord:
+    """Return the record of a member's current assignment."""
+    value = ConsumerGroupCurrentMemberAssignmentValue(
+        member.member_epoch,
+        member.previous_member_epoch,
+        int(member.state),
+        _owned(member.assigned),
+        _owned(member.pending_revocation),
+    )
+    return CoordinatorRecord(ConsumerGroupCurrentMemberAssignmentKey(group_id, member.member_id), value)
+
+
+def _owned(owned: OwnedEpochs) -> tuple[OwnedPartitions, ...]:
+    found = []
+    for topic_id in sorted(owned):
+        pairs = sorted(owned[topic_id].items())
+        found.append(OwnedPartitions(topic_id, tuple(index for index, _ in pairs), tuple(epoch for _, epoch in pairs)))
+    return tuple(found)
+
+
+def regex_record(group_id: str, regex: str, value: ConsumerGroupRegularExpressionValue) -> CoordinatorRecord:
+    """Return the record of the topics that match a regular expression."""
+    return CoordinatorRecord(ConsumerGroupRegularExpressionKey(group_id, regex), value)
+
+
+def regex_tombstone(group_id: str, regex: str) -> CoordinatorRecord:
+    """Return the tombstone of a regular expression without subscribers."""
+    return CoordinatorRecord(ConsumerGroupRegularExpressionKey(group_id, regex), None)
+
+
+def member_tombstones(group_id: str, member_id: str) -> list[CoordinatorRecord]:
+    """Return the records that remove a member. Replay depends on their order."""
+    return [
+        CoordinatorRecord(ConsumerGroupCurrentMemberAssignmentKey(group_id, member_id), None),
+        CoordinatorRecord(ConsumerGroupTargetAssignmentMemberKey(group_id, member_id), None),
+        CoordinatorRecord(ConsumerGroupMemberMetadataKey(group_id, member_id), None),
+    ]
+
+
+def partition_metadata_tombstone(group_id: str) -> CoordinatorRecord:
+    """Return the tombstone of a record kind that Kafka wrote before 4.1."""
+    return CoordinatorRecord(ConsumerGroupPartitionMetadataKey(group_id), None)
+
+
+def group_tombstones(group_id: str, member_ids: list[str], regexes: list[str]) -> list[CoordinatorRecord]:
+    """Return the records that delete a group. Replay depends on their order."""
+    return [
+        *(CoordinatorRecord(ConsumerGroupCurrentMemberAssignmentKey(group_id, each), None) for each in member_ids),
+        *(CoordinatorRecord(ConsumerGroupTargetAssignmentMemberKey(group_id, each), None) for each in member_ids),
+        CoordinatorRecord(ConsumerGroupTargetAssignmentMetadataKey(group_id), None),
+        *(CoordinatorRecord(ConsumerGroupMemberMetadataKey(group_id, each), None) for each in member_ids),
+        *(regex_tombstone(group_id, each) for each in regexes),
+        partition_metadata_tombstone(group_id),
+        CoordinatorRecord(ConsumerGroupMetadataKey(group_id), None),
+    ]

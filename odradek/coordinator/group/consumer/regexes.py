@@ -17,8 +17,8 @@ from enum import Enum, auto
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from odradek.coordinator.group.consumer.records import epoch_record, regex_record, regex_tombstone
-from odradek.coordinator.group.consumer.sessions import NOTHING_DECIDED
+from odradek.coordinator.group.consumer.groups import NOTHING_DECIDED
+from odradek.coordinator.group.consumer.member import epoch_record, regex_record, regex_tombstone
 from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.protocol.coordinator_records.consumer_groups import ConsumerGroupRegularExpressionValue
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from odradek.coordinator.group.consumer.group import ConsumerGroup
     from odradek.coordinator.group.consumer.groups import ConsumerGroups
     from odradek.coordinator.group.consumer.member import ConsumerMember
-    from odradek.coordinator.runtime.record import CoordinatorRecord
+    from odradek.coordinator.runtime.result import CoordinatorRecord
 
 # Kafka's constant, for which it has no config.
 REFRESH_AT_MOST_EVERY_MS: Final = 10_000

@@ -1,4 +1,6 @@
-"""The topics as groups see them: the port, and the hash that tells a group whether its topics have changed.
+"""The topics as groups see them: the port, the hash that tells a group whether its topics have changed, ids and names.
+
+Classic members use names, so their assignments are converted from and to topic ids.
 
     topic hash   XXH3 of a byte 0 | id, two int64 | name | int32 count of partitions | the partitions
     partition    int32 index | of each rack of its replicas, sorted: int32 length, name
@@ -9,12 +11,18 @@ Numbers are little-endian. A name is UTF-16, little-endian, followed by the numb
 Source: ``Utils.computeTopicHash`` of Apache Kafka 4.3.
 """
 
-from collections.abc import Iterable, Sequence
+from __future__ import annotations
+
 from struct import Struct
-from typing import Final, NamedTuple, Protocol
-from uuid import UUID
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from xxhash import xxh3_64_digest
+
+from odradek.protocol.coordinator_records.consumer_protocol import encode_assignment, version_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from uuid import UUID
 
 _INT: Final = Struct("<i")
 _LONG: Final = Struct("<q")
@@ -93,3 +101,20 @@ def group_hash(hashes: Iterable[tuple[str, int]]) -> int:
     """Return the hash of a group's topics, from names and topic hashes."""
     ordered = [each for _, each in sorted(hashes)]
     return java_hash(b"".join(map(_LONG.pack, ordered))) if ordered else 0
+
+
+def told_assignment(topics: Topics, metadata: bytes, partitions: Mapping[UUID, Iterable[int]]) -> bytes:
+    """Return the encoded assignment for a member that joined with ``metadata``. Deleted topics are left out."""
+    named = ((topics.name_of(topic_id), sorted(indexes)) for topic_id, indexes in partitions.items())
+    found = sorted((name, indexes) for name, indexes in named if name is not None)
+    return encode_assignment(version_of(metadata), found)
+
+
+def with_ids(topics: Topics, named: Iterable[tuple[str, Sequence[int]]]) -> dict[UUID, frozenset[int]]:
+    """Return the partitions of existing topics, by topic id."""
+    found: dict[UUID, frozenset[int]] = {}
+    for name, indexes in named:
+        topic = topics.find(name)
+        if topic is not None and indexes:
+            found[topic.topic_id] = found.get(topic.topic_id, frozenset()).union(indexes)
+    return found

@@ -17,8 +17,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from odradek.coordinator.group.consumer.group import renamed
-from odradek.coordinator.group.consumer.member import LEAVE_EPOCH, LEAVE_STATIC_EPOCH
-from odradek.coordinator.group.consumer.records import assignment_record, member_record, member_tombstones, target_record
+from odradek.coordinator.group.consumer.member import (
+    LEAVE_EPOCH,
+    LEAVE_STATIC_EPOCH,
+    assignment_record,
+    member_record,
+    member_tombstones,
+    target_record,
+)
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
@@ -27,7 +33,7 @@ if TYPE_CHECKING:
     from odradek.coordinator.group.consumer.group import ConsumerGroup
     from odradek.coordinator.group.consumer.groups import ConsumerGroups
     from odradek.coordinator.group.consumer.member import ConsumerMember
-    from odradek.coordinator.runtime.record import CoordinatorRecord
+    from odradek.coordinator.runtime.result import CoordinatorRecord
     from odradek.protocol.message_types.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, RequestTopicPartitions
 
 # From this version on, the client makes the member's id (KIP-1082).

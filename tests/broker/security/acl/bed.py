@@ -6,11 +6,11 @@ from odradek.broker.api import SERVED
 from odradek.common.context import CLOSE_CONNECTION, RequestContext, Session
 from odradek.common.logging import lines_to
 from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.broker_codecs import response_encoder
 from odradek.protocol.error_codes_in import compile_error_scan
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages import messages
 from odradek.protocol.records import Record, build_batch
-from odradek.protocol.responses import response_encoder
 from odradek.timing.reply import Reply
 from tests.broker.api.acl_requests import create as create_acls
 from tests.broker.api.acl_requests import secured_broker

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.broker.security.acl.access import acl_host, authorization
-from odradek.broker.security.acl.standard_authorizer import DEFAULT_DENY, SUPER_USER, StandardAuthorizer
+from odradek.broker.security.acl.access import DEFAULT_DENY, SUPER_USER, StandardAuthorizer, acl_host, authorization
 from odradek.common.acls import (
     ANYONE,
     WILDCARD,

@@ -1,7 +1,6 @@
 import pytest
 
-from odradek.broker.security.sasl.jaas import JaasError, parse_jaas
-from odradek.broker.security.sasl.listeners import SaslListener, SaslServices
+from odradek.broker.security.sasl.listeners import JaasError, SaslListener, SaslServices, parse_jaas
 from odradek.common.config import BrokerConfig
 from odradek.common.config.definitions import InvalidConfig
 from odradek.common.config.listener_config import SaslConfig, is_sasl_key

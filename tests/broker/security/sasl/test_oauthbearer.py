@@ -2,11 +2,9 @@ import json
 
 import pytest
 
-from odradek.broker.security.sasl.bearer_configs import SignedTokens, UnsecuredTokens, bearer_tokens, load_keys
+from odradek.broker.security.sasl.bearer_configs import SignedTokens, SigningKeys, UnsecuredTokens, bearer_tokens, load_keys
 from odradek.broker.security.sasl.mechanism import AuthenticationFailed
-from odradek.broker.security.sasl.oauthbearer import OAuthBearerServer
-from odradek.broker.security.sasl.signing_keys import SigningKeys
-from odradek.broker.security.sasl.tokens import Rules
+from odradek.broker.security.sasl.oauthbearer import OAuthBearerServer, Rules
 from odradek.common.config.definitions import InvalidConfig
 from odradek.common.config.listener_config import SaslConfig
 from odradek.common.logging import lines_to

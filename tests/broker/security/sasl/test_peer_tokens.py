@@ -3,8 +3,8 @@
 import pytest
 
 from odradek.broker.security.sasl.bearer_configs import UnsecuredTokens
+from odradek.broker.security.sasl.oauthbearer import Rules, take_apart
 from odradek.broker.security.sasl.peer_login import peer_token
-from odradek.broker.security.sasl.tokens import Rules, take_apart
 from odradek.common.config.definitions import InvalidConfig
 from odradek.common.config.listener_config import SaslConfig
 from odradek.timing.clock import VirtualClock

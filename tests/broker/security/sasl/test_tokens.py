@@ -1,7 +1,7 @@
 import pytest
 
+from odradek.broker.security.sasl.oauthbearer import InvalidToken, Parts, Rules, Token, check_signed, check_unsecured, take_apart
 from odradek.broker.security.sasl.scram import TokenCredentials
-from odradek.broker.security.sasl.tokens import InvalidToken, Parts, Rules, Token, check_signed, check_unsecured, take_apart
 from odradek.protocol.metadata_records.security import DelegationTokenRecord
 from odradek.protocol.scram import ScramMechanism, encode_base64, salted_password, server_key, stored_key
 from tests.broker.security.sasl.jwts import unsecured

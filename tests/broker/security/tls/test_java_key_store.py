@@ -8,7 +8,7 @@ from cryptography.x509 import load_der_x509_certificate
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from odradek.broker.security.tls.java_key_store import JavaKeyStoreError, WrongPassword, read_java_key_store
+from odradek.broker.security.tls.encodings import JavaKeyStoreError, WrongPassword, read_java_key_store
 from tests.java_key_stores import PROTECTION, Key, Trusted, java_key_store, key_entry, trusted_entry
 from tests.needed import needed
 

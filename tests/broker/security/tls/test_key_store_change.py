@@ -14,12 +14,11 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.name import _ASN1Type
 from cryptography.x509.oid import ExtensionOID, NameOID
 
-from odradek.broker.security.tls.key_store_change import check_key_store_change
 from odradek.broker.security.tls.key_stores import KeyStore
-from odradek.broker.security.tls.tls_listeners import TlsClient, TlsListeners
+from odradek.broker.security.tls.tls_listeners import TlsClient, TlsListeners, check_key_store_change
 from odradek.common.config.broker_config import load
 from odradek.common.config.definitions import InvalidConfig
-from odradek.common.config.endpoints import parse_endpoints
+from odradek.common.config.listener_config import parse_endpoints
 from odradek.testing.certificates import CertificateAuthority
 from tests.broker.security.tls.test_stores import broken_file, meets
 from tests.cases import each_case

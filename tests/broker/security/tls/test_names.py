@@ -14,8 +14,7 @@ from cryptography.x509.oid import NameOID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.broker.security.tls.certificate_names import subject_of
-from odradek.broker.security.tls.principal_mapping import NoMatchingRule, PrincipalMapper
+from odradek.broker.security.tls.certificate_names import NoMatchingRule, PrincipalMapper, subject_of
 from odradek.broker.security.tls.tls_context import TLS_1_3_SUITES, openssl_name
 from tests.cases import each_case
 

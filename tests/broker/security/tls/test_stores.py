@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
+from odradek.broker.security.tls.encodings import pem_blocks
 from odradek.broker.security.tls.key_stores import load_key_store, load_server_key_store
-from odradek.broker.security.tls.pem_and_der import pem_blocks
 from odradek.broker.security.tls.tls_context import client_context, server_context
 from odradek.common.config.broker_config import load
 from odradek.common.config.definitions import InvalidConfig

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from odradek.coordinator.runtime.record import CoordinatorRecord, encode_record
-from odradek.coordinator.transaction.transitions import LAST_EPOCH
+from odradek.coordinator.runtime.result import CoordinatorRecord, encode_record
+from odradek.coordinator.transaction.states import LAST_EPOCH
 from odradek.protocol.coordinator_records import TransactionLogKey
 from odradek.storage.directories.checkpoints import CLEAN_SHUTDOWN_FILE
 from odradek.storage.filesystem import RealFileSystem

@@ -48,7 +48,7 @@ _COORDINATOR_LOG = "odradek.broker.coordination.coordinator_logs:PartitionLog."
 _WRITER = "odradek.storage.log.log_writer:LogWriter."
 _PARTITION = "odradek.broker.replica.partitions:Partition."
 _SEGMENT = "odradek.storage.log.segment:Segment."
-_SNAPSHOTS = "odradek.storage.log.producer_snapshot:ProducerSnapshots."
+_SNAPSHOTS = "odradek.storage.log.producer_restore:ProducerSnapshots."
 _FILE = "odradek.storage.filesystem:RealFile."
 _FILES = "odradek.storage.filesystem:RealFileSystem."
 _ANSWER = "odradek.broker.network.dispatch:_encode"
@@ -207,7 +207,7 @@ def _timeout() -> Iterator[CrashPoint]:
 
 
 def _take_over() -> Iterator[CrashPoint]:
-    fences = "odradek.coordinator.transaction.init_producer_id:fence"
+    fences = "odradek.coordinator.transaction.operations:fence"
     yield _at("take over: asked", "a new instance finds an open transaction", Place(fences, BEFORE), TAKE_OVERS)
     yield _at("take over: decided", "the producer is fenced, PrepareAbort is not written", Place(fences, AFTER), TAKE_OVERS)
     yield from _of_write("take over: Prepare", "PrepareAbort", of_state(State.PREPARE_ABORT), TAKE_OVERS)

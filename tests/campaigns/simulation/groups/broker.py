@@ -14,7 +14,7 @@ from odradek.common.context import RequestContext, Session
 from odradek.controller.metadata.decisions import NewPartitions, NewTopic
 from odradek.coordinator.group.group_shard import GroupShard
 from odradek.coordinator.group.offsets import OffsetConfig
-from odradek.coordinator.runtime.record import decode_group_record
+from odradek.coordinator.runtime.result import decode_group_record
 from odradek.coordinator.runtime.runtime import CoordinatorRuntime
 from odradek.coordinator.runtime.states import ShardState
 from odradek.testing import SocketlessBroker
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from odradek.controller.cluster.controller import Controller
     from odradek.coordinator.group.config import GroupConfig
     from odradek.coordinator.group.consumer.groups import ConsumerGroupServices
+    from odradek.coordinator.runtime.environment import ShardContext
     from odradek.coordinator.runtime.hosted_shard import HostedShard
-    from odradek.coordinator.runtime.shard_context import ShardContext
     from odradek.protocol.api_keys import ApiKey
     from tests.campaigns.simulation.groups.logs import SimulatedLogs
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from odradek.coordinator.group.classic.group import ClassicGroup
 from odradek.coordinator.group.classic.states import GroupState
 from odradek.coordinator.group.consumer.group import ConsumerGroup
-from odradek.coordinator.group.consumer.states import MemberState
+from odradek.coordinator.group.consumer.member import MemberState
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from tests.campaigns.simulation.groups.history import follows

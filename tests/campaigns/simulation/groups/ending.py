@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from odradek.coordinator.group.classic.group import ClassicGroup
 from odradek.coordinator.group.classic.states import GroupState
 from odradek.coordinator.group.consumer.group import ConsumerGroup
-from odradek.coordinator.group.consumer.states import ConsumerGroupState
+from odradek.coordinator.group.consumer.member import ConsumerGroupState
 from odradek.coordinator.runtime.states import ShardState
 from tests.campaigns.simulation.groups.broker import RETENTION_CHECK_INTERVAL_MS, RETENTION_MS
 from tests.campaigns.simulation.groups.plan import SESSION_TIMEOUTS_MS, UNLIMITED

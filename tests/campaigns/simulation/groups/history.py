@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from odradek.coordinator.group.classic.states import GroupState
 from odradek.coordinator.group.consumer.member import LEAVE_STATIC_EPOCH
-from odradek.coordinator.runtime.record import decode_group_record
+from odradek.coordinator.runtime.result import decode_group_record
 from odradek.protocol.coordinator_records import GroupMetadataKey, GroupMetadataValue
 from odradek.protocol.coordinator_records.consumer_groups import (
     ConsumerGroupCurrentMemberAssignmentKey,

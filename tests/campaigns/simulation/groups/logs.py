@@ -26,7 +26,7 @@ from tests.campaigns.simulation.violation import Violation
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from odradek.coordinator.runtime.record import EndTxnMarker
+    from odradek.coordinator.runtime.result import EndTxnMarker
 
 _BASE_OFFSET = Struct(">q")
 

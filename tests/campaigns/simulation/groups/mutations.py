@@ -8,19 +8,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from odradek.coordinator.group.classic import decision, heartbeat, rebalance, stored, sync
+from odradek.coordinator.group.classic import decision, groups, membership, rebalance
 from odradek.coordinator.group.classic.group import ClassicGroup
-from odradek.coordinator.group.classic.sessions import Sessions
-from odradek.coordinator.group.consumer import current_assignment, leave, member_step, regexes, validation
+from odradek.coordinator.group.classic.groups import Sessions
 from odradek.coordinator.group.consumer import heartbeat as consumer_heartbeat
+from odradek.coordinator.group.consumer import leave, member_step, regexes, validation
 from odradek.coordinator.group.consumer.group import ConsumerGroup
-from odradek.coordinator.group.consumer.groups import ConsumerGroups
+from odradek.coordinator.group.consumer.groups import NOTHING_DECIDED, ConsumerGroups, ConsumerSessions
 from odradek.coordinator.group.consumer.member import ConsumerMember
-from odradek.coordinator.group.consumer.sessions import NOTHING_DECIDED, ConsumerSessions
-from odradek.coordinator.group.migration import classic_members, downgrade, upgrade
+from odradek.coordinator.group.migration import classic_members, conversion
 from odradek.coordinator.group.registry import GroupRegistry
-from odradek.coordinator.runtime.answers import Answers
 from odradek.coordinator.runtime.hosted_shard import HostedShard
+from odradek.coordinator.runtime.open_batch import Answers
 from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.coordinator.runtime.timeline import SnapshotRegistry
 from odradek.protocol.coordinator_records import MemberMetadata
@@ -34,7 +33,7 @@ from tests.campaigns.simulation.groups.replayed import REPLAYED
 from tests.campaigns.simulation.groups.world import COMMITTED, KNOWN, SERVED
 
 if TYPE_CHECKING:
-    from odradek.coordinator.group.consumer.current_assignment import Reconciliation
+    from odradek.coordinator.group.consumer.member_step import Reconciliation
 
 CLASSIC = Faults(histories.CLASSIC.run, most=300)
 CONSUMER = Faults(histories.CONSUMER.run, most=40)
@@ -82,10 +81,10 @@ def tell_of_failures_as_of_success(_: Any, answers: Any, events: Any, error: Any
 CLASSIC.put("keep_sessions_of_who_left", Sessions, "end", lambda *_: None, _NO_DEADLINE_LEFT)
 CLASSIC.add(
     "keep_waiting_syncs",
-    *(Change(module, "reset_assignments", lambda *_: None) for module in (sync, rebalance)),
+    *(Change(module, "reset_assignments", lambda *_: None) for module in (membership, rebalance)),
     finds=(_FOR_EVER,),
 )
-CLASSIC.put("write_no_assignment", stored, "MemberMetadata", lambda *fields: MemberMetadata(*fields[:-1], b""), _PARTS)
+CLASSIC.put("write_no_assignment", groups, "MemberMetadata", lambda *fields: MemberMetadata(*fields[:-1], b""), _PARTS)
 CLASSIC.add("never_roll_back", NEVER_ROLLED_BACK, finds=(REPLAYED,))
 # The effect of a failure that nobody is told of depends on who waited.
 CLASSIC.put(
@@ -95,7 +94,7 @@ CLASSIC.put(
     lambda records, response, on_failure=None, **parts: CoordinatorResult(records, response, **parts),
     *("groups come to rest", _FOR_EVER, _NO_DEADLINE_LEFT, REPLAYED),
 )
-CLASSIC.put("hide_rebalances", heartbeat, "_REBALANCING", heartbeat._ALIVE, SERVED)
+CLASSIC.put("hide_rebalances", membership, "_REBALANCING", membership._ALIVE, SERVED)
 CLASSIC.put(
     "wait_for_joins_without_end", rebalance, "_wait_for_joins", lambda *_, **__: None, "each wait has a deadline, and no other"
 )
@@ -121,7 +120,7 @@ def give_out_what_another_has(reconcile: Any, member: ConsumerMember, given: Rec
     return reconcile(member, replace(given, is_held=lambda *_: False))
 
 
-@CONSUMER.around(current_assignment, "_owns_any", *TWICE)
+@CONSUMER.around(member_step, "_owns_any", *TWICE)
 def take_silence_about_partitions_for_a_release(owns_any: Any, given: Any, partitions: Any) -> bool:
     return given.owned is not None and owns_any(given, partitions)
 
@@ -155,7 +154,7 @@ def leave_the_targets_of_others(update: Any, groups: Any, group: Any, epoch: int
     return found
 
 
-CONSUMER.put("take_a_revocation_for_granted", current_assignment, "_owns_any", lambda *_: False, *TWICE, is_rare=True)
+CONSUMER.put("take_a_revocation_for_granted", member_step, "_owns_any", lambda *_: False, *TWICE, is_rare=True)
 
 # ---------------------------------------------------------------------------------------------------------- epochs and fences
 
@@ -184,7 +183,7 @@ CONSUMER.put("take_late_commits_of_what_came_since", ConsumerGroup, "permits_lat
 CONSUMER.wrap("raise_no_epoch_when_a_member_goes", leave, "removal", lambda removal, *of: removal(*of)[:-1], REST)
 CONSUMER.wrap(
     "begin_a_converted_group_at_the_first_epoch",
-    upgrade,
+    conversion,
     "epoch_record",
     lambda record, group_id, _, metadata_hash: record(group_id, 1, metadata_hash),
     EPOCHS,
@@ -252,24 +251,24 @@ CONSUMER.add("answer_before_the_high_watermark", ANSWERED_EARLY, finds=(COMMITTE
 
 
 # A mended fault.
-@CONSUMER.around(downgrade, "_convert", *TWICE, first=303, is_rare=True)
+@CONSUMER.around(conversion, "_convert", *TWICE, first=303, is_rare=True)
 def downgrade_by_targets(convert: Any, groups: Any, group: Any, members: Any, _: Any, decision: Any) -> Any:
     targets = {each.member_id: group.target_of(each.member_id, each.instance_id) for each in members}
     return convert(groups, group, members, targets, decision)
 
 
-@CONSUMER.around(downgrade, "group_record", EPOCHS)
+@CONSUMER.around(conversion, "group_record", EPOCHS)
 def downgrade_to_an_older_generation(record: Any, group: Any, assignments: Any) -> Any:
     group.generation -= 1
     return record(group, assignments)
 
 
 CONSUMER.wrap(
-    "convert_without_what_members_have", upgrade, "_converted", lambda make, *of: replace(make(*of), assigned={}), *TWICE
+    "convert_without_what_members_have", conversion, "_converted", lambda make, *of: replace(make(*of), assigned={}), *TWICE
 )
 CONSUMER.wrap(
     "convert_without_what_members_say_to_own",
-    upgrade,
+    conversion,
     "read_subscription",
     lambda read, metadata: read(metadata)._replace(owned=[]),
     *TWICE,
@@ -277,6 +276,6 @@ CONSUMER.wrap(
 )
 # A mended fault.
 CONSUMER.put("upgrade_without_looking_at_topics", consumer_heartbeat, "lags_behind_topics", lambda *_: False, REST, first=17603)
-CONSUMER.put("rebalance_no_downgraded_group", downgrade, "prepare", lambda *_: None, REST, first=116, is_rare=True)
+CONSUMER.put("rebalance_no_downgraded_group", conversion, "prepare", lambda *_: None, REST, first=116, is_rare=True)
 CONSUMER.put("have_no_classic_member_join_again", classic_members, "_is_to_join", lambda *_: False, REST)
 CONSUMER.put("keep_a_static_members_former_id", validation, "member_tombstones", lambda *_: [], *TWICE)

@@ -13,7 +13,7 @@ from odradek.coordinator.group.config import GroupConfig
 from odradek.coordinator.group.consumer.group import ConsumerGroup
 from odradek.coordinator.group.group_shard import GroupShard
 from odradek.coordinator.group.offsets import OffsetConfig
-from odradek.coordinator.runtime.record import decode_group_record
+from odradek.coordinator.runtime.result import decode_group_record
 from odradek.coordinator.runtime.runtime import CoordinatorRuntime
 from odradek.coordinator.runtime.states import ShardState
 from odradek.timing.clock import VirtualClock
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from odradek.coordinator.group.classic.group import ClassicGroup
+    from odradek.coordinator.runtime.environment import ShardContext
     from odradek.coordinator.runtime.hosted_shard import HostedShard
-    from odradek.coordinator.runtime.shard_context import ShardContext
     from tests.campaigns.simulation.groups.logs import SimulatedLogs
 
 REPLAYED = "the log replayed gives the live state"

@@ -17,7 +17,7 @@ from odradek.coordinator.group.config import GroupConfig
 from odradek.coordinator.group.consumer.group import ConsumerGroup
 from odradek.coordinator.group.consumer.groups import ConsumerGroupConfig
 from odradek.coordinator.runtime.hashing import partition_for
-from odradek.coordinator.runtime.record import CoordinatorRecord, encode_record
+from odradek.coordinator.runtime.result import CoordinatorRecord, encode_record
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.coordinator_records import GroupMetadataKey, GroupMetadataValue
 from odradek.protocol.errors import ErrorCode

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from odradek.broker.coordination.coordinator_logs import PartitionLog
 from odradek.controller.metadata.topic import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
 from odradek.coordinator.runtime.hashing import partition_for
-from odradek.coordinator.runtime.record import decode_group_record
-from odradek.coordinator.transaction.config import TransactionConfig
+from odradek.coordinator.runtime.result import decode_group_record
 from odradek.coordinator.transaction.transaction_shard import TransactionShard, decode_transaction_record
+from odradek.coordinator.transaction.transactions import TransactionConfig
 from odradek.protocol.coordinator_records import OffsetCommitKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.campaigns.simulation.groups.broker import REPORTS
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from odradek.coordinator.group.group_shard import GroupShard
+    from odradek.coordinator.runtime.environment import ShardContext
     from odradek.coordinator.runtime.hosted_shard import HostedShard
-    from odradek.coordinator.runtime.record import EndTxnMarker
-    from odradek.coordinator.runtime.shard_context import ShardContext
+    from odradek.coordinator.runtime.result import EndTxnMarker
     from tests.campaigns.simulation.transactions.server import Server
     from tests.campaigns.simulation.transactions.world import World
 

@@ -9,11 +9,10 @@ from odradek.broker.replica.fetch_partitions import FetchPartition, FetchPartiti
 from odradek.broker.replica.partition import Partition
 from odradek.coordinator.group import offset_fetch
 from odradek.coordinator.group.classic.group import ClassicGroup
-from odradek.coordinator.group.offsets import CommittedOffsets
-from odradek.coordinator.group.pending_offsets import PendingOffsets
+from odradek.coordinator.group.offsets import CommittedOffsets, PendingOffsets
 from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.coordinator.runtime.timeline import SnapshotRegistry
-from odradek.coordinator.transaction import add_partitions, end_txn, init_producer_id, markers, timeouts
+from odradek.coordinator.transaction import markers, operations, timeouts
 from odradek.coordinator.transaction.markers import Markers
 from odradek.coordinator.transaction.states import TransactionState
 from odradek.coordinator.transaction.timeouts import Timeouts
@@ -21,7 +20,7 @@ from odradek.coordinator.transaction.transactions import Transactions
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.storage.log import producer_restore, producer_state
 from odradek.storage.log.log import Log
-from odradek.storage.log.producer_snapshot import ProducerSnapshots
+from odradek.storage.log.producer_restore import ProducerSnapshots
 from odradek.storage.log.producer_state import ProducerStates
 from odradek.storage.log.segment import Segment
 from odradek.timing.reply import Reply
@@ -63,7 +62,7 @@ def commit_offsets_that_are_aborted(_: Any, offsets: Any, producer_id: int, *, i
         offsets.replay(key, value, at_offset)
 
 
-@FAULTS.around(init_producer_id, "initialized", IDENTITY)
+@FAULTS.around(operations, "initialized", IDENTITY)
 def initialise_without_a_new_epoch(
     initialized: Any, current: Any, timeout_ms: int, now_ms: int, *, epoch: int, last_epoch: int, producer_id: Any = None
 ) -> Any:
@@ -119,7 +118,7 @@ def take_any_sequence(check: Any, states: ProducerStates, header: Any) -> Any:
 
 FAULTS.add(
     "let_anybody_be_the_producer",
-    *(Change(module, "check_producer", nothing) for module in (add_partitions, end_txn)),
+    *(Change(module, "check_producer", nothing) for module in (operations, operations)),
     finds=(FENCED, IDENTITY),
 )
 FAULTS.put("take_batches_unverified", ProducerStates, "needs_verification", lambda *_: False, OPEN, FENCED)
@@ -145,7 +144,7 @@ FAULTS.put("take_any_marker", ProducerStates, "check_marker", nothing, SAME, fir
 FAULTS.put("know_no_duplicates", producer_state, "_duplicate", nothing, IN_ORDER)
 FAULTS.put("wait_for_deleted_topics", markers, "_NOT_NEEDED", frozenset(), REST)
 FAULTS.put("forget_who_is_in_a_transaction", timeouts, "IDLE", frozenset(TransactionState), TABLE, first=30)
-FAULTS.put("use_up_epochs", init_producer_id, "is_exhausted", lambda _: False, "producer ids and epochs are given once")
+FAULTS.put("use_up_epochs", operations, "is_exhausted", lambda _: False, "producer ids and epochs are given once")
 FAULTS.put("tell_of_no_pending_offsets", offset_fetch, "_with_unstable", lambda answer, _: answer, FETCHED, first=25)
 FAULTS.put("forget_no_partition_of_a_session", FetchPartitions, "forget", nothing, FOUND)
 FAULTS.put("tell_of_no_aborted_transactions", Log, "aborted_in", lambda *_: [], READ)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from odradek.controller.metadata.topic import TRANSACTION_STATE_TOPIC
 from odradek.coordinator.runtime.hashing import partition_for
-from odradek.coordinator.runtime.record import CoordinatorRecord, encode_record
+from odradek.coordinator.runtime.result import CoordinatorRecord, encode_record
 from odradek.protocol.coordinator_records import TransactionLogKey, TransactionLogValue
 from odradek.protocol.errors import KafkaError
 from tests.campaigns.simulation.runner import Chronicle

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.schemas import FieldSpec
+from odradek.protocol.messages import FieldSpec
 from tests.campaigns.wire_differential.cases import setup
 from tests.campaigns.wire_differential.cases.bases import BASES
 from tests.campaigns.wire_differential.cases.paths import Path, fields_of, mapped, replaced, value_at, versions

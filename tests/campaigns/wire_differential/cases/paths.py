@@ -5,7 +5,7 @@ from typing import Any
 
 from odradek.broker.api import SERVED
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.schemas import FieldSpec
+from odradek.protocol.messages import FieldSpec
 from tests.campaigns.wire_differential import wire
 from tests.campaigns.wire_differential.script import Ref
 

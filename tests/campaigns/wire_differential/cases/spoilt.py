@@ -6,7 +6,7 @@ from typing import Any
 
 from odradek.broker.api import SERVED
 from odradek.protocol.api_keys import NEWEST_VERSION, ApiKey
-from odradek.protocol.schemas import FieldSpec
+from odradek.protocol.messages import FieldSpec
 from tests.campaigns.wire_differential import wire
 from tests.campaigns.wire_differential.canonical import NAME_PREFIX
 from tests.campaigns.wire_differential.cases.bases import BASES

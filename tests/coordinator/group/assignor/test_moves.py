@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 
 from odradek.coordinator.group.assignor.builtin import ASSIGNORS
-from odradek.coordinator.group.assignor.moves import Move, MoveReason, moves
+from odradek.coordinator.group.consumer.explanations import Move, MoveReason, moves
 from tests.cases import each_case
 from tests.coordinator.group.assignor.assignments import kept, owners
 from tests.coordinator.group.assignor.groups import T, U, V, group_of, groups, with_targets

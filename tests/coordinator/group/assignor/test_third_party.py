@@ -4,7 +4,7 @@ from types import MappingProxyType
 
 import pytest
 
-from odradek.coordinator.group.assignor.third_party import InvalidAssignment, checked
+from odradek.coordinator.group.assignor.spec import InvalidAssignment, checked
 from tests.cases import each_case
 from tests.coordinator.group.assignor.groups import T, U, group_of
 

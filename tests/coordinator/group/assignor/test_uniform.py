@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from hypothesis import given
 
-from odradek.coordinator.group.assignor.uniform import assign_uniform
+from odradek.coordinator.group.assignor.builtin import assign_uniform
 from tests.coordinator.group.assignor.assignments import kept, plain, sizes
 from tests.coordinator.group.assignor.groups import T, U, V, group_of, groups, with_targets
 

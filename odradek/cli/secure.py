@@ -1,0 +1,394 @@
+"""``odradek serve --secure``: a broker with TLS and passwords for its clients, set up by one flag.
+
+Clients connect by SASL_SSL only, as the user ``odradek``. ``secure`` makes the certificates and secrets, and adds them to the
+broker's settings. They are files beside the metadata log:
+
+    secure-ca.pem               the authority's certificate, which clients trust; the only file here that anybody may read
+    secure-ca.key               its key
+    secure-broker.pem           the broker's certificate and key
+    secure-password             the password of the user odradek
+    secure-metrics-token        the token of scrapers, if metrics are served
+    secure-control-token        the token of the control interface, if it is served
+    secure-client.properties    settings for Java clients and Kafka's tools, rewritten at each start
+
+They are not in a directory of their own, because Apache Kafka takes every directory among its logs for a log. Existing files
+stay. A new broker's certificate is made when the old one is about to expire, lacks one of the broker's hosts, or has another
+authority. A new authority is made when the old one is about to expire, after ten years.
+
+After the start, ``Door`` prints instructions for clients, with the option names of each client library. They end up in logs, so
+they have no secrets: they name the files with the secrets. One file has all settings, for Java.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from odradek.broker.start.storage_start import log_dirs
+from odradek.common.config.broker_config import load
+from odradek.common.config.definitions import HIDDEN, InvalidConfig, parse_list
+from odradek.common.config.listener_config import PREFIX, SASL_SSL, Endpoint, listener_key, parse_endpoints, security_protocols
+from odradek.common.config.table import BROKER_CONFIGS
+from odradek.common.logging import log
+from odradek.properties import property_line
+from odradek.storage.directories.data_directory import DataDirectory
+from odradek.storage.filesystem import RealFileSystem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from odradek.cli.serve_options import Control, Metrics
+    from odradek.common.config.broker_config import BrokerConfig
+    from odradek.testing.certificates import CertificateAuthority
+
+_MODE = 0o600
+
+
+def write_secret(path: Path, data: bytes) -> None:
+    """Write ``data`` to a file that only its owner may read. The file is replaced atomically. Raises OSError."""
+    written = path.with_name(f".{path.name}.new")
+    written.unlink(missing_ok=True)
+    with os.fdopen(os.open(written, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _MODE), "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    written.replace(path)
+
+
+_AUTHORITY_DAYS: Final = 3650
+_BROKER_DAYS: Final = 365
+# A certificate with less time left is replaced.
+_SPARE_DAYS: Final = 30
+_SECRET_BYTES: Final = 24
+
+
+class CannotSecure(OSError):
+    """The package for making certificates is missing, or an existing file cannot be used."""
+
+
+@dataclass(frozen=True, slots=True)
+class SecureFiles:
+    """The paths of the files."""
+
+    directory: Path
+
+    @property
+    def authority(self) -> Path:
+        """Return the path of the authority's certificate."""
+        return self.directory / "secure-ca.pem"
+
+    @property
+    def authority_key(self) -> Path:
+        """Return the path of the authority's key."""
+        return self.directory / "secure-ca.key"
+
+    @property
+    def broker(self) -> Path:
+        """Return the path of the broker's certificate and key."""
+        return self.directory / "secure-broker.pem"
+
+    @property
+    def password(self) -> Path:
+        """Return the path of the user's password."""
+        return self.directory / "secure-password"
+
+    @property
+    def metrics_token(self) -> Path:
+        """Return the path of the scrapers' token."""
+        return self.directory / "secure-metrics-token"
+
+    @property
+    def control_token(self) -> Path:
+        """Return the path of the control interface's token."""
+        return self.directory / "secure-control-token"
+
+    @property
+    def client_properties(self) -> Path:
+        """Return the path of the settings for Java clients."""
+        return self.directory / "secure-client.properties"
+
+    def make(self, hosts: Sequence[str]) -> None:
+        """Make missing and expiring files, for a broker with these hosts. Raises CannotSecure, OSError."""
+        try:
+            from odradek.testing.certificates import CertificateAuthority
+        except ImportError as error:
+            raise CannotSecure(f"--secure needs cryptography: pip install 'odradek[tls]' ({error})") from error
+        authority = self._authority(CertificateAuthority)
+        is_good = self.broker.exists() and authority.has_issued(self.broker.read_bytes(), hosts, _SPARE_DAYS)
+        if not is_good:
+            made = authority.issue("broker", hosts, _BROKER_DAYS)
+            write_secret(self.broker, (made.pem + made.key_pem).encode())
+        secret(self.password)
+
+    def _authority(self, kind: type[CertificateAuthority]) -> CertificateAuthority:
+        if self.authority.exists() and self.authority_key.exists():
+            try:
+                found = kind.load(self.authority.read_text(), self.authority_key.read_text())
+            except ValueError as error:
+                raise CannotSecure(f"{self.authority_key}: {error}") from error
+            if found.lasts(_SPARE_DAYS):
+                return found
+            log.warn(
+                "new certificate authority: give its certificate to all clients",
+                path=str(self.authority),
+                cause="the old one expires",
+            )
+        made = kind.make("odradek serve --secure", _AUTHORITY_DAYS)
+        write_secret(self.authority_key, made.own.key_pem.encode())
+        write_secret(self.authority, made.own.pem.encode())
+        self.authority.chmod(0o644)
+        return made
+
+
+def secret(path: Path) -> str:
+    """Return the secret in a file; write a random one if there is none. Raises CannotSecure, OSError."""
+    if not path.exists() or not path.stat().st_size:
+        write_secret(path, secrets.token_urlsafe(_SECRET_BYTES).encode())
+    text = path.read_bytes().strip()
+    # All other characters need no escaping in a JAAS line or an HTTP header.
+    if not text.isascii() or not text.decode().isprintable() or set(text) & set(b'"\\'):
+        raise CannotSecure(f"{path}: the secret must be printable ASCII, without quotes and backslashes")
+    return text.decode()
+
+
+USER: Final = "odradek"
+_PLAIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
+_SCRAM_MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
+# Users that ``odradek users`` adds authenticate by SCRAM.
+_SCRAM: Final = ("SCRAM-SHA-256", "SCRAM-SHA-512")
+_OWN_HOSTS: Final = ("localhost", "127.0.0.1", "::1")
+_ANY_ADDRESS: Final = ("", "0.0.0.0", "::")  # noqa: S104  compared, not bound
+
+
+def secure(settings: dict[str, str], more_hosts: Sequence[str] = ()) -> SecureFiles:
+    """Add the settings of ``--secure``, and make the files. ``settings`` must have ``listeners`` and ``log.dirs``.
+
+    The certificate is valid for ``more_hosts``, too. Raises InvalidConfig, DataDirectoryLocked, InconsistentDataDirectory,
+    OSError.
+    """
+    _check_settings(settings)
+    config = load(None, settings)
+    endpoints = _secured_endpoints(config)
+    directory = Path(config["metadata.log.dir"] or log_dirs(config)[0]).absolute()
+    files = SecureFiles(directory)
+    # The lock keeps another process from making the same files; ``take`` also refuses another node's data.
+    held = DataDirectory(RealFileSystem(), str(directory), log.warn)
+    try:
+        held.take(config["node.id"])
+        files.make(_hosts(config, endpoints, more_hosts))
+        password = secret(files.password)
+    finally:
+        held.release()
+    for endpoint in endpoints:
+        settings.update(_of_listener(endpoint.name, files, password))
+    if config["authorizer.class.name"]:
+        _make_super_user(settings)
+    return files
+
+
+def _check_settings(settings: dict[str, str]) -> None:
+    """Raise InvalidConfig for configs that ``--secure`` sets itself."""
+    for key, value in settings.items():
+        name = key.removeprefix(PREFIX).partition(".")[2] if key.startswith(PREFIX) else key
+        if name.startswith("ssl.key") or name == "sasl.enabled.mechanisms" or name.endswith("sasl.jaas.config"):
+            definition = BROKER_CONFIGS.get(name)
+            is_secret = definition is None or definition.sensitive
+            raise InvalidConfig(key, HIDDEN if is_secret else value, "left out: --secure sets it")
+    roles = settings.get("process.roles", "")
+    if roles and "broker" not in parse_list(roles):
+        raise InvalidConfig("process.roles", roles, "left out, or broker,controller: --secure is for a broker")
+    if roles and "controller" not in parse_list(roles):
+        raise InvalidConfig("process.roles", roles, "left out, or broker,controller: --secure is for a single broker")
+
+
+def _secured_endpoints(config: BrokerConfig) -> list[Endpoint]:
+    """Return all listeners, controllers' too. Raises InvalidConfig unless all use SASL_SSL."""
+    protocols = security_protocols(config)
+    endpoints = [*parse_endpoints("listeners", config["listeners"]), *config.controller_endpoints]
+    for endpoint in endpoints:
+        if protocols.get(endpoint.name) != SASL_SSL:
+            place = f"{endpoint.name}://{endpoint.host}:{endpoint.port}"
+            allowed = f"listeners of {SASL_SSL} only, or left out: --secure allows no other listeners"
+            raise InvalidConfig("listeners", place, allowed)
+    return endpoints
+
+
+def _hosts(config: BrokerConfig, endpoints: Iterable[Endpoint], more_hosts: Iterable[str]) -> list[str]:
+    """Return the hosts of the certificate: this machine, its listeners, and the advertised ones."""
+    told = parse_endpoints("advertised.listeners", config["advertised.listeners"] or ())
+    found = [*_OWN_HOSTS, socket.gethostname(), *(endpoint.host for endpoint in (*endpoints, *told)), *more_hosts]
+    return [host for host in dict.fromkeys(found) if host not in _ANY_ADDRESS and host.isascii()]
+
+
+def _of_listener(name: str, files: SecureFiles, password: str) -> dict[str, str]:
+    scram = {f"{mechanism.lower()}.sasl.jaas.config": f"{_SCRAM_MODULE} required;" for mechanism in _SCRAM}
+    configs = {
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(files.broker),
+        "sasl.enabled.mechanisms": ",".join(("PLAIN", *_SCRAM)),
+        "plain.sasl.jaas.config": f'{_PLAIN_MODULE} required user_{USER}="{password}";',
+        **scram,
+    }
+    return {listener_key(name, config): value for config, value in configs.items()}
+
+
+def _make_super_user(settings: dict[str, str]) -> None:
+    """Make the user a super user: nobody else could grant rights to others."""
+    principal = f"User:{USER}"
+    named = [name.strip() for name in settings.get("super.users", "").split(";") if name.strip()]
+    if principal not in named:
+        settings["super.users"] = ";".join([*named, principal])
+
+
+_LOGIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
+_TEMPLATE: Final = """
+Clients must use TLS, and log in as the user {user}. The secrets are in files that only their owner can read.
+
+# kafka-python
+from pathlib import Path
+kafka = dict(
+    bootstrap_servers={address},
+    security_protocol="SASL_SSL",
+    ssl_cafile={authority},
+    sasl_mechanism="PLAIN",
+    sasl_plain_username={name},
+    sasl_plain_password=Path({password}).read_text().strip(),
+)
+
+# aiokafka
+from pathlib import Path
+from aiokafka.helpers import create_ssl_context
+kafka = dict(
+    bootstrap_servers={address},
+    security_protocol="SASL_SSL",
+    ssl_context=create_ssl_context(cafile={authority}),
+    sasl_mechanism="PLAIN",
+    sasl_plain_username={name},
+    sasl_plain_password=Path({password}).read_text().strip(),
+)
+
+# librdkafka: confluent-kafka
+from pathlib import Path
+kafka = {{
+    "bootstrap.servers": {address},
+    "security.protocol": "SASL_SSL",
+    "ssl.ca.location": {authority},
+    "sasl.mechanism": "PLAIN",
+    "sasl.username": {name},
+    "sasl.password": Path({password}).read_text().strip(),
+}}
+
+# Spark
+from pathlib import Path
+login = 'username={name} password="' + Path({password}).read_text().strip() + '"'
+kafka = {{
+    "kafka.bootstrap.servers": {address},
+    "kafka.security.protocol": "SASL_SSL",
+    "kafka.ssl.truststore.type": "PEM",
+    "kafka.ssl.truststore.certificates": Path({authority}).read_text(),
+    "kafka.sasl.mechanism": "PLAIN",
+    "kafka.sasl.jaas.config": "{module} required " + login + ";",
+}}
+
+{more}# Java, as Properties; Kafka's tools and odradek's commands, as --command-config
+{properties}
+"""
+_METRICS: Final = """\
+# Prometheus, beside job_name and static_configs
+scheme: https
+authorization:
+  credentials_file: {token}
+tls_config:
+  ca_file: {authority}
+
+"""
+_CONTROL: Final = """\
+# the control interface
+curl --cacert {authority} \\
+    --header "Authorization: Bearer $(cat {token})" {url}/topics
+
+"""
+
+
+def client_lines(address: str, files: SecureFiles, *, metrics: bool, control_url: str | None = None) -> str:
+    """Return the instructions for clients that connect to ``address``; with parts for metrics and the control interface."""
+    scraper = _METRICS.format(token=_quoted(files.metrics_token), authority=_quoted(files.authority)) if metrics else ""
+    steering = ""
+    if control_url is not None:
+        authority, token = quote(str(files.authority)), quote(str(files.control_token))
+        steering = _CONTROL.format(authority=authority, token=token, url=control_url)
+    return _TEMPLATE.format(
+        user=USER,
+        name=_quoted(USER),
+        address=_quoted(address),
+        authority=_quoted(files.authority),
+        password=_quoted(files.password),
+        module=_LOGIN_MODULE,
+        properties=files.client_properties,
+        more=scraper + steering,
+    )
+
+
+def write_client_properties(address: str, files: SecureFiles) -> None:
+    """Write all settings for Java clients into one file, which can be copied to their machines. Raises OSError."""
+    password = secret(files.password)
+    settings = {
+        "bootstrap.servers": address,
+        "security.protocol": "SASL_SSL",
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.certificates": files.authority.read_text(encoding="ascii"),
+        "sasl.mechanism": "PLAIN",
+        "sasl.jaas.config": f'{_LOGIN_MODULE} required username="{USER}" password="{password}";',
+    }
+    lines = [property_line(key, value) + "\n" for key, value in settings.items()]
+    write_secret(files.client_properties, "".join(lines).encode())
+
+
+def _quoted(text: str | Path) -> str:
+    return json.dumps(str(text), ensure_ascii=False)
+
+
+class Door(NamedTuple):
+    """A secured broker. ``files`` has the secrets of clients; with ``metrics``, those of scrapers, too."""
+
+    files: SecureFiles
+    metrics: bool
+
+    def shut_control(self, control: Control) -> Control:
+        """Return the control interface with TLS and a token. Raises OSError."""
+        token = control.token or secret(self.files.control_token)
+        return control._replace(token=token, certificate=control.certificate or self.files.broker)
+
+    def told(self, advertised: Mapping[str, Endpoint], control_url: str | None = None) -> str:
+        """Return the instructions for the broker's first listener, and write the file for Java.
+
+        ``control_url`` is set if the control interface uses the certificate and token of the files.
+        """
+        endpoint = next(iter(advertised.values()))
+        address = f"{f'[{endpoint.host}]' if ':' in endpoint.host else endpoint.host}:{endpoint.port}"
+        try:
+            write_client_properties(address, self.files)
+        except OSError as error:
+            log.warn("cannot write the file with client configs", path=str(self.files.client_properties), reason=str(error))
+        return client_lines(address, self.files, metrics=self.metrics, control_url=control_url)
+
+
+def shut_door(settings: dict[str, str], metrics: Metrics | None, control_host: str | None = None) -> tuple[Door, Metrics | None]:
+    """Change ``settings`` to admit clients by SASL_SSL only, and metrics to TLS and a token.
+
+    The certificate is valid for the hosts of both ports. Raises InvalidConfig, DataDirectoryLocked, InconsistentDataDirectory,
+    OSError.
+    """
+    more_hosts = [None if metrics is None else metrics.host, control_host]
+    files = secure(settings, [host for host in more_hosts if host is not None])
+    if metrics is None:
+        return Door(files, metrics=False), None
+    is_own = metrics.token is None and metrics.certificate is None
+    token = metrics.token or secret(files.metrics_token)
+    return Door(files, metrics=is_own), metrics._replace(token=token, certificate=metrics.certificate or files.broker)
