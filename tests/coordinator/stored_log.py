@@ -2,7 +2,7 @@
 
 from odradek.coordinator.runtime.result import EndTxnMarker
 from odradek.protocol.plain_batches import build_batch
-from odradek.storage.memory_filesystem import MemoryFileSystem
+from tests.memory_filesystem import MemoryFileSystem
 from tests.storage.cleaner.support import clean_up, compacted
 from tests.storage.support import open_log
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from odradek.storage.memory_filesystem import MemoryFileSystem
+from tests.memory_filesystem import MemoryFileSystem
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from odradek.protocol.records import Record, build_batch
 from odradek.storage.log.log import Log
 from odradek.storage.log.log_config import LogConfig
-from odradek.storage.memory_filesystem import MemoryFileSystem
+from tests.memory_filesystem import MemoryFileSystem
 
 NOW_MS = 1_700_000_000_000
 DIRECTORY = "/data/t-0"

@@ -4,7 +4,7 @@ import pytest
 
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.storage.log.log_config import LogConfig
-from odradek.storage.memory_filesystem import MemoryFile, MemoryFileSystem
+from tests.memory_filesystem import MemoryFile, MemoryFileSystem
 from tests.storage.support import DIRECTORY, NOW_MS, append, batch, names, open_log, read
 
 

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 import pytest
 
 from odradek.storage.filesystem import RealFileSystem
-from odradek.storage.memory_filesystem import MemoryFileSystem
+from tests.memory_filesystem import MemoryFileSystem
 
 
 @pytest.fixture(params=[RealFileSystem, MemoryFileSystem])

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.storage.errors import OffsetsOutOfOrder, UnexpectedAppendOffset
 from odradek.storage.log.log_config import LogConfig
-from odradek.storage.memory_filesystem import MemoryFileSystem
+from tests.memory_filesystem import MemoryFileSystem
 from tests.storage.replication import ACTIONS, SMALL, Leader, content, fetch, files_of, known_of
 from tests.storage.support import NOW_MS, append, batch, open_log
 

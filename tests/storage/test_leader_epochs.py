@@ -1,7 +1,7 @@
 import pytest
 
 from odradek.storage.log.leader_epochs import LeaderEpochs
-from odradek.storage.memory_filesystem import MemoryFileSystem
+from tests.memory_filesystem import MemoryFileSystem
 
 
 @pytest.fixture

@@ -16,9 +16,9 @@ from odradek.storage.filesystem import RealFileSystem
 from odradek.storage.log.log import Log
 from odradek.storage.log.log_config import LogConfig
 from odradek.storage.log.log_lookup import LongLookup
-from odradek.storage.memory_filesystem import MemoryFileSystem
 from tests.cases import each_case
 from tests.legacy_messages import CODECS, Legacy, message, wrapper
+from tests.memory_filesystem import MemoryFileSystem
 from tests.storage.cleaner.support import DAY_MS, compacted, headers_of, records_of, roll_and_clean
 from tests.storage.support import DIRECTORY, NOW_MS, Warnings, append, batch, open_log, read
 from tests.storage.test_data_directories import TOPIC_ID, started

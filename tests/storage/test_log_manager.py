@@ -11,8 +11,8 @@ from odradek.storage.errors import DataDirectoryLocked, InconsistentDataDirector
 from odradek.storage.filesystem import RealFileSystem
 from odradek.storage.log.flush_state import FlushState
 from odradek.storage.log.log_config import LogConfig
-from odradek.storage.memory_filesystem import MemoryFileSystem
 from tests.cases import each_case
+from tests.memory_filesystem import MemoryFileSystem
 from tests.storage.support import NOW_MS, Warnings, append, batch, read
 
 ROOT = "/var/data"

@@ -10,7 +10,7 @@ from odradek.protocol.records import Record, build_batch
 from odradek.storage.filesystem import RealFileSystem
 from odradek.storage.log.log import Log
 from odradek.storage.log.log_config import LogConfig
-from odradek.storage.memory_filesystem import MemoryFileSystem
+from tests.memory_filesystem import MemoryFileSystem
 from tests.storage.support import NOW_MS, Warnings, append, batch, names, open_log, read
 
 SMALL = LogConfig(segment_bytes=1000, index_interval_bytes=150)

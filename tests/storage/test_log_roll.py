@@ -5,7 +5,7 @@ import struct
 import pytest
 
 from odradek.storage.log.log_config import LogConfig
-from odradek.storage.memory_filesystem import MemoryFileSystem
+from tests.memory_filesystem import MemoryFileSystem
 from tests.storage.support import NOW_MS, append, batch, names, open_log
 
 SIZE = len(batch())

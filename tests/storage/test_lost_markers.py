@@ -6,7 +6,7 @@ from odradek.protocol.control_records import ABORT, COMMIT, read_control_record
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.record_batch import iter_batches
 from odradek.protocol.records import read_records
-from odradek.storage.memory_filesystem import MemoryFileSystem
+from tests.memory_filesystem import MemoryFileSystem
 from tests.storage.support import NOW_MS, Warnings, open_log, read
 from tests.storage.transactional import end, send, state_of
 

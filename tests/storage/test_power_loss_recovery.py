@@ -11,10 +11,10 @@ from odradek.storage.directories.data_directory import DataDirectory
 from odradek.storage.directories.log_manager import LogManager
 from odradek.storage.errors import InconsistentDataDirectory, LogCorrupt
 from odradek.storage.log.log_config import LogConfig
-from odradek.storage.memory_filesystem import MemoryFileSystem
 from tests.campaigns.power_loss import states
 from tests.campaigns.power_loss.disk import RecordingDisk
 from tests.campaigns.power_loss.model import DiskModel
+from tests.memory_filesystem import MemoryFileSystem
 from tests.storage.support import DIRECTORY, NOW_MS, Warnings, append, batch, names, open_log, read
 from tests.storage.transactional import SMALL_SEGMENTS, end, send, state_of, with_history
 

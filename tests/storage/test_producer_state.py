@@ -4,7 +4,7 @@ import pytest
 
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.storage.log.log_config import LogConfig
-from odradek.storage.memory_filesystem import MemoryFileSystem
+from tests.memory_filesystem import MemoryFileSystem
 from tests.storage.support import NOW_MS, append, batch, open_log
 
 MAX_SEQUENCE = 2**31 - 1

@@ -6,7 +6,7 @@ import pytest
 
 from odradek.storage.log.log_config import LogConfig
 from odradek.storage.log.transaction_index import AbortedTransaction, TransactionIndex
-from odradek.storage.memory_filesystem import MemoryFile, MemoryFileSystem
+from tests.memory_filesystem import MemoryFile, MemoryFileSystem
 from tests.storage.support import NOW_MS, append, batch, open_log, read
 from tests.storage.transactional import end, send, state_of, with_history
 

@@ -10,8 +10,8 @@ from odradek.storage.errors import LogCorrupt
 from odradek.storage.log.log_config import LogConfig
 from odradek.storage.log.producer_restore import ProducerSnapshots
 from odradek.storage.log.producer_state import ProducerStates
-from odradek.storage.memory_filesystem import MemoryFileSystem
 from tests.cases import each_case
+from tests.memory_filesystem import MemoryFileSystem
 from tests.storage.support import DIRECTORY, NOW_MS, Warnings, append, batch, names, open_log, read
 
 ONE_SEGMENT = LogConfig(index_interval_bytes=300)

@@ -8,8 +8,8 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.storage.directories.log_manager import LogManager
 from odradek.storage.log.log_config import LogConfig
 from odradek.storage.log.log_truncation import LogRetention
-from odradek.storage.memory_filesystem import MemoryFileSystem
 from tests.cases import each_case
+from tests.memory_filesystem import MemoryFileSystem
 from tests.storage.support import NOW_MS, Warnings, append, batch, names, open_log, read
 
 HOUR_MS = 3_600_000

@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek.storage.log.transaction_index import AbortedTransaction, TransactionIndex
-from odradek.storage.memory_filesystem import MemoryFileSystem
 from tests.campaigns.power_loss import states
 from tests.campaigns.power_loss.disk import RecordingDisk
 from tests.campaigns.power_loss.model import DiskModel
 from tests.cases import each_case
+from tests.memory_filesystem import MemoryFileSystem
 from tests.storage.support import DIRECTORY, NOW_MS, names, open_log
 from tests.storage.transactional import SMALL_SEGMENTS, end, send
 

@@ -7,7 +7,7 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.record_batch import read_header
 from odradek.protocol.records import read_records
 from odradek.storage.log.log_config import LogConfig
-from odradek.storage.memory_filesystem import MemoryFileSystem
+from tests.memory_filesystem import MemoryFileSystem
 from tests.storage.support import DIRECTORY, NOW_MS, append, batch, open_log, read
 from tests.storage.transactional import SMALL_SEGMENTS, end, send, state_of, transactional_batch, with_history
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from odradek.protocol.record_batch import iter_batches
 from odradek.storage.log.log_config import LogConfig
-from odradek.storage.memory_filesystem import MemoryFileSystem
+from tests.memory_filesystem import MemoryFileSystem
 from tests.storage.support import NOW_MS, append, open_log, read
 from tests.storage.transactional import end, send, state_of
 

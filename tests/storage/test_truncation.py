@@ -10,11 +10,11 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.record_batch import iter_batches
 from odradek.storage.directories.log_manager import LogManager
 from odradek.storage.log.log_config import LogConfig
-from odradek.storage.memory_filesystem import MemoryFile, MemoryFileSystem
 from tests.campaigns.power_loss import states
 from tests.campaigns.power_loss.disk import RecordingDisk
 from tests.campaigns.power_loss.model import DiskModel
 from tests.cases import each_case
+from tests.memory_filesystem import MemoryFile, MemoryFileSystem
 from tests.storage.replication import ACTIONS, SMALL, Leader, content, fetch, known_of
 from tests.storage.support import NOW_MS, Warnings, append, batch, names, open_log, read
 

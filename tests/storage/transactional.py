@@ -1,7 +1,7 @@
 """Transactions on a log, without a coordinator: its batches and markers."""
 
 from odradek.storage.log.log_config import LogConfig
-from odradek.storage.memory_filesystem import MemoryFileSystem
+from tests.memory_filesystem import MemoryFileSystem
 from tests.storage.support import NOW_MS, append, batch, open_log
 
 SMALL_SEGMENTS = LogConfig(segment_bytes=400, index_interval_bytes=100)

@@ -69,10 +69,6 @@ class Partitions:
         """Return a topic's partitions by index; empty if there is no such topic."""
         return self._by_name.get(topic, _NONE)
 
-    def of_topic_id(self, topic_id: bytes) -> dict[int, Partition]:
-        """Return a topic's partitions, given the 16 bytes of its id."""
-        return self._by_id_bytes.get(topic_id, _NONE)
-
     def named(self, topic: str | bytes) -> dict[int, Partition]:
         """Return the partitions of a topic as a Produce request names it: by the bytes of its id, or by its name."""
         # Names need a look-up of their own: a compiled dictionary keyed by bytes refuses a str.

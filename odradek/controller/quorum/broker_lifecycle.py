@@ -188,11 +188,6 @@ class BrokerLifecycle:
         self._is_ready = True
         self._wakeup.wake()
 
-    def register_again(self) -> None:
-        """Register again, as features or directories have changed."""
-        self._is_registered = False
-        self._wakeup.wake()
-
     def directory_failed(self, directory_id: UUID) -> None:
         """Tell the controller that a log directory is offline."""
         self._offline_directories[directory_id] = False

@@ -10,9 +10,9 @@ from odradek.common.context import ANONYMOUS, CLOSE_CONNECTION, NO_RESPONSE, Rep
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages import messages
-from odradek.storage.memory_filesystem import MemoryFileSystem
 from odradek.timing.background import InlineBackground
 from odradek.timing.clock import VirtualClock
+from tests.memory_filesystem import MemoryFileSystem
 from tests.raw_client import decode_response, encode_request
 
 _m = messages(ApiKey.HEARTBEAT)

@@ -7,8 +7,8 @@ from odradek.broker.replica.partition import Partition
 from odradek.protocol.records import Record, build_batch
 from odradek.storage.log.log import Log
 from odradek.storage.log.log_config import LogConfig
-from odradek.storage.memory_filesystem import MemoryFileSystem
 from odradek.timing.reply import Reply
+from tests.memory_filesystem import MemoryFileSystem
 
 TOPIC_ID = UUID(int=7)
 LEADER, FIRST, SECOND = 1, 2, 3

@@ -7,8 +7,8 @@ from odradek.broker.replica.follower_fetch import FollowerFetchRead
 from odradek.broker.replica.partition import Partition
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types import fetch
-from odradek.storage.memory_filesystem import MemoryFileSystem
 from tests.broker.replica.replication_bed import FIRST, LEADER, LEADER_EPOCH, SECOND, TOPIC_ID, ReplicationBed
+from tests.memory_filesystem import MemoryFileSystem
 
 
 def read_of(bed, node_id=FIRST, offset=0, *, epoch=LEADER_EPOCH, last_fetched_epoch=-1, broker_epoch=20):

@@ -12,7 +12,7 @@ from odradek.controller.metadata.decisions import NewTopic
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records import Record, build_batch
-from odradek.storage.memory_filesystem import MemoryFile, MemoryFileSystem
+from tests.memory_filesystem import MemoryFile, MemoryFileSystem
 from tests.raw_client import decode_response, encode_request, produce_fields
 
 TIMEOUT_S = 10

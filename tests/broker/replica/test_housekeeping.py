@@ -13,12 +13,12 @@ from odradek.storage.directories.data_directories import RemovedLogs
 from odradek.storage.directories.log_manager import LogManager
 from odradek.storage.log.flush import FlushTask
 from odradek.storage.log.log_config import LogConfig
-from odradek.storage.memory_filesystem import MemoryFileSystem
 from odradek.timing.background import InlineBackground
 from odradek.timing.clock import VirtualClock
 from odradek.timing.system_clock import SystemClock
 from odradek.timing.threaded_background import ThreadedBackground
 from odradek.timing.timer import Timer
+from tests.memory_filesystem import MemoryFileSystem
 
 _MINUTE_MS = 60_000
 

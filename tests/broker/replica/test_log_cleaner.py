@@ -13,12 +13,12 @@ from odradek.protocol.record_batch import iter_batches
 from odradek.protocol.records import Record, build_batch, read_records
 from odradek.storage.directories.log_manager import LogManager
 from odradek.storage.log.log_config import LogConfig
-from odradek.storage.memory_filesystem import MemoryFileSystem
 from odradek.timing.background import InlineBackground
 from odradek.timing.clock import VirtualClock
 from odradek.timing.system_clock import SystemClock
 from odradek.timing.threaded_background import ThreadedBackground
 from odradek.timing.timer import Timer
+from tests.memory_filesystem import MemoryFileSystem
 
 _BACKOFF_MS = 15_000
 _COMPACTED = LogConfig(cleanup_policy=("compact",), segment_bytes=1000)

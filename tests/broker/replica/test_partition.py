@@ -165,12 +165,12 @@ def test_any_of_a_topics_partitions_may_be_here(indexes):
     for index in indexes:
         partitions.add(Partition("t", index, TOPIC_ID, 0, None, lambda _: None))
     assert sorted(each.index for each in partitions) == sorted(partitions.of_topic("t")) == sorted(indexes)
-    assert partitions.of_topic_id(TOPIC_ID.bytes) == partitions.of_topic("t")
+    assert partitions.named(TOPIC_ID.bytes) == partitions.of_topic("t")
     for index in range(51):
         found = partitions.get("t", index)
         assert (found is not None and found.index == index) == (index in indexes)
     assert [each.index for each in partitions.remove_topic("t")] == indexes
-    assert (len(partitions), partitions.of_topic("t"), partitions.of_topic_id(TOPIC_ID.bytes)) == (0, {}, {})
+    assert (len(partitions), partitions.of_topic("t"), partitions.named(TOPIC_ID.bytes)) == (0, {}, {})
 
 
 def test_a_partition_is_taken_in_once():

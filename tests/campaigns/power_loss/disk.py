@@ -15,7 +15,7 @@ import errno
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.storage.memory_filesystem import MemoryFileSystem, MemoryLock
+from tests.memory_filesystem import MemoryFileSystem, MemoryLock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -10,7 +10,6 @@ from odradek.protocol.records import Record, build_batch
 from odradek.storage.directories.log_manager import LogManager
 from odradek.storage.log.log_config import LogConfig
 from odradek.storage.log.producer_state import ProducerStates
-from odradek.storage.memory_filesystem import MemoryFileSystem
 from tests.campaigns.power_loss import states, workload
 from tests.campaigns.power_loss.disk import Operation, RecordingDisk
 from tests.campaigns.power_loss.explore import Exploration
@@ -21,6 +20,7 @@ from tests.campaigns.power_loss.model import DiskModel
 from tests.campaigns.power_loss.node import TWO_DIRECTORIES
 from tests.campaigns.power_loss.seeded_faults import FAULTS, explored, find, scripted
 from tests.campaigns.simulation.violation import Violation
+from tests.memory_filesystem import MemoryFileSystem
 
 
 @pytest.fixture

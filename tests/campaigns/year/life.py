@@ -11,9 +11,9 @@ from weakref import WeakSet
 from odradek.broker.start.server import Broker
 from odradek.common.logging import lines_to
 from odradek.protocol.coordinator_records import offsets
-from odradek.storage.memory_filesystem import MemoryFile, MemoryFileSystem
 from odradek.timing.clock import VirtualClock
 from tests.campaigns.year.busy_broker import BusyBroker
+from tests.memory_filesystem import MemoryFile, MemoryFileSystem
 
 
 class Handle(MemoryFile):

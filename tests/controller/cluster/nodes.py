@@ -12,11 +12,11 @@ from odradek.common.context import Reply, RequestContext, Session
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.broker_codecs import response_encoder
 from odradek.protocol.message_types import fetch, fetch_snapshot
-from odradek.storage.memory_filesystem import MemoryFileSystem
 from odradek.timing.background import InlineBackground
 from odradek.timing.clock import VirtualClock
 from odradek.timing.slices import Slices
 from odradek.timing.timer import Timer
+from tests.memory_filesystem import MemoryFileSystem
 
 NODE_ID = 3
 LISTENER = "CONTROLLER"

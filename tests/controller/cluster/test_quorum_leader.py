@@ -9,8 +9,8 @@ from odradek.protocol.metadata_records import ConfigRecord
 from odradek.protocol.quorum_records import KRAFT_VERSION, KRAFT_VOTERS, LEADER_CHANGE, control_type
 from odradek.protocol.record_batch import iter_batches
 from odradek.protocol.records import read_records
-from odradek.storage.memory_filesystem import MemoryFile
 from tests.controller.cluster.nodes import NODE_ID, NodeBed
+from tests.memory_filesystem import MemoryFile
 
 
 @pytest.fixture

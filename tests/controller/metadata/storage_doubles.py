@@ -11,8 +11,8 @@ from odradek.controller.metadata.reconcile import Reconciliation
 from odradek.protocol.metadata_records.nodes import RegisterBrokerRecord
 from odradek.protocol.records import Record, build_batch
 from odradek.storage.directories.log_manager import LogManager
-from odradek.storage.memory_filesystem import MemoryFile, MemoryFileSystem
 from odradek.timing.clock import VirtualClock
+from tests.memory_filesystem import MemoryFile, MemoryFileSystem
 
 CONFIG = load()
 

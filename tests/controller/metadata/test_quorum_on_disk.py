@@ -4,8 +4,8 @@ import pytest
 
 from odradek.cli.grow_out import has_voters
 from odradek.protocol.records import Record, build_batch
-from odradek.storage.memory_filesystem import MemoryFileSystem
 from tests.cases import each_case
+from tests.memory_filesystem import MemoryFileSystem
 
 LOG = f"/data/__cluster_metadata-0/{0:020}.log"
 SNAPSHOT = "/data/__cluster_metadata-0/{:020}-0000000001.checkpoint"

@@ -22,10 +22,10 @@ from odradek.protocol.quorum_records import KRAFT_VERSION, control_type
 from odradek.protocol.records import Record
 from odradek.storage.errors import LogCorrupt
 from odradek.storage.log.log_config import LogConfig
-from odradek.storage.memory_filesystem import MemoryFileSystem
 from odradek.timing.clock import VirtualClock
 from tests.controller.metadata.doubles import ALONE, DIRECTORY_ID, done
 from tests.controller.metadata.storage_doubles import Killed, MortalFileSystem
+from tests.memory_filesystem import MemoryFileSystem
 
 # Of segments, each of which takes one batch.
 SMALL = 350

@@ -6,10 +6,10 @@ from contextlib import suppress
 import pytest
 
 from odradek.controller.quorum.observer import ObserverFailed
-from odradek.storage.memory_filesystem import MemoryFileSystem
 from odradek.timing.clock import VirtualClock
 from tests.client.net import settle
 from tests.controller.quorum.fake_quorum import Following, Quorum
+from tests.memory_filesystem import MemoryFileSystem
 
 
 @pytest.fixture

@@ -19,11 +19,11 @@ from odradek.protocol.metadata_records import FeatureLevelRecord, TopicRecord, e
 from odradek.protocol.record_batch import iter_batches
 from odradek.protocol.records import Record, build_batch
 from odradek.storage.log.log_config import LogConfig
-from odradek.storage.memory_filesystem import MemoryFileSystem
 from odradek.timing.background import InlineBackground
 from odradek.timing.slices import Slices
 from odradek.timing.timer import Timer
 from tests.client.net import Net, settle
+from tests.memory_filesystem import MemoryFileSystem
 
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
 OBSERVER_ID = 7

@@ -250,17 +250,6 @@ async def test_news_during_a_request_are_sent_with_the_next_one_at_once(life):
     assert [each.offline_log_dirs for each in life.controller.asked] == [[], [UUID(int=200)]]
 
 
-async def test_a_broker_registers_again_when_what_it_told_has_changed(life):
-    await life.run()
-    life.lifecycle.register_again()
-    await settle()
-    assert [type(request).__name__ for request in life.controller.asked] == [
-        "BrokerRegistrationRequest",
-        "BrokerHeartbeatRequest",
-    ]
-    assert life.state == BrokerState.RUNNING
-
-
 @each_case("old", BrokerState)
 @each_case("new", BrokerState)
 def test_only_the_transitions_of_the_table_are_permitted(old, new):

@@ -3,7 +3,7 @@
 import pytest
 
 from odradek.controller.quorum.leader_discovery import NO_LEADER, Election, ElectionFile
-from odradek.storage.memory_filesystem import MemoryFileSystem
+from tests.memory_filesystem import MemoryFileSystem
 
 PATH = "/data/quorum-state"
 # As Apache Kafka writes them; 4.3.1 wrote the first.

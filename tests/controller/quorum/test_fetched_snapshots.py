@@ -10,11 +10,11 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types import fetch_snapshot
 from odradek.protocol.metadata_records import ConfigRecord, RemoveTopicRecord
 from odradek.protocol.metadata_records.log_control import BeginTransactionRecord
-from odradek.storage.memory_filesystem import MemoryFile
 from odradek.timing.clock import VirtualClock
 from tests.client.net import settle
 from tests.controller.metadata.storage_doubles import Killed, MortalFileSystem
 from tests.controller.quorum.fake_quorum import LOG_DIR, METADATA_VERSION, Following, Quorum, topic
+from tests.memory_filesystem import MemoryFile
 
 SNAPSHOT = SnapshotId(100, 4)
 RETENTION = ConfigRecord(resource_type=2, resource_name="t1", name="retention.ms", value="1")

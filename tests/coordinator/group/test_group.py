@@ -143,10 +143,3 @@ def test_a_group_of_another_type_reads_no_topics():
     group.begin_generation(0)
     assert group.subscribed_topics is None
     assert not group.is_subscribed_to("x")
-
-
-def test_only_a_group_that_nobody_joined_is_simple():
-    group = _group()
-    assert group.is_simple
-    group.pending_joins["p"] = 1_000.0
-    assert not group.is_simple

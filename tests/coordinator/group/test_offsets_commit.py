@@ -104,7 +104,7 @@ def test_a_commit_without_a_generation_makes_a_simple_group(bed):
     bed.commit({0: 10})
 
     group = bed.group()
-    assert group.is_simple
+    assert group.protocol_type is None
     assert group.state is GroupState.EMPTY
 
 
@@ -202,7 +202,7 @@ def test_offsets_outlive_a_classic_group_that_kafka_has_made_one_of_a_newer_prot
     tombstone = CoordinatorRecord(GroupMetadataKey("g"), None)
     bed.write(lambda _shard: CoordinatorResult([tombstone], None), Reply())
     bed.restart()
-    assert bed.shard.groups.find_stored("g").is_simple
+    assert bed.shard.groups.find_stored("g").protocol_type is None
     assert bed.committed.get("g", "t", 0).offset == 5
     bed.write(lambda shard: shard.delete_group("g"), Reply())
     assert bed.records()[-2:] == [offset_tombstone("g", "t", 0), tombstone]

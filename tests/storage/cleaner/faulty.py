@@ -1,6 +1,6 @@
 """A disk in memory that a process is killed at, or that fails, at its n-th change."""
 
-from odradek.storage.memory_filesystem import MemoryFile, MemoryFileSystem
+from tests.memory_filesystem import MemoryFile, MemoryFileSystem
 
 
 class Killed(BaseException):

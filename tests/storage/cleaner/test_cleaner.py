@@ -7,8 +7,8 @@ from odradek.storage.cleaning.batch_filter import DELETE_HORIZON_MASK
 from odradek.storage.cleaning.candidates import choose, look_at
 from odradek.storage.cleaning.cleaner import CleanerLimits, CleaningAborted
 from odradek.storage.errors import LogCorrupt
-from odradek.storage.memory_filesystem import MemoryFileSystem
 from tests.cases import each_case
+from tests.memory_filesystem import MemoryFileSystem
 from tests.storage.cleaner.support import (
     DAY_MS,
     LIMITS,

@@ -6,7 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from odradek.storage.cleaning.cleaner import CleanerLimits
-from odradek.storage.memory_filesystem import MemoryFileSystem
+from tests.memory_filesystem import MemoryFileSystem
 from tests.storage.cleaner.support import clean_up, compacted, pairs_of, put, read_committed, records_of
 from tests.storage.support import NOW_MS, open_log
 from tests.storage.transactional import end, state_of

@@ -6,7 +6,7 @@ import pytest
 
 from odradek.protocol.compression import LZ4
 from odradek.storage.log.log_truncation import LogRetention
-from odradek.storage.memory_filesystem import MemoryFile, MemoryFileSystem
+from tests.memory_filesystem import MemoryFile, MemoryFileSystem
 from tests.storage.cleaner.faulty import CountingFileSystem, Killed
 from tests.storage.cleaner.support import clean_up, compacted, pairs_of, put, read_committed, roll_and_clean
 from tests.storage.support import NOW_MS, Warnings, names, open_log

@@ -2,10 +2,10 @@
 
 import pytest
 
-from odradek.storage.memory_filesystem import MemoryFile, MemoryFileSystem
 from tests.campaigns.power_loss import states
 from tests.campaigns.power_loss.disk import RecordingDisk
 from tests.campaigns.power_loss.model import DiskModel
+from tests.memory_filesystem import MemoryFile, MemoryFileSystem
 from tests.storage.cleaner.support import clean_up, compacted, pairs_of, put, read_committed, roll_and_clean
 from tests.storage.support import DIRECTORY, NOW_MS, open_log
 from tests.storage.transactional import end

@@ -84,11 +84,6 @@ class ClassicGroup:
         self.notes: RebalanceNotes | None = None
 
     @property
-    def is_simple(self) -> bool:
-        """Return whether the group only has offsets, and no member has ever joined it."""
-        return self.protocol_type is None and self.state is GroupState.EMPTY and not self.pending_joins
-
-    @property
     def is_of_consumers(self) -> bool:
         """Return whether the members are consumers, so that their subscriptions are topics."""
         return self.protocol_type == CONSUMER_PROTOCOL_TYPE

@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from odradek.storage.memory_filesystem import MemoryFile, MemoryFileSystem
+from tests.memory_filesystem import MemoryFile, MemoryFileSystem
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

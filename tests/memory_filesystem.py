@@ -79,7 +79,7 @@ class MemoryFileSystem:
         """Return a copy of a file's content."""
         return bytes(self.open(path).data)
 
-    def write_atomic(self, path: str, data: bytes, *, durable: bool = True) -> None:  # noqa: ARG002 - all is durable
+    def write_atomic(self, path: str, data: bytes, *, durable: bool = True) -> None:
         """Replace the file by a new one. Holders of the old file keep it."""
         if _parent(path) not in self._directories:
             raise FileNotFoundError(path)
@@ -137,7 +137,7 @@ class MemoryFileSystem:
         """Return a file's size in bytes."""
         return self.open(path).size()
 
-    def modified_ms(self, path: str) -> int:  # noqa: ARG002 - there is no clock
+    def modified_ms(self, path: str) -> int:
         """Return -1, as the time is unknown."""
         return -1
 
