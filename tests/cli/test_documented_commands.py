@@ -11,7 +11,7 @@ from tests.project.documents import DOCS, README, code_blocks
 
 DOCUMENTS = [README, *sorted(DOCS.glob("*.md"))]
 LINES = [
-    (path.name, line.removeprefix("$ odradek "))
+    (path.name, re.sub(r" (\d?>>?) ?\S+( &)?$| &$", "", line.removeprefix("$ odradek ")))
     for path in DOCUMENTS
     for block in code_blocks(path, "console")
     for line in re.sub(r"\\\n\s*", "", block).splitlines()

@@ -146,7 +146,7 @@ def test_a_warehouse_that_cannot_be_written_to_is_refused(spark, life, options, 
 
 def test_a_cluster_without_either_topic_is_told(spark, life, options):
     with pytest.raises(
-        NoRecords, match="has no topic __consumer_offsets or __transaction_state: brokers make them for the first"
+        NoRecords, match="has no topic __consumer_offsets or __transaction_state: brokers create them for the first"
     ):
         ingest(spark, options)
 

@@ -138,7 +138,7 @@ def test_a_connector_of_another_version_than_spark_is_refused(spark, monkeypatch
     monkeypatch.setattr(
         session, "_connector_class", lambda _spark: Jar("/ivy/org.apache.spark_spark-sql-kafka-0-10_2.13-3.5.1.jar")
     )
-    assert re.search(rf"Spark is 4\.0\.0 and its Kafka connector is 3\.5\.1 .*so take {CONNECTOR}$", refusal())
+    assert re.search(rf"Spark is 4\.0\.0 and its Kafka connector is 3\.5\.1 .*use {CONNECTOR}$", refusal())
 
 
 def test_a_connector_that_is_not_there_is_named(spark, monkeypatch):

@@ -25,8 +25,10 @@ Apache Kafka 4.3.
 
 from __future__ import annotations
 
+from collections.abc import Callable  # noqa: TC003  the type of a compiled dataclass's field
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+from uuid import UUID  # noqa: TC003  the type of a compiled dataclass's field
 
 from odradek.coordinator.group.assignor.spec import GroupSpec, MemberSubscription
 from odradek.coordinator.group.consumer.leave import begin_revocation
@@ -50,8 +52,7 @@ from odradek.coordinator.group.consumer.regexes import RegexChange, update_regex
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-    from uuid import UUID
+    from collections.abc import Collection
 
     from odradek.coordinator.group.assignor.spec import Assign
     from odradek.coordinator.group.consumer.group import ConsumerGroup

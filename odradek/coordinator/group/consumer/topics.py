@@ -13,16 +13,17 @@ Source: ``Utils.computeTopicHash`` of Apache Kafka 4.3.
 
 from __future__ import annotations
 
+from collections.abc import Sequence  # noqa: TC003  the type of a compiled named tuple's field
 from struct import Struct
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from uuid import UUID  # noqa: TC003  the type of a compiled named tuple's field
 
 from xxhash import xxh3_64_digest
 
 from odradek.protocol.coordinator_records.consumer_protocol import encode_assignment, version_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from uuid import UUID
+    from collections.abc import Iterable, Mapping
 
 _INT: Final = Struct("<i")
 _LONG: Final = Struct("<q")
