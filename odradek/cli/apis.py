@@ -1,4 +1,4 @@
-"""The APIs that the commands use, in the version ranges that have the fields they need."""
+"""The APIs of commands that are not in ``client.apis``, in the version ranges that have the fields they need."""
 
 from __future__ import annotations
 
@@ -18,19 +18,21 @@ if TYPE_CHECKING:
     from odradek.protocol.message_types import describe_user_scram_credentials as describe_scram
     from odradek.protocol.message_types import expire_delegation_token as expire_token
     from odradek.protocol.message_types import renew_delegation_token as renew_token
+    from odradek.protocol.message_types.api_versions import ApiVersionsRequest, ApiVersionsResponse
     from odradek.protocol.message_types.create_acls import CreateAclsRequest, CreateAclsResponse
+    from odradek.protocol.message_types.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
     from odradek.protocol.message_types.create_topics import CreateTopicsRequest, CreateTopicsResponse
     from odradek.protocol.message_types.delete_acls import DeleteAclsRequest, DeleteAclsResponse
     from odradek.protocol.message_types.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+    from odradek.protocol.message_types.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
     from odradek.protocol.message_types.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
     from odradek.protocol.message_types.describe_acls import DescribeAclsRequest, DescribeAclsResponse
     from odradek.protocol.message_types.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
     from odradek.protocol.message_types.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
     from odradek.protocol.message_types.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+    from odradek.protocol.message_types.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
     from odradek.protocol.message_types.describe_producers import DescribeProducersRequest, DescribeProducersResponse
     from odradek.protocol.message_types.describe_transactions import DescribeTransactionsRequest, DescribeTransactionsResponse
-    from odradek.protocol.message_types.fetch import FetchRequest, FetchResponse
-    from odradek.protocol.message_types.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
     from odradek.protocol.message_types.incremental_alter_configs import (
         IncrementalAlterConfigsRequest,
         IncrementalAlterConfigsResponse,
@@ -38,17 +40,10 @@ if TYPE_CHECKING:
     from odradek.protocol.message_types.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
     from odradek.protocol.message_types.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
     from odradek.protocol.message_types.list_groups import ListGroupsRequest, ListGroupsResponse
-    from odradek.protocol.message_types.list_offsets import ListOffsetsRequest, ListOffsetsResponse
     from odradek.protocol.message_types.list_transactions import ListTransactionsRequest, ListTransactionsResponse
-    from odradek.protocol.message_types.metadata import MetadataRequest, MetadataResponse
-    from odradek.protocol.message_types.offset_commit import OffsetCommitRequest, OffsetCommitResponse
-    from odradek.protocol.message_types.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
     from odradek.protocol.message_types.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 
-# Newer versions of these two have topic ids instead of names.
-OFFSET_COMMIT: Final[Api[OffsetCommitRequest, OffsetCommitResponse]] = Api(ApiKey.OFFSET_COMMIT, 2, 9)
-OFFSET_FETCH: Final[Api[OffsetFetchRequest, OffsetFetchResponse]] = Api(ApiKey.OFFSET_FETCH, 2, 9)
-
+API_VERSIONS: Final[Api[ApiVersionsRequest, ApiVersionsResponse]] = Api(ApiKey.API_VERSIONS, 3)
 CONSUMER_GROUP_DESCRIBE: Final[Api[group_types.ConsumerGroupDescribeRequest, group_types.ConsumerGroupDescribeResponse]] = Api(
     ApiKey.CONSUMER_GROUP_DESCRIBE
 )
@@ -83,8 +78,10 @@ EXPIRE_DELEGATION_TOKEN: Final[Api[expire_token.ExpireDelegationTokenRequest, ex
 DESCRIBE_DELEGATION_TOKEN: Final[
     Api[describe_token.DescribeDelegationTokenRequest, describe_token.DescribeDelegationTokenResponse]
 ] = Api(ApiKey.DESCRIBE_DELEGATION_TOKEN)
+CREATE_PARTITIONS: Final[Api[CreatePartitionsRequest, CreatePartitionsResponse]] = Api(ApiKey.CREATE_PARTITIONS)
 CREATE_TOPICS: Final[Api[CreateTopicsRequest, CreateTopicsResponse]] = Api(ApiKey.CREATE_TOPICS)
 DELETE_GROUPS: Final[Api[DeleteGroupsRequest, DeleteGroupsResponse]] = Api(ApiKey.DELETE_GROUPS)
+DELETE_RECORDS: Final[Api[DeleteRecordsRequest, DeleteRecordsResponse]] = Api(ApiKey.DELETE_RECORDS)
 DELETE_TOPICS: Final[Api[DeleteTopicsRequest, DeleteTopicsResponse]] = Api(ApiKey.DELETE_TOPICS)
 # Version 2 can include fenced brokers.
 DESCRIBE_CLUSTER: Final[Api[DescribeClusterRequest, DescribeClusterResponse]] = Api(ApiKey.DESCRIBE_CLUSTER, 2)
@@ -94,18 +91,12 @@ INCREMENTAL_ALTER_CONFIGS: Final[Api[IncrementalAlterConfigsRequest, Incremental
 LIST_CONFIG_RESOURCES: Final[Api[ListConfigResourcesRequest, ListConfigResourcesResponse]] = Api(ApiKey.LIST_CONFIG_RESOURCES)
 DESCRIBE_CONFIGS: Final[Api[DescribeConfigsRequest, DescribeConfigsResponse]] = Api(ApiKey.DESCRIBE_CONFIGS)
 DESCRIBE_GROUPS: Final[Api[DescribeGroupsRequest, DescribeGroupsResponse]] = Api(ApiKey.DESCRIBE_GROUPS)
+DESCRIBE_LOG_DIRS: Final[Api[DescribeLogDirsRequest, DescribeLogDirsResponse]] = Api(ApiKey.DESCRIBE_LOG_DIRS)
 DESCRIBE_PRODUCERS: Final[Api[DescribeProducersRequest, DescribeProducersResponse]] = Api(ApiKey.DESCRIBE_PRODUCERS)
 DESCRIBE_TRANSACTIONS: Final[Api[DescribeTransactionsRequest, DescribeTransactionsResponse]] = Api(ApiKey.DESCRIBE_TRANSACTIONS)
-# Version 0 supports groups only.
-FIND_COORDINATOR: Final[Api[FindCoordinatorRequest, FindCoordinatorResponse]] = Api(ApiKey.FIND_COORDINATOR, 1)
-# Newer versions have topic ids instead of names.
-FETCH: Final[Api[FetchRequest, FetchResponse]] = Api(ApiKey.FETCH, 4, 12)
 INIT_PRODUCER_ID: Final[Api[InitProducerIdRequest, InitProducerIdResponse]] = Api(ApiKey.INIT_PRODUCER_ID, 2)
 LIST_GROUPS: Final[Api[ListGroupsRequest, ListGroupsResponse]] = Api(ApiKey.LIST_GROUPS)
-LIST_OFFSETS: Final[Api[ListOffsetsRequest, ListOffsetsResponse]] = Api(ApiKey.LIST_OFFSETS)
 LIST_TRANSACTIONS: Final[Api[ListTransactionsRequest, ListTransactionsResponse]] = Api(ApiKey.LIST_TRANSACTIONS)
 LIST_TRANSACTIONS_BY_DURATION: Final[Api[ListTransactionsRequest, ListTransactionsResponse]] = Api(ApiKey.LIST_TRANSACTIONS, 1)
 LIST_TRANSACTIONS_BY_PATTERN: Final[Api[ListTransactionsRequest, ListTransactionsResponse]] = Api(ApiKey.LIST_TRANSACTIONS, 2)
-# Version 4 added allow_auto_topic_creation.
-METADATA: Final[Api[MetadataRequest, MetadataResponse]] = Api(ApiKey.METADATA, 4)
 WRITE_TXN_MARKERS: Final[Api[WriteTxnMarkersRequest, WriteTxnMarkersResponse]] = Api(ApiKey.WRITE_TXN_MARKERS, 1)

@@ -15,12 +15,12 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 import click
 
-from odradek.cli.apis import FIND_COORDINATOR, LIST_OFFSETS, METADATA
-from odradek.cli.options import command_config
+from odradek.cli.options import command_config, security_hint
 from odradek.client.api import (
     Api,
     ClientError,
     ConnectFailed,
+    Disconnected,
     InvalidFrame,
     InvalidRequest,
     LoginFailed,
@@ -30,6 +30,7 @@ from odradek.client.api import (
     ResponseT,
     UnsupportedVersion,
 )
+from odradek.client.apis import FIND_COORDINATOR, LIST_OFFSETS, METADATA
 from odradek.client.blocking import BlockingClient
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.find_coordinator import FindCoordinatorRequest
@@ -85,6 +86,8 @@ _PLAIN_WORDS = {
     ErrorCode.INVALID_PRINCIPAL_TYPE: "only users may renew a token",
     ErrorCode.SECURITY_DISABLED: "the broker has no authorizer",
     ErrorCode.UNSUPPORTED_VERSION: "the broker is too old for this",
+    ErrorCode.INCONSISTENT_GROUP_PROTOCOL: "the group's members have other assignors, or it is no consumer group",
+    ErrorCode.PRODUCER_FENCED: "another producer has taken over the transactional id",
 }
 
 
@@ -170,11 +173,13 @@ class Connection:
     def _unreachable(self, name: str, failure: ClientError) -> Unreachable:
         match failure:
             case InvalidFrame():
-                reason = f"{self._address} is not a Kafka broker: its answer is not a Kafka response"
+                reason = f"{self._address} is not a Kafka broker: its answer is not a Kafka response{security_hint()}"
             case ProtocolViolation():
                 reason = f"cannot read the answer of {self._address} to {name}: {failure.reason}"
             case InvalidRequest():
                 reason = f"cannot send {name}: {failure.reason}"
+            case Disconnected():
+                reason = f"the broker at {self._address} did not answer {name}: {failure.reason}{security_hint()}"
             case _:
                 reason = f"the broker at {self._address} did not answer {name}: {failure.reason}"
         return Unreachable(reason)

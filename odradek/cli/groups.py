@@ -12,14 +12,15 @@ from typing import Any
 
 import click
 
-from odradek.cli.apis import DELETE_GROUPS, LIST_GROUPS, OFFSET_COMMIT
+from odradek.cli.apis import DELETE_GROUPS
 from odradek.cli.cluster import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, Cluster, Refused, Unreachable, check, patiently
 from odradek.cli.described_group import DescribedGroup, Member, Partition, describe_group, end_offsets
 from odradek.cli.explain_group import explain
+from odradek.cli.group_names import groups_of_broker, with_similar_groups
 from odradek.cli.options import asks_a_broker, exit_status, help_where_nothing_is_asked, render, show, show_json
+from odradek.client.apis import OFFSET_COMMIT
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.delete_groups import DeleteGroupsRequest
-from odradek.protocol.message_types.list_groups import ListGroupsRequest
 from odradek.protocol.message_types.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -51,7 +52,7 @@ def list_groups(bootstrap: Servers, as_json: bool, states: tuple[str, ...]) -> i
     """List every group, from every broker."""
     wanted = {state.lower() for state in states}
     with Cluster(bootstrap) as cluster:
-        rows = [row for node in cluster.nodes() for row in _listed_by(cluster, node.node_id)]
+        rows = [row for node in cluster.nodes() for row in groups_of_broker(cluster, node.node_id)]
     if wanted:
         rows = [row for row in rows if (row["state"] or "").lower() in wanted]
     show(_LISTED, sorted(rows, key=lambda row: str(row["group"])), as_json=as_json)
@@ -70,7 +71,7 @@ def describe(names: tuple[str, ...], bootstrap: Servers, as_json: bool) -> int:
             try:
                 group = describe_group(cluster, name)
             except (Refused, Unreachable) as failure:
-                failures.append(failure)
+                failures.append(with_similar_groups(cluster, name, failure))
                 continue
             documents.append(_as_document(group, _partitions(cluster, group)))
     if as_json:
@@ -93,7 +94,7 @@ def delete(names: tuple[str, ...], bootstrap: Servers, as_json: bool) -> int:
                 patiently(lambda name=name: _delete(cluster, name))  # type: ignore[misc]
                 deleted.append({"group": name})
             except (Refused, Unreachable) as failure:
-                failures.append(failure)
+                failures.append(with_similar_groups(cluster, name, failure))
     if deleted or as_json:
         show(("group",), deleted, as_json=as_json)
     return exit_status(failures)
@@ -103,27 +104,6 @@ def _delete(cluster: Cluster, group: str) -> None:
     connection, _ = cluster.coordinator(group)
     request = DeleteGroupsRequest(groups_names=[group])
     check(group, connection.call(DELETE_GROUPS, request).results[0].error_code)
-
-
-def _listed_by(cluster: Cluster, node_id: int) -> list[dict[str, Any]]:
-    """Return the groups of one broker; none if it does not answer."""
-    return cluster.tried(lambda: patiently(lambda: _listed(cluster, node_id))) or []
-
-
-def _listed(cluster: Cluster, node_id: int) -> list[dict[str, Any]]:
-    answer = cluster.node(node_id).call(LIST_GROUPS, ListGroupsRequest())
-    check(f"groups of broker {node_id}", answer.error_code)
-    return [
-        {
-            "group": str(group.group_id),
-            # Version 4 added the state, version 5 the type.
-            "state": group.group_state or None,
-            "type": group.group_type or None,
-            "protocol_type": group.protocol_type,
-            "coordinator": node_id,
-        }
-        for group in answer.groups
-    ]
 
 
 def _partitions(cluster: Cluster, group: DescribedGroup) -> list[dict[str, Any]]:

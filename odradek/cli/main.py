@@ -10,18 +10,25 @@ import click
 
 from odradek.build import description
 from odradek.cli.options import help_where_nothing_is_asked, key_and_value
-from odradek.cli.serve_options import Control, Metrics, may_be_steered, serves_metrics
+from odradek.cli.serve_options import Control, Metrics, may_be_steered, serves_metrics, takes_log_level
+from odradek.cli.suggestions import did_you_mean
 
 # Each command is imported when it is called.
 _ELSEWHERE = {
     "acls": "odradek.cli.acls",
+    "brokers": "odradek.cli.brokers",
     "certs": "odradek.cli.certs",
     "client-metrics": "odradek.cli.client_metrics",
     "cluster": "odradek.cli.local_cluster.commands",
+    "configs": "odradek.cli.configs",
+    "consume": "odradek.cli.consume",
+    "dump": "odradek.cli.dump",
     "format": "odradek.cli.format",
     "groups": "odradek.cli.groups",
     "grow-out": "odradek.cli.grow_out",
+    "load": "odradek.cli.load",
     "pipeline": "odradek.pipeline.commands",
+    "produce": "odradek.cli.produce",
     "quotas": "odradek.cli.quotas",
     "replay": "odradek.testing.timeline.command",
     "tokens": "odradek.cli.tokens",
@@ -43,6 +50,13 @@ class _Commands(click.Group):
         found: click.Command = getattr(import_module(_ELSEWHERE[cmd_name]), cmd_name.replace("-", "_"))
         return found
 
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if not ctx.resilient_parsing and not name.startswith("-") and self.get_command(ctx, name) is None:
+            similar = did_you_mean(name, self.list_commands(ctx))
+            raise click.UsageError(f"there is no command {name}{similar or '; odradek --help lists them'}")
+        return super().resolve_command(ctx, args)
+
 
 @click.group(cls=_Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(description(), message="%(prog)s %(version)s")
@@ -62,6 +76,7 @@ def command(context: click.Context) -> None:
 @click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, callback=key_and_value, help="One config; repeatable.")
 @click.option("--secure", is_flag=True, help="Accept only SASL_SSL clients, and print how to connect.")
 @click.option("--faults", "faults_file", type=click.Path(path_type=Path), help="A JSON file with rules of faults to inject.")
+@takes_log_level
 @may_be_steered
 @serves_metrics
 def serve(

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import click
 
+from odradek.cli.profiles import profile, take_profile
+
 if TYPE_CHECKING:
     import ssl
 
@@ -49,12 +51,19 @@ def take_command_config(context: click.Context, _option: click.Parameter, path: 
 def command_config() -> CommandConfig:
     """Return the config of the running command. Raises CannotSpeak."""
     context = click.get_current_context(silent=True)
-    if context is None or context.meta.get(_FILE) is None:
+    if context is None:
         return CommandConfig()
     if _READ not in context.meta:
-        context.meta[_READ] = read_command_config(context.meta[_FILE])
+        path = context.meta.get(_FILE) or profile().command_config
+        context.meta[_READ] = read_command_config(path) if path is not None else connection_settings(profile().properties)
     found: CommandConfig = context.meta[_READ]
     return found
+
+
+def security_hint() -> str:
+    """Return what to try with a broker that closes connections; "" for a command that has connection settings."""
+    is_plain = command_config() == CommandConfig()
+    return "; if it wants TLS or a password, give --command-config or --profile" if is_plain else ""
 
 
 def read_command_config(path: Path) -> CommandConfig:
@@ -62,12 +71,23 @@ def read_command_config(path: Path) -> CommandConfig:
     from odradek.common.config.broker_config import InvalidConfig, parse_properties
 
     try:
-        properties = parse_properties(path.read_text(encoding="utf-8"))
+        return connection_settings(parse_properties(path.read_text(encoding="utf-8")))
+    except UnicodeDecodeError:
+        raise CannotSpeak(f"{path} is not UTF-8 text") from None
+    except (InvalidConfig, OSError) as error:
+        raise CannotSpeak(str(error)) from error
+
+
+def connection_settings(properties: Mapping[str, str]) -> CommandConfig:
+    """Return the TLS context and the login of some configs. Raises CannotSpeak."""
+    if not properties:
+        return CommandConfig()
+    from odradek.common.config.definitions import InvalidConfig
+
+    try:
         protocol = _protocol(properties)
         tls = _tls(properties) if protocol.endswith("SSL") else None
         return CommandConfig(tls, _login(properties) if protocol.startswith("SASL_") else None)
-    except UnicodeDecodeError:
-        raise CannotSpeak(f"{path} is not UTF-8 text") from None
     except (InvalidConfig, OSError) as error:
         raise CannotSpeak(str(error)) from error
 
@@ -120,18 +140,21 @@ _MAX_PORT = 65535
 CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 
 
-def asks_a_broker(command: CommandT) -> CommandT:
-    """Add ``--bootstrap-server`` (``bootstrap``: a list of (host, port)), ``--json`` (``as_json``) and ``--command-config``."""
+def reaches_a_broker(command: CommandT) -> CommandT:
+    """Add ``-b/--bootstrap-server`` (``bootstrap``: a list of (host, port)), ``--command-config`` and ``--profile``.
+
+    The servers are those of the option, of ODRADEK_BOOTSTRAP, of the profile, or the default, in this order.
+    """
     server = click.option(
+        "-b",
         "--bootstrap-server",
         "bootstrap",
         metavar="HOST:PORT",
-        default=DEFAULT_SERVER,
-        show_default=True,
-        callback=lambda _context, _option, value: parse_servers(value),
-        help="A broker of the cluster; several, separated by commas, are tried in turn.",
+        envvar="ODRADEK_BOOTSTRAP",
+        show_default=DEFAULT_SERVER,
+        callback=lambda _context, _option, value: parse_servers(value or profile().bootstrap or DEFAULT_SERVER),
+        help="A broker of the cluster; several, separated by commas, are tried in turn. Also ODRADEK_BOOTSTRAP.",
     )
-    as_json = click.option("--json", "as_json", is_flag=True, help="JSON instead of a table.")
     config = click.option(
         "--command-config",
         metavar="FILE",
@@ -140,7 +163,22 @@ def asks_a_broker(command: CommandT) -> CommandT:
         callback=take_command_config,
         help="Client configs for a broker with TLS or SASL, as for Kafka's commands: security.protocol and its settings.",
     )
-    return server(as_json(config(command)))
+    named = click.option(
+        "--profile",
+        metavar="NAME",
+        envvar="ODRADEK_PROFILE",
+        expose_value=False,
+        is_eager=True,
+        callback=take_profile,
+        help="Servers and credentials of this name in the profile file. Also ODRADEK_PROFILE.",
+    )
+    return server(config(named(command)))
+
+
+def asks_a_broker(command: CommandT) -> CommandT:
+    """Add the options of ``reaches_a_broker``, and ``--json`` (``as_json``)."""
+    as_json = click.option("--json", "as_json", is_flag=True, help="JSON instead of a table.")
+    return reaches_a_broker(as_json(command))
 
 
 def names_a_partition(command: CommandT) -> CommandT:

@@ -1,4 +1,4 @@
-"""Flags of ``odradek serve``: for a broker that tests steer, and for its metrics."""
+"""Flags of ``odradek serve``: for a broker that tests steer, for its metrics, and for its log."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import click
+
+from odradek.common.logging import LEVELS, log
 
 CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 
@@ -22,6 +24,20 @@ class Control(NamedTuple):
     def __repr__(self) -> str:
         """Return the address without the token."""
         return f"Control({self.host}:{self.port})"
+
+
+def takes_log_level(command: CommandT) -> CommandT:
+    """Add ``--log-level``, which applies to this process."""
+    return click.option(
+        "--log-level",
+        type=click.Choice(LEVELS),
+        default=LEVELS[0],
+        envvar="ODRADEK_LOG_LEVEL",
+        show_default=True,
+        expose_value=False,
+        callback=lambda _context, _option, level: setattr(log, "least_level", level),
+        help="Leave out the log's lines below this level. Also ODRADEK_LOG_LEVEL.",
+    )(command)
 
 
 def may_be_steered(command: CommandT) -> CommandT:

@@ -1,4 +1,4 @@
-"""``odradek topics``: list, describe, create and delete, on any broker."""
+"""``odradek topics``: list, describe, create and delete, on any broker. The other two commands are in ``topic_changes``."""
 
 from base64 import urlsafe_b64encode
 from typing import Any
@@ -8,6 +8,8 @@ import click
 from odradek.cli.apis import CREATE_TOPICS, DELETE_TOPICS, DESCRIBE_CONFIGS
 from odradek.cli.cluster import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, Cluster, Refused
 from odradek.cli.options import asks_a_broker, exit_status, help_where_nothing_is_asked, key_and_value, render, show, show_json
+from odradek.cli.topic_changes import alter, delete_records
+from odradek.cli.topic_names import known_topics, unknown_topic
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from odradek.protocol.message_types.delete_topics import DeleteTopicsRequest, DeleteTopicState
@@ -33,6 +35,10 @@ def topics(context: click.Context) -> None:
     help_where_nothing_is_asked(context)
 
 
+topics.add_command(alter)
+topics.add_command(delete_records)
+
+
 @topics.command("list")
 @asks_a_broker
 @click.option("--exclude-internal", is_flag=True, help="Leave out internal topics, such as __consumer_offsets.")
@@ -51,7 +57,7 @@ def list_topics(bootstrap: Servers, as_json: bool, exclude_internal: bool) -> in
 def describe(names: tuple[str, ...], bootstrap: Servers, as_json: bool) -> int:
     """Describe partitions with leaders, replicas and offsets, and the topic's own configs."""
     with Cluster(bootstrap) as cluster:
-        found, refusals = _known(cluster, names)
+        found, refusals = known_topics(cluster, names)
         partitions = _described_partitions(cluster, found)
         configs, unread = _configs(cluster, [str(topic.name) for topic in found])
     failures = [*refusals, *unread, *cluster.unreachable]
@@ -116,12 +122,12 @@ def delete(names: tuple[str, ...], bootstrap: Servers, as_json: bool, if_exists:
     asked = [DeleteTopicState(name=name) for name in names]
     with Cluster(bootstrap) as cluster:
         answer = cluster.controller().call(DELETE_TOPICS, DeleteTopicsRequest(topics=asked, timeout_ms=_TIMEOUT_MS))
-    deleted, refusals = [], []
-    for topic in answer.responses:
-        if not topic.error_code:
-            deleted.append({"topic": str(topic.name)})
-        elif not (if_exists and topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
-            refusals.append(Refused(str(topic.name), topic.error_code, topic.error_message))
+        deleted, refusals = [], []
+        for topic in answer.responses:
+            if not topic.error_code:
+                deleted.append({"topic": str(topic.name)})
+            elif not (if_exists and topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
+                refusals.append(unknown_topic(cluster, str(topic.name), topic.error_code, topic.error_message))
     if deleted or as_json:
         show(("topic",), deleted, as_json=as_json)
     return exit_status(refusals)
@@ -130,13 +136,6 @@ def delete(names: tuple[str, ...], bootstrap: Servers, as_json: bool, if_exists:
 def _known_count(told: int, otherwise: int | None) -> int | None:
     """Return a number of a response. It is -1 if the broker does not know it, or if the version has no field for it."""
     return told if told >= 0 else otherwise
-
-
-def _known(cluster: Cluster, names: tuple[str, ...]) -> tuple[list[MetadataResponseTopic], list[Refused]]:
-    """Return the topics that exist, and a refusal for each of the others."""
-    found = cluster.metadata(dict.fromkeys(names))
-    refused = [Refused(str(topic.name), topic.error_code) for topic in found if topic.error_code]
-    return [topic for topic in found if not topic.error_code], refused
 
 
 def _listed(topic: MetadataResponseTopic) -> dict[str, Any]:

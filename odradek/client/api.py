@@ -1,7 +1,7 @@
 """An API for callers: its key, its versions, and the classes of its messages.
 
 This module also has the errors between a client and a node. An error code within a response is not among them: the caller
-reads it.
+reads it, and may raise it as ``RequestRefused``.
 """
 
 from typing import Generic, NamedTuple, TypeVar
@@ -47,6 +47,16 @@ class ClientError(Exception):
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
+
+
+class RequestRefused(ClientError):
+    """A response with the error ``code`` for ``subject``, and the node's ``message``, if it has any."""
+
+    def __init__(self, subject: str, code: int, message: str | None = None) -> None:
+        super().__init__(f"{subject}: {message or f'error code {code}'}")
+        self.subject = subject
+        self.code = code
+        self.message = message
 
 
 class ConnectFailed(ClientError):

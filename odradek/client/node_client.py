@@ -322,9 +322,7 @@ class NodeClient:
         for call in in_flight:
             call.fail(reason)
         if not was_ready:
-            self._fail_queued(
-                reason if isinstance(reason, ConnectFailed) else ConnectFailed(_who(session, reason) + reason.reason)
-            )
+            self._fail_queued(reason if isinstance(reason, ConnectFailed) else _setup_failed(session, reason))
         self._pump()
 
     def _stop_connecting(self) -> None:
@@ -337,6 +335,13 @@ class NodeClient:
         queued, self._queued = list(self._queued), deque()
         for call in queued:
             call.fail(reason)
+
+
+def _setup_failed(session: Session | None, reason: ClientError) -> ConnectFailed:
+    """Return the failure of an attempt whose connection ended before it was ready; the end is its cause."""
+    failure = ConnectFailed(_who(session, reason) + reason.reason)
+    failure.__cause__ = reason
+    return failure
 
 
 def _who(session: Session | None, reason: ClientError) -> str:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 # Called with a line: its level ("info", "warning" or "error"), event and fields.
 LineSink = Callable[[str, str, Mapping[str, object]], None]
+LEVELS: Final = ("info", "warning", "error")
 _COLORS: Final = {"info": "\x1b[32m", "warning": "\x1b[33m", "error": "\x1b[31m"}
 _PLAIN: Final = "\x1b[0m"
 _sink: ContextVar[LineSink | None] = ContextVar("sink", default=None)
@@ -48,7 +49,13 @@ def lines_to(sink: LineSink | None) -> Iterator[None]:
 
 
 class BrokerLogger:
-    """Logs events with fields. Each method takes a short phrase, and the details as keywords."""
+    """Logs events with fields. Each method takes a short phrase, and the details as keywords.
+
+    Lines below ``least_level`` are not written to stderr. ``lines_to`` gets all lines.
+    """
+
+    def __init__(self) -> None:
+        self.least_level = LEVELS[0]
 
     def info(self, event: str, **fields: object) -> None:
         """Log an event that an operator may want to know."""
@@ -69,6 +76,8 @@ class BrokerLogger:
         sink = _sink.get()
         if sink is not None:
             sink(level, event, fields)
+            return
+        if LEVELS.index(level) < LEVELS.index(self.least_level):
             return
         render = _for_people if _on_a_terminal() else _as_json
         with contextlib.suppress(OSError, ValueError, AttributeError):

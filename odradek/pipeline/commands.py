@@ -137,8 +137,10 @@ def _talks_to_a_cluster(command: Callable[..., Any]) -> Callable[..., Any]:
 
     options = (
         click.option(
+            "-b",
             "--bootstrap-server",
             default=DEFAULT_SERVER,
+            envvar="ODRADEK_BOOTSTRAP",
             show_default=True,
             metavar="HOST:PORT",
             help="One broker or several, separated by commas.",

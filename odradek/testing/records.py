@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from odradek.common.config.dynamic import ResourceType
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.control_records import ABORT, read_control_record
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.fetched_batches import fetched_batches
 from odradek.protocol.message_types.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from odradek.protocol.message_types.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from odradek.protocol.message_types.fetch import FetchPartition, FetchRequest, FetchTopic
+from odradek.protocol.murmur2 import partition_for_key
 from odradek.protocol.produce_request import ProduceRequest
-from odradek.protocol.record_batch import iter_batches
 from odradek.protocol.records import Record, build_batch, read_records
 from odradek.testing.misuse import checked_choice, checked_count, checked_name, checked_rows, config_texts
 
@@ -127,31 +127,6 @@ def _asked(name: str, topic: int | NewTopic | None) -> CreatableTopic:
     )
 
 
-_SEED = 0x9747B28C
-_M = 0x5BD1E995
-_MASK = 0xFFFFFFFF
-
-
-def murmur2(data: bytes) -> int:
-    """Return the murmur2 hash as an unsigned number."""
-    length = len(data)
-    value = (_SEED ^ length) & _MASK
-    whole = length - length % 4
-    for start in range(0, whole, 4):
-        word = int.from_bytes(data[start : start + 4], "little") * _M & _MASK
-        word = (word ^ word >> 24) * _M & _MASK
-        value = value * _M & _MASK ^ word
-    if whole < length:
-        value = (value ^ int.from_bytes(data[whole:], "little")) * _M & _MASK
-    value = (value ^ value >> 13) * _M & _MASK
-    return value ^ value >> 15
-
-
-def partition_for_key(key: bytes, partition_count: int) -> int:
-    """Return the partition that Kafka's default partitioner chooses for a key."""
-    return (murmur2(key) & 0x7FFFFFFF) % partition_count
-
-
 Isolation = Literal["read_uncommitted", "read_committed"]
 ISOLATION_LEVELS: tuple[Isolation, ...] = ("read_uncommitted", "read_committed")
 
@@ -222,10 +197,10 @@ async def read(broker: InProcessBroker, topic: str, isolation_level: Isolation) 
     for index, offset in require_topic(broker, topic).items():
         fetched = await _fetch(broker, topic, index, offset, isolation_level)
         while data := _bytes_of(fetched):
-            for position, next_offset, is_visible in _batches(data, fetched):
+            for position, header, is_visible in fetched_batches(data, fetched.aborted_transactions):
                 if is_visible:
                     found += [_stored(topic, index, record) for record in read_records(data, position) if record.offset >= offset]
-                offset = next_offset  # noqa: PLW2901  the records before it are read
+                offset = header.next_offset  # noqa: PLW2901  the records before it are read
             fetched = await _fetch(broker, topic, index, offset, isolation_level)
     return found
 
@@ -313,18 +288,3 @@ async def _fetch(broker: InProcessBroker, topic: str, index: int, offset: int, i
 def _bytes_of(fetched: PartitionData) -> bytes:
     records: Any = fetched.records or b""
     return records if isinstance(records, bytes) else bytes(records.read())
-
-
-def _batches(data: bytes, fetched: PartitionData) -> Iterator[tuple[int, int, bool]]:
-    """Yield (position, next offset, is visible) of each batch. Aborted batches are found as Kafka's consumers find them."""
-    aborted = sorted(fetched.aborted_transactions or (), key=lambda transaction: transaction.first_offset)
-    open_producers: set[int] = set()
-    for position, header in iter_batches(data):
-        while aborted and aborted[0].first_offset <= header.last_offset:
-            open_producers.add(aborted.pop(0).producer_id)
-        if header.is_control:
-            if any(read_control_record(record)[0] == ABORT for record in read_records(data, position)):
-                open_producers.discard(header.producer_id)
-            yield position, header.next_offset, False
-        else:
-            yield position, header.next_offset, not (header.is_transactional and header.producer_id in open_producers)

@@ -73,3 +73,17 @@ def test_the_later_of_two_settings_of_a_key_counts(odradek, served):
 def test_the_status_of_serve_is_the_status_of_the_command(odradek, monkeypatch):
     monkeypatch.setattr(serve, "run", lambda **_: 2)
     assert odradek("serve")[0] == 2
+
+
+def test_a_wrong_command_is_told_the_one_it_resembles(odradek):
+    assert odradek("topcs", "list") == (2, "", "odradek: there is no command topcs; did you mean topics?\n")
+    assert odradek("zzz") == (2, "", "odradek: there is no command zzz; odradek --help lists them\n")
+
+
+def test_a_shell_completes_commands_and_options(odradek, monkeypatch):
+    monkeypatch.setenv("_ODRADEK_COMPLETE", "bash_complete")
+    for words, expected in (("odradek cons", "plain,consume"), ("odradek topics de", "plain,delete-records")):
+        monkeypatch.setenv("COMP_WORDS", words)
+        monkeypatch.setenv("COMP_CWORD", str(len(words.split()) - 1))
+        status, out, _ = odradek()
+        assert (status, expected in out.split()) == (0, True)

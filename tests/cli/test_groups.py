@@ -156,11 +156,19 @@ def test_a_member_whose_bytes_are_no_assignment_is_described_without(ask_json, c
 
 
 def test_an_unknown_group_is_refused_and_the_others_described(ask, client, topic, new_group):
-    known, unknown = new_group(), new_group()
+    known = new_group()
     commit(client, known, topic, {0: 0})
-    status, out, err = ask("groups", "describe", unknown, known, "--json")
-    assert (status, err) == (1, f"odradek: {unknown}: there is no such group (GROUP_ID_NOT_FOUND)\n")
+    status, out, err = ask("groups", "describe", "zebra", known, "--json")
+    assert (status, err) == (1, "odradek: zebra: there is no such group (GROUP_ID_NOT_FOUND)\n")
     assert [document["group"] for document in json.loads(out)] == [known]
+
+
+def test_the_groups_that_a_wrong_name_resembles_are_suggested(ask, client, topic):
+    commit(client, "settlement", topic, {0: 0})
+    for command in ("describe", "delete"):
+        status, out, err = ask("groups", command, "setlement")
+        assert (status, out) == (1, "")
+        assert err == "odradek: setlement: there is no such group; did you mean settlement? (GROUP_ID_NOT_FOUND)\n"
 
 
 def test_offsets_of_a_deleted_topic_are_not_shown_with_an_end(ask, ask_json, client, new_name, new_group):
@@ -173,8 +181,9 @@ def test_offsets_of_a_deleted_topic_are_not_shown_with_an_end(ask, ask_json, cli
     assert (row["consumer_id"], row["log_end_offset"], row["lag"]) == (member_id, None, None)
 
 
-def test_a_deleted_group_is_gone(ask, client, topic, new_group):
-    group = new_group()
+def test_a_deleted_group_is_gone(ask, client, topic):
+    # It resembles no other group, so none is suggested.
+    group = "walrus"
     commit(client, group, topic, {0: 0})
     assert ask("groups", "delete", group) == (0, f"GROUP\n{group}\n", "")
     assert ask("groups", "delete", group) == (1, "", f"odradek: {group}: there is no such group (GROUP_ID_NOT_FOUND)\n")

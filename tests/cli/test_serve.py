@@ -322,3 +322,10 @@ def _metrics_url(broker):
             return urls[0]
         time.sleep(0.05)
     raise AssertionError(broker.stderr)
+
+
+@pytest.mark.parametrize(("level", "expected"), [("info", {"info", "warning"}), ("warning", {"warning"}), ("error", set())])
+def test_lines_of_the_log_below_its_level_are_left_out(broker_process, level, expected):
+    broker = broker_process(settings={"log.no.such.config": 1}, arguments=("--log-level", level))
+    broker.stop()
+    assert {json.loads(line)["level"] for line in broker.stderr.splitlines()} == expected

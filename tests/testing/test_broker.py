@@ -13,8 +13,8 @@ from kafka.partitioner.default import murmur2 as murmur2_of_kafka_python
 
 from odradek.common.config.broker_config import InvalidConfig
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.murmur2 import murmur2
 from odradek.testing import Broker, KafkaContainer, NewTopic, NotReached
-from odradek.testing.records import murmur2
 from tests.broker_process import command_environment
 
 CLIENT_S = 15

@@ -15,10 +15,10 @@ from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from functools import partial
 
-from odradek.cli.apis import METADATA
 from odradek.cli.local_cluster.control import MAX_LINE_BYTES, decode, encode
 from odradek.cli.local_cluster.node import Answer, Child, Node, NodePlan, NodeState
 from odradek.client.api import ClientError
+from odradek.client.apis import METADATA
 from odradek.client.blocking import BlockingClient
 from odradek.protocol.message_types.metadata import MetadataRequest
 from odradek.timing.clock import Clock

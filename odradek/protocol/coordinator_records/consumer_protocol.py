@@ -60,6 +60,16 @@ def version_of(subscription: bytes) -> int:
     return max(0, read_int16(subscription, 0)[0]) if len(subscription) >= _INT16.size else 0
 
 
+def encode_subscription(topics: Iterable[str]) -> bytes:
+    """Return the subscription of a member that owns nothing yet, in version 0."""
+    names = [topic.encode() for topic in topics]
+    chunks = [_INT16.pack(0), _INT32.pack(len(names))]
+    for name in names:
+        chunks += (_INT16.pack(len(name)), name)
+    chunks.append(_INT32.pack(-1))
+    return b"".join(chunks)
+
+
 def encode_assignment(version: int, assigned: Iterable[tuple[str, Iterable[int]]]) -> bytes:
     """Encode an assignment without user data, in ``version`` or in the newest known version."""
     topics = [(topic.encode(), list(partitions)) for topic, partitions in assigned]

@@ -21,7 +21,7 @@ from odradek.protocol.record_batch import crc32c
 from odradek.storage.filesystem import FileSystem
 
 _VERSION: Final = 0
-_ENTRY: Final = Struct(">hqqqq")
+ENTRY: Final = Struct(">hqqqq")
 _CHUNK_ENTRIES: Final = 1024
 
 
@@ -55,9 +55,9 @@ class TransactionIndex:
         # As in an OffsetIndex.
         self.changes = self.synced_changes = 0
         self._file_system = file_system
-        self._on_disk = size // _ENTRY.size
+        self._on_disk = size // ENTRY.size
         # True if the file may be longer than its valid entries.
-        self._has_rest = size % _ENTRY.size > 0
+        self._has_rest = size % ENTRY.size > 0
         self._unwritten = bytearray()
         # The number of leading entries with a known CRC, and the CRC.
         self._known_crc = (0, 0)
@@ -66,7 +66,7 @@ class TransactionIndex:
     @property
     def size_bytes(self) -> int:
         """Return the size of the file."""
-        return self._on_disk * _ENTRY.size
+        return self._on_disk * ENTRY.size
 
     def fingerprint(self) -> tuple[int, int]:
         """Return the number of entries in the file, and their CRC. Raises OSError."""
@@ -78,11 +78,11 @@ class TransactionIndex:
         """Return the CRC of the first ``entries`` entries; -1 if there are fewer. Raises OSError."""
         if entries > self._on_disk:
             return -1
-        return crc32c(self._entries_on_disk()[: entries * _ENTRY.size], 0)
+        return crc32c(self._entries_on_disk()[: entries * ENTRY.size], 0)
 
     def append(self, aborted: AbortedTransaction) -> None:
         """Add a transaction whose marker has just been written."""
-        self._unwritten += _ENTRY.pack(_VERSION, *aborted)
+        self._unwritten += ENTRY.pack(_VERSION, *aborted)
         self.last_offset = aborted.last_offset
         # The marker is in the log already. An entry that cannot be written now waits for the next one or a flush.
         with suppress(OSError):
@@ -114,11 +114,11 @@ class TransactionIndex:
             self._on_disk = min(count, self._on_disk)
             self._known_crc = (0, 0)
             file = self._file_system.open(self.path, create=True)
-            file.truncate(self._on_disk * _ENTRY.size)
+            file.truncate(self._on_disk * ENTRY.size)
             file.close()
             self.changes += 1
             self._has_rest = False
-        del self._unwritten[(count - self._on_disk) * _ENTRY.size :]
+        del self._unwritten[(count - self._on_disk) * ENTRY.size :]
         self.last_offset = self._find_last_offset()
 
     def keep_sound_below(self, base_offset: int, offset: int) -> None:
@@ -136,9 +136,9 @@ class TransactionIndex:
         A file that already begins with the right entries is left alone. On a full disk, the new entries are only in memory.
         """
         count = self._sound_below(base_offset, offset)
-        added = b"".join(_ENTRY.pack(_VERSION, *each) for each in aborted)
+        added = b"".join(ENTRY.pack(_VERSION, *each) for each in aborted)
         entries = self._entries_on_disk() + self._unwritten
-        rest = entries[count * _ENTRY.size :]
+        rest = entries[count * ENTRY.size :]
         if rest:
             # A killed process may have written these entries without syncing them.
             self.changes += 1
@@ -146,7 +146,7 @@ class TransactionIndex:
             self._unwritten += added[len(rest) :]
         else:
             self._on_disk = min(count, self._on_disk)
-            self._unwritten = bytearray(entries[self._on_disk * _ENTRY.size : count * _ENTRY.size] + added)
+            self._unwritten = bytearray(entries[self._on_disk * ENTRY.size : count * ENTRY.size] + added)
             self._known_crc = (0, 0)
             self._has_rest = True
         self.last_offset = self._find_last_offset()
@@ -158,7 +158,7 @@ class TransactionIndex:
         count = 0
         previous = base_offset
         entries = self._entries_on_disk() + self._unwritten
-        for version, producer_id, first_offset, last_offset, _ in _ENTRY.iter_unpack(entries):
+        for version, producer_id, first_offset, last_offset, _ in ENTRY.iter_unpack(entries):
             is_sound = version == _VERSION and producer_id >= 0 and 0 <= first_offset < last_offset
             if not is_sound or not previous <= last_offset < offset:
                 break
@@ -187,7 +187,7 @@ class TransactionIndex:
 
     def _count(self) -> int:
         """Return the number of entries, on disk and in memory."""
-        return self._on_disk + len(self._unwritten) // _ENTRY.size
+        return self._on_disk + len(self._unwritten) // ENTRY.size
 
     def _find_last_offset(self) -> int:
         count = self._count()
@@ -198,15 +198,15 @@ class TransactionIndex:
         return bisect_left(range(self._count()), offset, key=lambda number: self._read(number, 1)[0].last_offset)
 
     def _entries_on_disk(self) -> bytes:
-        return self._file_system.read_bytes(self.path)[: self._on_disk * _ENTRY.size] if self._on_disk else b""
+        return self._file_system.read_bytes(self.path)[: self._on_disk * ENTRY.size] if self._on_disk else b""
 
     def _read(self, number: int, most: int) -> list[AbortedTransaction]:
         """Return at most ``most`` entries from ``number`` on, from file or memory; at least one if there is one."""
-        start = (number - self._on_disk) * _ENTRY.size
+        start = (number - self._on_disk) * ENTRY.size
         if start >= 0:
-            data = bytes(self._unwritten[start : start + most * _ENTRY.size])
+            data = bytes(self._unwritten[start : start + most * ENTRY.size])
         else:
             file = self._file_system.open(self.path)
-            data = file.pread(min(most, self._on_disk - number) * _ENTRY.size, number * _ENTRY.size)
+            data = file.pread(min(most, self._on_disk - number) * ENTRY.size, number * ENTRY.size)
             file.close()
-        return [AbortedTransaction(*fields[1:]) for fields in _ENTRY.iter_unpack(data)]
+        return [AbortedTransaction(*fields[1:]) for fields in ENTRY.iter_unpack(data)]

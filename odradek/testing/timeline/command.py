@@ -16,7 +16,13 @@ class _Refused(click.ClickException):
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
-    "--bootstrap-server", metavar="HOST:PORT", default="127.0.0.1:9092", show_default=True, help="The broker to replay to."
+    "-b",
+    "--bootstrap-server",
+    metavar="HOST:PORT",
+    default="127.0.0.1:9092",
+    envvar="ODRADEK_BOOTSTRAP",
+    show_default=True,
+    help="The broker to replay to.",
 )
 @click.option(
     "--timeout", "timeout_s", metavar="SECONDS", default=10.0, show_default=True, help="How long to wait for an answer."

@@ -5,14 +5,17 @@ import os
 import re
 import shlex
 import signal
+import subprocess
+import sys
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from odradek.cli.apis import METADATA
 from odradek.cli.cluster import Cluster
 from odradek.cli.options import parse_servers
+from odradek.client.apis import METADATA
 from odradek.protocol.message_types.metadata import MetadataRequest
+from tests.broker_process import command_environment
 from tests.campaigns.kafka_tools.kafka_broker import until
 from tests.project.documents import DOCS, code_blocks
 
@@ -147,3 +150,29 @@ def test_the_documented_session_is_what_happens(start_cluster, command, tmp_path
         server = ("--bootstrap-server", cluster.addresses[0]) if line.startswith("topics") else ()
         status, out, err = command(*shlex.split(line), *server)
         assert (status, as_told(out), err) == (0, as_told(expected), ""), line
+
+
+def test_a_producer_and_a_consumer_follow_the_leaders(start_cluster, command):
+    cluster = start_cluster("--brokers", 3, *SOON).wait_ready()
+    server = ("-b", ",".join(cluster.addresses))
+    assert command("topics", "create", "orders", "--partitions", 3, *server)[0] == 0
+    arguments = ["odradek", "produce", "orders", "x", "--count", "1500", "--rate", "500", "--acks", "all", *server]
+    producing = subprocess.Popen([sys.executable, "-m", *arguments], env=command_environment())
+    assert command("consume", "orders", "--count", 1, *server)[0] == 0
+    leader = partitions(cluster, "orders")[0][0]
+    consuming = subprocess.Popen(
+        [sys.executable, "-m", "odradek", "consume", "orders", "--count", "1500", *server],
+        env=command_environment(),
+        stdout=subprocess.PIPE,
+        bufsize=0,  # ``communicate`` would not know of what ``readline`` has buffered
+    )
+    assert consuming.stdout.readline() == b"x\n"
+    cluster.ask("kill", leader)
+    assert producing.wait(40) == 0
+    out, _ = consuming.communicate(timeout=40)
+    assert (consuming.returncode, out) == (0, b"x\n" * 1499)
+    ends = [
+        row["log_end_offset"]
+        for row in json.loads(command("topics", "describe", "orders", "--json", *server)[1])[0]["partitions"]
+    ]
+    assert sum(ends) == 1500
