@@ -3,7 +3,7 @@
     Envelope     the client's request, header included | its principal | its address, 4 or 16 bytes
     principal    int16 version 0 | type, name: compact strings | token authenticated: bool | tagged fields
 
-``ForwardingGate`` stands in front of the handlers. Requests of an API in ``FORWARDED`` do not reach them, except requests for
+``ForwardingGate`` stands in front of the handlers. Requests of a ``FORWARDABLE`` API do not reach them, except requests for
 delegation tokens that the broker itself must refuse (``token_logins``). The controller answers in the client's version. If no
 controller answers within a minute, the answer is REQUEST_TIMED_OUT. It is then unknown whether the request was carried out, just
 as for a client of Kafka. Kafka's class is ForwardingManagerImpl.
@@ -21,7 +21,7 @@ from odradek.client.api import Api, ClientError, RequestT, UnsupportedVersion
 from odradek.common.context import RequestContext
 from odradek.controller.quorum.broker_lifecycle import Controller
 from odradek.controller.quorum.controller_channel import AnswerT, ControllerUnavailable
-from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.api_keys import FORWARDABLE, ApiKey
 from odradek.protocol.client_codecs import request_encoder, response_decoder
 from odradek.protocol.error_answers import error_answer
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -30,28 +30,6 @@ from odradek.protocol.message_types.envelope import EnvelopeRequest, EnvelopeRes
 from odradek.protocol.varint import uvarint
 from odradek.timing.reply import Reply
 
-FORWARDED: Final = frozenset(
-    {
-        ApiKey.CREATE_TOPICS,
-        ApiKey.DELETE_TOPICS,
-        ApiKey.CREATE_ACLS,
-        ApiKey.DELETE_ACLS,
-        ApiKey.CREATE_DELEGATION_TOKEN,
-        ApiKey.RENEW_DELEGATION_TOKEN,
-        ApiKey.EXPIRE_DELEGATION_TOKEN,
-        ApiKey.CREATE_PARTITIONS,
-        ApiKey.ALTER_CONFIGS,
-        ApiKey.INCREMENTAL_ALTER_CONFIGS,
-        ApiKey.ALTER_CLIENT_QUOTAS,
-        ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
-        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
-        ApiKey.LIST_PARTITION_REASSIGNMENTS,
-        ApiKey.ELECT_LEADERS,
-        ApiKey.UPDATE_FEATURES,
-        ApiKey.DESCRIBE_QUORUM,
-        ApiKey.UNREGISTER_BROKER,
-    }
-)
 _ENVELOPE: Final[Api[EnvelopeRequest, EnvelopeResponse]] = Api(ApiKey.ENVELOPE)
 _TIMEOUT_MS: Final = 60_000
 _LENGTH_BYTES: Final = 4
@@ -68,7 +46,7 @@ class ForwardingGate:
 
     def admit(self, context: RequestContext, request: object) -> object:
         """Forward requests that only the controller can decide; admit all others."""
-        if context.api_key not in FORWARDED or (self._refused_here is not None and self._refused_here(context)):
+        if context.api_key not in FORWARDABLE or (self._refused_here is not None and self._refused_here(context)):
             return None
         return self.forward(context, request)
 

@@ -9,8 +9,8 @@ from odradek.broker.api import SERVED
 from odradek.client.api import RequestTimedOut, UnsupportedVersion
 from odradek.common.context import OwnSession, RequestContext, Session
 from odradek.controller.quorum.controller_channel import ControllerUnavailable
-from odradek.controller.quorum.forwarding import FORWARDED, ForwardingGate, ProducerIdBlocks
-from odradek.protocol.api_keys import ApiKey
+from odradek.controller.quorum.forwarding import ForwardingGate, ProducerIdBlocks
+from odradek.protocol.api_keys import FORWARDABLE, ApiKey
 from odradek.protocol.broker_codecs import response_encoder
 from odradek.protocol.error_codes_in import compile_error_scan
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -69,7 +69,7 @@ async def answer(outcome, api_key=ApiKey.CREATE_TOPICS):
     return gate.release(None, reply.response)
 
 
-@each_case("api_key", sorted(FORWARDED))
+@each_case("api_key", sorted(FORWARDABLE))
 @each_case(
     ("outcome", "code"),
     [

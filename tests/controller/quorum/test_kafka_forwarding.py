@@ -11,8 +11,8 @@ from odradek.broker.api import SERVED
 from odradek.client.node_client import connect_to
 from odradek.common.context import RequestContext, Session
 from odradek.controller.quorum.controller_channel import ControllerChannel
-from odradek.controller.quorum.forwarding import FORWARDED, ForwardingGate, ProducerIdBlocks
-from odradek.protocol.api_keys import ApiKey
+from odradek.controller.quorum.forwarding import ForwardingGate, ProducerIdBlocks
+from odradek.protocol.api_keys import FORWARDABLE, ApiKey
 from odradek.protocol.error_codes_in import compile_error_scan
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types import alter_client_quotas as quotas
@@ -143,7 +143,7 @@ TOKENS = {ApiKey.CREATE_DELEGATION_TOKEN, ApiKey.RENEW_DELEGATION_TOKEN, ApiKey.
 APART = TOKENS | {ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.ELECT_LEADERS, ApiKey.UNREGISTER_BROKER}
 
 
-@pytest.mark.parametrize("api_key", sorted(FORWARDED - APART))
+@pytest.mark.parametrize("api_key", sorted(FORWARDABLE - APART))
 async def test_each_request_is_carried_out_in_each_version(forwarding, api_key, new_name):
     name = new_name()
     await forwarding.ask(ApiKey.CREATE_TOPICS, creation(name))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from odradek.broker.security.acl.rules import on_cluster
 from odradek.common.acls import AclOperation
 from odradek.common.context import ForwardedSession
-from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.api_keys import FORWARDABLE, ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
 from odradek.protocol.message_types.envelope import EnvelopeRequest, EnvelopeResponse
 from odradek.protocol.varint import read_uvarint
@@ -22,28 +22,6 @@ if TYPE_CHECKING:
     from odradek.controller.cluster.cluster_controller import EnvelopeServices
     from odradek.timing.reply import Reply
 
-_FORWARDABLE: Final = frozenset(
-    {
-        ApiKey.CREATE_TOPICS,
-        ApiKey.DELETE_TOPICS,
-        ApiKey.CREATE_ACLS,
-        ApiKey.DELETE_ACLS,
-        ApiKey.CREATE_DELEGATION_TOKEN,
-        ApiKey.RENEW_DELEGATION_TOKEN,
-        ApiKey.EXPIRE_DELEGATION_TOKEN,
-        ApiKey.ALTER_CONFIGS,
-        ApiKey.CREATE_PARTITIONS,
-        ApiKey.ELECT_LEADERS,
-        ApiKey.INCREMENTAL_ALTER_CONFIGS,
-        ApiKey.ALTER_CLIENT_QUOTAS,
-        ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
-        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
-        ApiKey.LIST_PARTITION_REASSIGNMENTS,
-        ApiKey.DESCRIBE_QUORUM,
-        ApiKey.UPDATE_FEATURES,
-        ApiKey.UNREGISTER_BROKER,
-    }
-)
 _API_KEY: Final = Struct(">h")
 _VERSION_BYTES: Final = 2
 
@@ -72,7 +50,7 @@ def _wrapped(outcome: bytes | KafkaError) -> EnvelopeResponse:
 def _ensure_forwardable(frame: bytes) -> None:
     try:
         (key,) = _API_KEY.unpack_from(frame)
-        is_forwardable = ApiKey(key) in _FORWARDABLE
+        is_forwardable = ApiKey(key) in FORWARDABLE
     except (error, ValueError) as problem:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION) from problem
     if not is_forwardable:
