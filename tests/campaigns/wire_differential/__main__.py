@@ -20,7 +20,7 @@ from tests.campaigns.kafka_tools.kafka_broker import KafkaRuns
 from tests.campaigns.wire_differential.cases.every import SLICES, every, warm_up
 from tests.campaigns.wire_differential.clusters import SPREADS_S, STORIES, internal_topics, serving
 from tests.campaigns.wire_differential.compare import Difference, Named, differences, named, unnamed
-from tests.campaigns.wire_differential.driver import Driver
+from tests.campaigns.wire_differential.driver import Driver, Transcript
 from tests.campaigns.wire_differential.faulty import FAULTS, faulty
 from tests.campaigns.wire_differential.recording import read, short, write
 from tests.campaigns.wire_differential.script import Script
@@ -158,7 +158,7 @@ def record(only: str) -> int:
     by_chance: set[str] = set()
     for _ in range(_RECORDINGS):
         with kafka_broker(_SETTLE_TO_RECORD_S, _QUIET_TO_RECORD_S) as kafka:
-            transcripts.append([kafka.run(script) for script in scripts])
+            transcripts.append([_recorded(kafka, script) for script in scripts])
             for script, first in zip(scripts, transcripts[0], strict=True):
                 if script.slice == "groups" and any(kafka.run(script, first) != first for _ in range(_CONFIRMATIONS)):
                     by_chance.add(script.name)
@@ -172,6 +172,14 @@ def record(only: str) -> int:
                 print(f"    {difference.answer} | {difference.case} | {difference.kafka} | {difference.odradek}")
     print(f"{len(kept)} scripts, {sum(script.cases for script, _ in kept)} cases, {write(kept, others=kept_already)} bytes")
     return 0
+
+
+def _recorded(kafka: Driver, script: Script) -> Transcript:
+    """What Kafka answers. SystemExit: a request has ended it."""
+    try:
+        return kafka.run(script)
+    except OSError as error:
+        sys.exit(f"{script.name}: Kafka is gone ({error}); leave out the request that ended it (_LEFT_OUT in cases/edges.py)")
 
 
 def _fits(script: Script, only: str) -> bool:
