@@ -97,6 +97,8 @@ SERVED: dict[ApiKey, Served] = {
     ApiKey.SHARE_GROUP_DESCRIBE: _served(1, 1),
     ApiKey.SHARE_FETCH: _served(1, 2),
     ApiKey.SHARE_ACKNOWLEDGE: _served(1, 2),
+    ApiKey.ADD_RAFT_VOTER: _served(0, 1),
+    ApiKey.REMOVE_RAFT_VOTER: _served(0, 0),
     ApiKey.STREAMS_GROUP_HEARTBEAT: _served(0, 0),
     ApiKey.STREAMS_GROUP_DESCRIBE: _served(0, 0),
     ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: _served(0, 1),

@@ -120,6 +120,14 @@ class ControllerServices(TopicServices, Protocol):
         """The controller, with the image of the committed metadata."""
 
 
+class VoterServices(ControllerServices, Protocol):
+    """The controller as the only voter of its quorum."""
+
+    @property
+    def cluster_id(self) -> str:
+        """The cluster's id."""
+
+
 class TokenServices(TopicServices, Protocol):
     """Delegation tokens."""
 

@@ -19,7 +19,8 @@ from odradek.common.config.table import BROKER_CONFIGS
 from odradek.properties import property_line
 
 DEFAULT_CONTROLLER_PORT = 9093
-_CONTROLLER = "CONTROLLER"
+# The name of the controllers' listener, where none is configured.
+CONTROLLER_LISTENER = "CONTROLLER"
 _PER_LISTENER = "listener.name."
 _EVERY_ADDRESS = ("", "0.0.0.0", "::")  # noqa: S104  compared, not bound
 # Kafka's defaults need three brokers.
@@ -136,7 +137,8 @@ def _controller_port(config: BrokerConfig, listeners: Iterable[Endpoint], chosen
 
 def _free_name(listeners: Iterable[Endpoint]) -> str:
     taken = {endpoint.name for endpoint in listeners}
-    return next(name for name in (_CONTROLLER, *(f"{_CONTROLLER}_{number}" for number in range(2, 100))) if name not in taken)
+    numbered = (f"{CONTROLLER_LISTENER}_{number}" for number in range(2, 100))
+    return next(name for name in (CONTROLLER_LISTENER, *numbered) if name not in taken)
 
 
 def _protocols(config: BrokerConfig, names: Iterable[str]) -> str:

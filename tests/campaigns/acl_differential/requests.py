@@ -280,6 +280,8 @@ _MAKERS: Final[dict[ApiKey, tuple[int, int, Callable[[ApiKey, int, Random], Make
     K.DESCRIBE_CLUSTER: (0, 1, plain(include_cluster_authorized_operations=True)),
     K.DESCRIBE_PRODUCERS: (0, 0, by_names("topics", "TopicRequest", "name", partition_indexes=[0])),
     K.UNREGISTER_BROKER: (0, 0, plain(broker_id=77)),
+    K.ADD_RAFT_VOTER: (0, 1, plain(voter_id=77)),
+    K.REMOVE_RAFT_VOTER: (0, 0, plain(voter_id=77)),
     K.DESCRIBE_TRANSACTIONS: (0, 0, strings("transactional_ids", (*TRANSACTIONAL_IDS, "none"))),
     K.LIST_TRANSACTIONS: (0, 1, plain()),
     K.CONSUMER_GROUP_HEARTBEAT: (

@@ -12,6 +12,8 @@ from odradek.controller.quorum.forwarding import serialized_principal
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.client_codecs import request_encoder, response_decoder
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.message_types import add_raft_voter
+from odradek.protocol.message_types.add_raft_voter import AddRaftVoterRequest
 from odradek.protocol.message_types.allocate_producer_ids import AllocateProducerIdsRequest
 from odradek.protocol.message_types.alter_client_quotas import (
     AlterClientQuotasRequest,
@@ -27,8 +29,9 @@ from odradek.protocol.message_types.describe_cluster import DescribeClusterReque
 from odradek.protocol.message_types.describe_quorum import DescribeQuorumRequest, RequestPartitionData, RequestTopicData
 from odradek.protocol.message_types.envelope import EnvelopeRequest
 from odradek.protocol.message_types.fetch import FetchRequest
+from odradek.protocol.message_types.remove_raft_voter import RemoveRaftVoterRequest
 from tests.cases import each_case
-from tests.controller.cluster.nodes import NODE_ID, NodeBed
+from tests.controller.cluster.nodes import LISTENER, NODE_ID, NodeBed
 from tests.project.documents import DOCS
 
 PRINCIPAL = serialized_principal("User:someone")
@@ -171,6 +174,26 @@ def test_no_other_partition_has_a_quorum(bed):
     response = bed.ask(ApiKey.DESCRIBE_QUORUM, DescribeQuorumRequest([topic]))
     [partition] = response.topics[0].partitions
     assert (partition.partition_index, partition.error_code) == (1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+
+@pytest.mark.parametrize(
+    ("kraft_version", "voter_id", "added", "removed"),
+    [
+        (0, NODE_ID, ErrorCode.UNSUPPORTED_VERSION, ErrorCode.UNSUPPORTED_VERSION),
+        (1, NODE_ID, ErrorCode.DUPLICATE_VOTER, ErrorCode.VOTER_NOT_FOUND),
+        (1, NODE_ID + 1, ErrorCode.UNSUPPORTED_VERSION, ErrorCode.VOTER_NOT_FOUND),
+    ],
+)
+def test_the_controller_stays_the_only_voter(kraft_version, voter_id, added, removed):
+    bed = NodeBed(**{"controller_quorum_bootstrap_servers": "localhost:9093"} if kraft_version else {})
+    assert bed.node.controller.kraft_version == kraft_version
+    listeners = [add_raft_voter.Listener(LISTENER, "h", 9093)]
+    voter = {"voter_id": voter_id, "voter_directory_id": bed.node.leader.directory_id}
+    assert bed.ask(ApiKey.ADD_RAFT_VOTER, AddRaftVoterRequest(listeners=listeners, **voter)).error_code == added
+    assert bed.ask(ApiKey.REMOVE_RAFT_VOTER, RemoveRaftVoterRequest(**voter)).error_code == removed
+    others = [add_raft_voter.Listener("PLAINTEXT", "h", 9093)]
+    invalid = bed.ask(ApiKey.ADD_RAFT_VOTER, AddRaftVoterRequest(listeners=others, **voter))
+    assert invalid.error_code == ErrorCode.INVALID_REQUEST
 
 
 @pytest.mark.parametrize(

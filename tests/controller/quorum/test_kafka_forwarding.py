@@ -19,6 +19,7 @@ from odradek.protocol.message_types import alter_client_quotas as quotas
 from odradek.protocol.message_types import alter_configs, create_partitions, create_topics, delete_topics, update_features
 from odradek.protocol.message_types import alter_user_scram_credentials as scram
 from odradek.protocol.message_types import incremental_alter_configs as incremental
+from odradek.protocol.message_types.add_raft_voter import AddRaftVoterRequest
 from odradek.protocol.message_types.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
@@ -31,6 +32,7 @@ from odradek.protocol.message_types.describe_quorum import DescribeQuorumRequest
 from odradek.protocol.message_types.elect_leaders import ElectLeadersRequest, TopicPartitions
 from odradek.protocol.message_types.expire_delegation_token import ExpireDelegationTokenRequest
 from odradek.protocol.message_types.list_partition_reassignments import ListPartitionReassignmentsRequest
+from odradek.protocol.message_types.remove_raft_voter import RemoveRaftVoterRequest
 from odradek.protocol.message_types.renew_delegation_token import RenewDelegationTokenRequest
 from odradek.protocol.message_types.unregister_broker import UnregisterBrokerRequest
 from tests.broker.api.acl_requests import creation as creation_of
@@ -140,7 +142,8 @@ def requests(name):
 
 # These have tests of their own.
 TOKENS = {ApiKey.CREATE_DELEGATION_TOKEN, ApiKey.RENEW_DELEGATION_TOKEN, ApiKey.EXPIRE_DELEGATION_TOKEN}
-APART = TOKENS | {ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.ELECT_LEADERS, ApiKey.UNREGISTER_BROKER}
+VOTERS = {ApiKey.ADD_RAFT_VOTER: AddRaftVoterRequest, ApiKey.REMOVE_RAFT_VOTER: RemoveRaftVoterRequest}
+APART = TOKENS | VOTERS.keys() | {ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.ELECT_LEADERS, ApiKey.UNREGISTER_BROKER}
 
 
 @pytest.mark.parametrize("api_key", sorted(FORWARDABLE - APART))
@@ -156,6 +159,13 @@ async def test_each_request_is_carried_out_in_each_version(forwarding, api_key, 
 async def test_a_broker_that_was_never_registered_cannot_be_unregistered(forwarding):
     response = await forwarding.ask(ApiKey.UNREGISTER_BROKER, UnregisterBrokerRequest(broker_id=BROKER_ID + 77))
     assert response.error_code == ErrorCode.BROKER_ID_NOT_REGISTERED
+
+
+@pytest.mark.parametrize("api_key", VOTERS)
+async def test_the_controllers_refuse_a_change_of_their_voters(forwarding, api_key):
+    for version in range(SERVED[api_key].max_version + 1):
+        response = await forwarding.ask(api_key, VOTERS[api_key](cluster_id="other"), version)
+        assert response.error_code == ErrorCode.INCONSISTENT_CLUSTER_ID
 
 
 async def test_tokens_are_created_renewed_and_expired_in_each_version(forwarding):

@@ -316,6 +316,8 @@ CASES = [
         [f"DESCRIBE {ALL_OF_CLUSTER}"],
     ),
     (K.UNREGISTER_BROKER, None, {"broker_id": 7}, CLUSTER, [f"ALTER {ALL_OF_CLUSTER}"]),
+    (K.ADD_RAFT_VOTER, None, {}, CLUSTER, [f"ALTER {ALL_OF_CLUSTER}"]),
+    (K.REMOVE_RAFT_VOTER, None, {}, CLUSTER, [f"ALTER {ALL_OF_CLUSTER}"]),
     (K.DESCRIBE_TRANSACTIONS, None, {"transactional_ids": ["x"]}, ID, ["DESCRIBE TRANSACTIONAL_ID x"]),
     (
         K.CONSUMER_GROUP_HEARTBEAT,

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 from odradek.broker.api import REFUSED
 from odradek.protocol.api_keys import ApiKey
@@ -33,6 +34,8 @@ _ACLS = {
     "operation": 1,
     "permission_type": 1,
 }
+# A voter that is none. The brokers of these scripts have configured voters (kraft.version 0).
+_VOTER = {"cluster_id": None, "voter_id": 9, "voter_directory_id": UUID(int=(1 << 127) + 9)}
 _FETCHED = {
     "partition": 0,
     "current_leader_epoch": -1,
@@ -289,6 +292,10 @@ BASES: dict[ApiKey, Base] = {
     ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: Base({"client_instance_id": telemetry.own_id(1)}),
     ApiKey.PUSH_TELEMETRY: Base(telemetry.push("", 1).fields, (telemetry.get("", 1),)),
     ApiKey.LIST_CONFIG_RESOURCES: Base({"resource_types": [2]}, _TOPIC),
+    ApiKey.ADD_RAFT_VOTER: Base(
+        {**_VOTER, "timeout_ms": 10_000, "listeners": [{"name": "CONTROLLER", "host": "localhost", "port": 9093}]}
+    ),
+    ApiKey.REMOVE_RAFT_VOTER: Base(_VOTER),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: Base({"topics": [{"name": TOPIC}], "response_partition_limit": 10}, _TOPIC),
 }
 # Refused, whatever they ask.

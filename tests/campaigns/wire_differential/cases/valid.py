@@ -21,6 +21,13 @@ _UNKNOWN_REFS = {
 }
 # A member of another name, which takes no partition from the first.
 _STATIC = {"instance_id": "i", "subscribed_topic_names": [], "topic_partitions": []}
+# Changes of the quorum's voters that name none of this cluster's, or its own.
+_VOTERS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("of another cluster", {"cluster_id": "other"}),
+    ("without an id", {"voter_id": -1}),
+    ("without a directory", {"voter_directory_id": None}),
+    ("of the leader", {"voter_id": 1}),
+)
 # What the base of an API does not ask: label and fields that replace the base's.
 _MORE: dict[ApiKey, tuple[tuple[str, dict[str, Any]], ...]] = {
     ApiKey.PRODUCE: (("acks 1", {"acks": 1}), ("of nothing", {"topic_data": []})),
@@ -186,6 +193,14 @@ _MORE: dict[ApiKey, tuple[tuple[str, dict[str, Any]], ...]] = {
         ("twice", {"group_ids": [GROUP, GROUP]}),
         ("without operations", {"include_authorized_operations": False}),
     ),
+    ApiKey.ADD_RAFT_VOTER: (
+        *_VOTERS,
+        ("without an endpoint", {"listeners": []}),
+        ("without the controllers' endpoint", {"listeners": [{"name": "OTHER", "host": "localhost", "port": 9093}]}),
+        ("in lower case", {"listeners": [{"name": "controller", "host": "localhost", "port": 9093}]}),
+        ("not yet committed", {"ack_when_committed": False}),
+    ),
+    ApiKey.REMOVE_RAFT_VOTER: _VOTERS,
     ApiKey.LIST_CONFIG_RESOURCES: (("of brokers", {"resource_types": [4]}), ("of groups", {"resource_types": [32]})),
     ApiKey.DESCRIBE_CLUSTER: (("of controllers", {"endpoint_type": 2}), ("with fenced", {"include_fenced_brokers": True})),
     ApiKey.INIT_PRODUCER_ID: (("idempotent", {"transactional_id": None}),),
