@@ -22,7 +22,7 @@ from odradek.protocol.frames import MIN_FRAME_BYTES
 from odradek.timing.reply import Reply
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from odradek.broker.network.connection import Connection
     from odradek.broker.network.connection_registry import ConnectionRegistry, SaslCounts
@@ -237,7 +237,7 @@ class SaslListeners:
                     "config without effect", reason=f"{key} has no effect: the mechanism is not among sasl.enabled.mechanisms"
                 )
 
-    def check(self, _values: Mapping[str, Any], texts: Mapping[str, str]) -> None:
+    def check(self, _values: Mapping[str, Any], texts: Mapping[str, str], _altered: Collection[str]) -> None:
         """Raise InvalidConfig if a listener could not be served with these configs."""
         for name, settings in self._settings.items():
             config = SaslConfig(name, texts)

@@ -4,7 +4,7 @@
 known key stops the start. So does a violation of the rules across configs, which are those of Kafka's ``validateValues``.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
 from odradek import properties
@@ -36,7 +36,8 @@ def parse_properties(text: str) -> dict[str, str]:
 __all__ = ["BrokerConfig", "InvalidConfig", "load", "parse_properties"]
 
 _MOST_LOG_CONFIGS: Final = 1_000
-Check = Callable[[Mapping[str, Any], Mapping[str, str]], None]
+# Called with the values, all set texts, and the keys that a client sets now, possibly to the values they have.
+Check = Callable[[Mapping[str, Any], Mapping[str, str], Collection[str]], None]
 
 
 def load(properties: str | None = None, overrides: Mapping[str, str] | None = None) -> "BrokerConfig":
@@ -101,12 +102,15 @@ class BrokerConfig:
         for tell in self._when_overridden:
             tell()
 
-    def overridden(self, *layers: Mapping[str, str]) -> dict[str, Any]:
-        """Return the values that would be in force with ``layers`` of dynamic overrides; raises InvalidConfig."""
+    def overridden(self, *layers: Mapping[str, str], altered: Collection[str] = ()) -> dict[str, Any]:
+        """Return the values that would be in force with ``layers`` of dynamic overrides; raises InvalidConfig.
+
+        ``altered`` are the keys that a client sets or removes with them.
+        """
         texts = self._laid_over(layers)
         values = values_in_force(texts)
         for check_also in self._checks:
-            check_also(values, texts)
+            check_also(values, texts, altered)
         return values
 
     def listener_config(self, listener: str) -> ListenerConfig:

@@ -25,7 +25,9 @@ from odradek.common.config.dynamic import (
     is_dynamic,
     is_for_one_broker_only,
 )
+from odradek.common.config.listener_config import is_of_listeners, listener_key
 from odradek.common.config.table import BROKER_CONFIGS, TOPIC_CONFIGS
+from odradek.common.logging import log
 from odradek.controller.metadata.topic import validate_topic_name
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.timing.reply import Reply
@@ -118,7 +120,7 @@ def decide(view: ConfigView, alteration: Alteration) -> list[ConfigChange]:
             wanted = _wanted(current, alteration, BROKER_CONFIGS)
             if view.has_elr:
                 _check_min_isr(resource_name, operations, removed=current.keys() - wanted.keys())
-            _check_broker(view, resource_name, wanted)
+            _check_broker(view, resource_name, wanted, {operation.name for operation in operations})
             _check_exists(view, resource_name)
         case ResourceType.GROUP:
             from odradek.controller.metadata.resource_configs import GROUP_CONFIGS as DEFINITIONS
@@ -206,10 +208,14 @@ def _check_exists(view: ConfigView, name: str) -> None:
         raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"No broker with id {name} found.")
 
 
-def _check_broker(view: ConfigView, broker: str, wanted: Mapping[str, str]) -> None:
+def _check_broker(view: ConfigView, broker: str, wanted: Mapping[str, str], altered: AbstractSet[str]) -> None:
     for_cluster = broker == CLUSTER_DEFAULT
     fixed = [name for name in wanted if not is_dynamic(name)]
     if fixed:
+        for name in fixed:
+            if is_of_listeners(listener_key("any", name)):
+                hint = f"alter it for one listener of one broker: {listener_key('<listener>', name)}"
+                log.info("config not altered", config=name, hint=hint)
         _refuse(f"Cannot update these configs dynamically: {', '.join(fixed)}")
     for_one_only = [name for name in wanted if for_cluster and is_for_one_broker_only(name)]
     if for_one_only:
@@ -222,7 +228,9 @@ def _check_broker(view: ConfigView, broker: str, wanted: Mapping[str, str]) -> N
             definition = definition_of(name)
             if definition is not None:
                 parse(definition, text)
-        view.config.overridden(*((wanted, other_level) if for_cluster else (other_level, wanted)))
+        layers = (wanted, other_level) if for_cluster else (other_level, wanted)
+        # A controller cannot read another broker's files.
+        view.config.overridden(*layers, altered=altered if broker == view.node_id else ())
     except InvalidConfig as error:
         _refuse(str(error))
 

@@ -1,6 +1,7 @@
 """Stores that are loaded again while the broker runs (KIP-226)."""
 
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -91,18 +92,46 @@ def test_a_store_that_cannot_be_loaded_is_refused_and_the_old_one_stays(tls_brok
             assert serial(other) == serial(client)
 
 
-def test_a_file_that_cannot_be_loaded_again_is_told_of_and_hinders_nothing_else(tls_broker, certificates, own, tmp_path):
+def test_a_file_that_cannot_be_loaded_again_is_refused_and_hinders_nothing_else(tls_broker, certificates, own):
     with TlsClient(tls_broker, certificates.client_context()) as client:
         before = serial(client)
         path = own("own.pem", "ca.pem")
         asked = [{"resource_type": BROKER, "resource_name": "1", "configs": [{"name": "max.connections", "value": "50"}]}]
         [response] = client.call(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=asked).responses
         assert response.error_code == ErrorCode.NONE
-        assert alter(client, KEY_STORE=path) == (ErrorCode.NONE, None)
+        assert "cannot reload stores" in tls_broker.stderr
+        code, message = alter(client, KEY_STORE=path)
+        assert code == ErrorCode.INVALID_REQUEST
+        assert "a private key" in message
         with TlsClient(tls_broker, certificates.client_context()) as other:
             assert serial(other) == before
             assert is_served(other)
-    assert "cannot reload stores" in tls_broker.stderr
+
+
+@pytest.mark.parametrize("renewed", ["ca.pem", "orders.pem", None], ids=["no key", "another subject", "no file"])
+def test_a_store_that_is_told_again_and_cannot_be_loaded_is_refused_once_it_is_stored(tls_broker, certificates, own, renewed):
+    path = own("own.pem", "broker.pem")
+    with TlsClient(tls_broker, certificates.client_context()) as client:
+        assert alter(client, KEY_STORE=path) == (ErrorCode.NONE, None)
+        Path(path).unlink()
+        if renewed is not None:
+            own("own.pem", renewed)
+        code, message = alter(client, KEY_STORE=path)
+        assert code == ErrorCode.INVALID_REQUEST
+        assert KEY_STORE in message
+        certificates.write("renewed", certificates.authority.issue("broker", HOSTS))
+        own("own.pem", "renewed.pem")
+        assert alter(client, KEY_STORE=path) == (ErrorCode.NONE, None)
+        with TlsClient(tls_broker, certificates.client_context()) as other:
+            assert serial(other) != serial(client)
+
+
+def test_a_config_of_all_listeners_is_refused_and_the_log_names_that_of_one(tls_broker, certificates):
+    asked = [{"resource_type": BROKER, "resource_name": "1", "configs": [{"name": "ssl.keystore.location", "value": "x"}]}]
+    with TlsClient(tls_broker, certificates.client_context()) as client:
+        [response] = client.call(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=asked).responses
+    assert response.error_message == "Cannot update these configs dynamically: ssl.keystore.location"
+    assert "listener.name.<listener>.ssl.keystore.location" in tls_broker.stderr
 
 
 def test_a_stored_config_whose_file_is_gone_leaves_the_brokers_own_in_force(tls_broker, certificates, own, tmp_path):

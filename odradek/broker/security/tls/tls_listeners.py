@@ -22,12 +22,18 @@ from odradek.broker.security.tls.certificate_names import PrincipalMapper, alter
 from odradek.broker.security.tls.key_stores import KeyStore, load_key_store, load_server_key_store, store_files
 from odradek.broker.security.tls.tls_context import client_context, reason_of, server_context
 from odradek.common.config.definitions import InvalidConfig
-from odradek.common.config.listener_config import TLS_PROTOCOLS, ListenerConfig, inter_broker_listener, security_protocols
+from odradek.common.config.listener_config import (
+    TLS_PROTOCOLS,
+    ListenerConfig,
+    inter_broker_listener,
+    is_of_a_listener,
+    security_protocols,
+)
 from odradek.common.context import ANONYMOUS
 from odradek.common.logging import log
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from odradek.common.config.broker_config import BrokerConfig
     from odradek.common.config.listener_config import Endpoint
@@ -161,11 +167,16 @@ class TlsListeners:
     def __getitem__(self, name: str) -> TlsListener:
         return self._listeners[name]
 
-    def check(self, values: Mapping[str, Any], texts: Mapping[str, str]) -> None:
-        """Raise InvalidConfig if a listener could not be served with these configs. Unchanged configs are not checked."""
+    def check(self, values: Mapping[str, Any], texts: Mapping[str, str], altered: Collection[str]) -> None:
+        """Raise InvalidConfig if a listener could not be served with these configs.
+
+        A listener whose configs are neither different nor ``altered`` is not checked. Unlike Kafka, a config that is set to the
+        value it has is checked, as the file may have changed: else only the log would say that a renewed certificate is not used.
+        """
         for name, listener in self._listeners.items():
             config = ListenerConfig(name, values, texts)
-            if listener.values != config.ssl_values():
+            is_told_again = any(is_of_a_listener(key, (name,)) for key in altered)
+            if listener.values != config.ssl_values() or (is_told_again and not listener.is_as_it_was(config)):
                 self._loaded(config, listener)
 
     def reload(self) -> None:
