@@ -461,7 +461,8 @@ class Connection(asyncio.BufferedProtocol):
         self._registry.closed_malformed += 1
         left_out = self._registry.line_limit.left_out((reason.reason, self.session.peer[0]))
         if left_out is not None:
-            log.warn("closing a connection", peer=self._peer(), cause=reason.reason, **left_out)
+            listener = self.session.listener_name
+            log.warn("closing a connection", peer=self._peer(), listener=listener, cause=reason.reason, **left_out)
 
     def _update_reading(self) -> None:
         """Read unless something holds up the connection. Unread bytes stay with the kernel, and so with the client.

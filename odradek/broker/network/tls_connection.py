@@ -382,10 +382,12 @@ class TlsConnection(asyncio.Transport, asyncio.BufferedProtocol):
     def _broken(self, error: ssl.SSLError) -> None:
         """Abort: the bytes are not valid TLS, or were altered on the way."""
         self._flush()
-        host, port = self._connection.session.peer
+        session = self._connection.session
+        host, port = session.peer
         left_out = self._line_limit.left_out((error.reason, host))
         if left_out is not None:
-            log.warn("closing a connection", peer=f"{host}:{port}", cause=f"TLS: {handshake_cause(error)}", **left_out)
+            cause = f"TLS: {handshake_cause(error)}"
+            log.warn("closing a connection", peer=f"{host}:{port}", listener=session.listener_name, cause=cause, **left_out)
         self.abort()
 
     # The bytes to the client.

@@ -313,9 +313,9 @@ class SaslConfig:
         return next(self._keys("sasl.jaas.config", mechanism))
 
     def settings(self) -> dict[str, str]:
-        """Return all settings that may concern this listener, for a comparison."""
-        mine = f"{PREFIX}{self.listener.lower()}."
-        return {key: text for key, text in self._texts.items() if key in _NAMES or key.startswith(mine)}
+        """Return all SASL settings that may concern this listener, for a comparison."""
+        mine = (self.listener,)
+        return {key: text for key, text in self._texts.items() if key in _NAMES or sets_sasl_of(key, mine)}
 
     def without_effect(self, mechanisms: Iterable[str]) -> Iterator[str]:
         """Yield the keys that are set for this listener's mechanisms which are not enabled."""

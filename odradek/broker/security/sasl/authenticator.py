@@ -95,6 +95,7 @@ _MIN_REAUTH_INTERVAL_MS: Final = 1_000
 # From this version of SaslHandshake on, tokens come in SaslAuthenticate requests.
 _WITH_AUTHENTICATE: Final = 1
 _LENGTH_BYTES: Final = 4
+_HINT: Final = "the listener needs SASL: check the client's security.protocol"
 # Sent in place of a token, these get ILLEGAL_SASL_STATE. Kafka answers every API whose response has an error code.
 _ANSWERED: Final = frozenset({ApiKey.SASL_HANDSHAKE, ApiKey.API_VERSIONS, ApiKey.METADATA})
 
@@ -247,7 +248,7 @@ class Authenticator:
         if api_key not in EXPECTED[state]:
             if api_key is ApiKey.API_VERSIONS and state is SaslState.HANDSHAKE_REQUEST:
                 return Break("the client sent API_VERSIONS twice before it authenticated")
-            cause = f"{api_key.name} came before the client authenticated"
+            cause = f"{api_key.name} came before the client authenticated: {_HINT}"
             if state is not SaslState.AUTHENTICATE:
                 return Break(cause)
             chunks = _state_refusal(api_key, version, correlation_id, frame, position)

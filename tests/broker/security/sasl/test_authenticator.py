@@ -129,6 +129,9 @@ def test_a_mechanism_that_is_not_enabled_is_refused_with_those_that_are(client):
     assert list(outcome.chunks.mechanisms) == ["PLAIN", "OTHER"]
 
 
+HINT = "the listener needs SASL: check the client's security.protocol"
+
+
 def frame_of(api_key):
     """A frame that begins as a request of that API."""
     return encode_request(ApiKey.SASL_HANDSHAKE, 0)[4:].replace(b"\0\x11", int(api_key).to_bytes(2), 1)
@@ -137,7 +140,7 @@ def frame_of(api_key):
 @each_case("api_key", [key for key in ApiKey if key not in (ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE)])
 def test_nothing_else_is_answered_at_first(api_key):
     outcome = Client(authenticator()).send_frame(frame_of(api_key))
-    assert outcome == Break(f"{api_key.name} came before the client authenticated")
+    assert outcome == Break(f"{api_key.name} came before the client authenticated: {HINT}")
 
 
 @each_case("api_key", [key for key in ApiKey if key is not ApiKey.SASL_AUTHENTICATE])
@@ -146,7 +149,7 @@ def test_only_tokens_follow_a_handshake(api_key):
     client.handshake()
     outcome = client.send_frame(frame_of(api_key))
     assert isinstance(outcome, Refuse)
-    assert outcome.cause == f"{api_key.name} came before the client authenticated"
+    assert outcome.cause == f"{api_key.name} came before the client authenticated: {HINT}"
 
 
 def test_metadata_in_place_of_a_token_is_told_its_state(client):

@@ -141,3 +141,18 @@ def test_what_is_wrong_with_a_line_is_told_without_what_stands_in_it(line, compl
 
 def test_options_are_secrets():
     assert "hush" not in repr(parse_jaas(f"{PLAIN} required user_alice=hush;"))
+
+
+@each_case(
+    ("key", "concerns"),
+    [
+        ("listener.name.clients.ssl.keystore.location", False),
+        ("listener.name.others.sasl.enabled.mechanisms", False),
+        ("listener.name.clients.sasl.enabled.mechanisms", True),
+        ("listener.name.clients.plain.sasl.jaas.config", True),
+        ("sasl.enabled.mechanisms", True),
+        ("connections.max.reauth.ms", True),
+    ],
+)
+def test_a_listener_is_built_again_for_its_own_sasl_configs_only(key, concerns):
+    assert (SaslConfig("CLIENTS", {key: "x"}).settings() != SaslConfig("CLIENTS", {}).settings()) is concerns
