@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from odradek.testing.certificates import Certificate, CertificateAuthority
 
 _HOSTS: Final = ("localhost", "127.0.0.1", "::1")
+_HOST_HELP: Final = f"A host name or address of the broker; repeatable.  [default: {', '.join(_HOSTS)}]"
 _BROKER: Final = "broker"
 _RESERVED: Final = frozenset({"ca", _BROKER, "truststore"})
 
@@ -23,7 +24,7 @@ class _CannotMake(click.ClickException):
 
 @click.command("certs")
 @click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
-@click.option("--host", "hosts", multiple=True, help="A host name or address of the broker; repeatable.  [default: localhost]")
+@click.option("--host", "hosts", multiple=True, help=_HOST_HELP)
 @click.option("--client", "clients", metavar="NAME", multiple=True, help="A client: CN, or CN=NAME,OU=...; repeatable.")
 @click.option("--days", type=click.IntRange(1), default=365, show_default=True, help="Days until the certificates expire.")
 @click.option("--password", default="changeit", show_default=True, help="Password of the PKCS12 files.")

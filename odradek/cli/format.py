@@ -6,6 +6,8 @@ This is optional. At its first start, a new directory gets a random cluster id, 
 
     SCRAM-SHA-256=[name=alice,password=alice-secret]
     SCRAM-SHA-512=[name=alice,iterations=8192,salt="BASE64",saltedpassword="BASE64"]
+
+``--add-scram-file``, which Kafka lacks, reads such lines from a file, as other users of the machine can see arguments.
 """
 
 import secrets
@@ -31,12 +33,35 @@ from odradek.storage.filesystem import RealFileSystem
 from odradek.timing.system_clock import SystemClock
 
 _SALT_BYTES = 24
+_ADD_LATER = (
+    "--add-scram is for a new cluster. Use odradek users add. If nobody can log in, start once with a PLAINTEXT listener on "
+    "127.0.0.1 (and with an authorizer, User:ANONYMOUS in super.users), add the user there, and restart without them"
+)
 _KEYS = ("name", "password", "iterations", "salt", "saltedpassword")
 
 
 def credentials(_context: click.Context, _option: click.Parameter, arguments: tuple[str, ...]) -> list[UserScramCredentialRecord]:
     """Return the records of ``arguments``. Raises BadParameter, whose message has no password."""
     return [_credential(argument.strip()) for argument in arguments]
+
+
+def _credentials_in(file: Path) -> list[UserScramCredentialRecord]:
+    """Return the records of a file's lines. Raises BadParameter, whose message has no password."""
+    try:
+        with click.open_file(str(file), encoding="utf-8") as lines:
+            arguments = [line.strip() for line in lines]
+    except (OSError, UnicodeDecodeError) as error:
+        raise click.BadParameter(f"{file}: {error}") from error
+    found = []
+    for number, argument in enumerate(arguments, 1):
+        try:
+            if argument:
+                found.append(_credential(argument))
+        except click.BadParameter as error:
+            raise click.BadParameter(f"{file}, line {number}: {error.message}") from error
+    if not found:
+        raise click.BadParameter(f"{file} has no user: write a line in the form of --add-scram for each")
+    return found
 
 
 def _credential(argument: str) -> UserScramCredentialRecord:
@@ -92,6 +117,12 @@ class _CannotFormat(click.ClickException):
     callback=credentials,
     help="A user to create with the cluster; repeatable.",
 )
+@click.option(
+    "--add-scram-file",
+    "user_file",
+    type=click.Path(path_type=Path, allow_dash=True),
+    help="A file with a user in each line, written as for --add-scram; - for standard input.",
+)
 def format(  # noqa: A001  the command's name
     *,
     cluster_id: str | None,
@@ -100,11 +131,14 @@ def format(  # noqa: A001  the command's name
     settings: dict[str, str],
     ignore_formatted: bool,
     users: list[UserScramCredentialRecord],
+    user_file: Path | None,
 ) -> int:
     """Give new data directories the cluster's id.
 
     Use the options that odradek serve will get. The directories are log.dirs and metadata.log.dir.
     """
+    if user_file is not None:
+        users = users + _credentials_in(user_file)
     try:
         config = _configuration(config_file, settings, data_dir)
         _format(config, cluster_id, users, ignore_formatted=ignore_formatted)
@@ -134,6 +168,8 @@ def _format(
             directory.take(node_id)
         new = [directory for directory in directories.all if directory.identity is None]
         known = {each.identity.cluster_id: each.path for each in directories.all if each.identity is not None}
+        if users and directories.metadata not in new:
+            raise _CannotFormat(f"{directories.metadata.path} is formatted already: {_ADD_LATER}")
         if known and not ignore_formatted:
             raise _CannotFormat(f"{', '.join(known.values())}: already formatted; use --ignore-formatted to skip them")
         chosen = cluster_id or next(iter(known), None) or new_uuid_text(uuid4)
@@ -141,10 +177,6 @@ def _format(
         if other is not None:
             raise _CannotFormat(
                 f"{other} has the data of another cluster, not of {chosen}; choose another directory or --cluster-id"
-            )
-        if users and directories.metadata not in new:
-            raise _CannotFormat(
-                f"{directories.metadata.path} is formatted already: --add-scram is for a new cluster; use odradek users add"
             )
         _begin(new, chosen, node_id)
         if users:

@@ -116,4 +116,36 @@ def test_what_is_no_user_is_refused_without_its_password(run, tmp_path, argument
 
 def test_a_cluster_that_is_there_is_given_no_users(run, tmp_path):
     run("--data-dir", tmp_path / "a")
-    assert "odradek users" in refusal(run("--data-dir", tmp_path / "a", "--ignore-formatted", "--add-scram", ALICE))
+    for more in ([], ["--ignore-formatted"]):
+        told = refusal(run("--data-dir", tmp_path / "a", *more, "--add-scram", ALICE))
+        assert "odradek users add" in told
+        assert "PLAINTEXT listener on 127.0.0.1" in told
+
+
+def test_users_are_read_from_a_file(run, tmp_path, broker_process):
+    (tmp_path / "users").write_text(f"{ALICE}\n\nSCRAM-SHA-512=[name=bob,password=bob-secret]\n")
+    outcome = run("--data-dir", tmp_path / "a", "--add-scram-file", tmp_path / "users")
+    assert outcome.exception is None
+    broker = broker_process(data_dir=tmp_path / "a", settings={"node.id": 7})
+    with RawClient(broker.host, broker.port) as client:
+        found = client.call(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, users=[]).results
+    assert sorted(each.user for each in found) == ["alice", "bob"]
+
+
+def test_users_are_read_from_standard_input(tmp_path):
+    arguments = ["format", "--data-dir", str(tmp_path / "a"), "--add-scram-file", "-"]
+    assert CliRunner().invoke(command, arguments, input=ALICE).exit_code == 0
+    assert CliRunner().invoke(command, arguments, input="alice-secret").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [(f"{ALICE}\nalice-secret", "users, line 2: not of the form"), ("\n", "has no user"), (None, "No such file")],
+)
+def test_a_file_that_has_no_users_is_refused_without_its_passwords(run, tmp_path, text, complaint):
+    if text is not None:
+        (tmp_path / "users").write_text(text)
+    told = refusal(run("--data-dir", tmp_path / "a", "--add-scram-file", tmp_path / "users"))
+    assert complaint in told
+    assert "alice-secret" not in told
+    assert not (tmp_path / "a").exists()
