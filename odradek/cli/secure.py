@@ -15,8 +15,8 @@ They are not in a directory of their own, because Apache Kafka takes every direc
 stay. A new broker's certificate is made when the old one is about to expire, lacks one of the broker's hosts, or has another
 authority. A new authority is made when the old one is about to expire, after ten years.
 
-After the start, ``Door`` prints instructions for clients, with the option names of each client library. They end up in logs, so
-they have no secrets: they name the files with the secrets. One file has all settings, for Java.
+After the start, ``SecuredBroker`` prints instructions for clients, with the option names of each client library. They end up in
+logs, so they have no secrets: they name the files with the secrets. One file has all settings, for Java.
 """
 
 from __future__ import annotations
@@ -354,13 +354,13 @@ def _quoted(text: str | Path) -> str:
     return json.dumps(str(text), ensure_ascii=False)
 
 
-class Door(NamedTuple):
+class SecuredBroker(NamedTuple):
     """A secured broker. ``files`` has the secrets of clients; with ``metrics``, those of scrapers, too."""
 
     files: SecureFiles
     metrics: bool
 
-    def shut_control(self, control: Control) -> Control:
+    def secure_control(self, control: Control) -> Control:
         """Return the control interface with TLS and a token. Raises OSError."""
         token = control.token or secret(self.files.control_token)
         return control._replace(token=token, certificate=control.certificate or self.files.broker)
@@ -379,7 +379,9 @@ class Door(NamedTuple):
         return client_lines(address, self.files, metrics=self.metrics, control_url=control_url)
 
 
-def shut_door(settings: dict[str, str], metrics: Metrics | None, control_host: str | None = None) -> tuple[Door, Metrics | None]:
+def secure_broker(
+    settings: dict[str, str], metrics: Metrics | None, control_host: str | None = None
+) -> tuple[SecuredBroker, Metrics | None]:
     """Change ``settings`` to admit clients by SASL_SSL only, and metrics to TLS and a token.
 
     The certificate is valid for the hosts of both ports. Raises InvalidConfig, DataDirectoryLocked, InconsistentDataDirectory,
@@ -388,7 +390,7 @@ def shut_door(settings: dict[str, str], metrics: Metrics | None, control_host: s
     more_hosts = [None if metrics is None else metrics.host, control_host]
     files = secure(settings, [host for host in more_hosts if host is not None])
     if metrics is None:
-        return Door(files, metrics=False), None
+        return SecuredBroker(files, metrics=False), None
     is_own = metrics.token is None and metrics.certificate is None
     token = metrics.token or secret(files.metrics_token)
-    return Door(files, metrics=is_own), metrics._replace(token=token, certificate=metrics.certificate or files.broker)
+    return SecuredBroker(files, metrics=is_own), metrics._replace(token=token, certificate=metrics.certificate or files.broker)

@@ -34,10 +34,10 @@ from odradek.timing.threaded_background import ThreadedBackground
 if TYPE_CHECKING:
     from odradek.broker.metrics.endpoint import MetricsEndpoint
     from odradek.broker.start.server import Broker
-    from odradek.cli.secure import Door
+    from odradek.cli.secure import SecuredBroker
     from odradek.cli.serve_options import Control, Metrics
     from odradek.testing.faults.faults import Faults
-    from odradek.testing.faults.vocabulary import Words
+    from odradek.testing.faults.vocabulary import FaultKeywords
     from odradek.testing.severed import SeverableFileSystem
 
 # The time one thread may run while another waits, during a thread's long work. Python's default is 5 ms.
@@ -57,7 +57,7 @@ def run(
     metrics: "Metrics | None" = None,
     faults_file: Path | None = None,
     control: "Control | None" = None,
-    serve: Callable[[Mapping[str, str], list["Words"], "Door | None"], Coroutine[None, None, int]] | None = None,
+    serve: Callable[[Mapping[str, str], list["FaultKeywords"], "SecuredBroker | None"], Coroutine[None, None, int]] | None = None,
 ) -> int:
     """Run a broker until SIGTERM or SIGINT. Return the exit status.
 
@@ -81,9 +81,9 @@ def run(
         place_listener(merged, host, port)
         door = None
         if is_secure:
-            from odradek.cli.secure import shut_door
+            from odradek.cli.secure import secure_broker
 
-            door, metrics = shut_door(merged, metrics, None if control is None else control.host)
+            door, metrics = secure_broker(merged, metrics, None if control is None else control.host)
         config = load(None, merged)
     except UnicodeDecodeError:
         return cannot_start(f"{config_file} is not UTF-8 text")
@@ -152,10 +152,10 @@ def ready_line(host: str, port: int) -> str:
 async def _serve(
     config: BrokerConfig,
     metrics_flags: "Metrics | None",
-    rules: list["Words"],
+    rules: list["FaultKeywords"],
     *,
     default_data_dir: str | None,
-    door: "Door | None",
+    door: "SecuredBroker | None",
 ) -> int:
     raise_open_files_limit()
     asyncio.get_running_loop().set_exception_handler(LoopErrors(SystemClock()).report)
@@ -270,7 +270,7 @@ class ThreadsChangeOften:
                     sys.setswitchinterval(self._interval_s)
 
 
-def _read_rules(path: Path) -> list["Words"]:
+def _read_rules(path: Path) -> list["FaultKeywords"]:
     # Imported late: most brokers never need it.
     from odradek.testing.faults.faults import read_rules
 
@@ -283,7 +283,7 @@ def _watched_files() -> "SeverableFileSystem":
     return watched_files()
 
 
-def _install_faults(broker: "Broker", files: "SeverableFileSystem", rules: list["Words"]) -> "Faults":
+def _install_faults(broker: "Broker", files: "SeverableFileSystem", rules: list["FaultKeywords"]) -> "Faults":
     from odradek.testing.faults.faults import install
 
     log.warn("faults are injected", rules=len(rules))

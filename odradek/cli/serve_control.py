@@ -16,13 +16,13 @@ from odradek.protocol.errors import KafkaError
 from odradek.storage.errors import DataDirectoryLocked, InconsistentDataDirectory
 
 if TYPE_CHECKING:
-    from odradek.cli.secure import Door
-    from odradek.testing.faults.vocabulary import Words
+    from odradek.cli.secure import SecuredBroker
+    from odradek.testing.faults.vocabulary import FaultKeywords
     from odradek.testing.in_process import LogLine
 
 
 async def serve_controlled(
-    settings: Mapping[str, str], rules: Iterable["Words"], door: "Door | None", *, control: Control
+    settings: Mapping[str, str], rules: Iterable["FaultKeywords"], door: "SecuredBroker | None", *, control: Control
 ) -> int:
     """Run a broker with ``settings`` and fault ``rules``, until a signal. Return the exit status.
 
@@ -35,7 +35,7 @@ async def serve_controlled(
     has_own_files = door is not None and control.token is None and control.certificate is None
     try:
         if door is not None:
-            control = door.shut_control(control)
+            control = door.secure_control(control)
         context = None if control.certificate is None else CertificateFile(control.certificate, "--control-certificate").context
     except (InvalidConfig, OSError) as error:
         return cannot_start(error)

@@ -22,7 +22,7 @@ from odradek.controller.metadata.topic import CONSUMER_OFFSETS_TOPIC, TRANSACTIO
 from odradek.storage.filesystem import RealFileSystem
 from odradek.testing.asking import Answer, Unanswered, ask_core, ask_core_bytes
 from odradek.testing.disk import MemoryDisk
-from odradek.testing.misuse import Done, checked_choice, checked_directory
+from odradek.testing.misuse import CompletedCall, checked_choice, checked_directory
 from odradek.testing.severed import SeverableFileSystem
 from odradek.timing.background import Background, InlineBackground
 from odradek.timing.clock import VirtualClock
@@ -152,23 +152,23 @@ class InProcessBroker:
             await asyncio.sleep(0)
         self._forget_answers()
 
-    def kill(self) -> Done:
+    def kill(self) -> CompletedCall:
         """End the process as kill -9 does: the disk keeps the written bytes, requests are not answered."""
         core, self._core = self.core, None
         self._severable.sever()
         with lines_to(_nobody):
             self._abandon(core)
         self._forget_answers()
-        return Done()
+        return CompletedCall()
 
-    def lose_power(self, *, keep_some: bool = False) -> Done:
+    def lose_power(self, *, keep_some: bool = False) -> CompletedCall:
         """Lose power: a disk in memory keeps the synced bytes only; with ``keep_some``, also a drawn part of the rest."""
         disk = self.disk
         if not isinstance(disk, MemoryDisk):
             raise TypeError("only a broker in memory can lose power: make it without a directory")
         self.kill()
         self.disk = disk.after_power_loss(self._new_random() if keep_some else None)
-        return Done()
+        return CompletedCall()
 
     def add_gate(self, gate: Gate, *, first: bool = False) -> None:
         """Have ``gate`` asked about each request, also after restarts; as the last gate, or as the ``first``."""

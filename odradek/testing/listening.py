@@ -16,15 +16,15 @@ from odradek.testing.disk import MemoryDisk
 from odradek.testing.image import Image, LinkedFileSystem
 from odradek.testing.in_process import InProcessBroker, NotRunning
 from odradek.testing.misuse import (
-    Asked,
-    Done,
-    asked,
+    CheckedCoroutine,
+    CompletedCall,
     checked_count,
     checked_name,
     config_texts,
     ensure_awaited,
     ensure_by_name,
     ensure_known,
+    must_await,
 )
 from odradek.testing.records import checked_topics, create_topics
 from odradek.testing.severed import SeverableFileSystem
@@ -89,7 +89,7 @@ class ListeningBroker(InProcessBroker):
         self._has_own_configs = has_own_configs
         # The loop that the broker runs on, and its questions that were not awaited.
         self._loop: asyncio.AbstractEventLoop | None = None
-        self.unawaited: set[Asked[Any]] = set()
+        self.unawaited: set[CheckedCoroutine[Any]] = set()
         self._server: BrokerServer | None = None
         # The ports of the first start, by listener.
         self._ports: dict[str, int] = {}
@@ -177,7 +177,7 @@ class ListeningBroker(InProcessBroker):
             placed.append(listener if port != "0" or taken is None else f"{address}:{taken}")
         return ",".join(placed)
 
-    @asked
+    @must_await
     async def stop(self) -> None:
         """Stop in good order: answer waiting requests, close the connections, flush, mark the stop as clean."""
         await self.restarted()
@@ -221,14 +221,14 @@ class ListeningBroker(InProcessBroker):
         self.clock.read_as(image.clock)
         await self._start_process()
 
-    def kill(self) -> Done:
+    def kill(self) -> CompletedCall:
         """End the process as kill -9 does: the disk keeps the written bytes, requests are not answered."""
         restarting, self._restarting = self._restarting, None
         if restarting is not None and not restarting.done():
             restarting.cancel()
             if self._core is None:
                 self._severable.sever()
-                return Done()
+                return CompletedCall()
         return super().kill()
 
     def restart_now(self, *, lose_power: bool = False) -> None:
@@ -262,7 +262,7 @@ class ListeningBroker(InProcessBroker):
                 return restarting.result()
         return None
 
-    @asked
+    @must_await
     async def create_topics(self, topics: Mapping[str, int | NewTopic | None]) -> None:
         """Make the topics that are missing, with a number of partitions or as their ``NewTopic`` says.
 
@@ -270,7 +270,7 @@ class ListeningBroker(InProcessBroker):
         """
         await create_topics(self, topics)
 
-    @asked
+    @must_await
     async def produce(self, topic: str, rows: Iterable[object], *, partition: int | None = None) -> list[records.StoredRecord]:
         """Write rows: values, (key, value) or (key, value, headers). Returns the records with their places.
 
@@ -280,13 +280,13 @@ class ListeningBroker(InProcessBroker):
         await self.restarted()
         return await records.produce(self, topic, rows, partition)
 
-    @asked
+    @must_await
     async def records(self, topic: str, *, isolation_level: records.Isolation = "read_uncommitted") -> list[records.StoredRecord]:
         """Return all records of a topic, partition by partition. Raises KafkaError if there is no such topic."""
         await self.restarted()
         return await records.read(self, topic, isolation_level)
 
-    @asked
+    @must_await
     async def wait_for(
         self, *wrong: Never, within: float = waiting.DEFAULT_WITHIN_S, **condition: Unpack[waiting.Condition]
     ) -> None:
@@ -298,7 +298,7 @@ class ListeningBroker(InProcessBroker):
         await self.restarted()
         await waiting.wait_for(self, condition, within)
 
-    @asked
+    @must_await
     async def subscribe_client_metrics(
         self,
         *prefixes: str,
@@ -322,7 +322,7 @@ class ListeningBroker(InProcessBroker):
         """Return the metrics that a client, or all clients, have pushed. ``subscribe_client_metrics`` asks for them."""
         return client_metrics.measured(self.client_pushes, client_id)
 
-    @asked
+    @must_await
     async def lag(self, group: str) -> int:
         """Return how many records a group is behind, in all its partitions together.
 
@@ -332,21 +332,21 @@ class ListeningBroker(InProcessBroker):
         return state.lag_of(await state.groups(self), group)
 
     @property
-    @asked
+    @must_await
     async def topics(self) -> Named[str, state.Topic]:
         """Return the topics by name, without the coordinators' own."""
         await self.restarted()
         return state.topics(self)
 
     @property
-    @asked
+    @must_await
     async def groups(self) -> Named[str, state.Group]:
         """Return the groups by group id."""
         await self.restarted()
         return await state.groups(self)
 
     @property
-    @asked
+    @must_await
     async def transactions(self) -> Named[str, state.Transaction]:
         """Return the transactions by transactional id."""
         await self.restarted()

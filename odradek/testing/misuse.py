@@ -1,7 +1,7 @@
 """Errors for a test that misuses the kit. Each error says what to do instead.
 
-Arguments are checked. A coroutine that a broker on the caller's loop answers with is an ``Asked``: it raises a helpful error if
-it is not awaited.
+Arguments are checked. A broker on the caller's loop returns a ``CheckedCoroutine``: it raises a helpful error if it is not
+awaited.
 
 pytest hides the frames of modules with ``__tracebackhide__``, so it shows an error at the line of the test.
 """
@@ -156,22 +156,22 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Asker(Protocol):
-    """The broker that is asked. ``unawaited`` has the questions that were not awaited yet."""
+class AwaitableBroker(Protocol):
+    """A broker whose calls must be awaited. ``unawaited`` has the calls that were not awaited yet."""
 
-    unawaited: set[Asked[Any]]
+    unawaited: set[CheckedCoroutine[Any]]
 
     def ensure_may_ask(self, what: str) -> None:
         """Raise RuntimeError if the broker cannot be asked here."""
 
 
-AskerT = TypeVar("AskerT", bound=Asker)
+BrokerT = TypeVar("BrokerT", bound=AwaitableBroker)
 
 
-class Asked(Coroutine[Any, Any, T], Generic[T]):
-    """The coroutine of a question. Using it as if it were the answer raises an error that says to await it."""
+class CheckedCoroutine(Coroutine[Any, Any, T], Generic[T]):
+    """The coroutine of a call. Using it as if it were the result raises an error that says to await it."""
 
-    def __init__(self, coroutine: Coroutine[Any, Any, T], text: str, place: str, unawaited: set[Asked[Any]]) -> None:
+    def __init__(self, coroutine: Coroutine[Any, Any, T], text: str, place: str, unawaited: set[CheckedCoroutine[Any]]) -> None:
         self.text = text
         self.place = place
         self._coroutine = coroutine
@@ -213,29 +213,31 @@ class Asked(Coroutine[Any, Any, T], Generic[T]):
         return f"{self.text} must be awaited here: await {self.text}"
 
 
-class Done:
+class CompletedCall:
     """A result for a method that has already done its work. Awaiting it does nothing."""
 
     def __await__(self) -> Generator[Any, Any, None]:
         yield from ()
 
 
-def asked(ask: Callable[Concatenate[AskerT, P], Coroutine[Any, Any, T]]) -> Callable[Concatenate[AskerT, P], Asked[T]]:
-    """Make the method return an ``Asked``. Calling it raises RuntimeError if the broker cannot be asked here."""
+def must_await(
+    ask: Callable[Concatenate[BrokerT, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[BrokerT, P], CheckedCoroutine[T]]:
+    """Make the method return a ``CheckedCoroutine``. Calling it raises RuntimeError if the broker cannot be asked here."""
 
     @wraps(ask)
-    def ask_now(broker: AskerT, /, *arguments: P.args, **named: P.kwargs) -> Asked[T]:
+    def ask_now(broker: BrokerT, /, *arguments: P.args, **named: P.kwargs) -> CheckedCoroutine[T]:
         text = f"broker.{ask.__name__}{'(...)' if arguments or named else ''}"
         broker.ensure_may_ask(ask.__name__)
         caller = sys._getframe(1)  # noqa: SLF001  the line that asked
         place = f"{caller.f_code.co_filename}:{caller.f_lineno}"
-        return Asked(ask(broker, *arguments, **named), text, place, broker.unawaited)
+        return CheckedCoroutine(ask(broker, *arguments, **named), text, place, broker.unawaited)
 
     return ask_now
 
 
-def ensure_awaited(unawaited: set[Asked[Any]], error: BaseException | None) -> None:
-    """Raise RuntimeError for questions that a test forgot to await, unless the test fails anyway."""
+def ensure_awaited(unawaited: set[CheckedCoroutine[Any]], error: BaseException | None) -> None:
+    """Raise RuntimeError for calls that a test forgot to await, unless the test fails anyway."""
     forgotten = sorted(unawaited, key=lambda each: each.place)
     for each in forgotten:
         each.close()

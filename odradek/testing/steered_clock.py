@@ -16,7 +16,7 @@ from difflib import get_close_matches
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Never, TypedDict, Unpack
 
-from odradek.testing.misuse import Done, ensure_by_name
+from odradek.testing.misuse import CompletedCall, ensure_by_name
 from odradek.timing.reply import Reply
 from odradek.timing.system_clock import SystemClock
 
@@ -166,15 +166,15 @@ class SteeredClock:
         if not self.is_frozen:
             self._steer(self.monotonic_ms(), speed)
 
-    def freeze(self) -> Done:
+    def freeze(self) -> CompletedCall:
         """Stop the clock. ``advance`` still moves it."""
         self._steer(self.monotonic_ms(), 0.0)
-        return Done()
+        return CompletedCall()
 
-    def resume(self) -> Done:
+    def resume(self) -> CompletedCall:
         """Let the clock run on with ``speed``."""
         self._steer(self.monotonic_ms(), self._speed)
-        return Done()
+        return CompletedCall()
 
     async def advance(self, *wrong: Never, **duration: Unpack[Duration]) -> None:
         """Let so much time pass. On return, all due work is done, one deadline after the other, and its output is sent.

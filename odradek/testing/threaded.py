@@ -13,7 +13,7 @@ from odradek.testing import client_metrics, waiting
 from odradek.testing.broker_thread import BrokerThread, ThreadedClock, ThreadedTimeline
 from odradek.testing.image import Image, LinkedDirectory, LinkedFileSystem, link_tree
 from odradek.testing.listening import ListeningBroker
-from odradek.testing.misuse import Asked, Named, asked, checked_name, config_texts
+from odradek.testing.misuse import CheckedCoroutine, Named, checked_name, config_texts, must_await
 from odradek.testing.timeline.live import LiveTimeline
 
 if TYPE_CHECKING:
@@ -217,13 +217,13 @@ class Broker(ListeningBroker):
 
     _threaded: ThreadedBroker | None = None
 
-    @asked
+    @must_await
     async def snapshot(self) -> Snapshot:
         """Return everything that the broker holds now. Raises TypeError for several ``log.dirs``, OSError."""
         await self.restarted()
         return Snapshot(self.image())
 
-    @asked
+    @must_await
     async def restore(self, snapshot: Snapshot) -> None:
         """See ``ThreadedBroker.restore``."""
         await self.restore_image(_image_of(snapshot))
@@ -304,7 +304,7 @@ class _BrokerOnLinks(Broker):
 def _image_of(snapshot: object) -> Image:
     """Return the image. Raises TypeError for anything but a snapshot, RuntimeError for a closed one."""
     if not isinstance(snapshot, Snapshot):
-        instead = "await broker.snapshot() first" if isinstance(snapshot, Asked) else f"not {snapshot!r}"
+        instead = "await broker.snapshot() first" if isinstance(snapshot, CheckedCoroutine) else f"not {snapshot!r}"
         raise TypeError(f"this needs a snapshot returned by broker.snapshot(): {instead}")
     content = snapshot.image.content
     if isinstance(content, LinkedDirectory) and content.is_removed:

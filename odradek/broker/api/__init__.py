@@ -7,7 +7,7 @@
     rule                                  the authorization check that runs first (``security.acl.rules``)
     pieces                                the place of the items, if a large request is handled in pieces (``broker.large``).
                                           Other requests are decoded and encoded in slices, and handled at once
-    may_answer_much                       True if a small request may have a large response, which is encoded in slices
+    has_unbounded_response                True if a small request may have a large response, which is encoded in slices
 
 ApiVersions is answered from ``SERVED``, and dispatch enforces it. A module is imported by the first request that needs it.
 """
@@ -138,6 +138,6 @@ def pieces_of(api_key: ApiKey) -> Pieces | None:
     return getattr(load_module(api_key), "pieces", None)
 
 
-def may_answer_much(api_key: ApiKey) -> bool:
+def has_unbounded_response(api_key: ApiKey) -> bool:
     """Return whether small requests of an API may have large responses."""
-    return getattr(load_module(api_key), "may_answer_much", False)
+    return getattr(load_module(api_key), "has_unbounded_response", False)

@@ -27,7 +27,7 @@ from odradek.protocol.message_types.describe_cluster import DescribeClusterRespo
 from odradek.protocol.message_types.metadata import MetadataResponse
 
 if TYPE_CHECKING:
-    from odradek.broker.security.acl.rules import Asked
+    from odradek.broker.security.acl.rules import GuardedRequest
 
 Request: TypeAlias = CreateAclsRequest | DeleteAclsRequest | DescribeAclsRequest
 
@@ -102,35 +102,35 @@ ResponseT = TypeVar("ResponseT", MetadataResponse, DescribeClusterResponse)
 _OPERATIONS_TOGETHER: Final = 20
 
 
-def with_topic_operations(asked: "Asked", response: Any) -> Any:
+def with_topic_operations(guarded: "GuardedRequest", response: Any) -> Any:
     """Fill in the client's operations on each topic. Without an authorizer, the handler has filled in all operations."""
 
     def told(topic: Any) -> Any:
-        operations = NO_OPERATIONS if topic.name is None else asked.access.operations(AclResourceType.TOPIC, topic.name)
+        operations = NO_OPERATIONS if topic.name is None else guarded.access.operations(AclResourceType.TOPIC, topic.name)
         return topic._replace(topic_authorized_operations=operations)
 
     def work() -> Generator[None, None, Any]:
         return response._replace(topics=(yield from with_pauses(response.topics, told, _OPERATIONS_TOGETHER)))
 
-    return answer_in_slices(asked.services, asked.context, work())
+    return answer_in_slices(guarded.services, guarded.context, work())
 
 
-def with_cluster_operations(asked: "Asked", response: ResponseT) -> ResponseT:
+def with_cluster_operations(guarded: "GuardedRequest", response: ResponseT) -> ResponseT:
     """Fill in the client's operations on the cluster, if requested. Without DESCRIBE there are none."""
     if response.cluster_authorized_operations == NO_OPERATIONS:
         return response
     operations = 0
-    if asked.access.allows_cluster(AclOperation.DESCRIBE):
-        operations = asked.access.operations(AclResourceType.CLUSTER, CLUSTER_NAME)
+    if guarded.access.allows_cluster(AclOperation.DESCRIBE):
+        operations = guarded.access.operations(AclResourceType.CLUSTER, CLUSTER_NAME)
     return response._replace(cluster_authorized_operations=operations)
 
 
-def with_group_operations(asked: "Asked", response: Any) -> Any:
+def with_group_operations(guarded: "GuardedRequest", response: Any) -> Any:
     """Fill in the client's operations on each group, if requested. Without an authorizer, the handler has filled in all."""
     groups = [
         group
         if group.authorized_operations == NO_OPERATIONS
-        else group._replace(authorized_operations=asked.access.operations(AclResourceType.GROUP, group.group_id))
+        else group._replace(authorized_operations=guarded.access.operations(AclResourceType.GROUP, group.group_id))
         for group in response.groups
     ]
     return response._replace(groups=groups)

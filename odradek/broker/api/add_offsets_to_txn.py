@@ -18,7 +18,7 @@ from odradek.timing.reply import Reply
 
 if TYPE_CHECKING:
     from odradek.broker.api.services import TransactionOffsetServices
-    from odradek.broker.security.acl.rules import Asked
+    from odradek.broker.security.acl.rules import GuardedRequest
     from odradek.common.context import RequestContext
 
 
@@ -52,10 +52,10 @@ def handle(
     return reply
 
 
-def rule(asked: "Asked") -> object:
+def rule(guarded: "GuardedRequest") -> object:
     """Require WRITE on the transactional id and READ on the group."""
-    if not asked.access.allows(AclOperation.WRITE, AclResourceType.TRANSACTIONAL_ID, asked.request.transactional_id):
-        return asked.refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    if not asked.access.allows(AclOperation.READ, AclResourceType.GROUP, asked.request.group_id):
-        return asked.refused(ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    return asked.handle()
+    if not guarded.access.allows(AclOperation.WRITE, AclResourceType.TRANSACTIONAL_ID, guarded.request.transactional_id):
+        return guarded.refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    if not guarded.access.allows(AclOperation.READ, AclResourceType.GROUP, guarded.request.group_id):
+        return guarded.refused(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    return guarded.handle()

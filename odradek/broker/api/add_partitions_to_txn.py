@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from odradek.broker.large import FEW, Pieces
-from odradek.broker.security.acl.rules import Asked, with_refused
+from odradek.broker.security.acl.rules import GuardedRequest, with_refused
 from odradek.common.acls import AclOperation, AclResourceType
 from odradek.controller.metadata.topic import INTERNAL_TOPICS
 from odradek.protocol.errors import ErrorCode
@@ -126,15 +126,15 @@ def _results(
     ]
 
 
-def rule(asked: "Asked") -> object:
+def rule(guarded: "GuardedRequest") -> object:
     """Require WRITE on the transactional id and each topic, or nothing is added. Brokers need CLUSTER_ACTION."""
-    if asked.context.version >= _FIRST_OF_BROKERS:
-        if asked.access.allows_cluster(AclOperation.CLUSTER_ACTION):
-            return asked.handle()
-        return asked.refused(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, results_by_transaction=())
+    if guarded.context.version >= _FIRST_OF_BROKERS:
+        if guarded.access.allows_cluster(AclOperation.CLUSTER_ACTION):
+            return guarded.handle()
+        return guarded.refused(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, results_by_transaction=())
     permitted, told = [], []
-    for transaction in asked.request.transactions:
-        refused = _refused(asked, transaction)
+    for transaction in guarded.request.transactions:
+        refused = _refused(guarded, transaction)
         if refused is None:
             permitted.append(transaction)
         else:
@@ -142,17 +142,17 @@ def rule(asked: "Asked") -> object:
     if told and not permitted:
         return AddPartitionsToTxnResponse(results_by_transaction=told)
     return with_refused(
-        asked.handle(asked.request._replace(transactions=permitted) if told else None), "results_by_transaction", told
+        guarded.handle(guarded.request._replace(transactions=permitted) if told else None), "results_by_transaction", told
     )
 
 
-def _refused(asked: "Asked", transaction: AddPartitionsToTxnTransaction) -> list[AddPartitionsToTxnTopicResult] | None:
+def _refused(guarded: "GuardedRequest", transaction: AddPartitionsToTxnTransaction) -> list[AddPartitionsToTxnTopicResult] | None:
     """Return the results of a transaction that this client may not change like this; None if it may."""
-    if not asked.allows(AclOperation.WRITE, AclResourceType.TRANSACTIONAL_ID, transaction.transactional_id):
+    if not guarded.allows(AclOperation.WRITE, AclResourceType.TRANSACTIONAL_ID, transaction.transactional_id):
         return _results(transaction, lambda _: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     # The handler refuses internal topics.
     names = [topic.name for topic in transaction.topics if topic.name not in INTERNAL_TOPICS]
-    allowed = asked.access.allowed(AclOperation.WRITE, AclResourceType.TOPIC, names)
+    allowed = guarded.access.allowed(AclOperation.WRITE, AclResourceType.TOPIC, names)
     if len(allowed) == len(set(names)):
         return None
 
@@ -161,7 +161,7 @@ def _refused(asked: "Asked", transaction: AddPartitionsToTxnTransaction) -> list
         topic, index = partition
         if topic not in allowed:
             return ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        known = asked.services.controller.image.topics.get(topic)
+        known = guarded.services.controller.image.topics.get(topic)
         if known is None or index not in known.partitions:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return ErrorCode.OPERATION_NOT_ATTEMPTED

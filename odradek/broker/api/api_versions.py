@@ -13,7 +13,7 @@ import re
 from typing import TYPE_CHECKING
 
 from odradek.broker.api import SERVED
-from odradek.broker.security.acl.rules import anybody
+from odradek.broker.security.acl.rules import allow_all
 from odradek.common.context import RequestContext
 from odradek.controller.metadata.features import SUPPORTED_FEATURES, finalized_levels
 from odradek.controller.metadata.image import CLIENT_METRICS_RESOURCE
@@ -64,4 +64,4 @@ def handle(services: "TopicServices", context: RequestContext, request: ApiVersi
 
 
 # No authorization: any client may ask for the versions.
-rule = anybody
+rule = allow_all

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
-from odradek.broker.security.acl.rules import Asked, then, with_refused
+from odradek.broker.security.acl.rules import GuardedRequest, then, with_refused
 from odradek.common.acls import CLUSTER_NAME, AclOperation, AclResourceType
 from odradek.common.logging import log
 from odradek.controller.metadata.alterations import TOGETHER, Alteration, Answer, alter_resources, deciding, failed
@@ -83,32 +83,32 @@ _RESOURCES: Final = {
 _DELETE: Final = 1
 
 
-def rule(asked: Asked) -> object:
+def rule(guarded: GuardedRequest) -> object:
     """Require ALTER_CONFIGS on each topic or group; for brokers and client metrics, on the cluster.
 
     As in Kafka, malformed requests and invalid broker configs are reported even to clients without permission.
     """
-    request = asked.request
+    request = guarded.request
     times_named = Counter((resource.resource_type, resource.resource_name) for resource in request.resources)
     malformed: list[Any] = []
     sound: list[Any] = []
     for resource in request.resources:
         is_repeated = times_named[resource.resource_type, resource.resource_name] > 1
         is_bad = (
-            is_repeated or _is_malformed(resource) or (resource.resource_type == _LOGGER and asked.context.api_key is _LEGACY)
+            is_repeated or _is_malformed(resource) or (resource.resource_type == _LOGGER and guarded.context.api_key is _LEGACY)
         )
         (malformed if is_bad else sound).append(resource)
-    permitted, others = split_resources(asked, AclOperation.ALTER_CONFIGS, sound)
+    permitted, others = split_resources(guarded, AclOperation.ALTER_CONFIGS, sound)
     if not others:
-        return asked.handle()
-    result = messages(asked.context.api_key).AlterConfigsResourceResponse
+        return guarded.handle()
+    result = messages(guarded.context.api_key).AlterConfigsResourceResponse
     told = [refusal(result, resource) for resource in others if resource.resource_type != _BROKER]
-    answer = with_refused(asked.handle(request._replace(resources=[*malformed, *permitted])), "responses", told)
+    answer = with_refused(guarded.handle(request._replace(resources=[*malformed, *permitted])), "responses", told)
     brokers = [resource for resource in others if resource.resource_type == _BROKER]
     if not brokers:
         return answer
     checked = then(
-        asked.handle(request._replace(resources=brokers, validate_only=True)),
+        guarded.handle(request._replace(resources=brokers, validate_only=True)),
         lambda response: response._replace(
             responses=[
                 each if each.error_code == ErrorCode.INVALID_REQUEST else refusal(result, each) for each in response.responses
@@ -127,14 +127,14 @@ def _is_malformed(resource: Any) -> bool:
     )
 
 
-def split_resources(asked: Asked, operation: AclOperation, resources: Any) -> tuple[list[Any], list[Any]]:
+def split_resources(guarded: GuardedRequest, operation: AclOperation, resources: Any) -> tuple[list[Any], list[Any]]:
     """Return the resources on whose configs the client may perform the operation, and the others."""
     permitted: list[Any] = []
     others: list[Any] = []
     for resource in resources:
         known = _RESOURCES.get(resource.resource_type)
         name = CLUSTER_NAME if known is _CLUSTER else resource.resource_name
-        is_permitted = known is None or asked.access.allows(operation, known[0], name)
+        is_permitted = known is None or guarded.access.allows(operation, known[0], name)
         (permitted if is_permitted else others).append(resource)
     return permitted, others
 

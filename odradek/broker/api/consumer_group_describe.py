@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from odradek.broker.api.acl_messages import GROUP_OPERATIONS, NO_OPERATIONS, with_group_operations
 from odradek.broker.api.consumer_group_heartbeat import is_served
 from odradek.broker.large import FEW, Pieces, Repeated, answer_in_slices, each_once
-from odradek.broker.security.acl.rules import Asked, on_each
+from odradek.broker.security.acl.rules import GuardedRequest, authorize_each
 from odradek.common.acls import AclOperation, AclResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.consumer_group_describe import (
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from odradek.timing.reply import Reply
 
 pieces = Pieces(("group_ids",), ("groups",), FEW, Repeated.ALIKE)
-may_answer_much = True
+has_unbounded_response = True
 
 
 def handle(
@@ -64,20 +64,22 @@ def _describe(
     return group._replace(authorized_operations=operations)
 
 
-def rule(asked: "Asked") -> object:
+def rule(guarded: "GuardedRequest") -> object:
     """Require DESCRIBE on each group, and on each topic in the current or target assignments of its members."""
-    if not is_served(asked.services):
-        return asked.handle()
+    if not is_served(guarded.services):
+        return guarded.handle()
 
     def convert(response: ConsumerGroupDescribeResponse) -> ConsumerGroupDescribeResponse:
-        return _without_hidden_topics(asked, with_group_operations(asked, response))
+        return _without_hidden_topics(guarded, with_group_operations(guarded, response))
 
-    return on_each(asked, AclOperation.DESCRIBE, AclResourceType.GROUP, field="group_ids", answered="groups", convert=convert)
+    return authorize_each(
+        guarded, AclOperation.DESCRIBE, AclResourceType.GROUP, field="group_ids", answered="groups", convert=convert
+    )
 
 
-def _without_hidden_topics(asked: "Asked", response: ConsumerGroupDescribeResponse) -> ConsumerGroupDescribeResponse:
+def _without_hidden_topics(guarded: "GuardedRequest", response: ConsumerGroupDescribeResponse) -> ConsumerGroupDescribeResponse:
     named = {group.group_id: _topics(group) for group in response.groups}
-    seen = asked.access.allowed(AclOperation.DESCRIBE, AclResourceType.TOPIC, set().union(*named.values()))
+    seen = guarded.access.allowed(AclOperation.DESCRIBE, AclResourceType.TOPIC, set().union(*named.values()))
     groups = [
         group
         if named[group.group_id] <= seen

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from odradek.broker.api.services import GroupProtocolServices
-    from odradek.broker.security.acl.rules import Asked
+    from odradek.broker.security.acl.rules import GuardedRequest
     from odradek.common.context import RequestContext
     from odradek.timing.reply import Reply
 
@@ -35,7 +35,7 @@ def is_served(services: "GroupProtocolServices") -> bool:
     return is_on and "consumer" in services.config["group.coordinator.rebalance.protocols"]
 
 
-may_answer_much = True
+has_unbounded_response = True
 
 
 def handle(
@@ -58,17 +58,17 @@ def _response(outcome: ConsumerGroupHeartbeatResponse | KafkaError) -> ConsumerG
     return outcome
 
 
-def rule(asked: "Asked") -> object:
+def rule(guarded: "GuardedRequest") -> object:
     """Require READ on the group, and DESCRIBE on each topic that is subscribed to by name.
 
     A regular expression is resolved by one client's heartbeat. It matches only topics that this client may DESCRIBE.
     """
-    request = asked.request
-    if not is_served(asked.services):
-        return asked.handle()
-    if not asked.allows(AclOperation.READ, AclResourceType.GROUP, request.group_id):
-        return asked.refused(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    request = guarded.request
+    if not is_served(guarded.services):
+        return guarded.handle()
+    if not guarded.allows(AclOperation.READ, AclResourceType.GROUP, request.group_id):
+        return guarded.refused(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     names = set(request.subscribed_topic_names or ())
-    if names and len(asked.access.allowed(AclOperation.DESCRIBE, AclResourceType.TOPIC, names)) < len(names):
-        return asked.refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-    return handle(asked.services, asked.context, request, asked.may_describe_topic)
+    if names and len(guarded.access.allowed(AclOperation.DESCRIBE, AclResourceType.TOPIC, names)) < len(names):
+        return guarded.refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    return handle(guarded.services, guarded.context, request, guarded.may_describe_topic)

@@ -16,7 +16,7 @@ from odradek.protocol.message_types.create_delegation_token import CreateDelegat
 
 if TYPE_CHECKING:
     from odradek.broker.api.services import TokenChangeServices
-    from odradek.broker.security.acl.rules import Asked
+    from odradek.broker.security.acl.rules import GuardedRequest
     from odradek.common.context import RequestContext
     from odradek.timing.reply import Reply
 
@@ -51,16 +51,16 @@ def refusal(request: CreateDelegationTokenRequest, requester: str, code: int) ->
     return named._replace(error_code=code, issue_timestamp_ms=-1, expiry_timestamp_ms=-1, max_timestamp_ms=-1)
 
 
-def rule(asked: "Asked") -> object:
+def rule(guarded: "GuardedRequest") -> object:
     """Require CREATE_TOKENS on the owner's user, if the owner is not the client."""
-    requester = asked.context.session.principal
-    owner = owner_of(asked.request, requester)
+    requester = guarded.context.session.principal
+    owner = owner_of(guarded.request, requester)
     if (
         owner == requester
-        or asked.request.owner_principal_type is None
-        or not allows_token_requests(asked.services.config, asked.context)
+        or guarded.request.owner_principal_type is None
+        or not allows_token_requests(guarded.services.config, guarded.context)
     ):
-        return asked.handle()
-    if asked.access.allows(AclOperation.CREATE_TOKENS, AclResourceType.USER, owner):
-        return asked.handle()
-    return refusal(asked.request, requester, ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED)
+        return guarded.handle()
+    if guarded.access.allows(AclOperation.CREATE_TOKENS, AclResourceType.USER, owner):
+        return guarded.handle()
+    return refusal(guarded.request, requester, ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED)

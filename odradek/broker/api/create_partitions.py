@@ -9,7 +9,7 @@ Deliberate gap: ``timeout_ms`` never expires.
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from odradek.broker.security.acl.rules import Asked, on_each
+from odradek.broker.security.acl.rules import GuardedRequest, authorize_each
 from odradek.common.acls import AclOperation, AclResourceType
 from odradek.controller.metadata.decisions import NewPartitions, TopicResult
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -60,11 +60,11 @@ def _answer(result: TopicResult) -> CreatePartitionsTopicResult:
     return CreatePartitionsTopicResult(name=result.name, error_code=result.error.code, error_message=result.error.reason or None)
 
 
-def rule(asked: "Asked") -> object:
+def rule(guarded: "GuardedRequest") -> object:
     """Require ALTER on each topic. The handler refuses topics that are named twice."""
-    times_named = Counter(topic.name for topic in asked.request.topics)
-    return on_each(
-        asked,
+    times_named = Counter(topic.name for topic in guarded.request.topics)
+    return authorize_each(
+        guarded,
         AclOperation.ALTER,
         AclResourceType.TOPIC,
         lambda topic: topic.name if times_named[topic.name] == 1 else None,

@@ -14,7 +14,7 @@ sent.
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
-from odradek.broker.security.acl.rules import Asked, then, with_refused
+from odradek.broker.security.acl.rules import GuardedRequest, then, with_refused
 from odradek.common.acls import AclOperation, AclResourceType
 from odradek.common.config.describe import topic_entries
 from odradek.common.config.dynamic import ConfigView
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _FIRST_WITH_CONFIGS: Final = 5
 
-may_answer_much = True
+has_unbounded_response = True
 
 
 def handle(
@@ -110,14 +110,14 @@ def _configs(view: ConfigView, overrides: dict[str, str]) -> list[CreatableTopic
     ]
 
 
-def rule(asked: "Asked") -> object:
+def rule(guarded: "GuardedRequest") -> object:
     """Require CREATE on the cluster or on each topic. A topic's details are shown only with DESCRIBE_CONFIGS on it."""
-    request = asked.request
+    request = guarded.request
     told: list[Any] = []
-    if not asked.access.allows_cluster(AclOperation.CREATE, tells=False):
+    if not guarded.access.allows_cluster(AclOperation.CREATE, tells=False):
         times_named = Counter(topic.name for topic in request.topics)
         # The handler refuses topics that are named twice.
-        permitted, others = asked.split(
+        permitted, others = guarded.split(
             AclOperation.CREATE,
             AclResourceType.TOPIC,
             request.topics,
@@ -130,15 +130,15 @@ def rule(asked: "Asked") -> object:
             for topic in others
         ]
         request = request._replace(topics=permitted)
-    answer = asked.handle(request)
-    if asked.context.version >= _FIRST_WITH_CONFIGS:
-        answer = then(answer, lambda response: _without_hidden_configs(asked, response))
+    answer = guarded.handle(request)
+    if guarded.context.version >= _FIRST_WITH_CONFIGS:
+        answer = then(answer, lambda response: _without_hidden_configs(guarded, response))
     return with_refused(answer, "topics", told)
 
 
-def _without_hidden_configs(asked: "Asked", response: CreateTopicsResponse) -> CreateTopicsResponse:
+def _without_hidden_configs(guarded: "GuardedRequest", response: CreateTopicsResponse) -> CreateTopicsResponse:
     names = [topic.name for topic in response.topics if not topic.error_code]
-    seen = asked.access.allowed(AclOperation.DESCRIBE_CONFIGS, AclResourceType.TOPIC, names, tells=False)
+    seen = guarded.access.allowed(AclOperation.DESCRIBE_CONFIGS, AclResourceType.TOPIC, names, tells=False)
     topics = [
         topic
         if topic.error_code or topic.name in seen

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from odradek.controller.metadata.acls import Deleted
     from odradek.timing.reply import Reply
 
-may_answer_much = True
+has_unbounded_response = True
 
 
 def handle(services: "AclChangeServices", context: "RequestContext", request: DeleteAclsRequest) -> "Answer[DeleteAclsResponse]":

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from odradek.broker.large import FEW, Pieces, Repeated
-from odradek.broker.security.acl.rules import Asked, on_each
+from odradek.broker.security.acl.rules import GuardedRequest, authorize_each
 from odradek.common.acls import AclOperation, AclResourceType
 from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.protocol.errors import KafkaError
@@ -66,7 +66,7 @@ def _delete(group_id: str, shard: "GroupShard") -> CoordinatorResult[DeletableGr
     return shard.delete_group(group_id)
 
 
-def rule(asked: "Asked") -> object:
+def rule(guarded: "GuardedRequest") -> object:
     """Require DELETE on each group."""
-    asked = asked._replace(request=asked.request._replace(groups_names=list(dict.fromkeys(asked.request.groups_names))))
-    return on_each(asked, AclOperation.DELETE, AclResourceType.GROUP, field="groups_names", answered="results")
+    guarded = guarded._replace(request=guarded.request._replace(groups_names=list(dict.fromkeys(guarded.request.groups_names))))
+    return authorize_each(guarded, AclOperation.DELETE, AclResourceType.GROUP, field="groups_names", answered="results")

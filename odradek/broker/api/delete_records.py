@@ -9,7 +9,7 @@ permits it, KIP-1161); INVALID_TOPIC_EXCEPTION for internal topics; NOT_LEADER_O
 from typing import TYPE_CHECKING, Any, Final
 
 from odradek.broker.large import now_or_later
-from odradek.broker.security.acl.rules import Asked, on_each
+from odradek.broker.security.acl.rules import GuardedRequest, authorize_each
 from odradek.common.acls import AclOperation, AclResourceType
 from odradek.common.logging import log
 from odradek.controller.metadata.topic import INTERNAL_TOPICS
@@ -172,6 +172,6 @@ def _delete_before(services: "DeletionServices", topic: str, partition: int, off
     return log_start_offset if known.low_watermark is None else known.low_watermark
 
 
-def rule(asked: "Asked") -> object:
+def rule(guarded: "GuardedRequest") -> object:
     """Require DELETE on each topic."""
-    return on_each(asked, AclOperation.DELETE, AclResourceType.TOPIC, lambda topic: topic.name)
+    return authorize_each(guarded, AclOperation.DELETE, AclResourceType.TOPIC, lambda topic: topic.name)

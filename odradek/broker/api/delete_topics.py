@@ -15,7 +15,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from odradek.broker.security.acl.rules import Asked, with_refused
+from odradek.broker.security.acl.rules import GuardedRequest, with_refused
 from odradek.common.acls import AclOperation, AclResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.delete_topics import (
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from odradek.controller.cluster.controller import Controller
     from odradek.timing.reply import Reply
 
-may_answer_much = True
+has_unbounded_response = True
 
 
 def handle(
@@ -119,12 +119,12 @@ def _refusal(error: KafkaError, name: str | None = None, topic_id: UUID | None =
     return DeletableTopicResult(name=name, topic_id=topic_id, error_code=error.code, error_message=error.reason or None)
 
 
-def rule(asked: "Asked") -> object:
+def rule(guarded: "GuardedRequest") -> object:
     """Require DELETE on the cluster or on each topic. An id's topic name is shown only with DESCRIBE on the topic."""
-    request = asked.request
-    if not asked.services.config["delete.topic.enable"] or asked.access.allows_cluster(AclOperation.DELETE, tells=False):
-        return asked.handle()
-    known = asked.services.controller.image.topics
+    request = guarded.request
+    if not guarded.services.config["delete.topic.enable"] or guarded.access.allows_cluster(AclOperation.DELETE, tells=False):
+        return guarded.handle()
+    known = guarded.services.controller.image.topics
     times_asked = Counter(request.topics)
 
     def name_of(topic: DeleteTopicState) -> str | None:
@@ -133,11 +133,11 @@ def rule(asked: "Asked") -> object:
             return None
         if topic.topic_id is None:
             return topic.name
-        return asked.topic_name(topic, by_id=True)
+        return guarded.topic_name(topic, by_id=True)
 
     names = [name for topic in request.topics if (name := name_of(topic)) is not None]
-    seen = asked.access.allowed(AclOperation.DESCRIBE, AclResourceType.TOPIC, names)
-    deletable = asked.access.allowed(AclOperation.DELETE, AclResourceType.TOPIC, names)
+    seen = guarded.access.allowed(AclOperation.DESCRIBE, AclResourceType.TOPIC, names)
+    deletable = guarded.access.allowed(AclOperation.DELETE, AclResourceType.TOPIC, names)
     permitted, told = [], []
     for topic in request.topics:
         name = name_of(topic)
@@ -153,4 +153,4 @@ def rule(asked: "Asked") -> object:
             )
     if told and not permitted:
         return DeleteTopicsResponse(responses=told)
-    return with_refused(asked.handle(request._replace(topics=permitted) if told else None), "responses", told)
+    return with_refused(guarded.handle(request._replace(topics=permitted) if told else None), "responses", told)

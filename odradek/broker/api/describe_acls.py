@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from odradek.common.acls import AclBinding, AclFilter, AclResourceType, PatternType
     from odradek.common.context import RequestContext
 
-may_answer_much = True
+has_unbounded_response = True
 
 
 def handle(services: "AclServices", context: "RequestContext", request: DescribeAclsRequest) -> "Answer[DescribeAclsResponse]":

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from odradek.broker.large import Answer
     from odradek.common.context import RequestContext
 
-may_answer_much = True
+has_unbounded_response = True
 
 
 def handle(

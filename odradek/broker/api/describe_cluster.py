@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from odradek.broker.api.acl_messages import CLUSTER_OPERATIONS, NO_OPERATIONS, with_cluster_operations
-from odradek.broker.security.acl.rules import Asked, then
+from odradek.broker.security.acl.rules import GuardedRequest, then
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.describe_cluster import (
     DescribeClusterBroker,
@@ -25,7 +25,7 @@ BROKERS: Final = 1
 CONTROLLERS: Final = 2
 _NAMES: Final = {BROKERS: "broker", CONTROLLERS: "controller"}
 
-may_answer_much = True
+has_unbounded_response = True
 
 
 def handle(services: "NodeServices", context: "RequestContext", request: DescribeClusterRequest) -> DescribeClusterResponse:
@@ -56,6 +56,6 @@ def wrong_endpoint(asked: int, own: int) -> DescribeClusterResponse:
     )
 
 
-def rule(asked: "Asked") -> object:
+def rule(guarded: "GuardedRequest") -> object:
     """Allow any client. The authorized operations are the client's."""
-    return then(asked.handle(), partial(with_cluster_operations, asked))
+    return then(guarded.handle(), partial(with_cluster_operations, guarded))

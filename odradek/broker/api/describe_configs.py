@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from odradek.broker.api.config_alteration import refusal, split_resources
 from odradek.broker.large import Pieces, Repeated, answer_in_slices, each_once
-from odradek.broker.security.acl.rules import Asked, with_refused
+from odradek.broker.security.acl.rules import GuardedRequest, with_refused
 from odradek.common.acls import AclOperation
 from odradek.common.config.describe import (
     ConfigEntry,
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from odradek.timing.reply import Reply
 
 pieces = Pieces(("resources",), ("results",), 10, Repeated.ALIKE)
-may_answer_much = True
+has_unbounded_response = True
 
 
 def handle(
@@ -142,10 +142,10 @@ def _told(entry: ConfigEntry, *, synonyms: bool, documentation: bool) -> Describ
     )
 
 
-def rule(asked: "Asked") -> object:
+def rule(guarded: "GuardedRequest") -> object:
     """Require DESCRIBE_CONFIGS on each topic or group; for brokers and client metrics, on the cluster."""
-    permitted, others = split_resources(asked, AclOperation.DESCRIBE_CONFIGS, asked.request.resources)
+    permitted, others = split_resources(guarded, AclOperation.DESCRIBE_CONFIGS, guarded.request.resources)
     told = [refusal(DescribeConfigsResult, resource) for resource in others]
     if told and not permitted:
         return DescribeConfigsResponse(results=told)
-    return with_refused(asked.handle(asked.request._replace(resources=permitted) if told else None), "results", told)
+    return with_refused(guarded.handle(guarded.request._replace(resources=permitted) if told else None), "results", told)

@@ -8,7 +8,7 @@ Deliberate gap: none.
 from typing import TYPE_CHECKING
 
 from odradek.broker.large import answer_in_slices, with_pauses
-from odradek.broker.security.acl.rules import Asked, only
+from odradek.broker.security.acl.rules import GuardedRequest, keep_visible
 from odradek.broker.security.tokens import allows_token_requests
 from odradek.common.acls import AclOperation, AclResourceType
 from odradek.protocol.errors import ErrorCode
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from odradek.broker.large import Answer
     from odradek.common.context import RequestContext
 
-may_answer_much = True
+has_unbounded_response = True
 
 
 def handle(
@@ -48,9 +48,9 @@ def _describe(
     return DescribeDelegationTokenResponse(tokens=described)
 
 
-def rule(asked: "Asked") -> object:
+def rule(guarded: "GuardedRequest") -> object:
     """Show a client's own tokens and tokens it may renew; others need DESCRIBE, or DESCRIBE_TOKENS on their owner."""
-    access = asked.access
+    access = guarded.access
 
     def may_see(token: DescribedDelegationToken) -> bool:
         owner = f"{token.principal_type}:{token.principal_name}"
@@ -62,4 +62,4 @@ def rule(asked: "Asked") -> object:
             or access.allows(AclOperation.DESCRIBE_TOKENS, AclResourceType.USER, owner, tells=False)
         )
 
-    return only(asked, asked.handle(), "tokens", may_see)
+    return keep_visible(guarded, guarded.handle(), "tokens", may_see)

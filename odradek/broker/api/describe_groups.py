@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from odradek.broker.api.acl_messages import GROUP_OPERATIONS, NO_OPERATIONS, with_group_operations
 from odradek.broker.large import FEW, Pieces, Repeated, answer_in_slices, each_once
-from odradek.broker.security.acl.rules import Asked, on_each
+from odradek.broker.security.acl.rules import GuardedRequest, authorize_each
 from odradek.common.acls import AclOperation, AclResourceType
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.message_types.describe_groups import (
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from odradek.timing.reply import Reply
 
 pieces = Pieces(("groups",), ("groups",), FEW, Repeated.ALIKE)
-may_answer_much = True
+has_unbounded_response = True
 
 
 def handle(
@@ -56,7 +56,9 @@ def _describe(
     return group if group.error_code else group._replace(authorized_operations=operations)
 
 
-def rule(asked: "Asked") -> object:
+def rule(guarded: "GuardedRequest") -> object:
     """Require DESCRIBE on each group."""
-    convert = partial(with_group_operations, asked)
-    return on_each(asked, AclOperation.DESCRIBE, AclResourceType.GROUP, field="groups", answered="groups", convert=convert)
+    convert = partial(with_group_operations, guarded)
+    return authorize_each(
+        guarded, AclOperation.DESCRIBE, AclResourceType.GROUP, field="groups", answered="groups", convert=convert
+    )

@@ -32,7 +32,7 @@ _UNKNOWN_BYTES = -1
 # Partitions that are described without a pause: this takes half a millisecond.
 _TOGETHER: Final = 250
 
-may_answer_much = True
+has_unbounded_response = True
 
 
 def handle(

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from odradek.broker.large import TOPICS, Pieces, answer_in_slices, each_once, with_pauses
-from odradek.broker.security.acl.rules import Asked, on_each
+from odradek.broker.security.acl.rules import GuardedRequest, authorize_each
 from odradek.common.acls import AclOperation, AclResourceType
 from odradek.controller.metadata.topic import validate_topic_name
 from odradek.protocol.errors import KafkaError
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from odradek.timing.reply import Reply
 
 pieces = Pieces(("topics", "partition_indexes"), TOPICS)
-may_answer_much = True
+has_unbounded_response = True
 
 
 def handle(
@@ -84,9 +84,9 @@ def _told(producer_id: int, producer: "Producer") -> ProducerState:
     )
 
 
-def rule(asked: "Asked") -> object:
+def rule(guarded: "GuardedRequest") -> object:
     """Require READ on each topic with a valid name."""
-    return on_each(asked, AclOperation.READ, AclResourceType.TOPIC, lambda topic: _valid(topic.name))
+    return authorize_each(guarded, AclOperation.READ, AclResourceType.TOPIC, lambda topic: _valid(topic.name))
 
 
 def _valid(name: str) -> str | None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from odradek.common.context import RequestContext
 
 pieces = Pieces(TOPICS, TOPICS)
-may_answer_much = True
+has_unbounded_response = True
 
 
 def handle(services: "NodeServices", context: "RequestContext", request: DescribeQuorumRequest) -> DescribeQuorumResponse:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from odradek.broker.api.acl_messages import TOPIC_OPERATIONS, with_topic_operations
 from odradek.broker.large import TOGETHER, answer_in_slices, with_pauses
-from odradek.broker.security.acl.rules import Asked, then, with_refused
+from odradek.broker.security.acl.rules import GuardedRequest, then, with_refused
 from odradek.common.acls import AclOperation, AclResourceType
 from odradek.common.context import RequestContext
 from odradek.controller.metadata.topic import INTERNAL_TOPICS, validate_topic_name
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 # Partitions without a leader are not an error here. Otherwise the state is that of Metadata.
 _NEWEST_METADATA = 13
 
-may_answer_much = True
+has_unbounded_response = True
 
 
 def handle(
@@ -134,16 +134,16 @@ def _why_not(name: str) -> ErrorCode:
     return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def rule(asked: "Asked") -> object:
+def rule(guarded: "GuardedRequest") -> object:
     """Require DESCRIBE on each topic. If all topics are requested, the others are left out."""
-    request, cursor = asked.request, asked.request.cursor
+    request, cursor = guarded.request, guarded.request.cursor
     is_for_all = not request.topics
-    names = set(asked.services.controller.image.topics) if is_for_all else {topic.name for topic in request.topics}
+    names = set(guarded.services.controller.image.topics) if is_for_all else {topic.name for topic in request.topics}
     if cursor is not None:
         if cursor.partition_index < 0 or not (is_for_all or cursor.topic_name in names):
-            return asked.handle()
+            return guarded.handle()
         names = {name for name in names if name >= cursor.topic_name}
-    allowed = asked.access.allowed(AclOperation.DESCRIBE, AclResourceType.TOPIC, names)
+    allowed = guarded.access.allowed(AclOperation.DESCRIBE, AclResourceType.TOPIC, names)
     told = (
         []
         if is_for_all
@@ -159,4 +159,4 @@ def rule(asked: "Asked") -> object:
         # A hidden or deleted topic cannot be the place to begin at.
         cursor=None if cursor is None or cursor.topic_name not in allowed else cursor,
     )
-    return with_refused(then(asked.handle(permitted), partial(with_topic_operations, asked)), "topics", told)
+    return with_refused(then(guarded.handle(permitted), partial(with_topic_operations, guarded)), "topics", told)

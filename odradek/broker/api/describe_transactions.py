@@ -6,7 +6,7 @@ Deliberate gap: none.
 from typing import TYPE_CHECKING, Any
 
 from odradek.broker.large import FEW, Pieces, Repeated, answer_in_slices, each_once
-from odradek.broker.security.acl.rules import Asked, on_each
+from odradek.broker.security.acl.rules import GuardedRequest, authorize_each
 from odradek.common.acls import AclOperation, AclResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.describe_transactions import (
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from odradek.timing.reply import Reply
 
 pieces = Pieces(("transactional_ids",), ("transaction_states",), FEW, Repeated.ALIKE)
-may_answer_much = True
+has_unbounded_response = True
 
 
 def handle(
@@ -55,21 +55,21 @@ def _describe(
         return TransactionState(transactional_id=transactional_id, error_code=error.code)
 
 
-def rule(asked: "Asked") -> object:
+def rule(guarded: "GuardedRequest") -> object:
     """Require DESCRIBE on each transactional id. Topics that the client may not DESCRIBE are left out."""
 
     def seen(response: DescribeTransactionsResponse) -> DescribeTransactionsResponse:
         states = response.transaction_states
         topics = [topic.topic for state in states for topic in state.topics]
-        names = asked.access.allowed(AclOperation.DESCRIBE, AclResourceType.TOPIC, topics)
+        names = guarded.access.allowed(AclOperation.DESCRIBE, AclResourceType.TOPIC, topics)
         return response._replace(
             transaction_states=[
                 state._replace(topics=[topic for topic in state.topics if topic.topic in names]) for state in states
             ]
         )
 
-    return on_each(
-        asked,
+    return authorize_each(
+        guarded,
         AclOperation.DESCRIBE,
         AclResourceType.TRANSACTIONAL_ID,
         field="transactional_ids",

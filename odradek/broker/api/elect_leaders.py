@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from odradek.timing.reply import Reply
 
 pieces = Pieces(("topic_partitions", "partitions"), ("replica_election_results", "partition_result"))
-may_answer_much = True
+has_unbounded_response = True
 
 
 def handle(

@@ -18,7 +18,7 @@ from odradek.protocol.message_types.end_txn import (
 
 if TYPE_CHECKING:
     from odradek.broker.api.services import TransactionServices
-    from odradek.broker.security.acl.rules import Asked
+    from odradek.broker.security.acl.rules import GuardedRequest
     from odradek.common.context import RequestContext
     from odradek.timing.reply import Reply
 
@@ -54,8 +54,8 @@ def handle(
     ).then(finish)
 
 
-def rule(asked: "Asked") -> object:
+def rule(guarded: "GuardedRequest") -> object:
     """Require WRITE on the transactional id."""
-    if asked.access.allows(AclOperation.WRITE, AclResourceType.TRANSACTIONAL_ID, asked.request.transactional_id):
-        return asked.handle()
-    return asked.refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    if guarded.access.allows(AclOperation.WRITE, AclResourceType.TRANSACTIONAL_ID, guarded.request.transactional_id):
+        return guarded.handle()
+    return guarded.refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)

@@ -6,7 +6,7 @@ _NOT_FOUND, _EXPIRED, _OWNER_MISMATCH. Deliberate gap: none.
 
 from typing import TYPE_CHECKING, TypeVar
 
-from odradek.broker.security.acl.rules import anybody
+from odradek.broker.security.acl.rules import allow_all
 from odradek.broker.security.tokens import allows_token_requests
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.expire_delegation_token import ExpireDelegationTokenRequest, ExpireDelegationTokenResponse
@@ -50,4 +50,4 @@ def change_expiry(
 
 
 # No authorization: only the owner and the renewers in the token may do this.
-rule = anybody
+rule = allow_all

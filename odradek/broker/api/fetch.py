@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from odradek.broker.replica.delayed_fetch import ReplicaSelector
     from odradek.broker.replica.fetch_partitions import FetchPartition, FetchPartitions, TopicKey
     from odradek.broker.replica.fetch_sessions import FetchContext, FetchSessions, Results
-    from odradek.broker.security.acl.rules import Asked
+    from odradek.broker.security.acl.rules import GuardedRequest
     from odradek.controller.metadata.topic import Topic
 
 _Response: Final = FetchResponse
@@ -245,34 +245,34 @@ def _respond(session: "FetchContext", read: FetchRead, results: "Results", by_id
     return _new(_Response, (0, session.error_code, session.session_id, topics, ()))
 
 
-def rule(asked: "Asked") -> object:
+def rule(guarded: "GuardedRequest") -> object:
     """Require READ on each topic; from a follower, CLUSTER_ACTION on the cluster.
 
     A session keeps partitions that its client may not read, and reports their errors in each response.
     """
-    sessions = ReadableSessions(asked.services.fetch_sessions, partial(_refused, asked), _refusal)
-    return handle(asked.services, asked.context, asked.request, sessions)
+    sessions = ReadableSessions(guarded.services.fetch_sessions, partial(_refused, guarded), _refusal)
+    return handle(guarded.services, guarded.context, guarded.request, sessions)
 
 
-def _refused(asked: "Asked", request: FetchRequest, partitions: "FetchPartitions") -> "list[FetchPartition]":
+def _refused(guarded: "GuardedRequest", request: FetchRequest, partitions: "FetchPartitions") -> "list[FetchPartition]":
     """Return the partitions of a session that the client may not read."""
-    access = asked.access
+    access = guarded.access
     if request.replica_state.replica_id >= 0 or request.replica_id >= 0:
         return [] if access.allows_cluster(AclOperation.CLUSTER_ACTION) else list(partitions)
     names = {}
     for key in partitions.topic_keys:
-        name = _name_of(asked, key, partitions.of_topic(key))
+        name = _name_of(guarded, key, partitions.of_topic(key))
         if name is not None:
             names[key] = name
     allowed = access.allowed(AclOperation.READ, AclResourceType.TOPIC, list(names.values()))
     return [each for key, name in names.items() if name not in allowed for each in partitions.of_topic(key)]
 
 
-def _name_of(asked: "Asked", key: "TopicKey", of_topic: "Iterable[FetchPartition]") -> str | None:
+def _name_of(guarded: "GuardedRequest", key: "TopicKey", of_topic: "Iterable[FetchPartition]") -> str | None:
     """Return the topic's name, also of a deleted topic if this session has known its id."""
     if isinstance(key, str):
         return key
-    known: Mapping[UUID, Topic] = asked.services.controller.image.topics_by_id
+    known: Mapping[UUID, Topic] = guarded.services.controller.image.topics_by_id
     topic = None if key is None else known.get(key)
     if topic is None:
         return next((each.topic_name for each in of_topic if each.topic_name is not None), None)

@@ -11,7 +11,7 @@ their keys get INVALID_REQUEST, like every other key type.
 from typing import TYPE_CHECKING, Final
 
 from odradek.broker.large import Pieces
-from odradek.broker.security.acl.rules import Asked, with_refused
+from odradek.broker.security.acl.rules import GuardedRequest, with_refused
 from odradek.common.acls import AclOperation, AclResourceType
 from odradek.controller.metadata.topic import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -74,20 +74,20 @@ def _ensure_topic(services: "NodeServices", key_type: int) -> ErrorCode:
     return ErrorCode.NONE if is_there else ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 
-def rule(asked: "Asked") -> object:
+def rule(guarded: "GuardedRequest") -> object:
     """Require DESCRIBE on each group or transactional id, and CLUSTER_ACTION for share group keys."""
-    request = asked.request
-    has_messages = asked.context.version < _WITHOUT_MESSAGES
-    if request.key_type == _SHARE_KEY and not asked.access.allows_cluster(AclOperation.CLUSTER_ACTION):
+    request = guarded.request
+    has_messages = guarded.context.version < _WITHOUT_MESSAGES
+    if request.key_type == _SHARE_KEY and not guarded.access.allows_cluster(AclOperation.CLUSTER_ACTION):
         code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         return FindCoordinatorResponse(
             coordinators=[_failed(key, code, has_message=has_messages) for key in request.coordinator_keys]
         )
     if request.key_type not in _COORDINATED:
-        return asked.handle()
+        return guarded.handle()
     resource_type, code = _COORDINATED[request.key_type]
-    permitted, others = asked.split(AclOperation.DESCRIBE, resource_type, request.coordinator_keys, str)
+    permitted, others = guarded.split(AclOperation.DESCRIBE, resource_type, request.coordinator_keys, str)
     told = [_failed(key, code, has_message=has_messages) for key in others]
     if told and not permitted:
         return FindCoordinatorResponse(coordinators=told)
-    return with_refused(asked.handle(request._replace(coordinator_keys=permitted) if told else None), "coordinators", told)
+    return with_refused(guarded.handle(request._replace(coordinator_keys=permitted) if told else None), "coordinators", told)

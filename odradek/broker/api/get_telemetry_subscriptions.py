@@ -7,7 +7,7 @@ unless the subscriptions have changed, or its last push was answered UNKNOWN_SUB
 
 from typing import TYPE_CHECKING
 
-from odradek.broker.security.acl.rules import anybody
+from odradek.broker.security.acl.rules import allow_all
 from odradek.protocol.message_types.get_telemetry_subscriptions import (
     GetTelemetrySubscriptionsRequest,
     GetTelemetrySubscriptionsResponse,
@@ -25,4 +25,4 @@ def handle(
     return services.telemetry.subscription(context, request.client_instance_id)
 
 
-rule = anybody
+rule = allow_all

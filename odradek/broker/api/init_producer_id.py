@@ -28,7 +28,7 @@ from odradek.timing.reply import Reply
 
 if TYPE_CHECKING:
     from odradek.broker.api.services import ProducerIdServices
-    from odradek.broker.security.acl.rules import Asked
+    from odradek.broker.security.acl.rules import GuardedRequest
     from odradek.common.context import RequestContext
 
 
@@ -89,22 +89,22 @@ def _refusal(error: ErrorCode) -> InitProducerIdResponse:
     return InitProducerIdResponse(error_code=error, producer_id=-1, producer_epoch=-1)
 
 
-def rule(asked: "Asked") -> object:
+def rule(guarded: "GuardedRequest") -> object:
     """Require WRITE on the transactional id, and TWO_PHASE_COMMIT if it is requested.
 
     Without a transactional id, require IDEMPOTENT_WRITE on the cluster, or WRITE on any topic.
     """
-    access, request = asked.access, asked.request
+    access, request = guarded.access, guarded.request
     transactional_id = request.transactional_id
     if transactional_id is None:
         if access.allows_cluster(AclOperation.IDEMPOTENT_WRITE, tells=False) or access.allows_any(
             AclOperation.WRITE, AclResourceType.TOPIC
         ):
-            return asked.handle()
-        return asked.refused(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+            return guarded.handle()
+        return guarded.refused(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     may_write = access.allows(AclOperation.WRITE, AclResourceType.TRANSACTIONAL_ID, transactional_id)
     if may_write and (
         not request.enable2_pc or access.allows(AclOperation.TWO_PHASE_COMMIT, AclResourceType.TRANSACTIONAL_ID, transactional_id)
     ):
-        return asked.handle()
-    return asked.refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        return guarded.handle()
+    return guarded.refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)

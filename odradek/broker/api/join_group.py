@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from odradek.broker.api.services import GroupServices
-    from odradek.broker.security.acl.rules import Asked
+    from odradek.broker.security.acl.rules import GuardedRequest
     from odradek.common.context import RequestContext
 
 
 _NULLABLE_PROTOCOL_SINCE: Final = 7
 
-may_answer_much = True
+has_unbounded_response = True
 
 
 def handle(
@@ -53,11 +53,11 @@ def _response(outcome: JoinGroupResponse | KafkaError, version: int) -> JoinGrou
     return response
 
 
-def rule(asked: "Asked") -> object:
+def rule(guarded: "GuardedRequest") -> object:
     """Require READ on the group. A consumer group may resolve its regular expressions here, as with a heartbeat."""
-    if not asked.allows(AclOperation.READ, AclResourceType.GROUP, asked.request.group_id):
-        return asked.refused(
+    if not guarded.allows(AclOperation.READ, AclResourceType.GROUP, guarded.request.group_id):
+        return guarded.refused(
             ErrorCode.GROUP_AUTHORIZATION_FAILED,
-            protocol_name="" if asked.context.version < _NULLABLE_PROTOCOL_SINCE else None,
+            protocol_name="" if guarded.context.version < _NULLABLE_PROTOCOL_SINCE else None,
         )
-    return handle(asked.services, asked.context, asked.request, asked.may_describe_topic)
+    return handle(guarded.services, guarded.context, guarded.request, guarded.may_describe_topic)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _SUPPORTED = tuple(ResourceType)
 
-may_answer_much = True
+has_unbounded_response = True
 
 
 def handle(

@@ -8,7 +8,7 @@ COORDINATOR_LOAD_IN_PROGRESS while some groups may still be unknown.
 from typing import TYPE_CHECKING
 
 from odradek.broker.large import answer_in_slices
-from odradek.broker.security.acl.rules import Asked, only
+from odradek.broker.security.acl.rules import GuardedRequest, keep_visible
 from odradek.common.acls import AclOperation, AclResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.list_groups import (
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from odradek.broker.large import Answer
     from odradek.common.context import RequestContext
 
-may_answer_much = True
+has_unbounded_response = True
 
 
 def handle(
@@ -53,13 +53,13 @@ def _list(services: "SlicedGroupServices", request: ListGroupsRequest) -> "Gener
     return ListGroupsResponse(groups=groups)
 
 
-def rule(asked: "Asked") -> object:
+def rule(guarded: "GuardedRequest") -> object:
     """Show all groups with DESCRIBE on the cluster; otherwise only groups that the client may DESCRIBE."""
-    access = asked.access
+    access = guarded.access
     if access.allows_cluster(AclOperation.DESCRIBE, tells=False):
-        return asked.handle()
+        return guarded.handle()
 
     def may_see(group: ListedGroup) -> bool:
         return access.allows(AclOperation.DESCRIBE, AclResourceType.GROUP, group.group_id, tells=False)
 
-    return only(asked, asked.handle(), "groups", may_see)
+    return keep_visible(guarded, guarded.handle(), "groups", may_see)

@@ -14,7 +14,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from odradek.broker.large import TOPICS, Pieces
-from odradek.broker.security.acl.rules import Asked, on_each
+from odradek.broker.security.acl.rules import GuardedRequest, authorize_each
 from odradek.common.acls import AclOperation, AclResourceType
 from odradek.common.context import Reply, RequestContext
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -215,6 +215,6 @@ def _find(partition: "Partition", log: "Log", timestamp: int, isolation_level: i
     return found.timestamp, found.offset, found.leader_epoch
 
 
-def rule(asked: "Asked") -> object:
+def rule(guarded: "GuardedRequest") -> object:
     """Require DESCRIBE on each topic."""
-    return on_each(asked, AclOperation.DESCRIBE, AclResourceType.TOPIC, lambda topic: topic.name)
+    return authorize_each(guarded, AclOperation.DESCRIBE, AclResourceType.TOPIC, lambda topic: topic.name)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     )
     from odradek.timing.reply import Reply
 
-may_answer_much = True
+has_unbounded_response = True
 
 
 def handle(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from odradek.broker.api.pattern_matching import compiled, matching
 from odradek.broker.large import answer_in_slices
-from odradek.broker.security.acl.rules import Asked, only
+from odradek.broker.security.acl.rules import GuardedRequest, keep_visible
 from odradek.common.acls import AclOperation, AclResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.list_transactions import (
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from odradek.common.context import RequestContext, Session
     from odradek.timing.reply import Reply
 
-may_answer_much = True
+has_unbounded_response = True
 
 
 def handle(
@@ -80,10 +80,10 @@ def _name(state: TransactionState) -> str:
     return state.transactional_id
 
 
-def rule(asked: "Asked") -> object:
+def rule(guarded: "GuardedRequest") -> object:
     """List only transactions that the client may DESCRIBE."""
 
     def may_see(state: TransactionState) -> bool:
-        return asked.allows(AclOperation.DESCRIBE, AclResourceType.TRANSACTIONAL_ID, state.transactional_id)
+        return guarded.allows(AclOperation.DESCRIBE, AclResourceType.TRANSACTIONAL_ID, state.transactional_id)
 
-    return only(asked, asked.handle(), "transaction_states", may_see)
+    return keep_visible(guarded, guarded.handle(), "transaction_states", may_see)

@@ -20,7 +20,7 @@ from odradek.broker.api.acl_messages import (
     with_topic_operations,
 )
 from odradek.broker.large import TOGETHER, Pieces, Repeated, answer_in_slices
-from odradek.broker.security.acl.rules import Asked, only, then, with_refused
+from odradek.broker.security.acl.rules import GuardedRequest, keep_visible, then, with_refused
 from odradek.common.acls import AclOperation, AclResourceType
 from odradek.common.context import RequestContext
 from odradek.controller.metadata.topic import INTERNAL_TOPICS, validate_topic_name
@@ -47,7 +47,7 @@ _new: Final = tuple.__new__
 _FIRST_BY_ID: Final = 12
 
 pieces = Pieces(("topics",), ("topics",), 100, Repeated.ONCE)
-may_answer_much = True
+has_unbounded_response = True
 
 
 def handle(services: "ClusterServices", context: RequestContext, request: MetadataRequest) -> "Answer[MetadataResponse]":
@@ -207,53 +207,55 @@ def _describe(
     )
 
 
-def rule(asked: "Asked") -> object:
+def rule(guarded: "GuardedRequest") -> object:
     """Require DESCRIBE on each topic, and CREATE to auto-create topics. If all are requested, hidden topics are left out.
 
     To a client without DESCRIBE, missing topics are refused like existing ones.
     """
-    topics = asked.request.topics
+    topics = guarded.request.topics
     if topics is None:
-        return then(only(asked, asked.handle(), "topics", partial(_may_see, asked)), partial(_with_operations, asked))
-    if asked.context.version < _FIRST_BY_ID and any(topic.topic_id is not None or topic.name is None for topic in topics):
+        return then(
+            keep_visible(guarded, guarded.handle(), "topics", partial(_may_see, guarded)), partial(_with_operations, guarded)
+        )
+    if guarded.context.version < _FIRST_BY_ID and any(topic.topic_id is not None or topic.name is None for topic in topics):
         # The handler refuses all of them.
-        return asked.handle()
-    permitted, others = asked.split(
+        return guarded.handle()
+    permitted, others = guarded.split(
         AclOperation.DESCRIBE,
         AclResourceType.TOPIC,
         topics,
-        lambda topic: asked.topic_name(topic, by_id=topic.topic_id is not None),
+        lambda topic: guarded.topic_name(topic, by_id=topic.topic_id is not None),
     )
     told = [
         MetadataResponseTopic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=topic.name, topic_id=topic.topic_id)
         for topic in dict.fromkeys(others)
     ]
-    uncreated = _not_to_be_created(asked, permitted)
+    uncreated = _not_to_be_created(guarded, permitted)
     told += [
         MetadataResponseTopic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name, is_internal=name in INTERNAL_TOPICS)
         for name in sorted(uncreated)
     ]
     permitted = [topic for topic in permitted if topic.topic_id is not None or topic.name not in uncreated]
-    answer = then(asked.handle(asked.request._replace(topics=permitted)), partial(_with_operations, asked))
+    answer = then(guarded.handle(guarded.request._replace(topics=permitted)), partial(_with_operations, guarded))
     return with_refused(answer, "topics", told)
 
 
-def _not_to_be_created(asked: "Asked", topics: list[MetadataRequestTopic]) -> set[str]:
+def _not_to_be_created(guarded: "GuardedRequest", topics: list[MetadataRequestTopic]) -> set[str]:
     """Return the missing topics that the client may not auto-create."""
-    if not asked.request.allow_auto_topic_creation or not asked.services.config["auto.create.topics.enable"]:
+    if not guarded.request.allow_auto_topic_creation or not guarded.services.config["auto.create.topics.enable"]:
         return set()
-    known = asked.services.controller.image.topics
+    known = guarded.services.controller.image.topics
     missing = {topic.name or "" for topic in topics if topic.topic_id is None and topic.name not in known}
-    if not missing or asked.access.allows_cluster(AclOperation.CREATE, tells=False):
+    if not missing or guarded.access.allows_cluster(AclOperation.CREATE, tells=False):
         return set()
-    return missing - asked.access.allowed(AclOperation.CREATE, AclResourceType.TOPIC, missing)
+    return missing - guarded.access.allowed(AclOperation.CREATE, AclResourceType.TOPIC, missing)
 
 
-def _may_see(asked: "Asked", topic: MetadataResponseTopic) -> bool:
-    return asked.access.allows(AclOperation.DESCRIBE, AclResourceType.TOPIC, topic.name or "", tells=False)
+def _may_see(guarded: "GuardedRequest", topic: MetadataResponseTopic) -> bool:
+    return guarded.access.allows(AclOperation.DESCRIBE, AclResourceType.TOPIC, topic.name or "", tells=False)
 
 
-def _with_operations(asked: "Asked", response: MetadataResponse) -> object:
+def _with_operations(guarded: "GuardedRequest", response: MetadataResponse) -> object:
     """Fill in the client's operations. Without an authorizer, the handler has filled in all operations."""
-    response = with_cluster_operations(asked, response)
-    return with_topic_operations(asked, response) if asked.request.include_topic_authorized_operations else response
+    response = with_cluster_operations(guarded, response)
+    return with_topic_operations(guarded, response) if guarded.request.include_topic_authorized_operations else response

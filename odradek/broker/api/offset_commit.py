@@ -9,7 +9,7 @@ Deliberate gap: none.
 
 from typing import TYPE_CHECKING, Final
 
-from odradek.broker.security.acl.rules import Asked, on_each
+from odradek.broker.security.acl.rules import GuardedRequest, authorize_each
 from odradek.common.acls import AclOperation, AclResourceType
 from odradek.coordinator.group.offset_commit import commit_offsets
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -113,9 +113,9 @@ def _failed(topics: "list[CommitTopic]", refused: list[OffsetCommitResponseTopic
     return OffsetCommitResponse(topics=failed)
 
 
-def rule(asked: "Asked") -> object:
+def rule(guarded: "GuardedRequest") -> object:
     """Require READ on the group and on each topic."""
-    if not asked.allows(AclOperation.READ, AclResourceType.GROUP, asked.request.group_id):
-        return asked.refused(ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    by_id = asked.context.version >= _FIRST_VERSION_BY_ID
-    return on_each(asked, AclOperation.READ, AclResourceType.TOPIC, lambda topic: asked.topic_name(topic, by_id=by_id))
+    if not guarded.allows(AclOperation.READ, AclResourceType.GROUP, guarded.request.group_id):
+        return guarded.refused(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    by_id = guarded.context.version >= _FIRST_VERSION_BY_ID
+    return authorize_each(guarded, AclOperation.READ, AclResourceType.TOPIC, lambda topic: guarded.topic_name(topic, by_id=by_id))

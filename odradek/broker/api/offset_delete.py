@@ -9,7 +9,7 @@ Deliberate gap: none.
 from typing import TYPE_CHECKING
 
 from odradek.broker.large import TOPICS, Pieces
-from odradek.broker.security.acl.rules import Asked, on_each
+from odradek.broker.security.acl.rules import GuardedRequest, authorize_each
 from odradek.common.acls import AclOperation, AclResourceType
 from odradek.coordinator.group.offset_deletion import delete_offsets
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -77,8 +77,8 @@ def _merged(
     return topics + [OffsetDeleteResponseTopic(name=name, partitions=partitions) for name, partitions in left.items()]
 
 
-def rule(asked: "Asked") -> object:
+def rule(guarded: "GuardedRequest") -> object:
     """Require DELETE on the group and READ on each topic."""
-    if not asked.allows(AclOperation.DELETE, AclResourceType.GROUP, asked.request.group_id):
-        return asked.refused(ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    return on_each(asked, AclOperation.READ, AclResourceType.TOPIC, lambda topic: topic.name)
+    if not guarded.allows(AclOperation.DELETE, AclResourceType.GROUP, guarded.request.group_id):
+        return guarded.refused(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    return authorize_each(guarded, AclOperation.READ, AclResourceType.TOPIC, lambda topic: topic.name)

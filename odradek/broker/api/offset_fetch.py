@@ -14,7 +14,7 @@ Deliberate gap: none.
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from odradek.broker.large import Pieces, answer_in_slices, each_once
-from odradek.broker.security.acl.rules import Asked, then
+from odradek.broker.security.acl.rules import GuardedRequest, then
 from odradek.common.acls import AclOperation, AclResourceType
 from odradek.coordinator.group.offset_fetch import LATEST, NO_OFFSET, fetch_all_offsets, fetch_offsets
 from odradek.coordinator.runtime.result import CoordinatorResult
@@ -43,7 +43,7 @@ _FIRST_VERSION_WITH_GROUP_ERROR: Final = 2
 _FIRST_VERSION_WITH_MANY_GROUPS: Final = 8
 
 pieces = Pieces(("groups", "topics", "partition_indexes"), ("groups", "topics", "partitions"))
-may_answer_much = True
+has_unbounded_response = True
 
 
 def handle(
@@ -170,22 +170,22 @@ def _refusal(topic: OffsetFetchRequestTopics, error_code: ErrorCode) -> OffsetFe
     return OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
 
 
-def rule(asked: "Asked") -> object:
+def rule(guarded: "GuardedRequest") -> object:
     """Require DESCRIBE on each group and topic. If all topics are requested, hidden ones are left out."""
-    request = asked.request
-    plans = [_plan(asked, group) for group in request.groups]
+    request = guarded.request
+    plans = [_plan(guarded, group) for group in request.groups]
     permitted = [plan.group for plan in plans if plan.refusal is None]
 
     def joined(response: OffsetFetchResponse) -> OffsetFetchResponse:
         answers = iter(response.groups)
-        groups = [plan.refusal or plan.answer(asked, next(answers)) for plan in plans]
+        groups = [plan.refusal or plan.answer(guarded, next(answers)) for plan in plans]
         return response._replace(groups=groups)
 
     if not permitted:
         return joined(OffsetFetchResponse())
     if not any(plan.told or plan.refusal or plan.group.topics is None for plan in plans):
-        return asked.handle()
-    return then(asked.handle(request._replace(groups=permitted)), joined)
+        return guarded.handle()
+    return then(guarded.handle(request._replace(groups=permitted)), joined)
 
 
 class _Plan(NamedTuple):
@@ -195,26 +195,26 @@ class _Plan(NamedTuple):
     told: list[OffsetFetchResponseTopics]
     refusal: OffsetFetchResponseGroup | None = None
 
-    def answer(self, asked: "Asked", answer: OffsetFetchResponseGroup) -> OffsetFetchResponseGroup:
+    def answer(self, guarded: "GuardedRequest", answer: OffsetFetchResponseGroup) -> OffsetFetchResponseGroup:
         """Return the group's part of the response, given the handler's answer."""
         if answer.error_code:
             return answer
         topics = answer.topics
         if self.group.topics is None:
-            seen = asked.access.allowed(AclOperation.DESCRIBE, AclResourceType.TOPIC, [topic.name for topic in topics])
+            seen = guarded.access.allowed(AclOperation.DESCRIBE, AclResourceType.TOPIC, [topic.name for topic in topics])
             topics = [topic for topic in topics if topic.name in seen]
         return answer._replace(topics=[*topics, *self.told])
 
 
-def _plan(asked: "Asked", group: OffsetFetchRequestGroup) -> _Plan:
-    version = asked.context.version
-    if not asked.allows(AclOperation.DESCRIBE, AclResourceType.GROUP, group.group_id):
+def _plan(guarded: "GuardedRequest", group: OffsetFetchRequestGroup) -> _Plan:
+    version = guarded.context.version
+    if not guarded.allows(AclOperation.DESCRIBE, AclResourceType.GROUP, group.group_id):
         return _Plan(group, [], _group_refusal(group, version))
     if group.topics is None:
         return _Plan(group, [])
     by_id = version >= _FIRST_VERSION_BY_ID
-    permitted, others = asked.split(
-        AclOperation.DESCRIBE, AclResourceType.TOPIC, group.topics, lambda topic: asked.topic_name(topic, by_id=by_id)
+    permitted, others = guarded.split(
+        AclOperation.DESCRIBE, AclResourceType.TOPIC, group.topics, lambda topic: guarded.topic_name(topic, by_id=by_id)
     )
     told = [_refusal(topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED) for topic in others]
     return _Plan(group._replace(topics=permitted) if told else group, told)

@@ -7,7 +7,7 @@ the client sends a current leader epoch, it must be the leader's.
 from typing import TYPE_CHECKING
 
 from odradek.broker.large import TOPICS, Pieces
-from odradek.broker.security.acl.rules import Asked, on_each
+from odradek.broker.security.acl.rules import GuardedRequest, authorize_each
 from odradek.common.acls import AclOperation, AclResourceType
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.message_types.offset_for_leader_epoch import (
@@ -58,8 +58,8 @@ def _answer(services: "PartitionServices", topic: str, asked: OffsetForLeaderPar
     return EpochEndOffset(partition=asked.partition, leader_epoch=leader_epoch, end_offset=end_offset)
 
 
-def rule(asked: "Asked") -> object:
+def rule(guarded: "GuardedRequest") -> object:
     """Require CLUSTER_ACTION on the cluster (brokers), or DESCRIBE on each topic."""
-    if asked.access.allows_cluster(AclOperation.CLUSTER_ACTION, tells=False):
-        return asked.handle()
-    return on_each(asked, AclOperation.DESCRIBE, AclResourceType.TOPIC, lambda topic: topic.topic)
+    if guarded.access.allows_cluster(AclOperation.CLUSTER_ACTION, tells=False):
+        return guarded.handle()
+    return authorize_each(guarded, AclOperation.DESCRIBE, AclResourceType.TOPIC, lambda topic: topic.topic)

@@ -21,7 +21,7 @@ from uuid import UUID
 from odradek.broker.api.large_produce import LateBatch, LateBatches
 from odradek.broker.replica.delayed_produce import DelayedProduce
 from odradek.broker.replica.partition import ALL_IN_SYNC
-from odradek.broker.security.acl.rules import Asked, then, with_refused
+from odradek.broker.security.acl.rules import GuardedRequest, then, with_refused
 from odradek.common.acls import AclOperation, AclResourceType
 from odradek.common.context import CLOSE_CONNECTION, NO_RESPONSE, Reply, RequestContext, Signal
 from odradek.common.logging import log
@@ -322,16 +322,16 @@ def _wait(
     return reply
 
 
-def rule(asked: "Asked") -> object:
+def rule(guarded: "GuardedRequest") -> object:
     """Require WRITE on the transactional id if there are transactional batches, and on each topic."""
-    request: ProduceRequest = asked.request
+    request: ProduceRequest = guarded.request
     if _has_transactional(request):
         transactional_id = request.transactional_id
-        if transactional_id is None or not asked.access.allows(
+        if transactional_id is None or not guarded.access.allows(
             AclOperation.WRITE, AclResourceType.TRANSACTIONAL_ID, transactional_id
         ):
             return _refused_whole(request)
-    by_id = asked.services.controller.image.topics_by_id
+    by_id = guarded.services.controller.image.topics_by_id
 
     def name_of(topic: tuple[str | bytes, Any]) -> str | None:
         if isinstance(topic[0], str):
@@ -339,17 +339,17 @@ def rule(asked: "Asked") -> object:
         found = by_id.get(UUID(bytes=bytes(topic[0])))
         return None if found is None else found.name
 
-    permitted, refused = asked.split(AclOperation.WRITE, AclResourceType.TOPIC, request.topics, name_of)
+    permitted, refused = guarded.split(AclOperation.WRITE, AclResourceType.TOPIC, request.topics, name_of)
     if not refused:
-        return asked.handle()
+        return guarded.handle()
     if request.acks == 0:
         # With acks=0 a closed connection is all that the client can notice.
         rest = request._replace(topics=permitted)
-        return then(asked.handle(rest), lambda _: CLOSE_CONNECTION, converts_signals=True) if permitted else CLOSE_CONNECTION
+        return then(guarded.handle(rest), lambda _: CLOSE_CONNECTION, converts_signals=True) if permitted else CLOSE_CONNECTION
     told = [_refusal_of(topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED) for topic in refused]
     if not permitted:
         return ProduceResponse(responses=told)
-    return with_refused(asked.handle(request._replace(topics=permitted)), "responses", told)
+    return with_refused(guarded.handle(request._replace(topics=permitted)), "responses", told)
 
 
 def _has_transactional(request: ProduceRequest) -> bool:

@@ -8,7 +8,7 @@ decompressed; INVALID_RECORD if it is not MetricsData, after which clients stop 
 
 from typing import TYPE_CHECKING
 
-from odradek.broker.security.acl.rules import anybody
+from odradek.broker.security.acl.rules import allow_all
 from odradek.protocol.message_types.push_telemetry import PushTelemetryRequest, PushTelemetryResponse
 from odradek.timing.reply import Reply
 
@@ -27,4 +27,4 @@ def handle(
     return PushTelemetryResponse(error_code=outcome)
 
 
-rule = anybody
+rule = allow_all

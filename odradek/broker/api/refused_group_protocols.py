@@ -7,7 +7,7 @@ client tells its user at once. The error is set for each group in the request, o
 
 from typing import TYPE_CHECKING
 
-from odradek.broker.security.acl.rules import anybody
+from odradek.broker.security.acl.rules import allow_all
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.error_answers import error_answer
 from odradek.protocol.errors import ErrorCode
@@ -26,4 +26,4 @@ def handle(_services: object, context: "RequestContext", request: object) -> obj
 
 
 # No authorization: the APIs are refused to every client.
-rule = anybody
+rule = allow_all

@@ -7,7 +7,7 @@ Its owner and its renewers may do this, until the token's maximum lifetime. Erro
 from typing import TYPE_CHECKING
 
 from odradek.broker.api.expire_delegation_token import change_expiry
-from odradek.broker.security.acl.rules import anybody
+from odradek.broker.security.acl.rules import allow_all
 from odradek.protocol.message_types.renew_delegation_token import RenewDelegationTokenRequest, RenewDelegationTokenResponse
 
 if TYPE_CHECKING:
@@ -24,4 +24,4 @@ def handle(
 
 
 # No authorization: only the owner and the renewers in the token may do this.
-rule = anybody
+rule = allow_all

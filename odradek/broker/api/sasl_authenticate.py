@@ -5,7 +5,7 @@ Requests of clients that are authenticating are handled in ``network.sasl_listen
 
 from typing import TYPE_CHECKING
 
-from odradek.broker.security.acl.rules import anybody
+from odradek.broker.security.acl.rules import allow_all
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 
@@ -22,4 +22,4 @@ def handle(_services: object, _context: "RequestContext", _request: SaslAuthenti
 
 
 # No authorization: any client may try to authenticate.
-rule = anybody
+rule = allow_all

@@ -6,7 +6,7 @@ renewal of a session with a lifetime (KIP-368), unless the last renewal was less
 
 from typing import TYPE_CHECKING
 
-from odradek.broker.security.acl.rules import anybody
+from odradek.broker.security.acl.rules import allow_all
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 
@@ -20,4 +20,4 @@ def handle(_services: object, _context: "RequestContext", _request: SaslHandshak
 
 
 # No authorization: any client may try to authenticate.
-rule = anybody
+rule = allow_all

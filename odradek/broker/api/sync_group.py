@@ -6,7 +6,7 @@ in ``coordinator.group.classic.membership``.
 
 from typing import TYPE_CHECKING, Final
 
-from odradek.broker.security.acl.rules import Asked, reads_group
+from odradek.broker.security.acl.rules import GuardedRequest, reads_group
 from odradek.coordinator.group.config import MemberContext
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.sync_group import (
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # From this version on a request must name its protocol.
 _WITH_PROTOCOL: Final = 5
 
-may_answer_much = True
+has_unbounded_response = True
 
 
 def handle(services: "GroupServices", context: "RequestContext", request: SyncGroupRequest) -> "Reply[SyncGroupResponse]":
@@ -37,9 +37,9 @@ def _response(outcome: SyncGroupResponse | KafkaError) -> SyncGroupResponse:
     return SyncGroupResponse(error_code=outcome.code) if isinstance(outcome, KafkaError) else outcome
 
 
-def rule(asked: "Asked") -> object:
+def rule(guarded: "GuardedRequest") -> object:
     """Require READ on the group. A request without its protocol is refused before that."""
-    request = asked.request
-    if asked.context.version >= _WITH_PROTOCOL and (request.protocol_type is None or request.protocol_name is None):
-        return asked.refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-    return reads_group(asked)
+    request = guarded.request
+    if guarded.context.version >= _WITH_PROTOCOL and (request.protocol_type is None or request.protocol_name is None):
+        return guarded.refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    return reads_group(guarded)

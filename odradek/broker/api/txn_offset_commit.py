@@ -13,7 +13,7 @@ Deliberate gap: none.
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from odradek.broker.security.acl.rules import Asked, on_each
+from odradek.broker.security.acl.rules import GuardedRequest, authorize_each
 from odradek.common.acls import AclOperation, AclResourceType
 from odradek.controller.metadata.topic import CONSUMER_OFFSETS_TOPIC
 from odradek.coordinator.group.offset_commit import commit_offsets_in_transaction
@@ -176,10 +176,10 @@ def _answer(topics: "Sequence[TxnOffsetCommitRequestTopic]", error_code: ErrorCo
     )
 
 
-def rule(asked: "Asked") -> object:
+def rule(guarded: "GuardedRequest") -> object:
     """Require WRITE on the transactional id, and READ on the group and on each topic."""
-    if not asked.allows(AclOperation.WRITE, AclResourceType.TRANSACTIONAL_ID, asked.request.transactional_id):
-        return asked.refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    if not asked.allows(AclOperation.READ, AclResourceType.GROUP, asked.request.group_id):
-        return asked.refused(ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    return on_each(asked, AclOperation.READ, AclResourceType.TOPIC, lambda topic: topic.name)
+    if not guarded.allows(AclOperation.WRITE, AclResourceType.TRANSACTIONAL_ID, guarded.request.transactional_id):
+        return guarded.refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    if not guarded.allows(AclOperation.READ, AclResourceType.GROUP, guarded.request.group_id):
+        return guarded.refused(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    return authorize_each(guarded, AclOperation.READ, AclResourceType.TOPIC, lambda topic: topic.name)

@@ -28,7 +28,7 @@ from odradek.timing.reply import Reply
 
 if TYPE_CHECKING:
     from odradek.broker.api.services import TransactionServices
-    from odradek.broker.security.acl.rules import Asked
+    from odradek.broker.security.acl.rules import GuardedRequest
     from odradek.common.context import RequestContext
 
 
@@ -115,9 +115,9 @@ def _told(error: KafkaError | None) -> ErrorCode:
     return ErrorCode.NOT_LEADER_OR_FOLLOWER if error.code in _TRY_AGAIN else error.code
 
 
-def rule(asked: "Asked") -> object:
+def rule(guarded: "GuardedRequest") -> object:
     """Require ALTER (for tools) or CLUSTER_ACTION (for brokers) on the cluster."""
-    access = asked.access
+    access = guarded.access
     if access.allows_cluster(AclOperation.ALTER, tells=False) or access.allows_cluster(AclOperation.CLUSTER_ACTION):
-        return asked.handle()
-    return asked.refused(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+        return guarded.handle()
+    return guarded.refused(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)

@@ -75,12 +75,12 @@ class PeerConnections:
 
     def __init__(self, config: BrokerConfig, clock: Clock, *, to_controllers: bool) -> None:
         listener = inter_broker_listener(config)
-        self._broker = _By(config, listener, "sasl.mechanism.inter.broker.protocol", clock)
+        self._broker = _ListenerConnector(config, listener, "sasl.mechanism.inter.broker.protocol", clock)
         _ensure_mechanism_is_served(config, listener)
-        self._controller: _By | None = None
+        self._controller: _ListenerConnector | None = None
         if to_controllers:
             controllers = config["controller.listener.names"][0].upper()
-            self._controller = _By(config, controllers, "sasl.mechanism.controller.protocol", clock)
+            self._controller = _ListenerConnector(config, controllers, "sasl.mechanism.controller.protocol", clock)
 
     def to_broker(self, address: Address) -> Connect:
         """Return the connector to a broker."""
@@ -92,7 +92,7 @@ class PeerConnections:
         return self._controller.connect(address)
 
 
-class _By:
+class _ListenerConnector:
     """Connects through one listener."""
 
     def __init__(self, config: BrokerConfig, listener: str, config_name: str, clock: Clock) -> None:
@@ -129,13 +129,13 @@ _MARKERS: Final[Api[WriteTxnMarkersRequest, WriteTxnMarkersResponse]] = Api(ApiK
 # The first version for brokers.
 _VERIFY: Final[Api[AddPartitionsToTxnRequest, AddPartitionsToTxnResponse]] = Api(ApiKey.ADD_PARTITIONS_TO_TXN, 4)
 _NO_LEADER: Final = -1
-# The most connections to one broker for questions. Further questions share them.
-_MAX_QUESTION_CLIENTS: Final = 16
+# The most connections to one broker for verifications. Further ones share them.
+_MAX_VERIFICATION_CLIENTS: Final = 16
 # WriteTxnMarkers requests in flight to one broker. Each waits for a replication.
 _MAX_MARKERS_IN_FLIGHT: Final = 64
 
 
-class _Asked(NamedTuple):
+class _PendingMarker(NamedTuple):
     """A marker for one partition, and the Reply for its outcome."""
 
     topic: str
@@ -152,20 +152,20 @@ class _Peer:
         self.address = address
         self._new_client = new_client
         self.markers = new_client(address, _MAX_MARKERS_IN_FLIGHT)
-        self._questions: list[NodeClient] = []
+        self._verification_clients: list[NodeClient] = []
 
-    def for_question(self) -> NodeClient:
-        """Return a client without open requests, or the least busy one if there are _MAX_QUESTION_CLIENTS already."""
-        clients = self._questions
+    def client_for_verification(self) -> NodeClient:
+        """Return a client without open requests, or the least busy one if there are _MAX_VERIFICATION_CLIENTS already."""
+        clients = self._verification_clients
         found = min(clients, key=lambda client: client.unanswered, default=None)
-        if found is None or (found.unanswered and len(clients) < _MAX_QUESTION_CLIENTS):
+        if found is None or (found.unanswered and len(clients) < _MAX_VERIFICATION_CLIENTS):
             found = self._new_client(self.address, 1)
             clients.append(found)
         return found
 
     def close(self) -> None:
         """Close the connections. Requests without a response fail."""
-        for client in (self.markers, *self._questions):
+        for client in (self.markers, *self._verification_clients):
             client.close()
 
 
@@ -201,7 +201,7 @@ class TransactionPeers:
         self._retry_backoff_ms = retry_backoff_ms
         self._max_retry_ms = min(max_retry_ms, request_timeout_ms)
         self._peers: dict[int, _Peer] = {}
-        self._unsent: dict[int, list[_Asked]] = {}
+        self._unsent: dict[int, list[_PendingMarker]] = {}
         self._under_way: set[asyncio.Task[None]] = set()
 
     def is_here(self, topic: str, partition: int) -> bool:
@@ -220,7 +220,7 @@ class TransactionPeers:
         if not self._unsent:
             self._call_soon(self._send_markers)
         reply: Reply[KafkaError | None] = Reply()
-        self._unsent.setdefault(leader, []).append(_Asked(topic, partition, marker, reply))
+        self._unsent.setdefault(leader, []).append(_PendingMarker(topic, partition, marker, reply))
         return reply
 
     def verify(
@@ -302,7 +302,7 @@ class TransactionPeers:
                 self._begin(self._write(node_id, [each for each in left if each.marker == markers[each.marker.producer_id]]))
                 left = [each for each in left if each.marker != markers[each.marker.producer_id]]
 
-    async def _write(self, node_id: int, asked: list[_Asked]) -> None:
+    async def _write(self, node_id: int, asked: list[_PendingMarker]) -> None:
         peer = self._peer(node_id)
         told: dict[tuple[int, str, int], int] = {}
         reason = "the leader does not answer"
@@ -354,7 +354,9 @@ class TransactionPeers:
         if peer is None:
             return verdicts
         try:
-            response = await peer.for_question().request(_VERIFY, AddPartitionsToTxnRequest(transactions=[transaction]))
+            response = await peer.client_for_verification().request(
+                _VERIFY, AddPartitionsToTxnRequest(transactions=[transaction])
+            )
         except ClientError:
             return verdicts
         if response.error_code:
@@ -366,7 +368,7 @@ class TransactionPeers:
         return verdicts
 
 
-def _markers_request(asked: list[_Asked]) -> WriteTxnMarkersRequest:
+def _markers_request(asked: list[_PendingMarker]) -> WriteTxnMarkersRequest:
     by_marker: dict[EndTxnMarker, dict[str, list[int]]] = {}
     for each in asked:
         by_marker.setdefault(each.marker, {}).setdefault(each.topic, []).append(each.partition)

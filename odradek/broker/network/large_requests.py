@@ -62,7 +62,7 @@ class LargeRequests:
 
     ``pieces_of`` describes how to split an API's requests into pieces; other APIs' requests are handled at once. Requests of
     ``never_sliced`` APIs do not come here. Responses of APIs ``with_records`` are mostly slices of logs, and encoded at once.
-    ``may_answer_much`` is true for APIs that may answer small requests with large responses.
+    ``has_unbounded_response`` is true for APIs that may answer small requests with large responses.
     """
 
     def __init__(
@@ -72,11 +72,11 @@ class LargeRequests:
         pieces_of: Callable[[ApiKey], Pieces | None],
         never_sliced: Collection[ApiKey],
         with_records: Collection[ApiKey] = (),
-        may_answer_much: Callable[[ApiKey], bool] = lambda _: False,
+        has_unbounded_response: Callable[[ApiKey], bool] = lambda _: False,
     ) -> None:
         self._slices = slices
         self.memory = memory
-        self._may_answer_much = may_answer_much
+        self._has_unbounded_response = has_unbounded_response
         self._pieces_of = pieces_of
         self._never_sliced = never_sliced
         self._with_records = with_records
@@ -94,7 +94,7 @@ class LargeRequests:
 
     def has_large_answers(self, route: Route) -> bool:
         """Return whether small requests of this API may have large responses."""
-        return self._may_answer_much(route.api_key)
+        return self._has_unbounded_response(route.api_key)
 
     def encode(
         self, route: Route, context: RequestContext, response: Any, failed: Callable[[RequestContext, Exception], Any]

@@ -167,12 +167,12 @@ class ControllerNode:
         """Return the loader of handlers. With an authorizer, they check their rules first."""
         if self.authorization is None:
             return _load_handler
-        from odradek.broker.security.acl.rules import behind_rules
+        from odradek.broker.security.acl.rules import with_rules
         from odradek.controller.metadata.acls import AclPublisher
 
         acls = AclPublisher(self.authorization.authorizer.acls, self.controller.image)
         self.controller.subscribe(acls, PublishingOrder.ACLS)
-        return behind_rules(_load_module, self.authorization)
+        return with_rules(_load_module, self.authorization)
 
     def start(self) -> None:
         """Register this controller, and watch over the cluster from now on."""

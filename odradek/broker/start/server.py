@@ -14,7 +14,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from odradek.broker.api import NEVER_SLICED, SERVED, WITH_RECORDS, load_handler, load_module, may_answer_much, pieces_of
+from odradek.broker.api import NEVER_SLICED, SERVED, WITH_RECORDS, has_unbounded_response, load_handler, load_module, pieces_of
 from odradek.broker.coordination.group_coordinator import GroupCoordinator
 from odradek.broker.coordination.services import CoordinatorServices
 from odradek.broker.coordination.transaction_coordinator import TransactionCoordinator
@@ -130,7 +130,7 @@ class Broker:
         self.groups = GroupCoordinator(services)
         self.transactions = TransactionCoordinator(services, self.groups.write_marker)
         self.slices = Slices(self.clock.monotonic_ms, self.call_soon)
-        large = LargeRequests(self.slices, self.response_memory, pieces_of, NEVER_SLICED, WITH_RECORDS, may_answer_much)
+        large = LargeRequests(self.slices, self.response_memory, pieces_of, NEVER_SLICED, WITH_RECORDS, has_unbounded_response)
         self.dispatcher = Dispatcher(self, self.clock, SERVED, self._handlers(), gate, large)
         # The connections of the server that listens for this broker, if any.
         self.connections: ConnectionRegistry | None = None
@@ -205,9 +205,9 @@ class Broker:
         """Return the loader of handlers. With an authorizer, they check their rules first."""
         if self.authorization is None:
             return load_handler
-        from odradek.broker.security.acl.rules import behind_rules
+        from odradek.broker.security.acl.rules import with_rules
 
-        return behind_rules(load_module, self.authorization)
+        return with_rules(load_module, self.authorization)
 
     @property
     def listener_names(self) -> list[str]:

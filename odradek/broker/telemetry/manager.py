@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
 
-from odradek.broker.telemetry.subscriptions import ClientInstance, Subscription, asked_of, id_text, subscription_of
+from odradek.broker.telemetry.subscriptions import ClientInstance, Subscription, id_text, requested_metrics, subscription_of
 from odradek.common.logging import log
 from odradek.controller.metadata.image import CLIENT_METRICS_RESOURCE
 from odradek.protocol.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD
@@ -223,7 +223,7 @@ class ClientMetricsManager:
         return found
 
     def _put(self, context: RequestContext, instance_id: UUID, attributes: Mapping[str, str | None]) -> ClientInstance:
-        asked = asked_of(self._subscriptions, attributes, instance_id)
+        asked = requested_metrics(self._subscriptions, attributes, instance_id)
         made = self._instances[instance_id] = ClientInstance(instance_id, context.session, attributes, asked, self._version)
         self._by_session.setdefault(context.session, set()).add(instance_id)
         if len(self._instances) > _MOST_INSTANCES:

@@ -57,7 +57,7 @@ class Subscription(NamedTuple):
         return True
 
 
-class Asked(NamedTuple):
+class RequestedMetrics(NamedTuple):
     """The metrics requested from one client instance. Without ``metrics`` it only asks again after the interval."""
 
     metrics: tuple[str, ...]
@@ -73,7 +73,9 @@ def subscription_of(configs: Mapping[str, str]) -> Subscription:
     )
 
 
-def asked_of(subscriptions: Iterable[Subscription], attributes: Mapping[str, str | None], instance_id: UUID) -> Asked:
+def requested_metrics(
+    subscriptions: Iterable[Subscription], attributes: Mapping[str, str | None], instance_id: UUID
+) -> RequestedMetrics:
     """Return the metrics requested from a client instance by all subscriptions that match its attributes."""
     interval_ms = DEFAULT_INTERVAL_MS
     prefixes: dict[str, None] = {}
@@ -82,7 +84,7 @@ def asked_of(subscriptions: Iterable[Subscription], attributes: Mapping[str, str
             prefixes.update(dict.fromkeys(in_hash_order(subscription.metrics)))
             interval_ms = min(interval_ms, subscription.interval_ms)
     metrics = (ALL_METRICS,) if ALL_METRICS in prefixes else in_hash_order(prefixes)
-    return Asked(metrics, interval_ms, subscription_id(metrics, interval_ms, instance_id))
+    return RequestedMetrics(metrics, interval_ms, subscription_id(metrics, interval_ms, instance_id))
 
 
 def subscription_id(metrics: Iterable[str], interval_ms: int, instance_id: UUID) -> int:
@@ -129,7 +131,7 @@ class ClientInstance:
     )
 
     def __init__(
-        self, instance_id: UUID, session: Session, attributes: Mapping[str, str | None], asked: Asked, version: int
+        self, instance_id: UUID, session: Session, attributes: Mapping[str, str | None], asked: RequestedMetrics, version: int
     ) -> None:
         """The instance ends with its ``session``. ``version`` is the version of the subscriptions behind ``asked``."""
         self.instance_id = instance_id

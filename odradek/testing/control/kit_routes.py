@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from odradek.testing.control.route import Call, Field, Json, Route
+from odradek.testing.control.route import ControlCall, Field, Json, Route
 from odradek.testing.waiting import DEFAULT_WITHIN_S
 
 if TYPE_CHECKING:
@@ -22,16 +22,16 @@ _EVENTS = {
 }
 
 
-def _fault(number: str, call: Call) -> Json:
+def _fault(number: str, call: ControlCall) -> Json:
     fault = call.fault(number)
     return {"fault": number, "rule": str(fault), "hits": fault.hits, "fired": [each._asdict() for each in fault.fired]}
 
 
-async def _faults(call: Call) -> Json:
+async def _faults(call: ControlCall) -> Json:
     return {"faults": [_fault(number, call) for number in call.faults]}
 
 
-async def _add_fault(call: Call) -> Json:
+async def _add_fault(call: ControlCall) -> Json:
     words: Any = call.body
     fault = call.broker.faults.add(**words)
     number = call.held.new_id()
@@ -39,17 +39,17 @@ async def _add_fault(call: Call) -> Json:
     return _fault(number, call)
 
 
-async def _get_fault(call: Call) -> Json:
+async def _get_fault(call: ControlCall) -> Json:
     return _fault(call.named["fault"], call)
 
 
-async def _wait_for_fault(call: Call) -> Json:
+async def _wait_for_fault(call: ControlCall) -> Json:
     number = call.named["fault"]
     await call.fault(number).wait(call.body.get("hits", 1), within=call.body.get("within", DEFAULT_WITHIN_S))
     return _fault(number, call)
 
 
-async def _remove_fault(call: Call) -> Json:
+async def _remove_fault(call: ControlCall) -> Json:
     number = call.named["fault"]
     call.fault(number).remove()
     last = _fault(number, call)
@@ -57,24 +57,24 @@ async def _remove_fault(call: Call) -> Json:
     return last
 
 
-async def _clear_faults(call: Call) -> Json:
+async def _clear_faults(call: ControlCall) -> Json:
     call.broker.faults.clear()
     call.faults.clear()
     return {}
 
 
-async def _take_snapshot(call: Call) -> Json:
+async def _take_snapshot(call: ControlCall) -> Json:
     number = call.held.new_id()
     call.held.snapshots[number] = await call.broker.snapshot()
     return {"snapshot": number}
 
 
-async def _restore(call: Call) -> Json:
+async def _restore(call: ControlCall) -> Json:
     await call.broker.restore(call.held.snapshot(call.named["snapshot"]))
     return {}
 
 
-async def _fork(call: Call) -> Json:
+async def _fork(call: ControlCall) -> Json:
     fork = call.held.snapshot(call.named["snapshot"]).fork(configs=call.body.get("configs"))
     await fork.start()
     number = call.held.new_id()
@@ -82,18 +82,18 @@ async def _fork(call: Call) -> Json:
     return {"fork": number, "bootstrap_servers": fork.bootstrap_servers}
 
 
-async def _drop_snapshot(call: Call) -> Json:
+async def _drop_snapshot(call: ControlCall) -> Json:
     call.held.snapshot(call.named["snapshot"]).close()
     del call.held.snapshots[call.named["snapshot"]]
     return {}
 
 
-async def _forks(call: Call) -> Json:
+async def _forks(call: ControlCall) -> Json:
     found = call.held.forks.items()
     return {"forks": [{"fork": number, "bootstrap_servers": fork.bootstrap_servers} for number, fork in found]}
 
 
-async def _drop_fork(call: Call) -> Json:
+async def _drop_fork(call: ControlCall) -> Json:
     fork = call.held.fork(call.named["fork"])
     await fork.__aexit__(None, None, None)
     del call.held.forks[call.named["fork"]]
@@ -101,23 +101,23 @@ async def _drop_fork(call: Call) -> Json:
     return {}
 
 
-async def _start_timeline(call: Call) -> Json:
+async def _start_timeline(call: ControlCall) -> Json:
     call.broker.timeline.start(limit=call.body.get("limit"))
     return {}
 
 
-async def _stop_timeline(call: Call) -> Json:
+async def _stop_timeline(call: ControlCall) -> Json:
     call.broker.timeline.stop()
     return {}
 
 
-async def _timeline(call: Call) -> Json:
+async def _timeline(call: ControlCall) -> Json:
     query: Any = call.query
     found = call.broker.timeline.where(**query)
     return {"events": [event.as_json() for event in found], "text": str(found)}
 
 
-async def _clear_timeline(call: Call) -> Json:
+async def _clear_timeline(call: ControlCall) -> Json:
     call.broker.timeline.clear()
     return {}
 
@@ -163,12 +163,12 @@ KIT_ROUTES = (
 )
 
 
-async def _client_metrics(call: Call) -> Json:
+async def _client_metrics(call: ControlCall) -> Json:
     query: Any = call.query
     return {"pushes": [_push(each) for each in call.broker.client_metrics(**query).pushes]}
 
 
-async def _subscribe(call: Call) -> Json:
+async def _subscribe(call: ControlCall) -> Json:
     body: Any = call.body
     prefixes = [str(each) for each in body.get("metrics", [])]
     match = {name: str(pattern) for name, pattern in body.get("match", {}).items()}

@@ -62,7 +62,7 @@ class Missing(Exception):
     """The requested thing does not exist."""
 
 
-class Held:
+class ControlObjects:
     """The faults, forks and snapshots made by clients of the interface, by number. Faults are kept for each broker."""
 
     def __init__(self) -> None:
@@ -95,11 +95,11 @@ class Held:
             snapshot.close()
 
 
-class Call(NamedTuple):
+class ControlCall(NamedTuple):
     """A request: ``named`` are the variable parts of its path, ``query`` and ``body`` its checked fields."""
 
     broker: Broker
-    held: Held
+    held: ControlObjects
     named: Mapping[str, str]
     query: Mapping[str, str]
     body: Json
@@ -122,7 +122,7 @@ class Route(NamedTuple):
     method: str
     path: str
     about: str
-    handle: Callable[[Call], Coroutine[None, None, Json]]
+    handle: Callable[[ControlCall], Coroutine[None, None, Json]]
     body: Mapping[str, Field] = {}
     query: Mapping[str, Field] = {}
     is_open: bool = False

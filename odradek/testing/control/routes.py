@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from odradek.controller.metadata.topic import INTERNAL_TOPICS
 from odradek.testing.control.kit_routes import KIT_ROUTES, TELEMETRY_ROUTES
-from odradek.testing.control.route import BadRequest, Call, Field, Json, Missing, Route, check
+from odradek.testing.control.route import BadRequest, ControlCall, Field, Json, Missing, Route, check
 from odradek.testing.records import NewTopic
 from odradek.testing.waiting import DEFAULT_WITHIN_S
 
@@ -125,15 +125,15 @@ _ISOLATION = Field("string", "the isolation level of the read", choices=("read_u
 _UNITS = ("weeks", "days", "hours", "minutes", "seconds", "milliseconds")
 
 
-async def _ready(call: Call) -> Json:
+async def _ready(call: ControlCall) -> Json:
     return {"bootstrap_servers": call.broker.bootstrap_servers, "is_running": call.broker.is_running}
 
 
-async def _topics(call: Call) -> Json:
+async def _topics(call: ControlCall) -> Json:
     return {"topics": [_topic_json(each) for each in (await call.broker.topics).values()]}
 
 
-async def _create_topic(call: Call) -> Json:
+async def _create_topic(call: ControlCall) -> Json:
     name = call.body["name"]
     if name in INTERNAL_TOPICS:
         raise BadRequest(f"{name} is an internal topic: records cannot be written to it here")
@@ -141,81 +141,81 @@ async def _create_topic(call: Call) -> Json:
     return _topic_json((await call.broker.topics)[name])
 
 
-async def _records(call: Call) -> Json:
+async def _records(call: ControlCall) -> Json:
     isolation: Any = call.query.get("isolation_level", "read_uncommitted")
     found = await call.broker.records(call.named["topic"], isolation_level=isolation)
     return {"records": [_record_json(each) for each in found]}
 
 
-async def _produce(call: Call) -> Json:
+async def _produce(call: ControlCall) -> Json:
     rows = [_row_of(each) for each in call.body["records"]]
     written = await call.broker.produce(call.named["topic"], rows, partition=call.body.get("partition"))
     return {"records": [_record_json(each) for each in written]}
 
 
-async def _groups(call: Call) -> Json:
+async def _groups(call: ControlCall) -> Json:
     return {"groups": [_group_json(each) for each in (await call.broker.groups).values()]}
 
 
-async def _group(call: Call) -> Json:
+async def _group(call: ControlCall) -> Json:
     found = (await call.broker.groups).get(call.named["group"])
     if found is None:
         raise Missing(f"there is no group {call.named['group']!r}")
     return _group_json(found)
 
 
-async def _transactions(call: Call) -> Json:
+async def _transactions(call: ControlCall) -> Json:
     return {"transactions": [_transaction_json(each) for each in (await call.broker.transactions).values()]}
 
 
-async def _wait(call: Call) -> Json:
+async def _wait(call: ControlCall) -> Json:
     condition: Any = {name: value for name, value in call.body.items() if name != "within"}
     await call.broker.wait_for(within=call.body.get("within", DEFAULT_WITHIN_S), **condition)
     return {}
 
 
-async def _clock(call: Call) -> Json:
+async def _clock(call: ControlCall) -> Json:
     clock = call.broker.clock
     return {"now_ms": clock.now_ms(), "is_frozen": clock.is_frozen, "speed": clock.speed}
 
 
-async def _advance(call: Call) -> Json:
+async def _advance(call: ControlCall) -> Json:
     duration: Any = call.body
     await call.broker.clock.advance(**duration)
     return await _clock(call)
 
 
-async def _freeze(call: Call) -> Json:
+async def _freeze(call: ControlCall) -> Json:
     call.broker.clock.freeze()
     return await _clock(call)
 
 
-async def _resume(call: Call) -> Json:
+async def _resume(call: ControlCall) -> Json:
     call.broker.clock.resume()
     return await _clock(call)
 
 
-async def _speed(call: Call) -> Json:
+async def _speed(call: ControlCall) -> Json:
     call.broker.clock.speed = call.body["speed"]
     return await _clock(call)
 
 
-async def _stop(call: Call) -> Json:
+async def _stop(call: ControlCall) -> Json:
     await call.broker.stop()
     return await _ready(call)
 
 
-async def _kill(call: Call) -> Json:
+async def _kill(call: ControlCall) -> Json:
     call.broker.kill()
     return await _ready(call)
 
 
-async def _start(call: Call) -> Json:
+async def _start(call: ControlCall) -> Json:
     await call.broker.start()
     return await _ready(call)
 
 
-async def _log(call: Call) -> Json:
+async def _log(call: ControlCall) -> Json:
     return {"lines": [_line_json(each) for each in call.broker.lines]}
 
 

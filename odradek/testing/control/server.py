@@ -23,7 +23,7 @@ from odradek.common.config.definitions import InvalidConfig
 from odradek.common.logging import LineLimit, log
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.testing.control.connections import MOST_BYTES, SMALL_BYTES, Refusal, Server
-from odradek.testing.control.route import BadRequest, Call, Held, Json, Missing, Route, check
+from odradek.testing.control.route import BadRequest, ControlCall, ControlObjects, Json, Missing, Route, check
 from odradek.testing.control.routes import ROUTES
 from odradek.testing.in_process import NotRunning
 from odradek.testing.misuse import is_of_the_kit
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from odradek.testing.control.route import Json, Route
-    from odradek.testing.faults.vocabulary import Words
+    from odradek.testing.faults.vocabulary import FaultKeywords
     from odradek.testing.threaded import Broker
 
 OPENAPI_PATH = "/openapi.json"
@@ -108,7 +108,7 @@ class ControlServer:
         self._context = context
         self._line_limit = LineLimit(SystemClock())
         self._broker = broker
-        self._held = Held()
+        self._held = ControlObjects()
         self._token = token
         self._loop: asyncio.AbstractEventLoop | None = None
         self._server: Server | None = None
@@ -125,7 +125,7 @@ class ControlServer:
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), name="control", daemon=True)
         self._thread.start()
 
-    def add_faults(self, rules: Iterable[Words]) -> None:
+    def add_faults(self, rules: Iterable[FaultKeywords]) -> None:
         """Add these rules to the broker, with numbers, as if a client had added them."""
         for rule in rules:
             self._held.faults[self._broker][self._held.new_id()] = self._broker.faults.add_checked(rule)
@@ -187,7 +187,7 @@ class ControlServer:
             return description()
         broker, path = self._addressed(url.path)
         route, named = _route(method, path)
-        call = Call(broker, self._held, named, _query(route, url.query), _body(route, body))
+        call = ControlCall(broker, self._held, named, _query(route, url.query), _body(route, body))
         return asyncio.run_coroutine_threadsafe(route.handle(call), self._loop).result()
 
     def _addressed(self, path: str) -> tuple[Broker, str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from odradek.common.logging import log
 from odradek.testing.faults.vocabulary import ACTIONS, OF_FILES, BadRule
-from odradek.testing.misuse import Done, checked_count, checked_within
+from odradek.testing.misuse import CompletedCall, checked_count, checked_within
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
@@ -81,10 +81,10 @@ class Fault:
         except TimeoutError:
             raise NotFired(f"waited {within:g} s for {n} of the rule {self}; it fired {self.hits} times") from None
 
-    def remove(self) -> Done:
+    def remove(self) -> CompletedCall:
         """Remove the rule. Requests that it holds go on."""
         self._remove(self)
-        return Done()
+        return CompletedCall()
 
     def __await__(self) -> Generator[Any, Any, Self]:
         """Return the rule itself: it is in force once it is added, but may be awaited like other calls."""

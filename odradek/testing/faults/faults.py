@@ -16,8 +16,8 @@ from odradek.storage.filesystem import RealFileSystem
 from odradek.testing.faults.disk import FaultyDisk
 from odradek.testing.faults.fault import Fault, Fired
 from odradek.testing.faults.gate import FaultGate
-from odradek.testing.faults.vocabulary import BadRule, Words, checked
-from odradek.testing.misuse import Done, ensure_by_name
+from odradek.testing.faults.vocabulary import BadRule, FaultKeywords, checked
+from odradek.testing.misuse import CompletedCall, ensure_by_name
 from odradek.testing.severed import SeverableFileSystem
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class Faults:
         """Return the active rules, in the order in which they are asked."""
         return tuple(self._rules)
 
-    def add(self, /, *wrong: Never, **words: Unpack[Words]) -> Fault:
+    def add(self, /, *wrong: Never, **words: Unpack[FaultKeywords]) -> Fault:
         """Add a rule: see ``vocabulary``. Raises BadRule, and TypeError for positional arguments."""
         ensure_by_name("faults.add", 'faults.add(api="Produce", error="NOT_ENOUGH_REPLICAS")', wrong)
         return self.add_checked(checked(words))
@@ -86,7 +86,7 @@ class Faults:
         """Add rules in their declarative form. If it raises BadRule, none was added."""
         return [self.add_checked(words) for words in checked_rules(rules)]
 
-    def add_checked(self, words: Words) -> Fault:
+    def add_checked(self, words: FaultKeywords) -> Fault:
         """Add a rule that ``checked`` has passed."""
         if "power_loss" in words:
             self._host.ensure_loses_power()
@@ -95,11 +95,11 @@ class Faults:
         self._watch()
         return fault
 
-    def clear(self) -> Done:
+    def clear(self) -> CompletedCall:
         """Remove all rules. Requests that they hold go on; ``fired`` is kept."""
         for fault in self.rules:
             fault.remove()
-        return Done()
+        return CompletedCall()
 
     def serve(self, core: BrokerCore | None) -> None:
         """Use ``core`` as the broker's process from now on; None for no process. Held requests of the old one are dropped."""
@@ -160,7 +160,7 @@ class Faults:
         fault.note(fired)
 
 
-def checked_rules(rules: Iterable[object], where: str = "") -> list[Words]:
+def checked_rules(rules: Iterable[object], where: str = "") -> list[FaultKeywords]:
     """Check rules in their declarative form. Raises BadRule, which says which rule it is."""
     if isinstance(rules, str | Mapping) or not isinstance(rules, Iterable):
         raise BadRule(f"{where}{rules!r} is not allowed; allowed is a list of rules, as returned by json.load")
@@ -188,7 +188,7 @@ def _fired(fault: Fault, request: Request) -> Fired:
     )
 
 
-def read_rules(path: Path) -> list[Words]:
+def read_rules(path: Path) -> list[FaultKeywords]:
     """Read the rules of a file. Raises OSError, and BadRule, which names the file, the key, its value and what is allowed."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
@@ -235,7 +235,7 @@ def watched_files() -> SeverableFileSystem:
     return SeverableFileSystem(RealFileSystem())
 
 
-def install(core: BrokerCore, files: SeverableFileSystem, rules: list[Words]) -> Faults:
+def install(core: BrokerCore, files: SeverableFileSystem, rules: list[FaultKeywords]) -> Faults:
     """Apply these rules to a broker on ``files``. Call it before the start, and ``let_go`` of the result before the stop."""
     faults = Faults(_Served(core, files))
     faults.serve(core)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from odradek.testing.broker_thread import BrokerThread
     from odradek.testing.faults.fault import Fault, Fired
     from odradek.testing.faults.faults import Faults
-    from odradek.testing.faults.vocabulary import Words
+    from odradek.testing.faults.vocabulary import FaultKeywords
 
 __tracebackhide__ = True
 
@@ -70,7 +70,7 @@ class ThreadedFaults:
         """Return the firings of all rules, in order."""
         return list(self._faults.fired)
 
-    def add(self, /, *wrong: Never, **words: Unpack[Words]) -> ThreadedFault:
+    def add(self, /, *wrong: Never, **words: Unpack[FaultKeywords]) -> ThreadedFault:
         """Add a rule: see ``vocabulary``. Raises BadRule."""
         return ThreadedFault(self._thread, _run(self._thread, lambda: self._faults.add(*wrong, **words)))
 

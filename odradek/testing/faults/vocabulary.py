@@ -35,7 +35,7 @@ class BadRule(ValueError):
     """An invalid rule; the message names the key, its value and what is allowed."""
 
 
-class Words(TypedDict, total=False):
+class FaultKeywords(TypedDict, total=False):
     """The keys of a rule. ``api`` and ``error`` are Kafka's names or numbers; ``api`` may be a list of these."""
 
     api: str | int | Sequence[str | int]
@@ -113,7 +113,7 @@ _ERRNOS: Final = ("EIO", "ENOSPC", "EROFS", "EDQUOT")
 _APIS: Final = {api_key.name.replace("_", "").lower(): api_key for api_key in ApiKey}
 
 
-def checked(given: Mapping[str, object], where: str = "") -> Words:
+def checked(given: Mapping[str, object], where: str = "") -> FaultKeywords:
     """Return the checked rule, with Kafka's numbers for names. Raises BadRule, whose message begins with ``where``."""
     words: dict[str, object] = {}
     is_of_files = any(key in given for key in OF_FILES)

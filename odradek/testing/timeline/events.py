@@ -15,7 +15,15 @@ from uuid import UUID
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.messages import messages
-from odradek.testing.timeline.messages import Omitted, error_codes, from_json, record_count, request_class, to_json, uuid_text
+from odradek.testing.timeline.messages import (
+    OmittedRecords,
+    error_codes,
+    from_json,
+    record_count,
+    request_class,
+    to_json,
+    uuid_text,
+)
 
 __tracebackhide__ = True
 
@@ -173,7 +181,7 @@ def _told(message: Any) -> list[tuple[str, Any]]:
 
 
 def _value(name: str, value: Any) -> str:
-    if isinstance(value, Omitted):
+    if isinstance(value, OmittedRecords):
         return f"<{value.size_bytes} bytes>"
     if isinstance(value, bytes | memoryview):
         records = f"{record_count(value)} records, " if name == "records" else ""

@@ -4,7 +4,7 @@ A difference has a path: ``topics.partitions.error_code``, and ``topics[]`` for 
 of the broker's own the path names the element: ``api_keys(22).max_version``. If error codes differ, the other fields of that
 struct are not compared. The order of arrays and the wording of messages are not compared either.
 
-Another broker draws other ids (``Ids``). When answers are compared, ids at the same place form pairs. Later requests are sent
+Another broker draws other ids (``IdPairs``). When answers are compared, ids at the same place form pairs. Later requests are sent
 with the other broker's ids. Producer ids also stand in the headers of batches.
 """
 
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from odradek.protocol.record_batch import HEADER_SIZE, batch_crc, iter_batches
-from odradek.testing.timeline.messages import Omitted
+from odradek.testing.timeline.messages import OmittedRecords
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -38,29 +38,31 @@ _CRC: Final = Struct(">I")
 _PRODUCER_ID: Final = Struct(">q")
 
 
-class Ids:
+class IdPairs:
     """Pairs of ids, one to one within each kind."""
 
     def __init__(self) -> None:
-        self._there: dict[tuple[str, object], object] = {}
-        self._here: dict[tuple[str, object], object] = {}
+        self._replayed_ids: dict[tuple[str, object], object] = {}
+        self._recorded_ids: dict[tuple[str, object], object] = {}
 
-    def copy(self) -> Ids:
+    def copy(self) -> IdPairs:
         """Return a copy of the pairs, for a comparison on trial."""
-        copy = Ids()
-        copy._there, copy._here = dict(self._there), dict(self._here)
+        copy = IdPairs()
+        copy._replayed_ids, copy._recorded_ids = dict(self._replayed_ids), dict(self._recorded_ids)
         return copy
 
-    def are_one(self, kind: str, recorded: object, replayed: object) -> bool:
+    def pair(self, kind: str, recorded: object, replayed: object) -> bool:
         """Return whether the two ids form a pair. If both are new, make them one."""
         there, here = (kind, recorded), (kind, replayed)
-        if there not in self._there and here not in self._here:
-            self._there[there], self._here[here] = replayed, recorded
-        return self._there.get(there) == replayed and self._here.get(here) == recorded
+        if there not in self._replayed_ids and here not in self._recorded_ids:
+            self._replayed_ids[there], self._recorded_ids[here] = replayed, recorded
+        return self._replayed_ids.get(there) == replayed and self._recorded_ids.get(here) == recorded
 
     def sign(self, kind: str, value: object, *, is_recorded: bool) -> object:
         """Return a value that is the same for both ids of a pair; "?" for an unknown id."""
-        return self._there.get((kind, value), "?") if is_recorded else value if (kind, value) in self._here else "?"
+        return (
+            self._replayed_ids.get((kind, value), "?") if is_recorded else value if (kind, value) in self._recorded_ids else "?"
+        )
 
     def translated(self, field: str, value: Any) -> Any:
         """Return a recorded request, or a field of it, with the ids of the broker that it goes to."""
@@ -71,12 +73,12 @@ class Ids:
         if isinstance(value, bytes) and field == "records":
             return self._with_producer_ids(value)
         kind = kind_of(field, value)
-        return value if kind is None else self._there.get((kind, value), value)
+        return value if kind is None else self._replayed_ids.get((kind, value), value)
 
     def _with_producer_ids(self, records: bytes) -> bytes:
         changed = bytearray(records)
         for position, header in iter_batches(records):
-            producer_id = self._there.get(("producer", header.producer_id)) if header.has_producer_id else None
+            producer_id = self._replayed_ids.get(("producer", header.producer_id)) if header.has_producer_id else None
             if isinstance(producer_id, int) and header.magic > 1:
                 _PRODUCER_ID.pack_into(changed, position + _PRODUCER_ID_AT, producer_id)
                 _CRC.pack_into(changed, position + _CRC_AT, batch_crc(bytes(changed), position, header.size_bytes))
@@ -101,7 +103,7 @@ def kind_of(field: str, value: object) -> str | None:
 __tracebackhide__ = True
 
 ABSENT: Final = "-"
-Found = tuple[str, object, object]
+FieldDifference = tuple[str, object, object]
 _OF_THE_NODE = frozenset(
     {
         *("cluster_id", "host", "port", "throttle_time_ms", "log_dir", "total_bytes", "usable_bytes", "partition_size"),
@@ -109,7 +111,7 @@ _OF_THE_NODE = frozenset(
         "finalized_features_epoch",
     }
 )
-_WORDED = frozenset({"error_message", "documentation"})
+_FREE_TEXT_FIELDS = frozenset({"error_message", "documentation"})
 _NAMES = (
     *("name", "topic", "topic_name", "group_id", "transactional_id", "resource_name", "key", "api_key", "partition_index"),
     *("partition", "index", "path", "node_id", "broker_id", "feature", "resource_type", "replica_id", "protocol_name"),
@@ -118,29 +120,29 @@ _LISTS_OF_THE_BROKER = frozenset({"configs", "api_keys"})
 _DAY_MS: Final = 86_400_000
 
 
-class Likeness:
+class ResponseComparison:
     """Compares recorded answers with another broker's. ``days_ms`` are the times of the recording and of the replay."""
 
-    def __init__(self, ids: Ids, days_ms: tuple[int, int]) -> None:
+    def __init__(self, ids: IdPairs, days_ms: tuple[int, int]) -> None:
         self._ids = ids
         self._days_ms = days_ms
 
-    def differences(self, recorded: Any, replayed: Any, path: str = "") -> Iterator[Found]:
+    def differences(self, recorded: Any, replayed: Any, path: str = "") -> Iterator[FieldDifference]:
         """Yield (path, recorded, replayed) of every difference."""
         if hasattr(recorded, "_fields") and hasattr(replayed, "_fields"):
-            yield from self._in_structs(recorded, replayed, path)
+            yield from self._struct_differences(recorded, replayed, path)
         elif isinstance(recorded, tuple | list) and isinstance(replayed, tuple | list):
-            yield from self._in_lists(recorded, replayed, path)
-        elif not self._are_like(path.rpartition(".")[2], recorded, replayed):
+            yield from self._list_differences(recorded, replayed, path)
+        elif not self._are_equivalent(path.rpartition(".")[2], recorded, replayed):
             yield path, _shown(recorded), _shown(replayed)
 
-    def _in_structs(self, recorded: Any, replayed: Any, path: str) -> Iterator[Found]:
+    def _struct_differences(self, recorded: Any, replayed: Any, path: str) -> Iterator[FieldDifference]:
         names = recorded._fields
         codes = [name for name in names if name.endswith("error_code") and getattr(recorded, name) != getattr(replayed, name)]
         for name in codes or names:
             yield from self.differences(getattr(recorded, name), getattr(replayed, name), f"{path}.{name}" if path else name)
 
-    def _in_lists(self, recorded: Sequence[Any], replayed: Sequence[Any], path: str) -> Iterator[Found]:
+    def _list_differences(self, recorded: Sequence[Any], replayed: Sequence[Any], path: str) -> Iterator[FieldDifference]:
         there, here = self._by_identity(recorded, is_recorded=True), self._by_identity(replayed, is_recorded=False)
         is_told = path.rpartition(".")[2] in _LISTS_OF_THE_BROKER
         for identity in there | here:
@@ -173,16 +175,16 @@ class Likeness:
                 told.append(str(value))
         return " ".join(told)
 
-    def _are_like(self, field: str, recorded: Any, replayed: Any) -> bool:
-        if field in _OF_THE_NODE or recorded == replayed or isinstance(recorded, Omitted):
+    def _are_equivalent(self, field: str, recorded: Any, replayed: Any) -> bool:
+        if field in _OF_THE_NODE or recorded == replayed or isinstance(recorded, OmittedRecords):
             return True
-        if field in _WORDED:
+        if field in _FREE_TEXT_FIELDS:
             return (recorded is None) == (replayed is None)
         if field == "records":
             return self._batches(recorded, is_recorded=True) == self._batches(replayed, is_recorded=False)
         kind = kind_of(field, recorded)
         if kind is not None and kind == kind_of(field, replayed):
-            return self._ids.are_one(kind, recorded, replayed)
+            return self._ids.pair(kind, recorded, replayed)
         return self._is_time(recorded) and self._is_time(replayed)
 
     def _batches(self, data: Any, *, is_recorded: bool) -> list[object]:

@@ -2,7 +2,7 @@
 
 They are the canonical messages of ``odradek.protocol.messages``, with one exception. The broker keeps a Produce request as
 plain tuples. Here it is a ``Produce``, so that all messages are named tuples of fields. If a timeline keeps no records,
-``Omitted`` stands for them.
+``OmittedRecords`` stands for them.
 
 In JSON a struct is an object of its fields, bytes are base64, a UUID is Kafka's text of 22 characters. The type of a field says
 how to read its value. Missing fields have their defaults; an unknown field is an error. Secrets are left out.
@@ -29,7 +29,7 @@ __tracebackhide__ = True
 _LENGTH_BYTES = 4
 
 
-class Omitted(NamedTuple):
+class OmittedRecords(NamedTuple):
     """A placeholder for records, with their size in bytes."""
 
     size_bytes: int
@@ -39,7 +39,7 @@ class ProducePartition(NamedTuple):
     """One partition of a ``Produce``."""
 
     index: int = 0  # type: ignore[assignment]
-    records: bytes | Omitted | None = None
+    records: bytes | OmittedRecords | None = None
 
 
 class ProduceTopic(NamedTuple):
@@ -93,7 +93,7 @@ def sendable_request(request: Any) -> Any:
     """Return a held request as ``request_encoder`` takes it. Raises ValueError if its records were omitted."""
     if not isinstance(request, Produce):
         return request
-    if any(isinstance(partition.records, Omitted) for topic in request.topic_data for partition in topic.partition_data):
+    if any(isinstance(partition.records, OmittedRecords) for topic in request.topic_data for partition in topic.partition_data):
         raise ValueError("this timeline has no record data: it was recorded without records")
     topics = [
         (topic.topic_id.bytes if topic.topic_id else topic.name, [tuple(partition) for partition in topic.partition_data])
@@ -117,7 +117,9 @@ def held_answer(api: ApiKey, version: int, response: Any, *, keeps_records: bool
         responses=tuple(
             topic._replace(
                 partitions=tuple(
-                    partition._replace(records=Omitted(len(partition.records))) if partition.records is not None else partition
+                    partition._replace(records=OmittedRecords(len(partition.records)))
+                    if partition.records is not None
+                    else partition
                     for partition in topic.partitions
                 )
             )
@@ -130,7 +132,7 @@ def sent_answer(api: ApiKey, version: int, held: Any) -> Any:
     """Return the answer as the client can read it: fields that its version lacks have their defaults."""
     if isinstance(held, SentBytes):
         return response_decoder(api, version)(held.data)
-    if any(isinstance(value, Omitted) for _, value in fields_of(held)):
+    if any(isinstance(value, OmittedRecords) for _, value in fields_of(held)):
         return held
     try:
         chunks = response_encoder(api, version)(0, held)
@@ -151,7 +153,7 @@ def fields_of(message: Any) -> Iterator[tuple[Any, Any]]:
     inner: list[Any] = []
     for name, value in zip(message._fields, message, strict=True):
         yield name, value
-        if isinstance(value, tuple | list) and not isinstance(value, Omitted):
+        if isinstance(value, tuple | list) and not isinstance(value, OmittedRecords):
             inner += [value] if hasattr(value, "_fields") else value
     for struct in inner:
         if hasattr(struct, "_fields"):
@@ -192,7 +194,7 @@ def record_count(records: Any) -> int:
 def _records(records: Any, *, keeps: bool) -> Any:
     if records is None:
         return None
-    return bytes(records) if keeps else Omitted(len(records))
+    return bytes(records) if keeps else OmittedRecords(len(records))
 
 
 def _read(chunk: Any) -> Any:
@@ -253,9 +255,9 @@ def _struct_reader(struct: Any) -> Callable[[Any], Any]:
 
 
 def _union_reader(hints: list[Any]) -> Callable[[Any], Any]:
-    read = _reader(bytes if Omitted in hints else hints[0])
+    read = _reader(bytes if OmittedRecords in hints else hints[0])
     return lambda value: None if value is None else read(value)
 
 
-def _read_bytes(value: Any) -> bytes | Omitted:
-    return Omitted(**value) if isinstance(value, dict) else b64decode(value, validate=True)
+def _read_bytes(value: Any) -> bytes | OmittedRecords:
+    return OmittedRecords(**value) if isinstance(value, dict) else b64decode(value, validate=True)

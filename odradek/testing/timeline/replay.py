@@ -2,7 +2,7 @@
 
 Requests go out in their recorded order, on one connection for each recorded connection. An answer recorded before a request is
 awaited before that request is sent. If a request was never answered (a Fetch that waited at the end), its answer is not read.
-Ids in requests are replaced by the ids that the new broker gave (``Ids``). ``likeness`` decides whether two answers are alike.
+Ids in requests are replaced by the ids that the new broker gave (``IdPairs``). ``likeness`` compares two answers.
 
 A broker that has just made a topic, or loads a coordinator, answers that it is not ready. Such an answer is no difference: the
 request is sent again, as a client would, for up to ``timeout_s``.
@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.client_codecs import request_encoder, response_decoder
 from odradek.protocol.errors import ErrorCode, MalformedMessage
-from odradek.testing.timeline.likeness import Found, Ids, Likeness
+from odradek.testing.timeline.likeness import FieldDifference, IdPairs, ResponseComparison
 from odradek.testing.timeline.messages import error_codes, sendable_request
 from odradek.testing.timeline.timeline import Timeline
 from odradek.timing.system_clock import SystemClock
@@ -193,7 +193,7 @@ class _Run:
         self._address = address
         self._timeout_s = timeout_s
         self._clock = SystemClock()
-        self._ids = Ids()
+        self._ids = IdPairs()
         now_ms = self._clock.now_ms()
         self._days_ms = (exchanges[0].at_ms if exchanges else now_ms, now_ms)
         self._connections: dict[int, ReplayConnection] = {}
@@ -226,7 +226,7 @@ class _Run:
         if exchange.outcome == "closed":
             self._differ(exchange, [("connection", "closed", "answered")])
         elif not set(error_codes(exchange.answer)) & _NOT_READY:
-            self._differ(exchange, Likeness(self._ids, self._days_ms).differences(exchange.answer, answer))
+            self._differ(exchange, ResponseComparison(self._ids, self._days_ms).differences(exchange.answer, answer))
 
     def close(self) -> None:
         """Close all connections."""
@@ -252,7 +252,7 @@ class _Run:
         if exchange.api not in _SPREADING or waited_s > _SPREADS_S:
             return False
         # Compare with a copy: only the final answer may add ids.
-        return any(Likeness(self._ids.copy(), self._days_ms).differences(exchange.answer, answer))
+        return any(ResponseComparison(self._ids.copy(), self._days_ms).differences(exchange.answer, answer))
 
-    def _differ(self, exchange: Exchange, found: Iterable[Found]) -> None:
+    def _differ(self, exchange: Exchange, found: Iterable[FieldDifference]) -> None:
         self.result.differences += [Difference(exchange, *each) for each in found]

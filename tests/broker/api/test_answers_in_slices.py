@@ -7,7 +7,7 @@ import pytest
 import pytest_asyncio
 
 from odradek.broker.large import NoRoom, ResponseMemory, answer_in_slices, each_once, with_pauses
-from odradek.broker.security.acl.rules import Asked, only
+from odradek.broker.security.acl.rules import GuardedRequest, keep_visible
 from odradek.common.context import CLOSE_CONNECTION, RequestContext, Session
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.message_types.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
@@ -214,8 +214,8 @@ def test_items_are_made_in_their_order_and_each_once():
 def test_an_authorizer_is_asked_about_many_items_in_slices():
     services = Services()
     listed = ListGroupsResponse(groups=[ListedGroup(group_id=name) for name in NAMES])
-    asked = Asked(None, services, context(), ListGroupsRequest(), lambda services, context, request: listed)
-    reply = only(asked, asked.handle(), "groups", lambda group: group.group_id != "n007")
+    asked = GuardedRequest(None, services, context(), ListGroupsRequest(), lambda services, context, request: listed)
+    reply = keep_visible(asked, asked.handle(), "groups", lambda group: group.group_id != "n007")
     assert not reply.done
     services.turns()
     assert [group.group_id for group in reply.response.groups] == [name for name in NAMES if name != "n007"]

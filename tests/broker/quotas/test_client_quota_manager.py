@@ -18,7 +18,7 @@ from odradek.controller.metadata.client_quotas import (
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.broker_codecs import response_encoder
 from odradek.protocol.message_types.fetch import AbortedTransaction, FetchableTopicResponse, FetchResponse, PartitionData
-from odradek.protocol.message_types.fetch import FetchPartition as Asked
+from odradek.protocol.message_types.fetch import FetchPartition as GuardedRequest
 from odradek.protocol.records import Record, build_batch
 from tests.broker.quotas.bed import Client, broker_with, quota, told_ms
 from tests.cases import each_case
@@ -148,7 +148,7 @@ PARTITIONS = (
 @each_case("partitions", [PARTITIONS, PARTITIONS[:1], ()])
 def test_the_size_is_that_of_the_body_and_four_bytes(version, partitions):
     key = TOPIC_ID if version >= 13 else "a topic"
-    results = [(FetchPartition(key, Asked(partition=data.partition_index)), data) for data in partitions]
+    results = [(FetchPartition(key, GuardedRequest(partition=data.partition_index)), data) for data in partitions]
     named = (TOPIC_ID, "") if version >= 13 else (None, "a topic")
     topics = [FetchableTopicResponse(topic_id=named[0], partitions=list(partitions), topic=named[1])] if partitions else []
     encoded = response_encoder(ApiKey.FETCH, version)(1, FetchResponse(responses=topics))

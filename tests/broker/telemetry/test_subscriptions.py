@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from odradek.broker.telemetry.subscriptions import asked_of, id_text, in_hash_order, subscription_id, subscription_of
+from odradek.broker.telemetry.subscriptions import id_text, in_hash_order, requested_metrics, subscription_id, subscription_of
 from odradek.common.config.table_groups import CLIENT_METRICS_DEFINITIONS
 from tests.cases import each_case
 from tests.project.documents import DOCS, code_blocks, table
@@ -19,7 +19,7 @@ CLIENT = {
 
 
 def asked(*configs, attributes=CLIENT):
-    return asked_of([subscription_of(each) for each in configs], attributes, ID)
+    return requested_metrics([subscription_of(each) for each in configs], attributes, ID)
 
 
 def test_without_a_subscription_a_client_is_asked_for_nothing_every_five_minutes():
@@ -70,7 +70,7 @@ KAFKAS_IDS = {(PREFIXES, 250_000): 940162335, ("a,b", 200_000): 19487749, ("*", 
 
 @each_case(("metrics", "interval_ms"), KAFKAS_IDS)
 def test_the_id_is_kafkas(metrics, interval_ms):
-    told = asked_of([subscription_of({"metrics": metrics, "interval.ms": str(interval_ms)})], {}, UUID(int=ID.int + 2))
+    told = requested_metrics([subscription_of({"metrics": metrics, "interval.ms": str(interval_ms)})], {}, UUID(int=ID.int + 2))
     assert told.subscription_id == KAFKAS_IDS[metrics, interval_ms]
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from odradek.broker.api import SERVED, load_module
 from odradek.broker.security.acl import access
-from odradek.broker.security.acl.rules import anybody
+from odradek.broker.security.acl.rules import allow_all
 from odradek.common import acls
 from tests.campaigns.acl_differential.brokers import compare_brokers
 from tests.campaigns.acl_differential.core import QUESTIONS, differences, kafkas_answers, story
@@ -41,7 +41,7 @@ async def test_both_brokers_answer_the_same(tmp_path):
 
 
 def test_requests_are_made_of_every_api_with_a_rule():
-    assert {api_key for api_key in SERVED if load_module(api_key).rule is not anybody} == MADE
+    assert {api_key for api_key in SERVED if load_module(api_key).rule is not allow_all} == MADE
 
 
 FAULTS = Faults()

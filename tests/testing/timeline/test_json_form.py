@@ -20,7 +20,7 @@ from odradek.protocol.message_types.expire_delegation_token import ExpireDelegat
 from odradek.protocol.message_types.renew_delegation_token import RenewDelegationTokenRequest
 from odradek.protocol.messages import messages
 from odradek.testing.timeline.events import short
-from odradek.testing.timeline.messages import Omitted, from_json, request_class, to_json
+from odradek.testing.timeline.messages import OmittedRecords, from_json, request_class, to_json
 from tests.cases import each_case
 
 
@@ -71,7 +71,7 @@ def test_records_that_were_left_out_stay_so():
     request = filled(produce)
     [topic, _] = request.topic_data
     request = request._replace(
-        topic_data=(topic._replace(partition_data=(topic.partition_data[0]._replace(records=Omitted(5)),)),)
+        topic_data=(topic._replace(partition_data=(topic.partition_data[0]._replace(records=OmittedRecords(5)),)),)
     )
     assert from_json(produce, json.loads(json.dumps(to_json(request)))) == request
 

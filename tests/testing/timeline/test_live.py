@@ -13,7 +13,7 @@ from odradek.protocol.message_types.list_groups import ListGroupsRequest
 from odradek.protocol.produce_request import ProduceRequest
 from odradek.protocol.records import Record, build_batch
 from odradek.testing import Broker
-from odradek.testing.timeline.messages import Omitted
+from odradek.testing.timeline.messages import OmittedRecords
 
 LIST_GROUPS = Api(ApiKey.LIST_GROUPS)
 PRODUCE = Api(ApiKey.PRODUCE, 9, 12)
@@ -93,7 +93,7 @@ def test_only_their_sizes_are_kept_without_records(broker, client):
     fetch(client)
     produced, fetched = broker.timeline.exchanges
     omitted = produced.request.topic_data[0].partition_data[0].records
-    assert isinstance(omitted, Omitted)
+    assert isinstance(omitted, OmittedRecords)
     assert omitted.size_bytes > 1000
     assert fetched.answer.responses[0].partitions[0].records == omitted
     assert f"<{omitted.size_bytes} bytes>" in str(broker.timeline)

@@ -11,8 +11,8 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.record_batch import ensure_intact, read_header
 from odradek.testing import Broker, Timeline, replay
-from odradek.testing.timeline.likeness import Ids
-from odradek.testing.timeline.messages import Omitted, Produce, ProducePartition, ProduceTopic
+from odradek.testing.timeline.likeness import IdPairs
+from odradek.testing.timeline.messages import OmittedRecords, Produce, ProducePartition, ProduceTopic
 
 
 class Instead:
@@ -86,11 +86,11 @@ def test_a_broker_that_never_is_ready_differs(recorded):
 
 def test_an_id_that_stands_for_two_is_a_difference(recorded):
     one = _answers(recorded, ApiKey.INIT_PRODUCER_ID)[0]
-    ids = Ids()
-    assert ids.are_one("producer", one.producer_id, 5)
-    assert ids.are_one("producer", one.producer_id, 5)
-    assert not ids.are_one("producer", one.producer_id, 6)
-    assert not ids.are_one("producer", one.producer_id + 1, 5)
+    ids = IdPairs()
+    assert ids.pair("producer", one.producer_id, 5)
+    assert ids.pair("producer", one.producer_id, 5)
+    assert not ids.pair("producer", one.producer_id, 6)
+    assert not ids.pair("producer", one.producer_id + 1, 5)
 
 
 def _answers(timeline, api):
@@ -98,9 +98,9 @@ def _answers(timeline, api):
 
 
 def test_batches_go_out_with_the_id_of_their_new_producer(recorded):
-    ids = Ids()
+    ids = IdPairs()
     [produce] = recorded.where(api="Produce").exchanges
-    ids.are_one("producer", _answers(recorded, ApiKey.INIT_PRODUCER_ID)[0].producer_id, 77)
+    ids.pair("producer", _answers(recorded, ApiKey.INIT_PRODUCER_ID)[0].producer_id, 77)
     sent = ids.translated("", produce.request).topic_data[0].partition_data[0].records
     assert int.from_bytes(sent[43:51]) == 77
     ensure_intact(read_header(sent), sent)
@@ -112,7 +112,7 @@ def _but(exchange, **changes):
 
 def test_a_timeline_without_its_records_is_refused(recorded):
     [produce] = recorded.where(api="Produce").exchanges
-    request = Produce(topic_data=(ProduceTopic("t", None, (ProducePartition(0, Omitted(5)),)),))
+    request = Produce(topic_data=(ProduceTopic("t", None, (ProducePartition(0, OmittedRecords(5)),)),))
     with Broker() as broker, pytest.raises(ValueError, match="without records"):
         replay(Timeline([_but(produce, request=request)]), broker.bootstrap_servers)
 

@@ -6,7 +6,7 @@ From version 4 on a feature's range may begin at 0.
 from typing import TYPE_CHECKING
 
 from odradek.broker.api.controller import SERVED
-from odradek.broker.security.acl.rules import anybody
+from odradek.broker.security.acl.rules import allow_all
 from odradek.controller.metadata.features import SUPPORTED_FEATURES, finalized_levels
 from odradek.protocol.message_types.api_versions import (
     ApiVersion,
@@ -42,4 +42,4 @@ def handle(services: "QuorumServices", context: "RequestContext", _request: ApiV
 
 
 # No authorization: any client may ask for the versions.
-rule = anybody
+rule = allow_all

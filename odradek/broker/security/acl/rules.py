@@ -27,7 +27,7 @@ ItemT = TypeVar("ItemT")
 _REASONS: Final = {ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "The client may not do this to the cluster."}
 
 
-class Asked(NamedTuple):
+class GuardedRequest(NamedTuple):
     """A request, its client's rights, and the handler behind the rule with its services."""
 
     access: Access
@@ -78,34 +78,34 @@ class Asked(NamedTuple):
 
 
 # Answers a request like a handler.
-Rule: TypeAlias = Callable[[Asked], Any]
+Rule: TypeAlias = Callable[[GuardedRequest], Any]
 
 
-def anybody(asked: Asked) -> Any:
+def allow_all(guarded: GuardedRequest) -> Any:
     """Let every client through: the API needs no right."""
-    return asked.handle()
+    return guarded.handle()
 
 
 def on_cluster(operation: AclOperation) -> Rule:
     """Make the rule that requires ``operation`` on the cluster."""
 
-    def rule(asked: Asked) -> Any:
-        if asked.access.allows_cluster(operation):
-            return asked.handle()
-        return asked.refused(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    def rule(guarded: GuardedRequest) -> Any:
+        if guarded.access.allows_cluster(operation):
+            return guarded.handle()
+        return guarded.refused(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
 
     return rule
 
 
-def reads_group(asked: Asked) -> Any:
+def reads_group(guarded: GuardedRequest) -> Any:
     """Require READ on the group."""
-    if asked.allows(AclOperation.READ, AclResourceType.GROUP, asked.request.group_id):
-        return asked.handle()
-    return asked.refused(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    if guarded.allows(AclOperation.READ, AclResourceType.GROUP, guarded.request.group_id):
+        return guarded.handle()
+    return guarded.refused(ErrorCode.GROUP_AUTHORIZATION_FAILED)
 
 
-def on_each(
-    asked: Asked,
+def authorize_each(
+    guarded: GuardedRequest,
     operation: AclOperation,
     resource_type: AclResourceType,
     name_of: Callable[[Any], str | None] = str,
@@ -118,14 +118,14 @@ def on_each(
 
     ``convert`` changes the response of the handler.
     """
-    permitted, refused = asked.split(operation, resource_type, getattr(asked.request, field), name_of)
+    permitted, refused = guarded.split(operation, resource_type, getattr(guarded.request, field), name_of)
     code = ErrorCode[f"{resource_type.name}_AUTHORIZATION_FAILED"]
-    told = error_items(asked.context.api_key, asked.request._replace(**{field: refused}), answered, code) if refused else []
-    response = messages(asked.context.api_key).response
+    told = error_items(guarded.context.api_key, guarded.request._replace(**{field: refused}), answered, code) if refused else []
+    response = messages(guarded.context.api_key).response
     # A top-level error code is set by the handler only, so it is called even without items.
     if told and not permitted and not hasattr(response, "error_code"):
         return response(**{answered: told})
-    answer = asked.handle(asked.request._replace(**{field: permitted}) if told else None)
+    answer = guarded.handle(guarded.request._replace(**{field: permitted}) if told else None)
     return with_refused(answer if convert is None else then(answer, convert), answered, told)
 
 
@@ -156,7 +156,7 @@ def then(outcome: Any, convert: Callable[[Any], Any], *, converts_signals: bool 
     return reply
 
 
-def only(asked: Asked, outcome: Any, field: str, may_see: Callable[[Any], bool]) -> Any:
+def keep_visible(guarded: GuardedRequest, outcome: Any, field: str, may_see: Callable[[Any], bool]) -> Any:
     """Return the response with the items of array ``field`` that pass ``may_see``, checked in slices since there may be many."""
 
     def work(response: Any) -> Generator[None, None, Any]:
@@ -164,7 +164,7 @@ def only(asked: Asked, outcome: Any, field: str, may_see: Callable[[Any], bool])
         seen = yield from with_pauses(items, may_see)
         return response._replace(**{field: list(compress(items, seen))})
 
-    return then(outcome, lambda response: answer_in_slices(asked.services, asked.context, work(response)))
+    return then(outcome, lambda response: answer_in_slices(guarded.services, guarded.context, work(response)))
 
 
 def with_refused(outcome: Any, field: str, refused: list[Any]) -> Any:
@@ -178,13 +178,13 @@ def with_refused(outcome: Any, field: str, refused: list[Any]) -> Any:
     return then(outcome, joined) if refused else outcome
 
 
-def behind_rules(load_module: Callable[[ApiKey], Any], authorization: Authorization) -> Callable[[ApiKey], Handler]:
+def with_rules(load_module: Callable[[ApiKey], Any], authorization: Authorization) -> Callable[[ApiKey], Handler]:
     """Return a handler loader that puts each API's rule before its handler."""
 
     def load(api_key: ApiKey) -> Handler:
         module = load_module(api_key)
         handler: Handler = module.handle
-        return handler if module.rule is anybody else partial(_handle, authorization, module.rule, handler)
+        return handler if module.rule is allow_all else partial(_handle, authorization, module.rule, handler)
 
     return load
 
@@ -195,4 +195,4 @@ def _handle(
     access = authorization.access(context)
     if access.is_own:
         return handler(services, context, request)
-    return rule(Asked(access, services, context, request, handler))
+    return rule(GuardedRequest(access, services, context, request, handler))

@@ -6,7 +6,7 @@ from uuid import UUID
 from odradek.broker.api import REFUSED, SERVED, load_module
 from odradek.broker.api.controller import SERVED as SERVED_BY_CONTROLLERS
 from odradek.broker.api.controller import module_of
-from odradek.broker.security.acl.rules import anybody
+from odradek.broker.security.acl.rules import allow_all
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages import messages
@@ -374,9 +374,9 @@ def without_ids(response):
 
 
 def test_every_api_has_a_rule_and_a_case():
-    assert {api_key for api_key in SERVED if load_module(api_key).rule is anybody} == REFUSED | OPEN
+    assert {api_key for api_key in SERVED if load_module(api_key).rule is allow_all} == REFUSED | OPEN
     of_controllers = {api_key: import_module(module_of(api_key)).rule for api_key in SERVED_BY_CONTROLLERS}
-    assert {api_key for api_key, rule in of_controllers.items() if rule is anybody} == of_controllers.keys() & OPEN
+    assert {api_key for api_key, rule in of_controllers.items() if rule is allow_all} == of_controllers.keys() & OPEN
     assert {case[0] for case in CASES} == SERVED.keys() - REFUSED - OPEN - LEAVING_OUT
 
 
