@@ -134,7 +134,7 @@ class QuietCollections:
         self._set_aside = gc.get_freeze_count()
 
 
-def give_back() -> None:
+def trim_heap() -> None:
     """Return free memory to the system; no effect unless the C library is glibc."""
     # Imported late: most brokers never need it.
     import ctypes

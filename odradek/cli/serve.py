@@ -174,8 +174,8 @@ async def _serve(
 
     broker.on_failed = fail
     # The collector would traverse the growing state of the coordinators again and again, for tens of milliseconds each time.
-    broker.on_much_loaded = gc.freeze
-    broker.on_much_freed = process.give_back
+    broker.on_bulk_load = gc.freeze
+    broker.on_memory_freed = process.trim_heap
     try:
         # Bind before the start: if the port is taken, the data directory stays as it is.
         metrics = None if metrics_flags is None else await _bind_metrics(broker, metrics_flags)
@@ -196,7 +196,7 @@ async def _serve(
         lambda: sum(route.requests for route in broker.dispatcher.routes()),
         asyncio.get_running_loop().call_later,
     ).begin()
-    broker.tell_start()
+    broker.log_start()
     if default_data_dir is not None:
         log.info("data directory", path=default_data_dir)
     if metrics is not None:

@@ -115,8 +115,8 @@ log = BrokerLogger()
 
 
 _WINDOW_MS: Final = 10_000.0
-_OF_ONE_CAUSE: Final = 10
-_IN_ALL: Final = 100
+_MOST_LINES_PER_CAUSE: Final = 10
+_MOST_LINES: Final = 100
 # A cause may include names chosen by clients.
 _MOST_CAUSES: Final = 1_000
 
@@ -127,23 +127,23 @@ class LineLimit:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._window_end_ms = 0.0
-        self._told_in_all = 0
-        self._told: dict[Hashable, int] = {}
-        self._left_out: dict[Hashable, int] = {}
+        self._written_count = 0
+        self._written: dict[Hashable, int] = {}
+        self._suppressed: dict[Hashable, int] = {}
 
-    def left_out(self, cause: Hashable) -> dict[str, int] | None:
+    def admit(self, cause: Hashable) -> dict[str, int] | None:
         """Return None if a line of this cause is to be left out, else fields to add: ``left_out``, if any lines were."""
         now_ms = self._clock.monotonic_ms()
         if now_ms >= self._window_end_ms:
             self._window_end_ms = now_ms + _WINDOW_MS
-            self._told_in_all = 0
-            self._told.clear()
-        told = self._told.get(cause, 0)
-        if told >= _OF_ONE_CAUSE or self._told_in_all >= _IN_ALL:
-            if len(self._left_out) < _MOST_CAUSES or cause in self._left_out:
-                self._left_out[cause] = self._left_out.get(cause, 0) + 1
+            self._written_count = 0
+            self._written.clear()
+        written = self._written.get(cause, 0)
+        if written >= _MOST_LINES_PER_CAUSE or self._written_count >= _MOST_LINES:
+            if len(self._suppressed) < _MOST_CAUSES or cause in self._suppressed:
+                self._suppressed[cause] = self._suppressed.get(cause, 0) + 1
             return None
-        self._told[cause] = told + 1
-        self._told_in_all += 1
-        number = self._left_out.pop(cause, 0)
+        self._written[cause] = written + 1
+        self._written_count += 1
+        number = self._suppressed.pop(cause, 0)
         return {"left_out": number} if number else {}

@@ -9,7 +9,7 @@ OffsetCommit (``offset_commit``). ConsumerGroupHeartbeat requests without news a
 benchmarks/README.md, "What the fast paths are worth", has the gains.
 
 Responses: the canonical message, in the requested version, as a frame. Handlers return the typed response. Frequent responses
-are optimized (``good_response_encoder``). A Produce response without errors and a ConsumerGroupHeartbeat response without news
+are optimized (``success_encoder``). A Produce response without errors and a ConsumerGroupHeartbeat response without news
 have handwritten encoders. The bytes of a shared OffsetCommit response are cached. A response of fixed-width fields is one
 ``pack``.
 
@@ -150,7 +150,7 @@ _MOST_REMEMBERED: Final = 1024
 
 Encoder = Callable[[int, Any], list[Any]]
 # Returns None for a response that has errors, or may have some.
-GoodEncoder = Callable[[int, Any], "bytes | None"]
+SuccessEncoder = Callable[[int, Any], "bytes | None"]
 
 
 @cache
@@ -183,7 +183,7 @@ def older_response(api_key: ApiKey, version: int) -> Callable[[Any], Any] | None
     return _REWRITES.get((api_key, version))
 
 
-def good_response_encoder(api_key: ApiKey, version: int) -> GoodEncoder | None:
+def success_encoder(api_key: ApiKey, version: int) -> SuccessEncoder | None:
     """Return ``encode(correlation_id, response)``: the frame of a response without errors; None for APIs without one.
 
     ``encode`` returns None unless the response is seen to have no error code. Its bytes equal those of ``response_encoder``. A
@@ -200,7 +200,7 @@ def good_response_encoder(api_key: ApiKey, version: int) -> GoodEncoder | None:
     return None
 
 
-def _appended(version: int) -> GoodEncoder | None:
+def _appended(version: int) -> SuccessEncoder | None:
     """Return a handwritten encoder of Produce responses in which every partition appended its batch."""
     from odradek.protocol.produce_response import FIRST_WRITTEN, OneBatchWriter, body_if_all_appended
 
@@ -214,7 +214,7 @@ def _appended(version: int) -> GoodEncoder | None:
     return OneBatchWriter(version, encode_appended).write
 
 
-def _remembering(encode: Encoder) -> GoodEncoder:
+def _remembering(encode: Encoder) -> SuccessEncoder:
     """Wrap ``encode``, so that a shared response is encoded once. Later frames differ only in the correlation id."""
     from odradek.protocol.accepted_commit import AcceptedCommit
 

@@ -44,7 +44,7 @@ __tracebackhide__ = True
 
 _NOT_COPIED = (LOCK_FILE, RESERVE_FILE)
 # Useless after a start: files about to be removed, and unfinished files.
-_LEFT_OUT = (DELETED_SUFFIX, FUTURE_SUFFIX, ".deleted", ".tmp")
+_EXCLUDED_SUFFIXES = (DELETED_SUFFIX, FUTURE_SUFFIX, ".deleted", ".tmp")
 _OWN = ".own"
 
 
@@ -58,7 +58,7 @@ def link_tree(source: str, target: str, *, is_new: bool = True) -> None:
     with os.scandir(source) as entries:
         for entry in entries:
             name = entry.name
-            if name.endswith(_LEFT_OUT) or name in _NOT_COPIED:
+            if name.endswith(_EXCLUDED_SUFFIXES) or name in _NOT_COPIED:
                 continue
             if entry.is_dir(follow_symlinks=False):
                 link_tree(entry.path, f"{target}/{name}")

@@ -161,7 +161,7 @@ class ListeningBroker(InProcessBroker):
                 server.abandon()
                 severable.sever()
                 raise
-            server.broker.tell_start()
+            server.broker.log_start()
         self._server, self._core, self._loop = server, server.broker, asyncio.get_running_loop()
         self._ports = {name: endpoint.port for name, endpoint in server.bound.items()}
         self._serve(server.broker)

@@ -7,16 +7,16 @@ from odradek.timing.clock import VirtualClock
 def test_ten_lines_of_a_cause_are_told_and_the_next_window_counts_the_others():
     clock = VirtualClock()
     limit = LineLimit(clock)
-    assert [limit.left_out("a") for _ in range(15)] == [{}] * 10 + [None] * 5
-    assert limit.left_out("b") == {}
+    assert [limit.admit("a") for _ in range(15)] == [{}] * 10 + [None] * 5
+    assert limit.admit("b") == {}
     clock.advance(9_999)
-    assert limit.left_out("a") is None
+    assert limit.admit("a") is None
     clock.advance(1)
-    assert limit.left_out("a") == {"left_out": 6}
-    assert limit.left_out("a") == {}
+    assert limit.admit("a") == {"left_out": 6}
+    assert limit.admit("a") == {}
 
 
 def test_a_hundred_lines_are_told_of_however_many_causes():
     limit = LineLimit(VirtualClock())
-    assert sum(limit.left_out(cause) is not None for cause in range(100_000)) == 100
-    assert len(limit._left_out) == 1_000
+    assert sum(limit.admit(cause) is not None for cause in range(100_000)) == 100
+    assert len(limit._suppressed) == 1_000

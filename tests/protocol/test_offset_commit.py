@@ -7,7 +7,7 @@ import pytest
 
 from odradek.protocol.accepted_commit import AcceptedCommit
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.broker_codecs import good_response_encoder, response_encoder
+from odradek.protocol.broker_codecs import response_encoder, success_encoder
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.messages import messages
 from odradek.protocol.offset_commit import read_offset_commit_request
@@ -133,9 +133,9 @@ def test_a_count_of_billions_takes_no_memory():
 def test_an_answer_encoded_once_is_the_one_encoded_anew(version):
     topics = [M.OffsetCommitResponseTopic(name="t", partitions=[M.OffsetCommitResponsePartition(partition_index=3)])]
     accepted = AcceptedCommit(topics=topics)
-    encode_good = good_response_encoder(ApiKey.OFFSET_COMMIT, version)
-    assert encode_good is not None
+    encode_success = success_encoder(ApiKey.OFFSET_COMMIT, version)
+    assert encode_success is not None
     for correlation_id in (7, 2**31 - 1, -1):
         (anew,) = response_encoder(ApiKey.OFFSET_COMMIT, version)(correlation_id, M.OffsetCommitResponse(topics=topics))
-        assert encode_good(correlation_id, accepted) == anew
-    assert encode_good(7, M.OffsetCommitResponse(topics=topics)) is None
+        assert encode_success(correlation_id, accepted) == anew
+    assert encode_success(7, M.OffsetCommitResponse(topics=topics)) is None

@@ -5,7 +5,7 @@ from uuid import UUID
 import pytest
 
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.broker_codecs import good_response_encoder, response_encoder
+from odradek.protocol.broker_codecs import response_encoder, success_encoder
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.produce import (
     BatchIndexAndErrorMessage,
@@ -40,9 +40,9 @@ def general_body(response, version):
 
 
 def good_encoder(version):
-    encode_good = good_response_encoder(ApiKey.PRODUCE, version)
-    assert encode_good is not None
-    return encode_good
+    encode_success = success_encoder(ApiKey.PRODUCE, version)
+    assert encode_success is not None
+    return encode_success
 
 
 @each_case("version", [9, 10, 11, 12, 13])
@@ -61,12 +61,12 @@ def test_it_is_what_the_general_writer_makes_of_the_same(version, counts):
 
 
 def test_a_topic_is_named_rightly_whenever_it_comes_and_whoever_else_has_its_name():
-    encode_good = good_encoder(13)
+    encode_success = good_encoder(13)
     # The ids are made anew each time: another may lie where an earlier one did.
     for number in (1, 2, 1, 3, 2):
         topic = TopicProduceResponse(name="t", topic_id=UUID(int=number), partition_responses=PARTITIONS[:1])
         response = ProduceResponse(responses=[topic])
-        assert encode_good(5, response)[9:] == general_body(response, 13)
+        assert encode_success(5, response)[9:] == general_body(response, 13)
 
 
 @each_case(

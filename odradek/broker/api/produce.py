@@ -258,8 +258,8 @@ def _compression(batch: Buffer) -> int:
 
 def _log_refusal(services: "ProduceServices", context: RequestContext, topic: str | bytes, index: int, error: KafkaError) -> None:
     host, port = context.peer
-    left_out = services.line_limit.left_out((error.code, context.client_id, host))
-    if left_out is None:
+    extra_fields = services.line_limit.admit((error.code, context.client_id, host))
+    if extra_fields is None:
         return
     fields: dict[str, object] = {
         "topic": uuid_text(UUID(bytes=topic)) if isinstance(topic, bytes) else topic,
@@ -271,7 +271,7 @@ def _log_refusal(services: "ProduceServices", context: RequestContext, topic: st
     }
     # A full disk concerns the operator; a bad batch concerns its client.
     level = "error" if error.code == ErrorCode.KAFKA_STORAGE_ERROR else "info"
-    log.tell(level, "a produce was refused", {**fields, **left_out})
+    log.tell(level, "a produce was refused", {**fields, **extra_fields})
 
 
 def _refused(index: int, error: KafkaError) -> PartitionProduceResponse:

@@ -34,15 +34,15 @@ ShardT = TypeVar("ShardT", bound="CoordinatorShard")
 
 def _tell_fault(topic: str, limit: LineLimit, event: str, error: BaseException) -> None:
     """Log a coordinator's fault. One line is enough if its log is damaged, or its disk or replicas have failed."""
-    left_out = limit.left_out(event)
-    if left_out is None:
+    extra_fields = limit.admit(event)
+    if extra_fields is None:
         return
     if isinstance(error, KafkaError) and error.code == ErrorCode.NOT_ENOUGH_REPLICAS:
-        log.warn(event, topic=topic, reason=error.reason, **left_out)
+        log.warn(event, topic=topic, reason=error.reason, **extra_fields)
     elif isinstance(error, KafkaError | MalformedMessage | OSError):
-        log.error(event, None, topic=topic, reason=str(error), **left_out)
+        log.error(event, None, topic=topic, reason=str(error), **extra_fields)
     else:
-        log.error(event, error, topic=topic, **left_out)
+        log.error(event, error, topic=topic, **extra_fields)
 
 
 class CoordinatorHost(ABC, Generic[ShardT]):
@@ -139,7 +139,7 @@ class CoordinatorHost(ABC, Generic[ShardT]):
             services.timer,
             on_fault=partial(_tell_fault, about.topic, LineLimit(services.timer.clock)),
             load_buffer_bytes=min(about.load_buffer_bytes, DEFAULT_LOAD_BUFFER_BYTES),
-            on_much_loaded=services.on_much_loaded,
+            on_bulk_load=services.on_bulk_load,
             write_timeout_ms=about.write_timeout_ms,
         )
         for partition in services.partitions.of_topic(about.topic).values():

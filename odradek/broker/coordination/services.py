@@ -36,7 +36,7 @@ class CoordinatorServices:
     """The parts of the broker that the coordinators use.
 
     ``call_soon`` is the event loop's. ``call_at_turn_end`` also sends all answers of its callback together. ``controller``
-    returns the controller, which exists once the broker is open. ``on_much_loaded`` is called after every few thousand records
+    returns the controller, which exists once the broker is open. ``on_bulk_load`` is called after every few thousand records
     that are loaded from a coordinator's topic. ``run_beside`` runs work in a thread, with a function that the work must call
     often, and calls back on the loop with the result, or with a KafkaError.
     """
@@ -46,7 +46,7 @@ class CoordinatorServices:
         "call_soon",
         "config",
         "controller",
-        "on_much_loaded",
+        "on_bulk_load",
         "partitions",
         "produce_purgatory",
         "random",
@@ -65,7 +65,7 @@ class CoordinatorServices:
         random: Random,
         call_soon: Callable[[Callable[[], None]], object],
         call_at_turn_end: Callable[[Callable[[], None]], None],
-        on_much_loaded: Callable[[], object],
+        on_bulk_load: Callable[[], object],
         run_beside: Callable[[Callable[[Callable[[], None]], Any], Callable[[Any], None]], None],
     ) -> None:
         self.config = config
@@ -76,5 +76,5 @@ class CoordinatorServices:
         self.random = random
         self.call_soon = call_soon
         self.call_at_turn_end = call_at_turn_end
-        self.on_much_loaded = on_much_loaded
+        self.on_bulk_load = on_bulk_load
         self.run_beside = run_beside

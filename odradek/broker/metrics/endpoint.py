@@ -90,18 +90,18 @@ _MAX_HEAD_BYTES = 16 * 1024
 _TEXT = "text/plain; charset=utf-8"
 
 
-class _Refused(Exception):
-    """A request that is refused: ``status`` is the code and reason of the status line, ``told`` a sentence for the body."""
+class _HttpRefusal(Exception):
+    """A request that is refused: ``status`` is the code and reason of the status line, ``body`` the text of its body."""
 
-    def __init__(self, status: str, told: str = f"Metrics are at {PATH}.", header: str | None = None) -> None:
+    def __init__(self, status: str, body: str = f"Metrics are at {PATH}.", header: str | None = None) -> None:
         super().__init__(status)
         self.status = status
-        self.told = told
+        self.body = body
         self.headers = () if header is None else (header,)
 
     def response(self, *, with_body: bool) -> bytes:
         """Return the HTTP response."""
-        return _response(self.status, f"{self.status[4:]}. {self.told}\n".encode(), _TEXT, *self.headers, with_body=with_body)
+        return _response(self.status, f"{self.status[4:]}. {self.body}\n".encode(), _TEXT, *self.headers, with_body=with_body)
 
 
 class MetricsEndpoint:
@@ -183,39 +183,39 @@ class MetricsEndpoint:
         try:
             await exchange.shake_hands()
         except HandshakeFailed as failure:
-            self._tell(writer, "TLS handshake failed", str(failure))
+            self._log_refusal(writer, "TLS handshake failed", str(failure))
             raise
         return exchange
 
-    def _tell(self, writer: asyncio.StreamWriter, event: str, cause: str) -> None:
+    def _log_refusal(self, writer: asyncio.StreamWriter, event: str, cause: str) -> None:
         host, port = (writer.get_extra_info("peername") or ("", 0))[:2]
-        left_out = self._broker.line_limit.left_out((event, cause, host))
-        if left_out is not None:
-            log.warn(event, peer=f"{host}:{port}", listener="metrics", cause=cause, **left_out)
+        extra_fields = self._broker.line_limit.admit((event, cause, host))
+        if extra_fields is not None:
+            log.warn(event, peer=f"{host}:{port}", listener="metrics", cause=cause, **extra_fields)
 
-    def _let_in(self, headers: dict[str, str], writer: asyncio.StreamWriter) -> None:
-        """Raise _Refused if the token is missing or wrong."""
+    def _authorize(self, headers: dict[str, str], writer: asyncio.StreamWriter) -> None:
+        """Raise _HttpRefusal if the token is missing or wrong."""
         shown = headers.get("authorization", "").encode("latin-1")
         if self._authorization is not None and not compare_digest(shown, self._authorization):
-            self._tell(writer, "scrape refused", "its token is wrong" if shown else "it has no token")
-            told = "Authorization: Bearer TOKEN is missing or wrong."
-            raise _Refused("401 Unauthorized", told, "WWW-Authenticate: Bearer")
+            self._log_refusal(writer, "scrape refused", "its token is wrong" if shown else "it has no token")
+            body = "Authorization: Bearer TOKEN is missing or wrong."
+            raise _HttpRefusal("401 Unauthorized", body, "WWW-Authenticate: Bearer")
 
     async def _respond(self, exchange: Exchange, writer: asyncio.StreamWriter) -> bytes:
         """Return the response to one request. Raises OSError or EOFError if the scraper has disconnected."""
         try:
             method, path, headers = await _read_head(exchange)
-        except _Refused as refused:
+        except _HttpRefusal as refused:
             return refused.response(with_body=True)
         try:
-            self._let_in(headers, writer)
+            self._authorize(headers, writer)
             if method not in {"GET", "HEAD"}:
-                raise _Refused("405 Method Not Allowed", header="Allow: GET, HEAD")  # noqa: TRY301  handled like others
+                raise _HttpRefusal("405 Method Not Allowed", header="Allow: GET, HEAD")  # noqa: TRY301  handled like others
             if path.partition("?")[0] != PATH:
-                raise _Refused("404 Not Found")  # noqa: TRY301  handled like others
+                raise _HttpRefusal("404 Not Found")  # noqa: TRY301  handled like others
             readings = read_all(self._broker)
             body, content_type = await self._render(readings, headers.get("accept", ""))
-        except _Refused as refused:
+        except _HttpRefusal as refused:
             return refused.response(with_body=method != "HEAD")
         except Exception as error:  # noqa: BLE001  a bug of ours ends the scrape, not the broker
             log.error("a scrape failed", error)
@@ -246,7 +246,7 @@ async def _read_head(exchange: Exchange) -> tuple[str, str, dict[str, str]]:
     received = bytearray()
     while (end := received.find(b"\r\n\r\n")) < 0:
         if len(received) > _MAX_HEAD_BYTES:
-            raise _Refused("431 Request Header Fields Too Large")
+            raise _HttpRefusal("431 Request Header Fields Too Large")
         data = await exchange.read()
         if not data:
             raise EOFError
@@ -255,6 +255,6 @@ async def _read_head(exchange: Exchange) -> tuple[str, str, dict[str, str]]:
     request_line, *lines = head.split("\r\n")
     words = request_line.split(" ")
     if len(words) != 3 or not words[2].startswith("HTTP/1."):
-        raise _Refused("400 Bad Request")
+        raise _HttpRefusal("400 Bad Request")
     headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines if line)}
     return words[0], words[1], headers

@@ -59,7 +59,7 @@ UNKNOWN = _counter(
 THROTTLED = _counter("throttle_count", "throttle-count,client_instance_id=", "Client requests that came too early.")
 PUSHED = _counter("plugin_export_count", "plugin-export-count,client_instance_id=", "Pushes accepted.")
 REFUSED = _counter("plugin_error_count", "plugin-error-count,client_instance_id=", "Pushes that could not be read.")
-LEFT_OUT = Metric(
+DROPPED_POINTS = Metric(
     "odradek_client_metrics_left_out",
     Kind.COUNTER,
     (),
@@ -81,7 +81,7 @@ def _read(broker: MeteredBroker) -> Iterator[Reading]:
     yield PUSHED, [((), counts.pushes)]
     yield REFUSED, [((), counts.refused_pushes)]
     received = manager.received
-    yield LEFT_OUT, [((), 0 if received is None else received.left_out)]
+    yield DROPPED_POINTS, [((), 0 if received is None else received.dropped_points)]
     if received is not None:
         yield from _of_clients(received)
 
@@ -167,4 +167,4 @@ def _shown(value: str | None) -> str:
     return (value or "")[:_LONGEST_VALUE]
 
 
-TELEMETRY_SECTION = Section("Client telemetry", (INSTANCES, UNKNOWN, THROTTLED, PUSHED, REFUSED, LEFT_OUT), _read)
+TELEMETRY_SECTION = Section("Client telemetry", (INSTANCES, UNKNOWN, THROTTLED, PUSHED, REFUSED, DROPPED_POINTS), _read)

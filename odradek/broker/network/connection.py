@@ -459,10 +459,10 @@ class Connection(asyncio.BufferedProtocol):
 
     def _tell_malformed(self, reason: MalformedMessage) -> None:
         self._registry.closed_malformed += 1
-        left_out = self._registry.line_limit.left_out((reason.reason, self.session.peer[0]))
-        if left_out is not None:
+        extra_fields = self._registry.line_limit.admit((reason.reason, self.session.peer[0]))
+        if extra_fields is not None:
             listener = self.session.listener_name
-            log.warn("closing a connection", peer=self._peer(), listener=listener, cause=reason.reason, **left_out)
+            log.warn("closing a connection", peer=self._peer(), listener=listener, cause=reason.reason, **extra_fields)
 
     def _update_reading(self) -> None:
         """Read unless something holds up the connection. Unread bytes stay with the kernel, and so with the client.

@@ -357,17 +357,17 @@ class ConnectionRegistry:
     def _refuse(self, connection: OpenConnection, config: str, limit: int) -> bool:
         self.refused += 1
         host, port = connection.session.peer
-        left_out = None if self.is_stopping else self.line_limit.left_out((config, host))
-        if left_out is not None:
-            log.warn("refusing a connection", peer=f"{host}:{port}", config=config, limit=limit, **left_out)
+        extra_fields = None if self.is_stopping else self.line_limit.admit((config, host))
+        if extra_fields is not None:
+            log.warn("refusing a connection", peer=f"{host}:{port}", config=config, limit=limit, **extra_fields)
         return False
 
     def _end_stalled(self, connection: OpenConnection, what: str, after_ms: float) -> None:
         host, port = connection.session.peer
-        left_out = self.line_limit.left_out(("stalled", host))
-        if left_out is not None:
+        extra_fields = self.line_limit.admit(("stalled", host))
+        if extra_fields is not None:
             cause = f"other clients wait for its memory, and {what}"
-            log.warn("closing a connection", peer=f"{host}:{port}", cause=cause, **left_out)
+            log.warn("closing a connection", peer=f"{host}:{port}", cause=cause, **extra_fields)
         self._timer.call_after(after_ms, connection.end)
 
     def begin_lull(self) -> None:

@@ -238,8 +238,8 @@ def _encode(context: RequestContext, route: Route, response: Any) -> list[Any]:
         return []
     if response is CLOSE_CONNECTION:
         raise CloseConnection
-    if route.encode_good is not None:
-        frame = route.encode_good(context.correlation_id, response)
+    if route.encode_success is not None:
+        frame = route.encode_success(context.correlation_id, response)
         if frame is not None:
             return [frame]
     route.scan_errors(response, route)

@@ -101,10 +101,10 @@ class LoopErrors:
         An OSError comes from the machine or the network, and needs no traceback: for example, no file descriptor is left.
         """
         error = context.get("exception")
-        left_out = self._line_limit.left_out((context["message"], type(error)))
-        if left_out is None:
+        extra_fields = self._line_limit.admit((context["message"], type(error)))
+        if extra_fields is None:
             return
-        fields: dict[str, object] = {"cause": context["message"], **left_out}
+        fields: dict[str, object] = {"cause": context["message"], **extra_fields}
         transport = context.get("transport")
         peer = None if transport is None else transport.get_extra_info("peername")
         if peer:

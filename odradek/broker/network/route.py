@@ -13,7 +13,7 @@ import sys
 from bisect import bisect_left
 from typing import TYPE_CHECKING, Any, Final
 
-from odradek.protocol.broker_codecs import Decoder, Encoder, GoodEncoder, good_response_encoder, request_decoder, response_encoder
+from odradek.protocol.broker_codecs import Decoder, Encoder, SuccessEncoder, request_decoder, response_encoder, success_encoder
 from odradek.protocol.error_codes_in import ErrorScan, compile_error_scan
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Route:
         "buckets",
         "decode",
         "encode",
-        "encode_good",
+        "encode_success",
         "errors",
         "handle",
         "has_large_answers",
@@ -61,7 +61,7 @@ class Route:
         # True if small requests may have large responses, which are encoded in slices.
         self.has_large_answers = False
         self.encode: Encoder = response_encoder(api_key, version)
-        self.encode_good: GoodEncoder | None = good_response_encoder(api_key, version)
+        self.encode_success: SuccessEncoder | None = success_encoder(api_key, version)
         self.scan_errors: ErrorScan = compile_error_scan(api_key)
         self.buckets = [0] * (len(TOTAL_TIME_BOUNDS_MS) + 1)
         self.total_ms = 0.0

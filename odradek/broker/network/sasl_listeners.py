@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from odradek.broker.network.dispatch import CloseConnection
-from odradek.broker.security.sasl.authenticator import Authenticated, Authenticator, Break, Refuse, Respond, SaslState
+from odradek.broker.security.sasl.authenticator import Authenticated, Authenticator, Disconnect, Refuse, Respond, SaslState
 from odradek.broker.security.sasl.listeners import SaslListener
 from odradek.common.config.definitions import InvalidConfig
 from odradek.common.config.listener_config import SaslConfig
@@ -102,27 +102,27 @@ class SaslGuard:
         authenticator = self._authenticator
         if self._is_open:
             now_ms = self._clock.monotonic_ms()
-            if frame[:2] != _HANDSHAKE or not authenticator.begin_again(now_ms):
+            if frame[:2] != _HANDSHAKE or not authenticator.begin_reauthentication(now_ms):
                 if authenticator.expires_at_ms is not None and now_ms > authenticator.expires_at_ms:
                     self._counts.expired += 1
                     raise MalformedMessage(f"the session of User:{_shown(authenticator.user)} has expired and was not renewed")
                 return self._dispatcher.dispatch(frame, session, arrived_ms)
             self._shut()
-        is_again = authenticator.is_again
+        is_reauthentication = authenticator.is_reauthentication
         match authenticator.receive(bytes(frame), self._clock.now_ms(), self._clock.monotonic_ms()):
             case Respond(chunks, failure):
                 if failure is not None:
-                    self._tell(Refuse([], failure.cause, failure.user, authenticator.mechanism), session)
+                    self._log_refusal(Refuse([], failure.cause, failure.user, authenticator.mechanism), session)
                 return chunks
             case Authenticated(chunks, user, by_token):
-                self._let_in(session, user, by_token=by_token, is_again=is_again)
+                self._start_session(session, user, by_token=by_token, is_reauthentication=is_reauthentication)
                 return chunks
             case Refuse() as refusal:
                 return self._refuse(refusal, session)
-            case Break(cause):
+            case Disconnect(cause):
                 raise MalformedMessage(cause)
         answer = self._dispatcher.dispatch(frame, session, arrived_ms)
-        authenticator.versions_told(accepted=_is_accepted(answer))
+        authenticator.api_versions_answered(accepted=_is_accepted(answer))
         return answer
 
     @property
@@ -133,11 +133,11 @@ class SaslGuard:
         """Accept authentication frames only. A token may be a frame of its own, so there is no minimum size."""
         self._connection.dispatch_by(self, 0, self._listener.max_receive_bytes, "sasl.server.max.receive.size")
 
-    def _let_in(self, session: Session, user: str, *, by_token: bool, is_again: bool) -> None:
+    def _start_session(self, session: Session, user: str, *, by_token: bool, is_reauthentication: bool) -> None:
         """Start or renew the session. Requests then go to dispatch itself, unless the session can expire."""
         session.principal = f"User:{user}"
         session.token_authenticated = by_token
-        if is_again:
+        if is_reauthentication:
             self._counts.succeeded_again += 1
         else:
             self._counts.succeeded += 1
@@ -146,8 +146,8 @@ class SaslGuard:
 
     def _refuse(self, refusal: Refuse, session: Session) -> Reply[Outcome]:
         """Return a Reply of the refusal, completed after the delay. The connection closes after it."""
-        if not refusal.is_told:
-            self._tell(refusal, session)
+        if not refusal.is_logged:
+            self._log_refusal(refusal, session)
         if refusal.at_once:
             raise CloseConnection
         reply: Reply[Outcome] = Reply()
@@ -159,24 +159,24 @@ class SaslGuard:
         self._timer.call_after(self._listener.failed_delay_ms, finish)
         return reply
 
-    def _tell(self, refusal: Refuse, session: Session) -> None:
-        is_again = self._authenticator.is_again
-        if is_again:
+    def _log_refusal(self, refusal: Refuse, session: Session) -> None:
+        is_reauthentication = self._authenticator.is_reauthentication
+        if is_reauthentication:
             self._counts.failed_again += 1
         else:
             self._counts.failed += 1
         host, port = session.peer
-        left_out = self._line_limit.left_out((refusal.cause, host))
-        if left_out is None:
+        extra_fields = self._line_limit.admit((refusal.cause, host))
+        if extra_fields is None:
             return
         log.warn(
-            "re-authentication failed" if is_again else "authentication failed",
+            "re-authentication failed" if is_reauthentication else "authentication failed",
             peer=f"{host}:{port}",
             listener=session.listener_name,
             mechanism=_shown(refusal.mechanism),
             user=_shown(refusal.user),
             cause=refusal.cause,
-            **left_out,
+            **extra_fields,
         )
 
 

@@ -317,10 +317,10 @@ class TlsConnection(asyncio.Transport, asyncio.BufferedProtocol):
         self._is_closing = True
         self._handshake_is_over()
         host, port = self._connection.session.peer
-        left_out = self._line_limit.left_out((cause, host))
-        if left_out is not None:
+        extra_fields = self._line_limit.admit((cause, host))
+        if extra_fields is not None:
             listener = self._connection.session.listener_name
-            log.warn("TLS handshake failed", peer=f"{host}:{port}", listener=listener, cause=cause, **left_out)
+            log.warn("TLS handshake failed", peer=f"{host}:{port}", listener=listener, cause=cause, **extra_fields)
         self._socket.close()
 
     # The client's bytes.
@@ -384,10 +384,10 @@ class TlsConnection(asyncio.Transport, asyncio.BufferedProtocol):
         self._flush()
         session = self._connection.session
         host, port = session.peer
-        left_out = self._line_limit.left_out((error.reason, host))
-        if left_out is not None:
+        extra_fields = self._line_limit.admit((error.reason, host))
+        if extra_fields is not None:
             cause = f"TLS: {handshake_cause(error)}"
-            log.warn("closing a connection", peer=f"{host}:{port}", listener=session.listener_name, cause=cause, **left_out)
+            log.warn("closing a connection", peer=f"{host}:{port}", listener=session.listener_name, cause=cause, **extra_fields)
         self.abort()
 
     # The bytes to the client.

@@ -81,7 +81,7 @@ class Broker:
     # Called with every push of client metrics.
     on_client_push: Callable[[Push], None] | None = None
     # Called when the memory of large responses is free again.
-    on_much_freed: Callable[[], object] | None = None
+    on_memory_freed: Callable[[], object] | None = None
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ class Broker:
         self.fetch_sessions = FetchSessions(config["max.incremental.fetch.session.cache.slots"], self.random)
         self._call_soon = call_soon
         # Called each time the coordinators have loaded much long-lived state.
-        self.on_much_loaded: Callable[[], object] = _ignore
+        self.on_bulk_load: Callable[[], object] = _ignore
         # True if a separate process compacts logs, instead of a thread. Set it before ``open``.
         self.cleans_in_process = False
         # True to check periodically for removed data directories. Set it before ``open``.
@@ -124,7 +124,7 @@ class Broker:
             random=self.random,
             call_soon=self.call_soon,
             call_at_turn_end=self._call_at_turn_end,
-            on_much_loaded=lambda: self.on_much_loaded(),  # noqa: PLW0108  it is set later
+            on_bulk_load=lambda: self.on_bulk_load(),  # noqa: PLW0108  it is set later
             run_beside=self.pattern_matches.run,
         )
         self.groups = GroupCoordinator(services)
@@ -154,15 +154,15 @@ class Broker:
         self.log_cleaner: LogCleaner
         self.cluster_id: str
 
-    def _much_freed(self) -> None:
-        if self.on_much_freed is not None:
-            self.on_much_freed()
+    def _on_memory_freed(self) -> None:
+        if self.on_memory_freed is not None:
+            self.on_memory_freed()
 
     @cached_property
     def response_memory(self) -> ResponseMemory:
         """The memory of large responses."""
         limit_bytes = self.config["queued.max.response.bytes"]
-        return ResponseMemory(limit_bytes, self.timer, self.clock.monotonic_ms, self.call_soon, self._much_freed)
+        return ResponseMemory(limit_bytes, self.timer, self.clock.monotonic_ms, self.call_soon, self._on_memory_freed)
 
     @cached_property
     def authorization(self) -> Authorization | None:
@@ -342,7 +342,7 @@ class Broker:
 
             TokenExpiry(self.controller, self.timer, self.config).start()
 
-    def tell_start(self) -> None:
+    def log_start(self) -> None:
         """Log the configs' warnings, and how long the recovery of logs took.
 
         The first log line is slow, as it sets up logging. Call this after clients have been told that they may connect.

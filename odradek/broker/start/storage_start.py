@@ -77,7 +77,7 @@ class StorageHost(Protocol):
     produce_purgatory: Purgatory[DelayedOperation]
     housekeeping: Housekeeping
     slices: Slices
-    on_much_loaded: Callable[[], object]
+    on_bulk_load: Callable[[], object]
 
     @property
     def moves(self) -> Moves:
@@ -242,7 +242,7 @@ def open_partitions(
         after_delete=lambda: broker.housekeeping.remove_deleted_after(broker.config["log.segment.delete.delay.ms"]),
         slices=broker.slices,
     )
-    directories.on_many_created = lambda: broker.on_much_loaded()  # noqa: PLW0108  it is set later
+    directories.on_many_created = lambda: broker.on_bulk_load()  # noqa: PLW0108  it is set later
     directories.lead_all()
     for directory in log_manager.directories.all:
         if not directory.failure:

@@ -47,7 +47,7 @@ _EXPIRY_INTERVALS: Final = 3
 _AT_ONCE_BYTES: Final = 16 * 1024
 # A decompressed push may be this many times as large as ``telemetry.max.bytes``.
 _MOST_EXPANSION: Final = 16
-_MAY_GET_AGAIN: Final = frozenset({ErrorCode.UNKNOWN_SUBSCRIPTION_ID, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE})
+_RETRIABLE_CODES: Final = frozenset({ErrorCode.UNKNOWN_SUBSCRIPTION_ID, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE})
 
 
 class TelemetrySurroundings(NamedTuple):
@@ -77,7 +77,7 @@ class ClientMetricsManager:
     """The client telemetry of a broker. A MetadataPublisher. Loop thread only."""
 
     def __init__(self, surroundings: TelemetrySurroundings, image: MetadataImage) -> None:
-        self._around = surroundings
+        self._surroundings = surroundings
         # Created with the first push, which also imports the decoder.
         self.received: ReceivedMetrics | None = None
         self.counts = TelemetryCounts()
@@ -105,8 +105,8 @@ class ClientMetricsManager:
         """Answer a client that asks for its subscription. Without an instance id it gets a new one."""
         instance_id = self._new_id() if instance_id is None else instance_id
         instance = self._instance(context, instance_id)
-        may_get = instance.may_get(self._around.clock.monotonic_ms())
-        if not may_get and instance.last_error not in _MAY_GET_AGAIN:
+        may_get = instance.may_get(self._surroundings.clock.monotonic_ms())
+        if not may_get and instance.last_error not in _RETRIABLE_CODES:
             self.counts.throttled += 1
             return GetTelemetrySubscriptionsResponse(error_code=ErrorCode.THROTTLING_QUOTA_EXCEEDED)
         instance.last_error = ErrorCode.NONE
@@ -116,7 +116,7 @@ class ClientMetricsManager:
             subscription_id=asked.subscription_id,
             accepted_compression_types=ACCEPTED_COMPRESSION_TYPES,
             push_interval_ms=asked.interval_ms,
-            telemetry_max_bytes=self._around.max_bytes(),
+            telemetry_max_bytes=self._surroundings.max_bytes(),
             delta_temporality=True,
             requested_metrics=asked.metrics,
         )
@@ -143,8 +143,10 @@ class ClientMetricsManager:
                 if error.code != ErrorCode.TELEMETRY_TOO_LARGE:
                     return take(error)
         reply: Reply[ErrorCode] = Reply()
-        limit_bytes = self._around.max_bytes() * _MOST_EXPANSION
-        self._around.inspections.run(lambda _pause: read(limit_bytes), lambda found: reply.complete(take(found)), context.session)
+        limit_bytes = self._surroundings.max_bytes() * _MOST_EXPANSION
+        self._surroundings.inspections.run(
+            lambda _pause: read(limit_bytes), lambda found: reply.complete(take(found)), context.session
+        )
         return reply
 
     def lost(self, session: Session) -> None:
@@ -155,7 +157,7 @@ class ClientMetricsManager:
     def _check(self, instance: ClientInstance, request: PushTelemetryRequest) -> ErrorCode:
         if instance.is_terminating:
             return ErrorCode.INVALID_REQUEST
-        if not instance.may_push(self._around.clock.monotonic_ms()) and not request.terminating:
+        if not instance.may_push(self._surroundings.clock.monotonic_ms()) and not request.terminating:
             self.counts.throttled += 1
             return ErrorCode.THROTTLING_QUOTA_EXCEEDED
         if request.subscription_id != instance.asked.subscription_id:
@@ -163,7 +165,7 @@ class ClientMetricsManager:
             return ErrorCode.UNKNOWN_SUBSCRIPTION_ID
         if request.compression_type not in _KNOWN_COMPRESSION_TYPES:
             return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
-        if len(request.metrics) > self._around.max_bytes():
+        if len(request.metrics) > self._surroundings.max_bytes():
             return ErrorCode.TELEMETRY_TOO_LARGE
         return ErrorCode.NONE
 
@@ -176,13 +178,13 @@ class ClientMetricsManager:
             code = ErrorCode.THROTTLING_QUOTA_EXCEEDED if is_stopping else ErrorCode(metrics.code)
             self.counts.refused_pushes += 1
             instance.last_error = code
-            self._tell_refused(context, instance, code, metrics.reason)
+            self._log_refusal(context, instance, code, metrics.reason)
             return code
         from odradek.broker.telemetry.received import Push, ReceivedMetrics
 
         self.counts.pushes += 1
         instance.last_error = ErrorCode.NONE
-        now_ms = self._around.clock.now_ms()
+        now_ms = self._surroundings.clock.now_ms()
         attributes = {**instance.attributes, "client_id": context.client_id}
         push = Push(instance.instance_id, attributes, metrics, now_ms, is_terminating)
         # The client may have disconnected while its push was decoded.
@@ -193,10 +195,10 @@ class ClientMetricsManager:
             self.on_push(push)
         return ErrorCode.NONE
 
-    def _tell_refused(self, context: RequestContext, instance: ClientInstance, code: ErrorCode, reason: str | None) -> None:
+    def _log_refusal(self, context: RequestContext, instance: ClientInstance, code: ErrorCode, reason: str | None) -> None:
         host, port = context.peer
-        left_out = self._around.line_limit.left_out(("telemetry", host))
-        if left_out is not None:
+        extra_fields = self._surroundings.line_limit.admit(("telemetry", host))
+        if extra_fields is not None:
             log.warn(
                 "a client's metrics were refused",
                 peer=f"{host}:{port}",
@@ -204,7 +206,7 @@ class ClientMetricsManager:
                 client_instance_id=id_text(instance.instance_id),
                 error=code.name,
                 reason=reason,
-                **left_out,
+                **extra_fields,
             )
 
     def _instance(self, context: RequestContext, instance_id: UUID) -> ClientInstance:
@@ -219,7 +221,7 @@ class ClientMetricsManager:
         self._instances.move_to_end(instance_id)
         found.cancel_expiry()
         expiry_ms = max(_EXPIRY_MS, found.asked.interval_ms * _EXPIRY_INTERVALS)
-        found.expiry = self._around.timer.call_after(expiry_ms, partial(self._forget, instance_id))
+        found.expiry = self._surroundings.timer.call_after(expiry_ms, partial(self._forget, instance_id))
         return found
 
     def _put(self, context: RequestContext, instance_id: UUID, attributes: Mapping[str, str | None]) -> ClientInstance:
@@ -249,7 +251,7 @@ class ClientMetricsManager:
     def _new_id(self) -> UUID:
         while True:
             # As in Kafka, no id looks like a command line option.
-            instance_id = self._around.new_uuid()
+            instance_id = self._surroundings.new_uuid()
             if instance_id not in self._instances and not id_text(instance_id).startswith("-"):
                 return instance_id
 

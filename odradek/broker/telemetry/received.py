@@ -51,23 +51,23 @@ class ReceivedMetrics:
     """The pushed metrics by client instance. Loop thread only."""
 
     def __init__(self) -> None:
-        self._by_instance: dict[UUID, _OfInstance] = {}
+        self._by_instance: dict[UUID, _InstanceMetrics] = {}
         # Data points dropped because of the limits on series.
-        self.left_out = 0
+        self.dropped_points = 0
         self._series = 0
 
     def add(self, push: Push) -> None:
         """Add the data points of a push."""
         found = self._by_instance.get(push.instance_id)
         if found is None:
-            found = self._by_instance[push.instance_id] = _OfInstance(push.attributes)
+            found = self._by_instance[push.instance_id] = _InstanceMetrics(push.attributes)
         for point in push.metrics.points:
             series: Series = (point.name, tuple(sorted(point.attributes.items())))
             known = found.points.get(series)
             if known is not None:
                 found.points[series] = _after(known, point)
             elif len(found.points) >= _MOST_SERIES or self._series >= _MOST_SERIES_IN_ALL:
-                self.left_out += 1
+                self.dropped_points += 1
             else:
                 self._series += 1
                 found.points[series] = point
@@ -83,7 +83,7 @@ class ReceivedMetrics:
             yield instance_id, found.attributes, found.points
 
 
-class _OfInstance:
+class _InstanceMetrics:
     __slots__ = ("attributes", "points")
 
     def __init__(self, attributes: Mapping[str, str | None]) -> None:

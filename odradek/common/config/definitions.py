@@ -182,8 +182,8 @@ class ConfigDefinition(NamedTuple):
     ``importance`` is Kafka's high, medium or low. ``update_mode`` says whether a running broker can change it, for one broker
     or for the whole cluster; topic configs always can, for one topic. ``server_default`` is the broker config that a topic
     config falls back to. If odradek's default is not Kafka's, ``kafka_default`` is Kafka's as text and ``difference`` the
-    reason. ``no_use`` is the reason why odradek accepts a config of Kafka's and does not act on it. ``internal`` configs are for
-    tests: they are described only if set, as are those that Kafka sets at run time only (``told_if_set``).
+    reason. ``unused_reason`` says why odradek accepts a config of Kafka's and does not act on it. ``internal`` configs are for
+    tests: they are described only if set, as are those that Kafka sets at run time only (``is_described_if_set``).
     """
 
     name: str
@@ -197,16 +197,16 @@ class ConfigDefinition(NamedTuple):
     kafka_default: str | None = None
     difference: str = ""
     internal: bool = False
-    no_use: str = ""
-    told_if_set: bool = False
+    unused_reason: str = ""
+    is_described_if_set: bool = False
 
     @property
     def documentation(self) -> str:
         """Return the description for clients and readers."""
-        return f"{self.doc} No effect: {self.no_use}." if self.no_use else self.doc
+        return f"{self.doc} No effect: {self.unused_reason}." if self.unused_reason else self.doc
 
     @property
-    def is_kafkas(self) -> bool:
+    def is_kafka_config(self) -> bool:
         """Return whether Apache Kafka has a config of this name."""
         return self.kafka_default != NOT_KAFKAS
 

@@ -96,7 +96,7 @@ def broker_entries(view: ConfigView) -> Iterator[ConfigEntry]:
     extra = dict.fromkeys(name for name in (*config.static, *dynamic) if name not in BROKER_CONFIGS)
     for name, definition in BROKER_CONFIGS.items():
         set_by = _broker_synonyms(view, name)
-        if not (definition.internal or definition.told_if_set) or any(
+        if not (definition.internal or definition.is_described_if_set) or any(
             synonym.source != ConfigSource.DEFAULT_CONFIG for synonym in set_by
         ):
             yield _entry(definition, name, to_text(_told(view, name)), set_by, read_only=not is_dynamic(name))
@@ -137,7 +137,7 @@ def _broker_synonyms(view: ConfigView, name: str) -> tuple[Synonym, ...]:
     found = [Synonym(each, texts[each], source) for texts, source in sources for each in names if each in texts]
     for each in names:
         default = to_text(BROKER_DEFAULTS.get(each))
-        if default is not None and not BROKER_CONFIGS[each].told_if_set:
+        if default is not None and not BROKER_CONFIGS[each].is_described_if_set:
             found.append(Synonym(each, default, ConfigSource.DEFAULT_CONFIG))
     first = next((index for index, synonym in enumerate(found) if synonym.name == name), len(found))
     return tuple(found[first:])

@@ -96,7 +96,7 @@ def _without(carried: Mapping[str, str], added: Mapping[str, str]) -> dict[str, 
 def _is_kafkas(name: str) -> bool:
     definition = BROKER_CONFIGS.get(name)
     if definition is not None:
-        return definition.is_kafkas
+        return definition.is_kafka_config
     return name in IGNORED or name.startswith(_PER_LISTENER)
 
 

@@ -192,21 +192,21 @@ def listener_key(listener: str, name: str) -> str:
     return f"{PREFIX}{listener.lower()}.{name}"
 
 
-def is_of_listeners(key: str) -> bool:
+def is_listener_config(key: str) -> bool:
     """Return whether ``key`` sets a listener config for one listener."""
     return key.startswith(PREFIX) and key.removeprefix(PREFIX).partition(".")[2] in _OF_LISTENERS
 
 
-def is_of_a_listener(key: str, listeners: Collection[str]) -> bool:
+def is_config_of_listeners(key: str, listeners: Collection[str]) -> bool:
     """Return whether ``key`` sets a listener config for one of ``listeners``, whose names are in upper case."""
     listener = key.removeprefix(PREFIX).partition(".")[0]
-    return is_of_listeners(key) and listener.upper() in listeners and listener == listener.lower()
+    return is_listener_config(key) and listener.upper() in listeners and listener == listener.lower()
 
 
 def check_of_listeners(texts: Mapping[str, str]) -> None:
     """Raise InvalidConfig if a listener's config has an invalid value."""
     for key, text in texts.items():
-        if is_of_listeners(key):
+        if is_listener_config(key):
             _parse(key, key.removeprefix(PREFIX).partition(".")[2], text)
 
 

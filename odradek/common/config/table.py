@@ -49,9 +49,9 @@ def _config(
     doc: str,
     valid: Validator | None = None,
     *,
-    no_use: str = "",
+    unused_reason: str = "",
 ) -> ConfigDefinition:
-    return ConfigDefinition(name, kind, default, doc, valid, server_default=server_default, no_use=no_use)
+    return ConfigDefinition(name, kind, default, doc, valid, server_default=server_default, unused_reason=unused_reason)
 
 
 TOPIC_DEFINITIONS = (
@@ -116,9 +116,11 @@ TOPIC_DEFINITIONS = (
         "log.local.retention.bytes",
         f"{_REMOTE}.",
         AtLeast(-2),
-        no_use=NO_REMOTE_STORAGE,
+        unused_reason=NO_REMOTE_STORAGE,
     ),
-    _config("local.retention.ms", LONG, -2, "log.local.retention.ms", f"{_REMOTE}.", AtLeast(-2), no_use=NO_REMOTE_STORAGE),
+    _config(
+        "local.retention.ms", LONG, -2, "log.local.retention.ms", f"{_REMOTE}.", AtLeast(-2), unused_reason=NO_REMOTE_STORAGE
+    ),
     _config(
         "max.compaction.lag.ms",
         LONG,
@@ -184,10 +186,10 @@ TOPIC_DEFINITIONS = (
         False,
         "log.preallocate",
         "Kafka's preallocation of segment files.",
-        no_use=NOT_PREALLOCATED,
+        unused_reason=NOT_PREALLOCATED,
     ),
-    _config("remote.log.copy.disable", BOOLEAN, False, None, f"{_REMOTE}.", no_use=NO_REMOTE_STORAGE),
-    _config("remote.log.delete.on.disable", BOOLEAN, False, None, f"{_REMOTE}.", no_use=NO_REMOTE_STORAGE),
+    _config("remote.log.copy.disable", BOOLEAN, False, None, f"{_REMOTE}.", unused_reason=NO_REMOTE_STORAGE),
+    _config("remote.log.delete.on.disable", BOOLEAN, False, None, f"{_REMOTE}.", unused_reason=NO_REMOTE_STORAGE),
     _config("remote.storage.enable", BOOLEAN, False, None, f"{_REMOTE}, which odradek does not have: true is refused."),
     _config(
         "retention.bytes", LONG, -1, "log.retention.bytes", "Old segments are deleted while the partition is larger than this."

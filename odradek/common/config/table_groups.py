@@ -24,7 +24,9 @@ _NO_SUCH_GROUPS = "there are no share or streams groups"
 
 
 def _group(name: str, kind: ConfigType, default: Value, doc: str, *, own: bool = False) -> ConfigDefinition:
-    return ConfigDefinition(name, kind, default, doc, server_default=name if own else f"group.{name}", no_use=_NO_SUCH_GROUPS)
+    return ConfigDefinition(
+        name, kind, default, doc, server_default=name if own else f"group.{name}", unused_reason=_NO_SUCH_GROUPS
+    )
 
 
 def _consumer(name: str, default: int, least: int, doc: str) -> ConfigDefinition:

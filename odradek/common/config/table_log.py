@@ -75,7 +75,7 @@ SEGMENTS = (
         None,
         "medium",
         CLUSTER_WIDE,
-        no_use=NOT_PREALLOCATED,
+        unused_reason=NOT_PREALLOCATED,
     ),
 )
 
@@ -220,7 +220,7 @@ RETENTION = (
         AtLeast(-2),
         "medium",
         CLUSTER_WIDE,
-        no_use=NO_REMOTE_STORAGE,
+        unused_reason=NO_REMOTE_STORAGE,
     ),
     _Config(
         "log.local.retention.ms",
@@ -230,7 +230,7 @@ RETENTION = (
         AtLeast(-2),
         "medium",
         CLUSTER_WIDE,
-        no_use=NO_REMOTE_STORAGE,
+        unused_reason=NO_REMOTE_STORAGE,
     ),
 )
 
@@ -244,7 +244,7 @@ COMPACTION = (
         AtLeast(1),
         "medium",
         CLUSTER_WIDE,
-        no_use="there is one cleaner",
+        unused_reason="there is one cleaner",
     ),
     _Config(
         "log.cleaner.io.max.bytes.per.second",

@@ -173,7 +173,7 @@ REPLICATION = (
 
 
 def _rate(name: str, doc: str) -> ConfigDefinition:
-    return _Config(name, LONG, MAX_LONG, doc, AtLeast(0), update_mode=CLUSTER_WIDE, told_if_set=True)
+    return _Config(name, LONG, MAX_LONG, doc, AtLeast(0), update_mode=CLUSTER_WIDE, is_described_if_set=True)
 
 
 def _samples(name: str, default: int, doc: str) -> ConfigDefinition:

@@ -308,7 +308,7 @@ SSL = (
         "TLSv1.3",
         "The version of Java's SSLContext.",
         OneOf("TLS", *PROTOCOLS),
-        no_use="ssl.enabled.protocols decides, as on Kafka's brokers",
+        unused_reason="ssl.enabled.protocols decides, as on Kafka's brokers",
     ),
     _Config(
         "ssl.cipher.suites",

@@ -230,7 +230,7 @@ CONNECTIONS = (
         "The most requests that Kafka queues for a thread before it stops reading.",
         AtLeast(1),
         "high",
-        no_use=_NO_QUEUE,
+        unused_reason=_NO_QUEUE,
     ),
     _Config(
         "queued.max.request.bytes",
@@ -274,21 +274,21 @@ REQUESTS = (
         INT,
         1000,
         "Completed Fetch requests that Kafka keeps in its purgatory.",
-        no_use=_NO_PURGE,
+        unused_reason=_NO_PURGE,
     ),
     _Config(
         "producer.purgatory.purge.interval.requests",
         INT,
         1000,
         "Completed Produce requests that Kafka keeps in its purgatory.",
-        no_use=_NO_PURGE,
+        unused_reason=_NO_PURGE,
     ),
     _Config(
         "delete.records.purgatory.purge.interval.requests",
         INT,
         1,
         "Completed DeleteRecords requests that Kafka keeps in its purgatory.",
-        no_use=_NO_PURGE,
+        unused_reason=_NO_PURGE,
     ),
 )
 

@@ -141,9 +141,9 @@ class AutoTopicCreation:
         for name in [name for name, code in refused.items() if code == ErrorCode.THROTTLING_QUOTA_EXCEEDED]:
             del refused[name]
             principal, client_id = context.session.principal, context.client_id
-            left_out = self._line_limit.left_out(("topic not created", principal, client_id))
-            if left_out is not None:
-                fields = {"topic": name, "principal": principal, "client_id": client_id, **left_out}
+            extra_fields = self._line_limit.admit(("topic not created", principal, client_id))
+            if extra_fields is not None:
+                fields = {"topic": name, "principal": principal, "client_id": client_id, **extra_fields}
                 log.warn("topic not created", cause="the client changed too many partitions recently", **fields)
         return refused
 

@@ -32,7 +32,7 @@ K = TypeVar("K")
 # The (user, client id) that an entity names. None is the default of a type, "" a type that is left out.
 _Named: TypeAlias = tuple[str | None, str | None]
 _DEFAULT: Final = None
-_LEFT_OUT: Final = ""
+_UNSPECIFIED: Final = ""
 
 
 class QuotaEntity(NamedTuple):
@@ -105,7 +105,9 @@ class ClientQuotas:
             if value is not None:
                 named_user, named_client = named
                 return Limit(
-                    value, _LEFT_OUT if named_user == _LEFT_OUT else user, _LEFT_OUT if named_client == _LEFT_OUT else client_id
+                    value,
+                    _UNSPECIFIED if named_user == _UNSPECIFIED else user,
+                    _UNSPECIFIED if named_client == _UNSPECIFIED else client_id,
                 )
         return None
 
@@ -146,7 +148,7 @@ class ClientQuotas:
                 _put(self._ips, name if name is None else normal_address(name), value)
         elif USER in names or CLIENT_ID in names:
             limits = self._limits.setdefault(key, {})
-            _put(limits, (names.get(USER, _LEFT_OUT), names.get(CLIENT_ID, _LEFT_OUT)), value)
+            _put(limits, (names.get(USER, _UNSPECIFIED), names.get(CLIENT_ID, _UNSPECIFIED)), value)
             if not limits:
                 del self._limits[key]
 
@@ -176,10 +178,10 @@ def _precedence(user: str, client_id: str) -> Iterator[_Named]:
         if client_id:
             yield each, client_id
             yield each, _DEFAULT
-        yield each, _LEFT_OUT
+        yield each, _UNSPECIFIED
     if client_id:
-        yield _LEFT_OUT, client_id
-        yield _LEFT_OUT, _DEFAULT
+        yield _UNSPECIFIED, client_id
+        yield _UNSPECIFIED, _DEFAULT
 
 
 def _put(values: dict[K, float], key: K, value: float | None) -> None:

@@ -187,9 +187,9 @@ class MetadataWriter:
     def _tell_fault(self, error: KafkaError) -> None:
         """Log an error of the disk, but not a client's error."""
         if error.code == ErrorCode.KAFKA_STORAGE_ERROR:
-            left_out = self._line_limit.left_out(error.reason)
-            if left_out is not None:
-                broker_log.tell("error", "a change of the metadata failed", {"reason": error.reason, **left_out})
+            extra_fields = self._line_limit.admit(error.reason)
+            if extra_fields is not None:
+                broker_log.tell("error", "a change of the metadata failed", {"reason": error.reason, **extra_fields})
 
     def _behind_snapshot(self) -> Iterator[MetadataBatch]:
         for batch in self._log.read_all():

@@ -188,8 +188,8 @@ class RuntimeEnvironment(Generic[ShardT]):
         "load_buffer_bytes",
         "logs",
         "make_shard",
+        "on_bulk_load",
         "on_fault",
-        "on_much_loaded",
         "timer",
         "turn_end",
         "write_timeout_ms",
@@ -203,7 +203,7 @@ class RuntimeEnvironment(Generic[ShardT]):
         timer: Timer,
         on_fault: Callable[[str, Exception], None],
         load_buffer_bytes: int,
-        on_much_loaded: Callable[[], object],
+        on_bulk_load: Callable[[], object],
         write_timeout_ms: int,
     ) -> None:
         self.logs = logs
@@ -213,7 +213,7 @@ class RuntimeEnvironment(Generic[ShardT]):
         self.clock = timer.clock
         self.on_fault = on_fault
         self.load_buffer_bytes = load_buffer_bytes
-        self.on_much_loaded = on_much_loaded
+        self.on_bulk_load = on_bulk_load
         self.write_timeout_ms = write_timeout_ms
         self.counters = RuntimeCounters()
         self.turn_end = TurnEnd(logs.call_soon, on_fault)

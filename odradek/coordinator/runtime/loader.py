@@ -186,7 +186,7 @@ class LoadQueue:
         self._untold_records += load.records - records_before
         if self._untold_records >= _MANY_RECORDS:
             self._untold_records = 0
-            self._environment.on_much_loaded()
+            self._environment.on_bulk_load()
         if self._loads:
             self._environment.logs.call_soon(self._run_slice)
 

@@ -41,7 +41,7 @@ class CoordinatorRuntime(Generic[ShardT]):
     """The shards of one coordinator. Loop thread only.
 
     ``decode`` turns the log's bytes into a record, or None if the key's version is unknown. ``on_fault`` is called for internal
-    errors: a failed append, an unreadable log, an exception in a callback. ``on_much_loaded`` is called each time some thousand
+    errors: a failed append, an unreadable log, an exception in a callback. ``on_bulk_load`` is called each time some thousand
     more records have been replayed into lasting state. If replicas are silent for ``write_timeout_ms``, waiting requests fail,
     and clients look for the coordinator again.
     """
@@ -56,14 +56,14 @@ class CoordinatorRuntime(Generic[ShardT]):
         *,
         on_fault: Callable[[str, Exception], None],
         load_buffer_bytes: int = DEFAULT_LOAD_BUFFER_BYTES,
-        on_much_loaded: Callable[[], object] = _ignore,
+        on_bulk_load: Callable[[], object] = _ignore,
         write_timeout_ms: int = DEFAULT_WRITE_TIMEOUT_MS,
     ) -> None:
         self.name = name
         self._logs = logs
         self._on_fault = on_fault
         self._environment = RuntimeEnvironment(
-            logs, make_shard, decode, timer, on_fault, load_buffer_bytes, on_much_loaded, write_timeout_ms
+            logs, make_shard, decode, timer, on_fault, load_buffer_bytes, on_bulk_load, write_timeout_ms
         )
         self.counters = self._environment.counters
         self._hosted: dict[int, HostedShard[ShardT]] = {}

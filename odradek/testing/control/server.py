@@ -197,9 +197,9 @@ class ControlServer:
 
     def _tell_refused(self, peer: str, cause: str) -> None:
         """Log a refused request. Runs on the loop."""
-        left_out = self._line_limit.left_out((peer, cause))
-        if left_out is not None:
-            log.warn("control request refused", peer=peer, cause=cause, **left_out)
+        extra_fields = self._line_limit.admit((peer, cause))
+        if extra_fields is not None:
+            log.warn("control request refused", peer=peer, cause=cause, **extra_fields)
 
 
 def _route(method: str, path: str) -> tuple[Route, Mapping[str, str]]:

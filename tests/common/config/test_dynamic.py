@@ -88,7 +88,7 @@ def broker_entry(view, name):
 def test_every_config_is_told_but_internal_ones():
     view = make_view()
     assert {entry.name for entry in topic_entries(view, {})} == {name for name, row in TOPIC_CONFIGS.items() if not row.internal}
-    told = {name for name, row in BROKER_CONFIGS.items() if not (row.internal or row.told_if_set)}
+    told = {name for name, row in BROKER_CONFIGS.items() if not (row.internal or row.is_described_if_set)}
     assert {entry.name for entry in broker_entries(view)} == told
 
 

@@ -60,18 +60,18 @@ def is_broker_config_read(name):
 
 @each_case("row", BROKER_CONFIGS.values(), ids=lambda row: row.name)
 def test_a_broker_config_is_read_or_says_why_it_has_no_use(row):
-    assert is_broker_config_read(row.name) is not bool(row.no_use)
+    assert is_broker_config_read(row.name) is not bool(row.unused_reason)
 
 
 @each_case("row", TOPIC_CONFIGS.values(), ids=lambda row: row.name)
 def test_a_topic_config_is_read_or_says_why_it_has_no_use(row):
-    assert is_topic_config_read(row.name) is not bool(row.no_use)
+    assert is_topic_config_read(row.name) is not bool(row.unused_reason)
 
 
 @each_case("row", GROUP_DEFINITIONS, ids=lambda row: row.name)
 def test_a_config_of_groups_is_read_or_says_why_it_has_no_use(row):
     names, _ = read_by_the_product()
-    assert (row.name in names) is not bool(row.no_use)
+    assert (row.name in names) is not bool(row.unused_reason)
     complain(row, row.default)
 
 
@@ -89,4 +89,4 @@ def test_a_config_that_nobody_reads_would_be_found():
 
 def test_the_reason_is_told_to_clients_and_readers():
     row = BROKER_CONFIGS["queued.max.requests"]
-    assert row.documentation.endswith(f"No effect: {row.no_use}.")
+    assert row.documentation.endswith(f"No effect: {row.unused_reason}.")

@@ -339,7 +339,7 @@ def test_whoever_runs_the_process_is_told_of_much_state_that_was_loaded():
     bed = filled(
         [put(str(number % 7), number) for number in range(25_000)],
         per_batch=1000,
-        runtime_options={"on_much_loaded": lambda: told.append(bed.shard.replayed.get())},
+        runtime_options={"on_bulk_load": lambda: told.append(bed.shard.replayed.get())},
     )
     load(bed)
     assert [replayed // 10_000 for replayed in told] == [1, 2]

@@ -158,8 +158,8 @@ class Authorization:
         references: int,
     ) -> None:
         """Log a refusal, unless there were too many of the same kind."""
-        left_out = self._line_limit.left_out((access.principal, operation, resource_type, name))
-        if left_out is None:
+        extra_fields = self._line_limit.admit((access.principal, operation, resource_type, name))
+        if extra_fields is None:
             return
         log.info(
             "authorization denied",
@@ -170,7 +170,7 @@ class Authorization:
             request=access.request_name,
             references=references,
             rule=rule if isinstance(rule, str) else _in_words(rule),
-            **left_out,
+            **extra_fields,
         )
 
 

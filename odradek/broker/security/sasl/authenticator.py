@@ -109,8 +109,8 @@ class Respond:
 
 
 @dataclass(frozen=True, slots=True)
-class TellVersions:
-    """Answer ApiVersions as to any client, then call ``versions_told`` with the result."""
+class AnswerApiVersions:
+    """Answer ApiVersions as to any client, then call ``api_versions_answered`` with the result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ class Authenticated:
 class Refuse:
     """Authentication failed: after the delay send ``chunks``, and close. ``cause`` and ``user`` are for the log.
 
-    ``is_told``: the failure is already in the log. ``at_once``: close without the delay. It is set for bare tokens (frames of
+    ``is_logged``: the failure is already in the log. ``at_once``: close without the delay. It is set for bare tokens (frames of
     their own) that Kafka does not count as failed authentications.
     """
 
@@ -134,18 +134,18 @@ class Refuse:
     cause: str
     user: str | None = None
     mechanism: str | None = None
-    is_told: bool = False
+    is_logged: bool = False
     at_once: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Break:
+class Disconnect:
     """Close at once: the client broke the protocol."""
 
     cause: str
 
 
-Outcome: TypeAlias = Respond | TellVersions | Authenticated | Refuse | Break
+Outcome: TypeAlias = Respond | AnswerApiVersions | Authenticated | Refuse | Disconnect
 
 
 def _state_refusal(api_key: ApiKey, version: int, correlation_id: int, frame: bytes, position: int) -> list[Any]:
@@ -166,10 +166,10 @@ class Authenticator:
     """The SASL state of one connection. ``mechanisms`` are the enabled ones by name, in the order clients see them."""
 
     __slots__ = (
-        "_began_again_ms",
         "_is_by_token",
-        "_is_told",
+        "_is_refusal_logged",
         "_mechanisms",
+        "_reauthentication_began_ms",
         "_server",
         "_state",
         "_wants_requests",
@@ -185,7 +185,7 @@ class Authenticator:
         self._server: SaslServer | None = None
         self._wants_requests = False
         # True if the failure of the exchange is in the log already.
-        self._is_told = False
+        self._is_refusal_logged = False
         # The session's, once it exists.
         self.mechanism: str | None = None
         self.user: str | None = None
@@ -193,7 +193,7 @@ class Authenticator:
         # The session's expiry (monotonic); None: never.
         self.expires_at_ms: float | None = None
         # The start of the last reauthentication (monotonic).
-        self._began_again_ms: float | None = None
+        self._reauthentication_began_ms: float | None = None
 
     @property
     def state(self) -> SaslState:
@@ -201,31 +201,31 @@ class Authenticator:
         return self._state
 
     @property
-    def is_again(self) -> bool:
+    def is_reauthentication(self) -> bool:
         """Return whether this is a reauthentication: the session exists already."""
         return self.user is not None
 
     def receive(self, frame: bytes, wall_ms: int, monotonic_ms: float) -> Outcome:
         """Return the outcome of a received frame, in any state but COMPLETE."""
         outcome = self._received(frame, wall_ms, monotonic_ms)
-        if isinstance(outcome, Refuse | Break):
+        if isinstance(outcome, Refuse | Disconnect):
             self._go(SaslState.FAILED)
         return outcome
 
-    def versions_told(self, *, accepted: bool) -> None:
+    def api_versions_answered(self, *, accepted: bool) -> None:
         """Move on after ApiVersions was answered. If its version was refused, the client may send it in another version."""
         if accepted:
             self._go(SaslState.HANDSHAKE_REQUEST)
 
-    def begin_again(self, monotonic_ms: float) -> bool:
+    def begin_reauthentication(self, monotonic_ms: float) -> bool:
         """Start a reauthentication (KIP-368); False if the session has no lifetime, or the last one was less than a second ago.
 
         After True, pass the SaslHandshake to ``receive``.
         """
-        last_ms = self._began_again_ms
+        last_ms = self._reauthentication_began_ms
         if self.expires_at_ms is None or (last_ms is not None and monotonic_ms - last_ms < _MIN_REAUTH_INTERVAL_MS):
             return False
-        self._began_again_ms = monotonic_ms
+        self._reauthentication_began_ms = monotonic_ms
         self._wants_requests = False
         self._go(SaslState.REAUTH_PROCESS_HANDSHAKE)
         return True
@@ -241,20 +241,20 @@ class Authenticator:
             api_key = ApiKey(key)
         except (MalformedMessage, ValueError):
             if state is SaslState.INITIAL_REQUEST:
-                return Break("the first frame is not a Kafka request, and GSSAPI is not supported")
-            return Break("a frame during authentication is not a Kafka request")
+                return Disconnect("the first frame is not a Kafka request, and GSSAPI is not supported")
+            return Disconnect("a frame during authentication is not a Kafka request")
         if state is SaslState.INITIAL_REQUEST:
             self._go(SaslState.HANDSHAKE_OR_VERSIONS_REQUEST)
         if api_key not in EXPECTED[state]:
             if api_key is ApiKey.API_VERSIONS and state is SaslState.HANDSHAKE_REQUEST:
-                return Break("the client sent API_VERSIONS twice before it authenticated")
+                return Disconnect("the client sent API_VERSIONS twice before it authenticated")
             cause = f"{api_key.name} came before the client authenticated: {_HINT}"
             if state is not SaslState.AUTHENTICATE:
-                return Break(cause)
+                return Disconnect(cause)
             chunks = _state_refusal(api_key, version, correlation_id, frame, position)
-            return Refuse(chunks, cause, self.user, self.mechanism, self._is_told)
+            return Refuse(chunks, cause, self.user, self.mechanism, self._is_refusal_logged)
         if api_key is ApiKey.API_VERSIONS:
-            return TellVersions()
+            return AnswerApiVersions()
         return self._answer(api_key, version, correlation_id, frame, position, wall_ms, monotonic_ms)
 
     def _answer(
@@ -262,11 +262,11 @@ class Authenticator:
     ) -> Outcome:
         """Decode and answer a SaslHandshake or SaslAuthenticate that is allowed in this state."""
         if not 0 <= version <= NEWEST_VERSION[api_key]:
-            return Break(f"{api_key.name} version {version} is not served")
+            return Disconnect(f"{api_key.name} version {version} is not served")
         try:
             request = request_decoder(api_key, version)(frame, position)
         except MalformedMessage as error:
-            return Break(error.reason)
+            return Disconnect(error.reason)
         if api_key is ApiKey.SASL_HANDSHAKE:
             return self._shake_hands(request.mechanism, version, correlation_id)
         return self._take_token(request.auth_bytes, version, correlation_id, wall_ms, monotonic_ms)
@@ -276,12 +276,12 @@ class Authenticator:
             self._wants_requests = True
         encode = response_encoder(ApiKey.SASL_HANDSHAKE, version)
         enabled = list(self._mechanisms)
-        if mechanism not in self._mechanisms and self.is_again:
-            return Break(f"the session began with {self.mechanism} and cannot change its mechanism")
+        if mechanism not in self._mechanisms and self.is_reauthentication:
+            return Disconnect(f"the session began with {self.mechanism} and cannot change its mechanism")
         if mechanism not in self._mechanisms:
             refusal = SaslHandshakeResponse(error_code=ErrorCode.UNSUPPORTED_SASL_MECHANISM, mechanisms=enabled)
             return Refuse(encode(correlation_id, refusal), "the mechanism is not enabled", self.user, mechanism)
-        if self.is_again and mechanism != self.mechanism:
+        if self.is_reauthentication and mechanism != self.mechanism:
             self._go(SaslState.REAUTH_BAD_MECHANISM)
         else:
             self.mechanism = mechanism
@@ -295,12 +295,12 @@ class Authenticator:
             answer, user = self._evaluate(token)
         except AuthenticationFailed as failure:
             message = failure.told or (
-                f"Authentication failed during {'re-authentication' if self.is_again else 'authentication'}"
+                f"Authentication failed during {'re-authentication' if self.is_reauthentication else 'authentication'}"
                 f" due to invalid credentials with SASL mechanism {self.mechanism}"
             )
             refusal = SaslAuthenticateResponse(error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message=message)
             chunks = encode(correlation_id, refusal)
-            return Refuse(chunks, failure.cause, failure.user or self.user, self.mechanism, self._is_told)
+            return Refuse(chunks, failure.cause, failure.user or self.user, self.mechanism, self._is_refusal_logged)
         if user is None:
             return self._go_on(encode(correlation_id, SaslAuthenticateResponse(error_message="", auth_bytes=answer)))
         lifetime_ms = self._complete(user, wall_ms, monotonic_ms)
@@ -312,7 +312,7 @@ class Authenticator:
             answer, user = self._evaluate(token)
         except AuthenticationFailed as failure:
             user = failure.user or self.user
-            return Refuse([], failure.cause, user, self.mechanism, self._is_told, at_once=failure.told is None)
+            return Refuse([], failure.cause, user, self.mechanism, self._is_refusal_logged, at_once=failure.told is None)
         chunks = [len(answer).to_bytes(_LENGTH_BYTES, "big") + answer]
         if user is None:
             return self._go_on(chunks)
@@ -321,7 +321,7 @@ class Authenticator:
 
     def _go_on(self, chunks: list[Any]) -> Respond:
         refusal = None if self._server is None else self._server.refusal
-        self._is_told = refusal is not None
+        self._is_refusal_logged = refusal is not None
         return Respond(chunks, refusal)
 
     def _evaluate(self, token: bytes) -> tuple[bytes, str | None]:

@@ -21,13 +21,13 @@ from urllib.request import url2pathname, urlopen
 from odradek.broker.security.sasl.oauthbearer import (
     BearerRefused,
     InvalidToken,
-    Parts,
+    ParsedToken,
     Rules,
     Token,
     check_signed,
     check_unsecured,
+    parse_token,
     subject_of,
-    take_apart,
 )
 from odradek.common.config.definitions import HIDDEN, InvalidConfig
 from odradek.common.config.listener_config import OAUTHBEARER
@@ -178,14 +178,14 @@ class SignedTokens:
 
     def __call__(self, token: str) -> Token:
         """Validate a token. Raises BearerRefused, InvalidToken."""
-        parts = take_apart(token)
+        parts = parse_token(token)
         try:
             self._ensure_signed(token, parts)
             return check_signed(parts.claims, self._rules, self._clock.now_ms())
         except InvalidToken as error:
             raise BearerRefused(error, subject_of(parts.claims, self._rules.subject_claim)) from error
 
-    def _ensure_signed(self, token: str, parts: Parts) -> None:
+    def _ensure_signed(self, token: str, parts: ParsedToken) -> None:
         from jwt import PyJWS
         from jwt.exceptions import PyJWTError
 
@@ -216,7 +216,7 @@ class UnsecuredTokens:
 
     def __call__(self, token: str) -> Token:
         """Validate a token. Raises BearerRefused, InvalidToken."""
-        parts = take_apart(token)
+        parts = parse_token(token)
         try:
             return check_unsecured(parts, self._rules, self._clock.now_ms())
         except InvalidToken as error:

@@ -98,23 +98,23 @@ class PlainServer:
         # Like Java's String: invalid UTF-8 becomes a replacement character, and so another password.
         tokens = token.decode(errors="replace").split("\0", _TOKENS)
         if len(tokens) != _TOKENS:
-            raise _told(f"Invalid SASL/PLAIN response: expected {_TOKENS} tokens, got {len(tokens)}")
+            raise _refusal(f"Invalid SASL/PLAIN response: expected {_TOKENS} tokens, got {len(tokens)}")
         authorization_id, user, password = tokens
         if not user:
-            raise _told("Authentication failed: username not specified")
+            raise _refusal("Authentication failed: username not specified")
         if not password:
-            raise _told("Authentication failed: password not specified", user)
+            raise _refusal("Authentication failed: password not specified", user)
         known = self._users.get(user)
         if known is None:
             raise AuthenticationFailed("no such user", told=_INVALID, user=user)
         if not compare_digest(known, password.encode()):
             raise AuthenticationFailed("the password is wrong", told=_INVALID, user=user)
         if authorization_id and authorization_id != user:
-            raise _told("Authentication failed: Client requested an authorization id that is different from username", user)
+            raise _refusal("Authentication failed: Client requested an authorization id that is different from username", user)
         self.user = user
         self.is_complete = True
         return b""
 
 
-def _told(cause: str, user: str | None = None) -> AuthenticationFailed:
+def _refusal(cause: str, user: str | None = None) -> AuthenticationFailed:
     return AuthenticationFailed(cause, told=cause, user=user)

@@ -52,7 +52,7 @@ class Rules(NamedTuple):
     required_scope: tuple[str, ...] = ()
 
 
-class Parts(NamedTuple):
+class ParsedToken(NamedTuple):
     """A token's header and claims, not verified yet, and whether the token has a signature."""
 
     header: Mapping[str, Any]
@@ -60,12 +60,12 @@ class Parts(NamedTuple):
     is_signed: bool
 
 
-def take_apart(token: str) -> Parts:
+def parse_token(token: str) -> ParsedToken:
     """Split a JWT into its parts. Raises InvalidToken for any other text."""
     parts = token.split(".")
     if len(parts) != _PARTS:
         raise InvalidToken("it is not a JWT")
-    return Parts(_object(parts[0]), _object(parts[1]), bool(parts[2]))
+    return ParsedToken(_object(parts[0]), _object(parts[1]), bool(parts[2]))
 
 
 def check_signed(claims: Mapping[str, Any], rules: Rules, now_ms: int) -> Token:
@@ -87,7 +87,7 @@ def check_signed(claims: Mapping[str, Any], rules: Rules, now_ms: int) -> Token:
     return Token(_subject(claims, rules.subject_claim).strip(), expires_ms)
 
 
-def check_unsecured(parts: Parts, rules: Rules, now_ms: int) -> Token:
+def check_unsecured(parts: ParsedToken, rules: Rules, now_ms: int) -> Token:
     """Check an unsigned token. Raises InvalidToken."""
     if parts.header.get("alg") != "none" or parts.is_signed:
         raise InvalidToken("it is signed, but only unsecured tokens are accepted")

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from odradek.broker.security.sasl.bearer_configs import fetch_document
 from odradek.broker.security.sasl.listeners import login_module
-from odradek.broker.security.sasl.oauthbearer import InvalidToken, take_apart
+from odradek.broker.security.sasl.oauthbearer import InvalidToken, parse_token
 from odradek.client.login import Login
 from odradek.common.config.definitions import HIDDEN, InvalidConfig
 from odradek.common.config.listener_config import MECHANISMS, OAUTHBEARER
@@ -83,7 +83,7 @@ def _from_file(config: SaslConfig) -> PeerToken:
         raise config.invalid(_URL, "a file: URL of a token: odradek does not fetch tokens", OAUTHBEARER)
     try:
         token = fetch_document(url).decode("ascii").strip()
-        claims = take_apart(token).claims
+        claims = parse_token(token).claims
         user, expires = claims.get(subject_claim), claims.get("exp")
     except (OSError, ValueError, InvalidToken) as error:
         raise config.invalid(_URL, f"the URL of a JWT ({error})", OAUTHBEARER) from error

@@ -179,7 +179,7 @@ class PrincipalMapper:
     """The rules of one listener. ValueError for unreadable rules."""
 
     def __init__(self, rules: str) -> None:
-        self._rules: list[_Rule] = [_as_it_is if parts is None else _compiled(*parts) for parts in _parsed(rules)]
+        self._rules: list[_Rule] = [_identity if parts is None else _compiled(*parts) for parts in _parsed(rules)]
 
     def name(self, distinguished_name: str) -> str:
         """Return the name by the first rule that matches. Raises NoMatchingRule."""
@@ -210,7 +210,7 @@ def _parsed(text: str) -> Iterator[tuple[str, str, str] | None]:
             raise ValueError(f"expected a comma or the end at {text[position:]!r}")
 
 
-def _as_it_is(name: str) -> str:
+def _identity(name: str) -> str:
     return name
 
 

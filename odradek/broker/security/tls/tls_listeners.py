@@ -139,7 +139,7 @@ class TlsListener:
             if connecting is not None:
                 check_connects(config, server, connecting)
 
-    def is_as_it_was(self, config: ListenerConfig) -> bool:
+    def is_unchanged(self, config: ListenerConfig) -> bool:
         """Return whether configs and files are unchanged since they were loaded."""
         return self.values == config.ssl_values() and self.files == store_files(config)
 
@@ -186,12 +186,12 @@ class TlsListeners:
         """
         for name, listener in self._listeners.items():
             config = self._config.listener_config(name)
-            if listener.is_as_it_was(config):
+            if listener.is_unchanged(config):
                 continue
             try:
                 self._listeners[name] = self._loaded(config, listener if self._is_started else None)
             except Exception as error:  # noqa: BLE001  no file content may stop the broker
-                _tell_kept(name, error)
+                _log_kept_files(name, error)
             else:
                 log.info("stores reloaded", listener=name)
         self._is_started = True
@@ -200,7 +200,7 @@ class TlsListeners:
         return TlsListener(config, is_between=config.listener == self._between, former=former)
 
 
-def _tell_kept(name: str, error: Exception | InvalidConfig) -> None:
+def _log_kept_files(name: str, error: Exception | InvalidConfig) -> None:
     log.warn("cannot reload stores: the old ones stay in use", listener=name, reason=str(error))
 
 

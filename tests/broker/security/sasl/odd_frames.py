@@ -2,7 +2,14 @@
 
 from collections import Counter
 
-from odradek.broker.security.sasl.authenticator import Authenticated, Authenticator, Break, Refuse, SaslState, TellVersions
+from odradek.broker.security.sasl.authenticator import (
+    AnswerApiVersions,
+    Authenticated,
+    Authenticator,
+    Disconnect,
+    Refuse,
+    SaslState,
+)
 from odradek.broker.security.sasl.listeners import SaslListener, SaslServices
 from odradek.common.config.listener_config import SaslConfig
 from odradek.protocol.api_keys import ApiKey
@@ -72,9 +79,9 @@ def talk(mechanisms, random, frame_count):
         seen[type(outcome)] += 1
         assert PASSWORD not in repr(outcome)
         assert not isinstance(outcome, Authenticated), f"frame {number} let somebody in: {frame!r}"
-        if isinstance(outcome, TellVersions):
-            authenticator.versions_told(accepted=random.random() < 0.5)
-        if isinstance(outcome, Refuse | Break):
+        if isinstance(outcome, AnswerApiVersions):
+            authenticator.api_versions_answered(accepted=random.random() < 0.5)
+        if isinstance(outcome, Refuse | Disconnect):
             assert authenticator.state is SaslState.FAILED
             authenticator = Authenticator(mechanisms)
     return seen

@@ -10,14 +10,14 @@ import pytest
 from odradek.broker.security.sasl.authenticator import (
     EXPECTED,
     TRANSITIONS,
+    AnswerApiVersions,
     Authenticated,
     Authenticator,
-    Break,
+    Disconnect,
     IllegalTransition,
     Refuse,
     Respond,
     SaslState,
-    TellVersions,
     step,
 )
 from odradek.broker.security.sasl.listeners import EnabledMechanism
@@ -99,18 +99,18 @@ def test_a_bare_token_that_fails_has_no_answer(client):
 
 
 def test_the_versions_may_be_asked_first(client):
-    assert client.send(ApiKey.API_VERSIONS) == TellVersions()
-    client.mine.versions_told(accepted=True)
+    assert client.send(ApiKey.API_VERSIONS) == AnswerApiVersions()
+    client.mine.api_versions_answered(accepted=True)
     client.handshake()
     assert client.token().user == "alice"
 
 
 def test_the_versions_may_be_asked_again_where_the_first_version_was_not_served(client):
     client.send(ApiKey.API_VERSIONS)
-    client.mine.versions_told(accepted=False)
-    assert client.send(ApiKey.API_VERSIONS) == TellVersions()
-    client.mine.versions_told(accepted=True)
-    assert isinstance(client.send(ApiKey.API_VERSIONS), Break)
+    client.mine.api_versions_answered(accepted=False)
+    assert client.send(ApiKey.API_VERSIONS) == AnswerApiVersions()
+    client.mine.api_versions_answered(accepted=True)
+    assert isinstance(client.send(ApiKey.API_VERSIONS), Disconnect)
 
 
 def test_a_wrong_password_is_told_and_who_and_why_is_for_the_log(client):
@@ -140,7 +140,7 @@ def frame_of(api_key):
 @each_case("api_key", [key for key in ApiKey if key not in (ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE)])
 def test_nothing_else_is_answered_at_first(api_key):
     outcome = Client(authenticator()).send_frame(frame_of(api_key))
-    assert outcome == Break(f"{api_key.name} came before the client authenticated: {HINT}")
+    assert outcome == Disconnect(f"{api_key.name} came before the client authenticated: {HINT}")
 
 
 @each_case("api_key", [key for key in ApiKey if key is not ApiKey.SASL_AUTHENTICATE])
@@ -168,11 +168,11 @@ def test_a_handshake_in_place_of_a_token_is_told_its_state(client):
 def test_what_is_no_request_is_taken_for_kerberos_at_first_and_ends_it_later(client):
     token = b"\x60\x82" + bytes(20)
     outcome = client.send_frame(token)
-    assert isinstance(outcome, Break)
+    assert isinstance(outcome, Disconnect)
     assert "GSSAPI" in outcome.cause
     later = Client(authenticator())
     later.handshake()
-    assert isinstance(later.send_frame(token), Break)
+    assert isinstance(later.send_frame(token), Disconnect)
 
 
 @each_case("frame", [b"", b"\0", b"\0\x11\0\x01", b"\xff" * 40, encode_request(ApiKey.SASL_HANDSHAKE, 1)[4:-1]])
@@ -181,13 +181,13 @@ def test_no_frame_is_a_fault_of_the_brokers(frame, is_shaken):
     client = Client(authenticator())
     if is_shaken:
         client.handshake()
-    assert isinstance(client.send_frame(frame), Refuse | Break)
+    assert isinstance(client.send_frame(frame), Refuse | Disconnect)
 
 
 def test_a_version_that_is_not_served_ends_it(client):
     frame = bytearray(encode_request(ApiKey.SASL_HANDSHAKE, 1)[4:])
     frame[3] = 2
-    assert client.send_frame(bytes(frame)) == Break("SASL_HANDSHAKE version 2 is not served")
+    assert client.send_frame(bytes(frame)) == Disconnect("SASL_HANDSHAKE version 2 is not served")
 
 
 @each_case(
@@ -213,7 +213,7 @@ def test_a_credential_that_is_over_already_gives_a_session_that_is_over():
 def test_a_session_without_an_end_is_not_renewed(client):
     client.handshake()
     client.token()
-    assert not client.mine.begin_again(0)
+    assert not client.mine.begin_reauthentication(0)
 
 
 @pytest.fixture
@@ -222,7 +222,7 @@ def renewing():
     client.handshake()
     client.token()
     client.now_ms = 4_000.0
-    assert client.mine.begin_again(4_000.0)
+    assert client.mine.begin_reauthentication(4_000.0)
     return client
 
 
@@ -247,7 +247,7 @@ def test_a_session_stays_with_its_mechanism(renewing):
 
 
 def test_a_session_is_not_renewed_by_what_is_not_enabled(renewing):
-    assert isinstance(renewing.handshake("GSSAPI"), Break)
+    assert isinstance(renewing.handshake("GSSAPI"), Disconnect)
 
 
 def test_a_session_is_renewed_once_a_second():
@@ -256,7 +256,7 @@ def test_a_session_is_renewed_once_a_second():
     client.token()
     renewals = []
     for now_ms in (100.0, 1_099.0, 1_100.0):
-        renewals.append(client.mine.begin_again(now_ms))
+        renewals.append(client.mine.begin_reauthentication(now_ms))
         if renewals[-1]:
             client.handshake()
             client.token()
@@ -264,7 +264,7 @@ def test_a_session_is_renewed_once_a_second():
 
 
 def test_no_renewal_asks_for_the_versions(renewing):
-    assert isinstance(renewing.send(ApiKey.API_VERSIONS), Break)
+    assert isinstance(renewing.send(ApiKey.API_VERSIONS), Disconnect)
 
 
 def test_a_reason_that_could_tell_who_is_there_is_not_told():
@@ -297,7 +297,7 @@ def test_a_failure_that_the_client_is_to_acknowledge_is_told_the_log_once():
     client = Client(Authenticator({"OAUTHBEARER": EnabledMechanism(lambda: server, 0)}))
     client.handshake("OAUTHBEARER")
     assert client.token(b"token").refusal is failure
-    assert client.token(b"\x01").is_told
+    assert client.token(b"\x01").is_logged
 
 
 def test_what_comes_out_shows_no_token():
@@ -339,4 +339,4 @@ def test_a_session_follows_tokens_and_nothing_else(state):
 # Frames that no client sends, to the state machine with every mechanism: none is a fault of the broker's.
 @pytest.mark.parametrize("seed", range(4))
 def test_odd_frames_are_answered_refused_or_end_it_and_let_nobody_in(seed):
-    assert {Refuse, Break, TellVersions} < talk(enabled(), Random(seed), 1_500).keys()
+    assert {Refuse, Disconnect, AnswerApiVersions} < talk(enabled(), Random(seed), 1_500).keys()

@@ -3,7 +3,7 @@
 import pytest
 
 from odradek.broker.security.sasl.bearer_configs import UnsecuredTokens
-from odradek.broker.security.sasl.oauthbearer import Rules, take_apart
+from odradek.broker.security.sasl.oauthbearer import Rules, parse_token
 from odradek.broker.security.sasl.peer_login import peer_token
 from odradek.common.config.definitions import InvalidConfig
 from odradek.common.config.listener_config import SaslConfig
@@ -58,7 +58,7 @@ def test_its_claims_are_those_of_the_line():
     }
     token = shown(options)
     claims = {"node": "b1", "rack": 2.5, "scope": ["read", "write"], "empty": [], "iat": NOW_MS / 1_000}
-    assert take_apart(token.token).claims == claims | {"exp": NOW_MS / 1_000 + 60}
+    assert parse_token(token.token).claims == claims | {"exp": NOW_MS / 1_000 + 60}
     assert token.user == "b1"
 
 

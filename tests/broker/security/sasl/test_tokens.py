@@ -1,6 +1,14 @@
 import pytest
 
-from odradek.broker.security.sasl.oauthbearer import InvalidToken, Parts, Rules, Token, check_signed, check_unsecured, take_apart
+from odradek.broker.security.sasl.oauthbearer import (
+    InvalidToken,
+    ParsedToken,
+    Rules,
+    Token,
+    check_signed,
+    check_unsecured,
+    parse_token,
+)
 from odradek.broker.security.sasl.scram import TokenCredentials
 from odradek.protocol.metadata_records.security import DelegationTokenRecord
 from odradek.protocol.scram import ScramMechanism, encode_base64, salted_password, server_key, stored_key
@@ -69,7 +77,7 @@ def test_a_signed_token_may_not_be(claims, rules, cause):
 
 
 def parts(claims=CLAIMS, header=None, *, is_signed=False):
-    return Parts({"alg": "none"} if header is None else header, claims, is_signed)
+    return ParsedToken({"alg": "none"} if header is None else header, claims, is_signed)
 
 
 def test_an_unsecured_token_lets_its_subject_in():
@@ -106,14 +114,14 @@ def test_an_unsecured_token_may_have_to_have_scopes(scope):
 
 
 def test_a_token_is_taken_apart():
-    assert take_apart(unsecured(CLAIMS)) == parts()
-    assert take_apart(unsecured(CLAIMS, signature="x")).is_signed
+    assert parse_token(unsecured(CLAIMS)) == parts()
+    assert parse_token(unsecured(CLAIMS, signature="x")).is_signed
 
 
 @each_case("token", ["", "a.b", "a.b.c.d", "....", "e30.W10.", "e30.!.", "e30." + "W" * 3 + ".", "AAAA.AAAA.", "é.é."])
 def test_what_is_no_token_is_refused(token):
     with pytest.raises(InvalidToken, match="not a JWT"):
-        take_apart(token)
+        parse_token(token)
 
 
 # Credentials of tokens are made of their HMACs. They are kept as long as the tokens. Nothing shows them.
