@@ -25,7 +25,7 @@ from odradek.common.config.dynamic import (
     is_dynamic,
     is_for_one_broker_only,
 )
-from odradek.common.config.listener_config import is_of_listeners, listener_key
+from odradek.common.config.listener_config import is_listener_config, listener_key
 from odradek.common.config.table import BROKER_CONFIGS, TOPIC_CONFIGS
 from odradek.common.logging import log
 from odradek.controller.metadata.topic import validate_topic_name
@@ -213,7 +213,7 @@ def _check_broker(view: ConfigView, broker: str, wanted: Mapping[str, str], alte
     fixed = [name for name in wanted if not is_dynamic(name)]
     if fixed:
         for name in fixed:
-            if is_of_listeners(listener_key("any", name)):
+            if is_listener_config(listener_key("any", name)):
                 hint = f"alter it for one listener of one broker: {listener_key('<listener>', name)}"
                 log.info("config not altered", config=name, hint=hint)
         _refuse(f"Cannot update these configs dynamically: {', '.join(fixed)}")

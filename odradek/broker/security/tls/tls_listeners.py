@@ -26,7 +26,7 @@ from odradek.common.config.listener_config import (
     TLS_PROTOCOLS,
     ListenerConfig,
     inter_broker_listener,
-    is_of_a_listener,
+    is_config_of_listeners,
     security_protocols,
 )
 from odradek.common.context import ANONYMOUS
@@ -175,8 +175,8 @@ class TlsListeners:
         """
         for name, listener in self._listeners.items():
             config = ListenerConfig(name, values, texts)
-            is_told_again = any(is_of_a_listener(key, (name,)) for key in altered)
-            if listener.values != config.ssl_values() or (is_told_again and not listener.is_as_it_was(config)):
+            is_told_again = any(is_config_of_listeners(key, (name,)) for key in altered)
+            if listener.values != config.ssl_values() or (is_told_again and not listener.is_unchanged(config)):
                 self._loaded(config, listener)
 
     def reload(self) -> None:
