@@ -132,7 +132,6 @@ def patiently(attempt: Callable[[], T]) -> T:
 
 _CLIENT_ID = "odradek-cli"
 _TIMEOUT_S = 10.0
-_SECURITY_HINT = "; if the listener uses TLS or SASL, set its security.protocol in the file of --command-config"
 
 
 class Connection:
@@ -183,8 +182,6 @@ class Connection:
                 reason = f"the broker at {self._address} did not answer {name}: {failure.reason}{security_hint()}"
             case _:
                 reason = f"the broker at {self._address} did not answer {name}: {failure.reason}"
-                if isinstance(failure, Disconnected) and None in command_config():
-                    reason += _SECURITY_HINT
         return Unreachable(reason)
 
 

@@ -63,7 +63,11 @@ def command_config() -> CommandConfig:
 def security_hint() -> str:
     """Return what to try with a broker that closes connections; "" for a command that has connection settings."""
     is_plain = command_config() == CommandConfig()
-    return "; if it wants TLS or a password, give --command-config or --profile" if is_plain else ""
+    return (
+        "; if it wants TLS or a password, set security.protocol in the file of --command-config or in a --profile"
+        if is_plain
+        else ""
+    )
 
 
 def read_command_config(path: Path) -> CommandConfig:

@@ -64,7 +64,7 @@ def test_a_broker_that_is_not_trusted_is_told(asked, certificates):
     [
         (["security.protocol=TLS"], "security.protocol"),
         (["security.protocol=SSL", "ssl.truststore.type=PEM", "ssl.truststore.location=/nowhere.pem"], "ssl.truststore.location"),
-        ([], "if the listener uses TLS or SASL, set its security.protocol in the file of --command-config"),
+        ([], "if it wants TLS or a password, set security.protocol in the file of --command-config"),
     ],
 )
 def test_what_a_command_cannot_do_with_its_file_is_told(asked, lines, told):

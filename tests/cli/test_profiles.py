@@ -64,7 +64,7 @@ def test_credentials_come_from_the_profile(command, write, broker_process, tmp_p
     assert command("produce", "t", "a", "--profile", "alice")[0] == 0
     assert command("consume", "t", "--count", 1, "--profile", "alice") == (0, "a\n", "")
     assert command("topics", "describe", "t", "--profile", "alice")[0] == 0
-    hint = "; if it wants TLS or a password, give --command-config or --profile\n"
+    hint = "; if it wants TLS or a password, set security.protocol in the file of --command-config or in a --profile\n"
     for asked in (("topics", "list"), ("consume", "t")):
         status, _, err = command(*asked, "-b", broker.address)
         assert (status, err.endswith(hint)) == (2, True)

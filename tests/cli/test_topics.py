@@ -129,7 +129,7 @@ def test_something_else_than_a_broker_is_status_2(command):
         thread.start()
         status, _, err = command("topics", "list", "--bootstrap-server", address)
         thread.join()
-    hint = "if it wants TLS or a password, give --command-config or --profile"
+    hint = "if it wants TLS or a password, set security.protocol in the file of --command-config or in a --profile"
     assert (status, err) == (2, f"odradek: {address} is not a Kafka broker: its answer is not a Kafka response; {hint}\n")
 
 
