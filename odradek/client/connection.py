@@ -1,12 +1,12 @@
 """The client's end of a connection of Kafka's protocol, without I/O: no socket, no event loop, no clock.
 
-    connection.negotiate()                     queues ApiVersions
-    connection.send(api, request) -> Sent      encodes the request in the newest common version, and queues it
-    connection.data_to_send()                  the bytes for the owner of the socket to write
-    connection.writable(), .filled(count)      room for incoming bytes, and how many came
-    connection.next_response()                 the next response, together with its request
-    connection.log_in_again()                  renews the session: nothing else is sent until that is done
-    connection.close() -> [Sent, ...]          the end; returns the open requests, in order
+    connection.negotiate()                    queues ApiVersions
+    connection.send(api, request)             encodes the request in the newest common version, and queues it: a SentRequest
+    connection.data_to_send()                 the bytes for the owner of the socket to write
+    connection.writable(), .filled(count)     room for incoming bytes, and how many came
+    connection.next_response()                the next response, together with its request
+    connection.log_in_again()                 renews the session: nothing else is sent until that is done
+    connection.close() -> [SentRequest, ...]  the end; returns the open requests, in order
 
 A node answers the requests of one connection in order, and repeats the correlation id of each. A response that does not belong
 to the oldest open request is an error. A Produce with acks 0 has no response.
@@ -50,7 +50,7 @@ from odradek.client.api import (
     UnsupportedVersion,
     VersionRange,
 )
-from odradek.client.login import Authentication, Login, Question
+from odradek.client.login import Authentication, Login, LoginRequest
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.client_codecs import request_encoder, response_decoder
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
@@ -161,7 +161,7 @@ _MAX_CORRELATION_ID: Final = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sent(Generic[ResponseT]):
+class SentRequest(Generic[ResponseT]):
     """An encoded request. ``is_answered`` is False for a Produce with acks 0, which has no response."""
 
     api_key: ApiKey
@@ -171,10 +171,10 @@ class Sent(Generic[ResponseT]):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Received(Generic[ResponseT]):
+class ReceivedResponse(Generic[ResponseT]):
     """A response and its request. Views of records in ``response`` stay valid as long as they are held."""
 
-    sent: Sent[ResponseT]
+    sent: SentRequest[ResponseT]
     response: ResponseT
 
 
@@ -203,7 +203,7 @@ class ClientConnection:
         self._max_in_flight = max_in_flight
         self._received = ResponseBuffer(max_response_bytes)
         self._to_send: list[bytes | memoryview] = []
-        self._open: deque[Sent[Any]] = deque()
+        self._open: deque[SentRequest[Any]] = deque()
         self._next_correlation_id = 0
 
     @property
@@ -235,7 +235,7 @@ class ClientConnection:
             raise UnsupportedVersion(f"{api.key.name}: the node serves {theirs}, the client needs {ours}", api.key, served)
         return version
 
-    def send(self, api: Api[RequestT, ResponseT], request: RequestT) -> Sent[ResponseT]:
+    def send(self, api: Api[RequestT, ResponseT], request: RequestT) -> SentRequest[ResponseT]:
         """Encode a canonical request (``protocol.messages``) and queue it.
 
         Raises Disconnected when CLOSED, TooManyRequests, UnsupportedVersion, InvalidRequest; then nothing is queued.
@@ -261,7 +261,7 @@ class ClientConnection:
         """Account for ``count`` bytes that the socket has put at ``writable()``; then drain ``next_response``."""
         self._received.filled(count)
 
-    def next_response(self) -> Received[Any] | None:
+    def next_response(self) -> ReceivedResponse[Any] | None:
         """Return the next response; None if there is no whole one. Raises ProtocolViolation, NegotiationFailed, LoginFailed."""
         try:
             while self.state is not ConnectionState.CLOSED and (frame := self._received.next_frame()) is not None:
@@ -269,7 +269,7 @@ class ClientConnection:
                 if self.state is ConnectionState.NEGOTIATING:
                     self._negotiated(received)
                 elif received.sent.api_key in _OF_LOGINS and self._authentication is not None:
-                    self._ask_on(self._authentication, self._authentication.answered(received.response))
+                    self._send_login(self._authentication, self._authentication.answered(received.response))
                 else:
                     return received
         except ClientError:
@@ -277,7 +277,7 @@ class ClientConnection:
             raise
         return None
 
-    def close(self) -> list[Sent[Any]]:
+    def close(self) -> list[SentRequest[Any]]:
         """End the connection. Return the requests that will get no response, in order."""
         if self.state is not ConnectionState.CLOSED:
             self._enter(ConnectionState.CLOSED)
@@ -286,7 +286,7 @@ class ClientConnection:
         self._to_send.clear()
         return unanswered
 
-    def _send(self, api_key: ApiKey, version: int, request: object) -> Sent[Any]:
+    def _send(self, api_key: ApiKey, version: int, request: object) -> SentRequest[Any]:
         correlation_id = self._next_correlation_id
         try:
             chunks = request_encoder(api_key, version)(correlation_id, self._client_id, request)
@@ -296,13 +296,13 @@ class ClientConnection:
             raise InvalidRequest(error.reason) from error
         self._next_correlation_id = correlation_id + 1 if correlation_id < _MAX_CORRELATION_ID else 0
         is_answered = not isinstance(request, ProduceRequest) or request.acks != 0
-        sent: Sent[Any] = Sent(api_key, version, correlation_id, is_answered=is_answered)
+        sent: SentRequest[Any] = SentRequest(api_key, version, correlation_id, is_answered=is_answered)
         if sent.is_answered:
             self._open.append(sent)
         self._to_send += chunks
         return sent
 
-    def _match(self, frame: bytes | memoryview) -> Received[Any]:
+    def _match(self, frame: bytes | memoryview) -> ReceivedResponse[Any]:
         correlation_id = int.from_bytes(frame[:4], "big", signed=True)
         if not self._open:
             raise UnexpectedResponse(f"a response with correlation id {correlation_id}, but no request is pending")
@@ -315,9 +315,9 @@ class ClientConnection:
         except MalformedMessage as error:
             raise UnreadableResponse(error.reason) from error
         self._open.popleft()
-        return Received(sent, response)
+        return ReceivedResponse(sent, response)
 
-    def _is_refused_negotiation(self, sent: Sent[Any], frame: bytes | memoryview) -> bool:
+    def _is_refused_negotiation(self, sent: SentRequest[Any], frame: bytes | memoryview) -> bool:
         """Return whether ApiVersions answers a version unknown to the node. Such an answer has the form of version 0."""
         error_code = int.from_bytes(frame[4:6], "big", signed=True)
         return sent.api_key == ApiKey.API_VERSIONS and error_code == ErrorCode.UNSUPPORTED_VERSION
@@ -326,7 +326,7 @@ class ClientConnection:
         request = messages(ApiKey.API_VERSIONS).request(client_software_name=_SOFTWARE_NAME, client_software_version=__version__)
         self._send(ApiKey.API_VERSIONS, version, request)
 
-    def _negotiated(self, received: Received[Any]) -> None:
+    def _negotiated(self, received: ReceivedResponse[Any]) -> None:
         """Store the versions that the node serves, or ask again in a version that it knows. Raises NegotiationFailed."""
         response = received.response
         served = {api.api_key: VersionRange(api.min_version, api.max_version) for api in response.api_keys}
@@ -348,9 +348,9 @@ class ClientConnection:
         assert self.login is not None  # noqa: S101  a session exists only with a login
         self._enter(ConnectionState.AUTHENTICATING)
         self._authentication = authentication = Authentication(self.login)
-        self._ask_on(authentication, authentication.begin())
+        self._send_login(authentication, authentication.begin())
 
-    def _ask_on(self, authentication: Authentication, question: Question | None) -> None:
+    def _send_login(self, authentication: Authentication, question: LoginRequest | None) -> None:
         if question is None:
             self.session_lifetime_ms = authentication.lifetime_ms
             self._authentication = None

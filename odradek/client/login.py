@@ -43,7 +43,7 @@ class Login(NamedTuple):
         return f"Login({self.mechanism!r}, {self.user!r}, [hidden])"
 
 
-class Question(NamedTuple):
+class LoginRequest(NamedTuple):
     """The next request for a connection to send."""
 
     api: Api[Any, Any]
@@ -61,11 +61,11 @@ class Authentication:
         # The lifetime of the new session (KIP-368); 0 if it has no end.
         self.lifetime_ms = 0
 
-    def begin(self) -> Question:
+    def begin(self) -> LoginRequest:
         """Return the first request, which names the mechanism."""
-        return Question(_HANDSHAKE, SaslHandshakeRequest(mechanism=self._login.mechanism))
+        return LoginRequest(_HANDSHAKE, SaslHandshakeRequest(mechanism=self._login.mechanism))
 
-    def answered(self, answer: SaslHandshakeResponse | SaslAuthenticateResponse) -> Question | None:
+    def answered(self, answer: SaslHandshakeResponse | SaslAuthenticateResponse) -> LoginRequest | None:
         """Return the next request; None once the node has accepted the client. Raises LoginFailed."""
         if isinstance(answer, SaslHandshakeResponse):
             if answer.error_code == ErrorCode.ILLEGAL_SASL_STATE:
@@ -83,8 +83,8 @@ class Authentication:
             return None
 
 
-def _with_token(token: bytes) -> Question:
-    return Question(_AUTHENTICATE, SaslAuthenticateRequest(auth_bytes=token))
+def _with_token(token: bytes) -> LoginRequest:
+    return LoginRequest(_AUTHENTICATE, SaslAuthenticateRequest(auth_bytes=token))
 
 
 def exchange(login: Login, nonce: str) -> Generator[bytes, bytes, None]:

@@ -41,7 +41,7 @@ from odradek.client.api import (
     ResponseT,
     TooManyRequests,
 )
-from odradek.client.connection import DEFAULT_MAX_IN_FLIGHT, DEFAULT_MAX_RESPONSE_BYTES, ClientConnection, Received
+from odradek.client.connection import DEFAULT_MAX_IN_FLIGHT, DEFAULT_MAX_RESPONSE_BYTES, ClientConnection, ReceivedResponse
 from odradek.client.login import Login
 from odradek.client.session import Session
 from odradek.timing.timer import Timer, TimerTask
@@ -244,7 +244,7 @@ class NodeClient:
         else:
             call.succeed(None)
 
-    def _on_response(self, received: Received[Any]) -> None:
+    def _on_response(self, received: ReceivedResponse[Any]) -> None:
         self._in_flight.pop(received.sent.correlation_id).succeed(received.response)
 
     def _expire(self, call: _Call) -> None:
@@ -339,12 +339,12 @@ class NodeClient:
 
 def _setup_failed(session: Session | None, reason: ClientError) -> ConnectFailed:
     """Return the failure of an attempt whose connection ended before it was ready; the end is its cause."""
-    failure = ConnectFailed(_who(session, reason) + reason.reason)
+    failure = ConnectFailed(_refused_login(session, reason) + reason.reason)
     failure.__cause__ = reason
     return failure
 
 
-def _who(session: Session | None, reason: ClientError) -> str:
+def _refused_login(session: Session | None, reason: ClientError) -> str:
     """Return the refused user and mechanism as the start of a message; "" for other errors."""
     login = None if session is None or not isinstance(reason, LoginFailed) else session.login
     return "" if login is None else f"User:{login.user} cannot log in with {login.mechanism}: "

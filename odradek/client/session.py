@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from odradek.client.api import Api, ClientError, Disconnected
-from odradek.client.connection import ClientConnection, ConnectionState, Received, Sent
+from odradek.client.connection import ClientConnection, ConnectionState, ReceivedResponse, SentRequest
 from odradek.client.login import OAUTHBEARER, Login
 
 
@@ -25,7 +25,7 @@ class Session(asyncio.BufferedProtocol):
         connection: ClientConnection,
         *,
         on_ready: Callable[[], None],
-        on_response: Callable[[Received[Any]], None],
+        on_response: Callable[[ReceivedResponse[Any]], None],
         on_writable: Callable[[], None],
         on_end: Callable[[ClientError], None],
     ) -> None:
@@ -48,7 +48,7 @@ class Session(asyncio.BufferedProtocol):
         """Return whether a request may be sent now: the connection is ready, and the limit of requests in flight not reached."""
         return self._connection.can_send and not self._is_paused
 
-    def send(self, api: Api[Any, Any], request: object) -> Sent[Any]:
+    def send(self, api: Api[Any, Any], request: object) -> SentRequest[Any]:
         """Encode a request and pass it to the socket. Raises the errors of ``ClientConnection.send``."""
         sent = self._connection.send(api, request)
         self._write()

@@ -78,9 +78,9 @@ class _Spark:
     conf: dict[str, str]
     verbose: bool
 
-    def check(self, warehouse: str, *, is_made: bool) -> None:
-        """Raise PipelineError if the job cannot use the warehouse, or if it is missing and not ``is_made`` by the job."""
-        check_warehouse(warehouse, master=self.master, config=self.conf, is_made=is_made)
+    def check(self, warehouse: str, *, may_create: bool) -> None:
+        """Raise PipelineError if the job cannot use the warehouse, or if it is missing, unless the job ``may_create`` it."""
+        check_warehouse(warehouse, master=self.master, config=self.conf, may_create=may_create)
 
 
 class _Progress:
@@ -212,7 +212,7 @@ def ingest(spark: _Spark, once: bool, every: float | None, **where: Any) -> int:
     """Read new records of the coordinators' topics into the warehouse."""
     with _plainly(verbose=spark.verbose):
         options = _options(once=once, every=every, **where)
-        spark.check(options.warehouse, is_made=True)
+        spark.check(options.warehouse, may_create=True)
         return _repeat(spark, [_ingest_job(options)], every)
 
 
@@ -221,7 +221,7 @@ def ingest(spark: _Spark, once: bool, every: float | None, **where: Any) -> int:
 def tables(spark: _Spark, warehouse: str) -> int:
     """Build tables from the warehouse's records: groups' generations and members, commits, lag, transactions."""
     with _plainly(verbose=spark.verbose):
-        spark.check(warehouse, is_made=False)
+        spark.check(warehouse, may_create=False)
         return _repeat(spark, [_tables_job(warehouse)], None)
 
 
@@ -233,7 +233,7 @@ def findings(spark: _Spark, **what: Any) -> int:
     """Look for trouble in the tables, print the grave findings, and send all findings to a topic if one is named."""
     with _plainly(verbose=spark.verbose):
         jobs = [_findings_job(**what), _print_findings(what["warehouse"])]
-        spark.check(what["warehouse"], is_made=False)
+        spark.check(what["warehouse"], may_create=False)
         return _repeat(spark, jobs, None)
 
 
@@ -243,7 +243,7 @@ def findings(spark: _Spark, **what: Any) -> int:
 def report(spark: _Spark, warehouse: str, out: str) -> int:
     """Write the warehouse's content as one page of HTML that needs no network."""
     with _plainly(verbose=spark.verbose):
-        spark.check(warehouse, is_made=False)
+        spark.check(warehouse, may_create=False)
         return _repeat(spark, [_report_job(warehouse, out)], None)
 
 
@@ -260,7 +260,7 @@ def run(spark: _Spark, once: bool, every: float | None, report: str | None, **wh
         jobs = [_ingest_job(options), _tables_job(options.warehouse), _findings_job(**what)]
         if report is not None:
             jobs.append(_report_job(options.warehouse, report, "--report"))
-        spark.check(options.warehouse, is_made=True)
+        spark.check(options.warehouse, may_create=True)
         return _repeat(spark, jobs, every)
 
 

@@ -45,17 +45,17 @@ def no_warehouse(path: object) -> NoRecords:
     return NoRecords(f"there is no warehouse at {path}: run odradek pipeline ingest first, or correct --warehouse")
 
 
-def check_warehouse(warehouse: str, *, master: str | None, config: Mapping[str, str], is_made: bool) -> None:
-    """Raise PipelineError if the job cannot use the warehouse. It must exist, unless it ``is_made`` by the job."""
+def check_warehouse(warehouse: str, *, master: str | None, config: Mapping[str, str], may_create: bool) -> None:
+    """Raise PipelineError if the job cannot use the warehouse. It must exist, unless the job ``may_create`` it."""
     path = _on_this_disk(warehouse, master, config)
     if path is None:
         return
     if path.exists() and not path.is_dir():
         raise PipelineError(f"the warehouse {path} is not a directory: choose another --warehouse")
-    if not is_made and not (path.exists() and any(path.iterdir())):
+    if not may_create and not (path.exists() and any(path.iterdir())):
         raise no_warehouse(path)
     nearest = next(each for each in (path, *path.parents) if each.exists())
-    if is_made and not (nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)):
+    if may_create and not (nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)):
         reason = f"cannot write to the warehouse {path}: no permission on {nearest}"
         raise PipelineError(f"{reason}. Give your user write permission, or choose another --warehouse")
 

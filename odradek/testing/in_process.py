@@ -287,9 +287,9 @@ class InProcessBroker:
 
     def _has_loaded(self) -> bool:
         groups, transactions, topics = self.core.groups, self.core.transactions, self.core.controller.image.topics
-        if CONSUMER_OFFSETS_TOPIC in topics and (not groups.is_made or groups.runtime.is_loading):
+        if CONSUMER_OFFSETS_TOPIC in topics and (not groups.has_runtime or groups.runtime.is_loading):
             return False
-        return TRANSACTION_STATE_TOPIC not in topics or (transactions.is_made and not transactions.runtime.is_loading)
+        return TRANSACTION_STATE_TOPIC not in topics or (transactions.has_runtime and not transactions.runtime.is_loading)
 
     def _move(self, clock: VirtualClock, duration_ms: int) -> None:
         with lines_to(self._note):

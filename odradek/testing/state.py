@@ -235,7 +235,7 @@ def _subscribed(broker: InProcessBroker, group_id: str) -> set[str]:
 
     group = broker.core.groups.runtime.read(group_id, lambda shard, _: shard.groups.find(group_id))
     found: set[str] = set()
-    if isinstance(group, ClassicGroup) and group.is_of_consumers:
+    if isinstance(group, ClassicGroup) and group.uses_consumer_protocol:
         for _, subscription in {protocol for member in group.members.values() for protocol in member.protocols}:
             with suppress(MalformedMessage):
                 found.update(subscribed_topics(subscription))

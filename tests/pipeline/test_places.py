@@ -53,9 +53,9 @@ def test_a_place_that_is_none_is_told_before_spark_starts(command, nothing_start
 
 def test_what_can_be_used_is_passed(tmp_path):
     check_report_file(str(tmp_path / "report.html"))
-    check_warehouse(str(tmp_path / "new" / "warehouse"), master=None, config={}, is_made=True)
+    check_warehouse(str(tmp_path / "new" / "warehouse"), master=None, config={}, may_create=True)
     (tmp_path / CLUSTER_FILE).touch()
-    check_warehouse(str(tmp_path), master="local[2]", config={}, is_made=False)
+    check_warehouse(str(tmp_path), master="local[2]", config={}, may_create=False)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_a_warehouse_that_may_be_elsewhere_is_left_to_spark(monkeypatch, warehou
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    check_warehouse(warehouse, master=master, config=config, is_made=False)
+    check_warehouse(warehouse, master=master, config=config, may_create=False)
 
 
 def test_without_a_scheme_the_current_directory_is_meant(monkeypatch, tmp_path):
@@ -82,7 +82,7 @@ def test_without_a_scheme_the_current_directory_is_meant(monkeypatch, tmp_path):
     for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_CONF_DIR", "SPARK_HOME", "PYSPARK_GATEWAY_PORT"):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(NoRecords, match=f"there is no warehouse at {tmp_path}/history: "):
-        check_warehouse("history", master=None, config={"spark.x": "fs.defaultFS"}, is_made=False)
+        check_warehouse("history", master=None, config={"spark.x": "fs.defaultFS"}, may_create=False)
 
 
 def test_a_report_on_a_directory_names_the_option(tmp_path):

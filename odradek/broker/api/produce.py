@@ -110,11 +110,11 @@ def _append(
                     batch = _checked(context, partition, acks, records)
                     info = partition.append(batch, now_ms, False, None, True) if is_inspected else partition.append(batch, now_ms)
                 else:
-                    question = checks.question(number)
+                    verification = checks.verification_of(number)
                     # The coordinator's error comes before an error of the batch.
-                    is_verified = checks.allows(question, partition)
+                    is_verified = checks.allows(verification, partition)
                     batch = _checked(context, partition, acks, records)
-                    header = None if question is None else question.header
+                    header = None if verification is None else verification.header
                     info = partition.append(batch, now_ms, is_verified, header, is_inspected)
                 if partition.high_watermark <= info.last_offset and not partition.is_acknowledged(info.last_offset, acks):
                     waiting.append((results, len(results), partition, info.last_offset))
@@ -197,9 +197,9 @@ def _handle_transactional(
     services: "ProduceServices", context: RequestContext, request: ProduceRequest, is_inspected: bool
 ) -> "Outcome | Reply[Outcome]":
     """Ask the coordinator about the transaction where needed, then append."""
-    from odradek.broker.coordination.transaction_checks import FIRST_THAT_ADDS, TransactionChecks, UncheckedTransactions
+    from odradek.broker.coordination.transaction_checks import FIRST_ADDING_VERSION, TransactionChecks, UncheckedTransactions
 
-    if context.version < FIRST_THAT_ADDS and not services.config["transaction.partition.verification.enable"]:
+    if context.version < FIRST_ADDING_VERSION and not services.config["transaction.partition.verification.enable"]:
         return _append(services, context, request, UncheckedTransactions(context.version), is_inspected)
 
     checks = TransactionChecks(context.version)

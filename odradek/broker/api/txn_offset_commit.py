@@ -44,7 +44,7 @@ _new: Final = tuple.__new__
 _NONE: Final = ErrorCode.NONE
 _FIRST_WITH_LOADING: Final = 2
 _FIRST_WITH_ABORTABLE: Final = 4
-_FIRST_THAT_ADDS: Final = 5
+_FIRST_ADDING_VERSION: Final = 5
 
 
 def handle(
@@ -73,7 +73,7 @@ def handle(
         request.producer_epoch,
         CONSUMER_OFFSETS_TOPIC,
         partition,
-        adds=version >= _FIRST_THAT_ADDS,
+        adds=version >= _FIRST_ADDING_VERSION,
     )
     if isinstance(verdict, Reply):
         verdict.when_done(partial(_commit, services, request, respond))
@@ -127,7 +127,7 @@ def _told(code: ErrorCode, version: int) -> ErrorCode:
         return ErrorCode.INVALID_PRODUCER_EPOCH
     if code == ErrorCode.TRANSACTION_ABORTABLE and version < _FIRST_WITH_ABORTABLE:
         return ErrorCode.INVALID_TXN_STATE
-    is_new = version >= (_FIRST_THAT_ADDS if code == ErrorCode.CONCURRENT_TRANSACTIONS else _FIRST_WITH_LOADING)
+    is_new = version >= (_FIRST_ADDING_VERSION if code == ErrorCode.CONCURRENT_TRANSACTIONS else _FIRST_WITH_LOADING)
     if code in {ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS} and not is_new:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
     return code

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 ShardT = TypeVar("ShardT", bound="CoordinatorShard")
 
 
-def _tell_fault(topic: str, limit: LineLimit, event: str, error: BaseException) -> None:
+def _log_fault(topic: str, limit: LineLimit, event: str, error: BaseException) -> None:
     """Log a coordinator's fault. One line is enough if its log is damaged, or its disk or replicas have failed."""
     extra_fields = limit.admit(event)
     if extra_fields is None:
@@ -60,7 +60,7 @@ class CoordinatorHost(ABC, Generic[ShardT]):
         return self._runtime or self._make_runtime()
 
     @property
-    def is_made(self) -> bool:
+    def has_runtime(self) -> bool:
         """Return whether the runtime exists, and so has metrics."""
         return self._runtime is not None
 
@@ -137,7 +137,7 @@ class CoordinatorHost(ABC, Generic[ShardT]):
             lambda _, context: self._make_shard(context),
             self._decoder(),
             services.timer,
-            on_fault=partial(_tell_fault, about.topic, LineLimit(services.timer.clock)),
+            on_fault=partial(_log_fault, about.topic, LineLimit(services.timer.clock)),
             load_buffer_bytes=min(about.load_buffer_bytes, DEFAULT_LOAD_BUFFER_BYTES),
             on_bulk_load=services.on_bulk_load,
             write_timeout_ms=about.write_timeout_ms,

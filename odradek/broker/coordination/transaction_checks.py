@@ -1,8 +1,8 @@
-"""The questions to the transaction coordinator before a produced batch begins a transaction in a partition (KIP-890).
+"""The verifications by the transaction coordinator before a produced batch begins a transaction in a partition (KIP-890).
 
 If the transaction is already open in the partition, nothing is asked. Otherwise the batch is appended only if the coordinator
 has the partition in the producer's transaction, so that a marker will end it. For a producer of Produce version 12 or later, the
-question also adds the partition. An answer is void if the marker of its transaction has arrived before it. A coordinator that
+verification also adds the partition. An answer is void if the marker of its transaction has arrived before it. A coordinator that
 is still completing the producer's last transaction answers after that (``TransactionCoordinator.write``), or is asked again
 (``TransactionPeers``).
 
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 _NONE: Final = ErrorCode.NONE
 _FIRST_WITH_ABORTABLE: Final = 11
-# From this Produce version on, the question adds the partition to the transaction.
-FIRST_THAT_ADDS: Final = 12
+# From this Produce version on, the verification adds the partition to the transaction.
+FIRST_ADDING_VERSION: Final = 12
 # The transaction version of clients whose Produce adds partitions (KIP-890).
-_CLIENT_THAT_ADDS: Final = 2
+_ADDING_CLIENT_VERSION: Final = 2
 # Coordinator errors that older clients would treat as fatal. They retry on NOT_ENOUGH_REPLICAS, which is answered instead.
 _TRY_AGAIN: Final = frozenset(
     {
@@ -44,8 +44,8 @@ _TRY_AGAIN: Final = frozenset(
 )
 
 
-class Question:
-    """The question about one batch. ``answer`` is None until it arrives."""
+class BatchVerification:
+    """The verification of one batch. ``answer`` is None until it arrives."""
 
     __slots__ = ("answer", "header", "verification")
 
@@ -56,19 +56,19 @@ class Question:
 
 
 class TransactionChecks:
-    """The questions of one Produce request, one per batch in order; None if the batch would not begin a transaction."""
+    """The verifications for one Produce request, one per batch in order; None if the batch would not begin a transaction."""
 
-    __slots__ = ("_questions", "_version", "_waiting", "_when_done")
+    __slots__ = ("_verifications", "_version", "_waiting", "_when_done")
 
     def __init__(self, version: int) -> None:
         self._version = version
-        self._questions: list[Question | None] = []
+        self._verifications: list[BatchVerification | None] = []
         self._waiting = 0
         self._when_done: Callable[[], None] | None = None
 
     @property
     def is_done(self) -> bool:
-        """Return whether all questions are answered."""
+        """Return whether all verifications are answered."""
         return self._waiting == 0
 
     def when_done(self, callback: Callable[[], None]) -> None:
@@ -82,28 +82,28 @@ class TransactionChecks:
         known: Partitions,
         now_ms: int,
     ) -> None:
-        """Ask the necessary questions for ``request``, which has a transactional id. ``known`` has the broker's partitions."""
-        adds = self._version >= FIRST_THAT_ADDS
+        """Ask for the necessary verifications. ``request`` has a transactional id, ``known`` the broker's partitions."""
+        adds = self._version >= FIRST_ADDING_VERSION
         transactional_id = request.transactional_id or ""
-        # Pending markers of the previous transaction must be written before a question is asked.
+        # Pending markers of the previous transaction must be written before a verification.
         coordinator.settle(transactional_id)
-        # Partitions and their questions by producer id and epoch. Real producers send only one pair.
-        asked: dict[tuple[int, int], list[tuple[tuple[str, int], Question]]] = {}
-        of_producer: list[tuple[tuple[str, int], Question]] = []
+        # Partitions and their batches by producer id and epoch. Real producers send only one pair.
+        asked: dict[tuple[int, int], list[tuple[tuple[str, int], BatchVerification]]] = {}
+        of_producer: list[tuple[tuple[str, int], BatchVerification]] = []
         last_id = last_epoch = NO_PRODUCER_ID
         for topic, batches in request.topics:
             partitions = known.named(topic)
             for index, records in batches:
                 partition = partitions.get(index)
-                question = None if partition is None else _question(partition, records, adds, now_ms)
-                self._questions.append(question)
-                if partition is None or question is None or question.answer is not None:
+                batch = None if partition is None else _verification(partition, records, adds, now_ms)
+                self._verifications.append(batch)
+                if partition is None or batch is None or batch.answer is not None:
                     continue
-                header = question.header
+                header = batch.header
                 if header.producer_id != last_id or header.producer_epoch != last_epoch:
                     last_id, last_epoch = header.producer_id, header.producer_epoch
                     of_producer = asked.setdefault((last_id, last_epoch), [])
-                of_producer.append(((partition.topic, index), question))
+                of_producer.append(((partition.topic, index), batch))
         for (producer_id, epoch), about in asked.items():
             keys = frozenset([key for key, _ in about])
             others = coordinator.others
@@ -114,49 +114,47 @@ class TransactionChecks:
                 continue
             if not adds:
                 verdicts = coordinator.verify_partitions(transactional_id, producer_id, epoch, keys)
-                for key, question in about:
-                    question.answer = verdicts[key]
+                for key, batch in about:
+                    batch.answer = verdicts[key]
                 continue
-            questions = [question for _, question in about]
+            verifications = [batch for _, batch in about]
             self._waiting += 1
-            reply = coordinator.add_partitions(transactional_id, producer_id, epoch, keys, _CLIENT_THAT_ADDS)
-            reply.when_done(partial(self._answered, questions))
+            reply = coordinator.add_partitions(transactional_id, producer_id, epoch, keys, _ADDING_CLIENT_VERSION)
+            reply.when_done(partial(self._answered, verifications))
 
-    def _answered_each(self, about: list[tuple[tuple[str, int], Question]], verdicts: Verdicts) -> None:
-        for key, question in about:
-            question.answer = verdicts[key]
-        self._one_less()
+    def _answered_each(self, about: list[tuple[tuple[str, int], BatchVerification]], verdicts: Verdicts) -> None:
+        for key, batch in about:
+            batch.answer = verdicts[key]
+        self._count_answer()
 
-    def _answered(self, questions: list[Question], code: ErrorCode) -> None:
-        for question in questions:
-            question.answer = code
-        self._one_less()
+    def _answered(self, verifications: list[BatchVerification], code: ErrorCode) -> None:
+        for batch in verifications:
+            batch.answer = code
+        self._count_answer()
 
-    def _one_less(self) -> None:
+    def _count_answer(self) -> None:
         self._waiting -= 1
         if not self._waiting and self._when_done is not None:
             # Drop the callback: through a reference cycle, the whole request would be left to the garbage collector.
             when_done, self._when_done = self._when_done, None
             when_done()
 
-    def question(self, number: int) -> Question | None:
-        """Return the question about a batch, given the number of batches before it in the request."""
-        return self._questions[number]
+    def verification_of(self, number: int) -> BatchVerification | None:
+        """Return the verification of a batch, given the number of batches before it in the request."""
+        return self._verifications[number]
 
-    def allows(self, question: Question | None, partition: Partition) -> bool:
+    def allows(self, batch: BatchVerification | None, partition: Partition) -> bool:
         """Return whether the batch for ``partition`` may begin a transaction. KafkaError if the coordinator refuses."""
-        if question is None or question.answer is None:
+        if batch is None or batch.answer is None:
             return False
-        if question.answer != _NONE:
-            raise self._refusal(question.answer)
-        verification = question.verification
-        return verification is not None and partition.require_log().producers.is_verifying(
-            question.header.producer_id, verification
-        )
+        if batch.answer != _NONE:
+            raise self._refusal(batch.answer)
+        verification = batch.verification
+        return verification is not None and partition.require_log().producers.is_verifying(batch.header.producer_id, verification)
 
     def _refusal(self, code: ErrorCode) -> KafkaError:
         reason = f"the transaction coordinator answered {code.name} for this partition"
-        if code in _TRY_AGAIN or (code == ErrorCode.CONCURRENT_TRANSACTIONS and self._version < FIRST_THAT_ADDS):
+        if code in _TRY_AGAIN or (code == ErrorCode.CONCURRENT_TRANSACTIONS and self._version < FIRST_ADDING_VERSION):
             return KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, reason)
         if code == ErrorCode.PRODUCER_FENCED:
             return KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH, reason)
@@ -165,8 +163,8 @@ class TransactionChecks:
         return KafkaError(code, reason)
 
 
-def _question(partition: Partition, records: Buffer | None, adds: bool, now_ms: int) -> Question | None:
-    """Return the question about a batch, or None. It has an answer already if the partition itself refuses the batch."""
+def _verification(partition: Partition, records: Buffer | None, adds: bool, now_ms: int) -> BatchVerification | None:
+    """Return the verification of a batch, or None. It has an answer already if the partition itself refuses the batch."""
     log = partition.log
     if log is None:
         return None
@@ -181,22 +179,22 @@ def _question(partition: Partition, records: Buffer | None, adds: bool, now_ms: 
         if not producers.needs_verification(header):
             return None
     except KafkaError as error:
-        return Question(header, None, error.code)
-    return Question(header, producers.begin_verification(header, adds, now_ms), None)
+        return BatchVerification(header, None, error.code)
+    return BatchVerification(header, producers.begin_verification(header, adds, now_ms), None)
 
 
 class UncheckedTransactions(TransactionChecks):
     """The checks if ``transaction.partition.verification.enable`` is off: every batch may begin a transaction.
 
-    Only for versions before ``FIRST_THAT_ADDS``: for later ones the question must be asked, as it adds the partition.
+    Only for versions before ``FIRST_ADDING_VERSION``: for later ones the coordinator must be asked, as that adds the partition.
     """
 
     __slots__ = ()
 
-    def question(self, number: int) -> Question | None:  # noqa: ARG002 - the signature is the class's
-        """Return None: there is no question."""
+    def verification_of(self, number: int) -> BatchVerification | None:  # noqa: ARG002 - the signature is the class's
+        """Return None: there is no verification."""
         return None
 
-    def allows(self, question: Question | None, partition: Partition) -> bool:  # noqa: ARG002 - the signature is the class's
+    def allows(self, batch: BatchVerification | None, partition: Partition) -> bool:  # noqa: ARG002 - the signature is the class's
         """Return True: every batch is allowed."""
         return True

@@ -32,7 +32,7 @@ _MODULES: Final = (
 _NONE: Final = ErrorCode.NONE
 _new_tuple: Final = tuple.__new__
 # The transaction version of a client whose Produce adds partitions (KIP-890).
-_CLIENT_THAT_ADDS: Final = 2
+_ADDING_CLIENT_VERSION: Final = 2
 
 Verdicts = dict[tuple[str, int], ErrorCode]
 
@@ -127,7 +127,7 @@ class TransactionCoordinator(CoordinatorHost["TransactionShard"]):
             return verdicts.then(lambda found: found[topic, partition])
         if not adds:
             return self.verify_partitions(transactional_id, producer_id, producer_epoch, asked)[topic, partition]
-        reply = self.add_partitions(transactional_id, producer_id, producer_epoch, asked, _CLIENT_THAT_ADDS)
+        reply = self.add_partitions(transactional_id, producer_id, producer_epoch, asked, _ADDING_CLIENT_VERSION)
         if reply.done:
             code: ErrorCode = reply.response
             return code
@@ -229,9 +229,9 @@ class TransactionCoordinator(CoordinatorHost["TransactionShard"]):
 
 def _is_unsettled(error: KafkaError) -> bool:
     """Return whether the operation may decide again, after the change of its id that is under way."""
-    from odradek.coordinator.transaction.transactions import Unsettled
+    from odradek.coordinator.transaction.transactions import ConcurrentTransactions
 
-    return isinstance(error, Unsettled)
+    return isinstance(error, ConcurrentTransactions)
 
 
 def _transactions(shard: TransactionShard, _committed_offset: int) -> Transactions:

@@ -128,7 +128,7 @@ APPENDS_FAILED = _own(
 
 def _shards(broker: MeteredBroker) -> list[GroupShard]:
     """Return the active shards; none before the first request for a group creates the runtime."""
-    if not broker.groups.is_made:
+    if not broker.groups.has_runtime:
         return []
     runtime = broker.groups.runtime
     active = [partition for partition, state in runtime.states().items() if state is ShardState.ACTIVE]
@@ -203,9 +203,9 @@ def _read_offsets(broker: MeteredBroker) -> Iterator[Reading]:
 
 
 def _read_shards(broker: MeteredBroker) -> Iterator[Reading]:
-    is_made = broker.groups.is_made
-    states = Counter(broker.groups.runtime.states().values() if is_made else ())
-    counters = broker.groups.runtime.counters if is_made else RuntimeCounters()
+    has_runtime = broker.groups.has_runtime
+    states = Counter(broker.groups.runtime.states().values() if has_runtime else ())
+    counters = broker.groups.runtime.counters if has_runtime else RuntimeCounters()
     yield SHARDS, [((state.value,), states[state]) for state in _SHOWN_STATES]
     yield LOAD_TIME, [((), Sum(counters.loads, counters.load_ms))]
     yield LOAD_TIME_MAX, [((), counters.longest_load_ms)]

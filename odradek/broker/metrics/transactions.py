@@ -108,7 +108,7 @@ APPENDS_FAILED = _own(
 
 def _shards(broker: MeteredBroker) -> list[TransactionShard]:
     """Return the active shards; none before the first request for a transaction creates the runtime."""
-    if not broker.transactions.is_made:
+    if not broker.transactions.has_runtime:
         return []
     runtime = broker.transactions.runtime
     active = [partition for partition, state in runtime.states().items() if state is ShardState.ACTIVE]
@@ -167,9 +167,9 @@ def _is_late(partition: Partition, latest_ms: int) -> bool:
 
 
 def _read_shards(broker: MeteredBroker) -> Iterator[Reading]:
-    is_made = broker.transactions.is_made
-    states = Counter(broker.transactions.runtime.states().values() if is_made else ())
-    counters = broker.transactions.runtime.counters if is_made else RuntimeCounters()
+    has_runtime = broker.transactions.has_runtime
+    states = Counter(broker.transactions.runtime.states().values() if has_runtime else ())
+    counters = broker.transactions.runtime.counters if has_runtime else RuntimeCounters()
     yield SHARDS, [((state.value,), states[state]) for state in _SHOWN_SHARDS]
     yield LOAD_TIME, [((), Sum(counters.loads, counters.load_ms))]
     yield LOAD_TIME_MAX, [((), counters.longest_load_ms)]

@@ -239,7 +239,7 @@ def _changed(new: Sequence[int], old: Sequence[int]) -> tuple[int, ...] | None:
     return None if tuple(new) == tuple(old) else tuple(new)
 
 
-_NOBODY: Final = -1
+_NO_BROKER: Final = -1
 _FENCE: Final = 1
 _UNFENCE: Final = -1
 
@@ -336,7 +336,7 @@ def _without(view: ClusterView, broker_id: int) -> list[MetadataRecord]:
 
 
 def _updates(
-    view: ClusterView, partitions: Partitions, *, removed: int = _NOBODY, added: int = _NOBODY, unclean: int = _NOBODY
+    view: ClusterView, partitions: Partitions, *, removed: int = _NO_BROKER, added: int = _NO_BROKER, unclean: int = _NO_BROKER
 ) -> list[MetadataRecord]:
     """Return the changes of ``partitions``, where there are any.
 
@@ -352,7 +352,7 @@ def _updates(
         change = change_of(view, topic, partition, is_acceptable)
         if view.allows_unclean(topic):
             change.election = Election.UNCLEAN
-        if unclean != _NOBODY:
+        if unclean != _NO_BROKER:
             change.unclean_brokers = (unclean,)
         change.isr = tuple(replica for replica in partition.isr if replica not in (removed, unclean))
         record = change.record()

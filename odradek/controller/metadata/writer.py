@@ -148,7 +148,7 @@ class MetadataWriter:
                 return
             self._commit(records)
         except KafkaError as error:
-            self._tell_fault(error)
+            self._log_fault(error)
             reply.complete(error)
         else:
             reply.complete(answer)
@@ -176,7 +176,7 @@ class MetadataWriter:
         """End a large operation, successful or not, and run the waiting ones."""
         self._is_committing = False
         if isinstance(outcome, KafkaError):
-            self._tell_fault(outcome)
+            self._log_fault(outcome)
         elif isinstance(outcome, Exception):
             broker_log.error("a change of the metadata failed", outcome)
             outcome = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
@@ -184,7 +184,7 @@ class MetadataWriter:
         while self._waiting and not self._is_committing:
             self._waiting.popleft()()
 
-    def _tell_fault(self, error: KafkaError) -> None:
+    def _log_fault(self, error: KafkaError) -> None:
         """Log an error of the disk, but not a client's error."""
         if error.code == ErrorCode.KAFKA_STORAGE_ERROR:
             extra_fields = self._line_limit.admit(error.reason)

@@ -144,7 +144,7 @@ class _Load:
         if self._first_unreadable is None:
             self._first_unreadable = offset, error
 
-    def tell_unreadable(self, on_fault: Callable[[str, Exception], None]) -> None:
+    def log_skipped(self, on_fault: Callable[[str, Exception], None]) -> None:
         """Report the skipped records, if any, in one line."""
         if self._first_unreadable is not None:
             offset, error = self._first_unreadable
@@ -162,7 +162,7 @@ class LoadQueue:
     def __init__(self, environment: RuntimeEnvironment[Any]) -> None:
         self._environment = environment
         self._loads: deque[_Load] = deque()
-        self._untold_records = 0
+        self._unreported_records = 0
 
     def __len__(self) -> int:
         return len(self._loads)
@@ -183,9 +183,9 @@ class LoadQueue:
         # The shard may have been unloaded since.
         if load.hosted.state is not ShardState.LOADING or self._run_steps(load):
             self._loads.popleft()
-        self._untold_records += load.records - records_before
-        if self._untold_records >= _MANY_RECORDS:
-            self._untold_records = 0
+        self._unreported_records += load.records - records_before
+        if self._unreported_records >= _MANY_RECORDS:
+            self._unreported_records = 0
             self._environment.on_bulk_load()
         if self._loads:
             self._environment.logs.call_soon(self._run_slice)
@@ -199,7 +199,7 @@ class LoadQueue:
             for step, _ in enumerate(load.steps, 1):
                 if step == _SLICE_STEPS or monotonic_ms() >= deadline_ms:
                     return False
-            load.tell_unreadable(environment.on_fault)
+            load.log_skipped(environment.on_fault)
             load.hosted.activate(environment.clock.now_ms())
         except Exception as error:  # noqa: BLE001  a bad log costs this shard, not the broker
             environment.counters.failed_loads += 1

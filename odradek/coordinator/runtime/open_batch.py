@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
-from odradek.coordinator.runtime.result import LATER
+from odradek.coordinator.runtime.result import DEFERRED_RESPONSE
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.plain_batches import uncompressed_size
 from odradek.timing.reply import Reply
@@ -125,7 +125,7 @@ class Answers:
         """Give the responses of one result. HOT."""
         if result.responses:
             self.give(result.responses)
-        if result.response is not LATER:
+        if result.response is not DEFERRED_RESPONSE:
             self._give(reply, result.response)
 
     def give(self, responses: Iterable[tuple[Reply[Any], object]]) -> None:

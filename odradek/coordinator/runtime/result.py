@@ -74,15 +74,15 @@ class EndTxnMarker(NamedTuple):
 T = TypeVar("T")
 
 
-class Later:
-    """The type of ``LATER``."""
+class DeferredResponse:
+    """The type of ``DEFERRED_RESPONSE``."""
 
     def __repr__(self) -> str:
-        return "LATER"
+        return "DEFERRED_RESPONSE"
 
 
 # Stands for a response: the shard holds the operation's reply. This or a later result completes it through ``responses``.
-LATER: Final = Later()
+DEFERRED_RESPONSE: Final = DeferredResponse()
 
 
 class CoordinatorResult(Generic[T]):
@@ -109,7 +109,7 @@ class CoordinatorResult(Generic[T]):
     def __init__(
         self,
         records: Sequence[CoordinatorRecord],
-        response: T | Later,
+        response: T | DeferredResponse,
         on_failure: Callable[[KafkaError], None] | None = None,
         on_commit: Callable[[], None] | None = None,
         atomic: bool = True,

@@ -62,7 +62,7 @@ from odradek.coordinator.transaction.states import (
     prepared,
     with_partitions,
 )
-from odradek.coordinator.transaction.transactions import ProducerIdentity, Transactions, Unsettled
+from odradek.coordinator.transaction.transactions import ConcurrentTransactions, ProducerIdentity, Transactions
 from odradek.protocol.coordinator_records import TransactionLogValue
 from odradek.protocol.errors import ErrorCode, KafkaError
 
@@ -88,7 +88,7 @@ def add_partitions(
     check_producer(transactional_id, current, producer)
     state = current.status
     if state in PREPARED:
-        raise Unsettled(state)
+        raise ConcurrentTransactions(state)
     if state == _ONGOING and partitions <= current.partitions:
         return CoordinatorResult((), None)
     value = with_partitions(current, partitions, client_version, transactions.clock.now_ms())
@@ -114,11 +114,11 @@ def verify_partitions(
         raise unknown_mapping(transactional_id)
     check_producer(transactional_id, current, producer)
     if current.status in PREPARED:
-        raise Unsettled(current.status)
+        raise ConcurrentTransactions(current.status)
     missing = partitions - current.partitions
     newest = transactions.by_id.get(transactional_id)
     if newest is not None and not missing.isdisjoint(newest.partitions):
-        raise Unsettled(newest.status)
+        raise ConcurrentTransactions(newest.status)
     return {partition: ErrorCode.TRANSACTION_ABORTABLE if partition in missing else ErrorCode.NONE for partition in partitions}
 
 
@@ -142,7 +142,7 @@ _new_tuple: Final = tuple.__new__
 T = TypeVar("T")
 
 _ENDED: Final = frozenset({TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT})
-NOBODY: Final = ProducerIdentity(NO_PRODUCER_ID, NO_EPOCH)
+NO_PRODUCER: Final = ProducerIdentity(NO_PRODUCER_ID, NO_EPOCH)
 
 
 def end_txn(
@@ -154,7 +154,7 @@ def end_txn(
     commit: bool,
     client_version: int,
 ) -> CoordinatorResult[ProducerIdentity]:
-    """Decide on an EndTxn. The response is the producer's new identity, or NOBODY if its epoch is not bumped.
+    """Decide on an EndTxn. The response is the producer's new identity, or NO_PRODUCER if its epoch is not bumped.
 
     Raises KafkaError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS, INVALID_TXN_STATE. HOT.
     """
@@ -172,7 +172,7 @@ def end_txn(
         transactions.require_settled(transactional_id)
         is_repeated = current.status != _ONGOING
     if current.status != _ONGOING and _is_done(current, commit=commit, bumps=bumps, is_repeated=is_repeated):
-        return CoordinatorResult((), ProducerIdentity(current.producer_id, current.producer_epoch) if bumps else NOBODY)
+        return CoordinatorResult((), ProducerIdentity(current.producer_id, current.producer_epoch) if bumps else NO_PRODUCER)
     next_producer_id = transactions.new_producer_id() if bumps and is_exhausted(current.producer_epoch) else NO_PRODUCER_ID
     value = prepared(
         current,
@@ -181,7 +181,7 @@ def end_txn(
         client_version=client_version,
         next_producer_id=next_producer_id,
     )
-    response = NOBODY
+    response = NO_PRODUCER
     if bumps and next_producer_id != NO_PRODUCER_ID:
         response = ProducerIdentity(next_producer_id, 0)
     elif bumps:
@@ -263,7 +263,7 @@ def init_producer_id(
         raise _fenced(transactional_id, current)
     state = TransactionState(current.status)
     if state in PREPARED:
-        raise Unsettled(state)
+        raise ConcurrentTransactions(state)
     if state is TransactionState.ONGOING:
         # Answer at once and let the caller retry: its view of its transaction is outdated.
         error = KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS, "the open transaction must be aborted first")

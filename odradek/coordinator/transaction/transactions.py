@@ -111,7 +111,7 @@ T = TypeVar("T")
 _new_tuple: Final = tuple.__new__
 
 
-class Unsettled(KafkaError):
+class ConcurrentTransactions(KafkaError):
     """CONCURRENT_TRANSACTIONS for a request that changed nothing, as a change to or from ``state`` is under way."""
 
     def __init__(self, state: int) -> None:
@@ -189,12 +189,12 @@ class Transactions:
         self.settling.try_complete_else_watch(delayed, (transactional_id,))
 
     def require_settled(self, transactional_id: str) -> None:
-        """Raise Unsettled while a change is pending, or if a load has found an uncommitted one."""
+        """Raise ConcurrentTransactions while a change is pending, or if a load has found an uncommitted one."""
         if transactional_id in self.pending:
-            raise Unsettled(self.pending[transactional_id])
+            raise ConcurrentTransactions(self.pending[transactional_id])
         value = self.by_id.get(transactional_id)
         if self.by_id.get_at(transactional_id, COMMITTED) is not value:
-            raise Unsettled(TransactionState.DEAD if value is None else value.status)
+            raise ConcurrentTransactions(TransactionState.DEAD if value is None else value.status)
 
     def move(
         self,

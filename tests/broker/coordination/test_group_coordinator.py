@@ -60,7 +60,7 @@ async def test_compressed_records_are_read_back(start, codec):
 async def test_groups_are_loaded_after_a_start_without_a_request(start):
     await commit(await start())
     broker = await start()
-    while not broker.groups.is_made:  # noqa: ASYNC110  each turn imports a part
+    while not broker.groups.has_runtime:  # noqa: ASYNC110  each turn imports a part
         await asyncio.sleep(0)
     await loaded(broker)
     assert set(broker.groups.runtime.states().values()) == {ShardState.ACTIVE}

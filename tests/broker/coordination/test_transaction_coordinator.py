@@ -64,7 +64,7 @@ async def end(broker, *, commit=True):
 
 async def test_the_first_request_creates_the_topic(start):
     broker = await start()
-    assert not broker.transactions.is_made
+    assert not broker.transactions.has_runtime
     await begin(broker)
     assert len(broker.partitions.of_topic(TRANSACTION_STATE_TOPIC)) == 3
 

@@ -34,21 +34,21 @@ def _as_unsigned(topic_id):
     return topic_id.int
 
 
-class _PassesOverAnother(builtin._Scales):
-    def next_rich(self, held):
+class _PassesOverAnother(builtin._MembersBySize):
+    def next_donor(self, held):
         while True:
-            if self._rich < self._rich_begin:
+            if self._largest < self._largest_begin:
                 self._lower()
-            if self._rich < 0:
+            if self._largest < 0:
                 return -1
-            member = self._order[self._rich]
-            self._rich -= 1
+            member = self._order[self._largest]
+            self._largest -= 1
             if held.get(member):
                 return member
-            self._rich_end -= 1
+            self._largest_end -= 1
 
 
-class _FromTheLeft(builtin._Scales):
+class _FromTheLeft(builtin._MembersBySize):
     def __init__(self, subscribers, sizes):
         super().__init__(subscribers[::-1], sizes)
 
@@ -56,13 +56,13 @@ class _FromTheLeft(builtin._Scales):
 FAULTS = Faults()
 FAULTS.put("extras-to-the-first", builtin, "_quotas", _extras_to_the_first)
 FAULTS.put("revokes-the-first", builtin, "_revoke", _revoke_the_first)
-FAULTS.add("is-not-sticky", *(Change(module, "targets_until_now", _forget) for module in (builtin, builtin)))
+FAULTS.add("is-not-sticky", *(Change(module, "previous_targets", _forget) for module in (builtin, builtin)))
 FAULTS.add("members-by-code-points", *(Change(module, "text_order", _by_code_points) for module in (builtin, builtin)))
 FAULTS.add("topics-as-unsigned", *(Change(module, "topic_order", _as_unsigned) for module in (spec, builtin)))
 FAULTS.put("all-are-alike", builtin, "assign_heterogeneous", builtin.assign_homogeneous)
 FAULTS.put("none-are-alike", builtin, "assign_homogeneous", builtin.assign_heterogeneous)
 FAULTS.put("one-round", builtin, "_MAX_ROUNDS", 1)
 FAULTS.put("no-balance", builtin, "_balance", lambda topics, sizes: None)
-FAULTS.put("members-from-the-left", builtin, "_Scales", _FromTheLeft)
-FAULTS.put("another-is-passed-over", builtin, "_Scales", _PassesOverAnother)
+FAULTS.put("members-from-the-left", builtin, "_MembersBySize", _FromTheLeft)
+FAULTS.put("another-is-passed-over", builtin, "_MembersBySize", _PassesOverAnother)
 FAULTS.put("dynamic-members-first", builtin, "_order", _dynamic_members_first)

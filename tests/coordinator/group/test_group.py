@@ -79,7 +79,7 @@ def test_who_waits_is_counted_once():
     later = Reply()
     group.hold_join(member, Reply())
     group.hold_join(member, later)
-    assert (group.waiting_joins, group.has_everybody_joined) == (1, True)
+    assert (group.waiting_joins, group.has_all_members_joined) == (1, True)
     assert group.release_join(member) is later
     assert group.release_join(member) is None
     assert group.waiting_joins == 0

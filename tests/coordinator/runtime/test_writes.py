@@ -2,7 +2,7 @@
 
 import pytest
 
-from odradek.coordinator.runtime.result import LATER, CoordinatorResult
+from odradek.coordinator.runtime.result import DEFERRED_RESPONSE, CoordinatorResult
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.record_batch import read_header
 from odradek.timing.reply import Reply
@@ -151,7 +151,7 @@ def test_nothing_follows_where_the_shard_is_unloaded_before_the_turn_ends(bed):
 def test_a_result_answers_replies_that_earlier_operations_left_held(bed):
     held = Reply()
     held.when_done(bed.answers.append)
-    bed.runtime.write(0, write(response=LATER), held)
+    bed.runtime.write(0, write(response=DEFERRED_RESPONSE), held)
     assert bed.answers == []
     bed.write(put("a"), response="own", responses=[(held, "held")])
     assert bed.answers == []

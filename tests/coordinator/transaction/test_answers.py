@@ -21,7 +21,7 @@ those that either brought about, or all with a change under way (``UnderWay``).
 
 from odradek.coordinator.runtime.timeline import COMMITTED
 from odradek.coordinator.transaction.markers import RETRY_BACKOFF_MS
-from odradek.coordinator.transaction.operations import NOBODY
+from odradek.coordinator.transaction.operations import NO_PRODUCER
 from odradek.coordinator.transaction.states import TransactionState
 from odradek.coordinator.transaction.transactions import ProducerIdentity
 from odradek.protocol.errors import ErrorCode
@@ -253,7 +253,7 @@ def told(outcome, there):
         return CODES.get(outcome[A0], "in")
     if isinstance(outcome, ErrorCode):
         return CODES[outcome]
-    if outcome is None or outcome == NOBODY:
+    if outcome is None or outcome == NO_PRODUCER:
         return "ok"
     producer_id, epoch = outcome
     if producer_id != there.producer_id:

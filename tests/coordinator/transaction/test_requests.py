@@ -1,7 +1,7 @@
 """InitProducerId, AddPartitionsToTxn and EndTxn beyond the tables of test_answers and the scenarios."""
 
 from odradek.coordinator.runtime.result import CoordinatorRecord, CoordinatorResult
-from odradek.coordinator.transaction.operations import NOBODY
+from odradek.coordinator.transaction.operations import NO_PRODUCER
 from odradek.coordinator.transaction.states import LAST_EPOCH, TransactionState
 from odradek.protocol.coordinator_records import TransactionLogKey, TransactionLogValue
 from odradek.protocol.errors import ErrorCode
@@ -95,7 +95,7 @@ def test_the_next_request_of_the_same_turn_finds_the_transaction_complete(bed):
     producer = bed.init()
     for _ in range(3):
         assert bed.add(producer, A0, run=False) is None
-        assert bed.commit(producer, run=False) == NOBODY
+        assert bed.commit(producer, run=False) == NO_PRODUCER
     assert bed.verify(producer, A0) == {A0: ErrorCode.TRANSACTION_ABORTABLE}
     assert len(bed.markers) == 3
 
@@ -103,7 +103,7 @@ def test_the_next_request_of_the_same_turn_finds_the_transaction_complete(bed):
 def test_the_answer_is_there_when_the_call_returns_and_the_markers_when_the_turn_ends(bed):
     producer = bed.init()
     bed.add(producer, A0, A1)
-    assert bed.commit(producer, run=False) == NOBODY
+    assert bed.commit(producer, run=False) == NO_PRODUCER
     assert (bed.markers, bed.written_states()[-1]) == ([], "PREPARE_COMMIT")
     bed.logs.turn()
     assert [partition for partition, *_ in bed.markers] == [A0, A1]
@@ -118,7 +118,7 @@ def test_when_the_answer_has_come_the_next_transaction_may_begin(bed):
         reply = bed.runtime.write(0, lambda shard: shard.end_txn(ID, producer, commit=True, client_version=0))
         reply.when_done(answers.append)
         bed.logs.turn()
-        assert (answers, bed.shard.transactions.pending) == ([NOBODY], {})
+        assert (answers, bed.shard.transactions.pending) == ([NO_PRODUCER], {})
         assert bed.written_states()[-1] == "COMPLETE_COMMIT"
 
 

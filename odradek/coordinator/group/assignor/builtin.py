@@ -64,8 +64,8 @@ from odradek.coordinator.group.assignor.spec import (
     GroupAssignment,
     GroupSpec,
     by_id,
+    previous_targets,
     subscribers_of,
-    targets_until_now,
     text_order,
     topic_order,
 )
@@ -78,13 +78,13 @@ if TYPE_CHECKING:
     from odradek.coordinator.group.assignor.spec import MemberSubscription
 
 _MAX_ROUNDS: Final = 16
-_NOBODY: Final = -1
+_NO_MEMBER: Final = -1
 
 
 def assign_heterogeneous(group: GroupSpec) -> GroupAssignment:
     """Return the assignment if members subscribe to different topics."""
     members = sorted(group.members, key=text_order)
-    before, _ = targets_until_now(group, members)
+    before, _ = previous_targets(group, members)
     subscribers = subscribers_of(group, members)
     ordered = sorted(
         subscribers,
@@ -95,13 +95,13 @@ def assign_heterogeneous(group: GroupSpec) -> GroupAssignment:
         ),
     )
     sizes = [sum(map(len, each.values())) for each in before]
-    owners = {topic_id: [_NOBODY] * group.topics[topic_id].partition_count for topic_id in ordered}
+    owners = {topic_id: [_NO_MEMBER] * group.topics[topic_id].partition_count for topic_id in ordered}
     for member, kept in enumerate(before):
         for topic_id, indexes in kept.items():
             for index in indexes:
                 owners[topic_id][index] = member
     for topic_id in ordered:
-        _give_out(owners[topic_id], subscribers[topic_id], sizes)
+        _assign_unowned(owners[topic_id], subscribers[topic_id], sizes)
     _balance([(owners[topic_id], subscribers[topic_id]) for topic_id in ordered if len(subscribers[topic_id]) > 1], sizes)
     after: list[dict[UUID, set[int]]] = [{} for _ in members]
     for topic_id, owned in owners.items():
@@ -110,21 +110,21 @@ def assign_heterogeneous(group: GroupSpec) -> GroupAssignment:
     return dict(zip(members, after, strict=True))
 
 
-def _give_out(owners: list[int], subscribers: list[int], sizes: list[int]) -> None:
+def _assign_unowned(owners: list[int], subscribers: list[int], sizes: list[int]) -> None:
     """Do step 2, for one topic."""
-    free = [index for index, owner in enumerate(owners) if owner == _NOBODY]
+    free = [index for index, owner in enumerate(owners) if owner == _NO_MEMBER]
     if not free:
         return
-    scales = _Scales(subscribers, sizes)
+    members = _MembersBySize(subscribers, sizes)
     for index in free:
-        member = scales.next_poor()
+        member = members.next_recipient()
         owners[index] = member
         sizes[member] += 1
 
 
 def _balance(topics: list[tuple[list[int], list[int]]], sizes: list[int]) -> None:
     """Do step 3, for topics with their owners and subscribers."""
-    last_moved = _NOBODY
+    last_moved = _NO_MEMBER
     # Many topics share a list of subscribers. These lists have been found level since the last move.
     level: set[int] = set()
     for _ in range(_MAX_ROUNDS):
@@ -139,7 +139,7 @@ def _balance(topics: list[tuple[list[int], list[int]]], sizes: list[int]) -> Non
                 elif _level(owners, subscribers, sizes):
                     has_moved = True
                     level.clear()
-            if has_moved or last_moved == _NOBODY:
+            if has_moved or last_moved == _NO_MEMBER:
                 last_moved = place
 
 
@@ -148,90 +148,100 @@ def _level(owners: list[int], subscribers: list[int], sizes: list[int]) -> bool:
     held: dict[int, list[int]] = {}
     for index, owner in enumerate(owners):
         held.setdefault(owner, []).append(index)
-    scales = _Scales(subscribers, sizes)
+    members = _MembersBySize(subscribers, sizes)
     has_moved = False
     while True:
-        rich = scales.next_rich(held)
-        if rich == _NOBODY:
+        donor = members.next_donor(held)
+        if donor == _NO_MEMBER:
             return has_moved
-        index = held[rich].pop()
-        poor = scales.next_poor()
-        if scales.is_level:
+        index = held[donor].pop()
+        recipient = members.next_recipient()
+        if members.is_level:
             return has_moved
-        owners[index] = poor
-        sizes[rich] -= 1
-        sizes[poor] += 1
+        owners[index] = recipient
+        sizes[donor] -= 1
+        sizes[recipient] += 1
         has_moved = True
 
 
-class _Scales:
+class _MembersBySize:
     """The subscribers of a topic by size: chooses the next to get a partition, and the next to lose one.
 
         size │                  ◦ ◦     passed over: they have no partition of this topic to lose
-             │            ▒ ▒ ▒         the rich: one loses after the other, from the right; then the level falls
+             │            ▒ ▒ ▒         the largest: one loses after the other, from the right; then the size falls
              │      · · ·
-             │  ▓ ▓                     the poor: one gets after the other, from the left; then the level rises
+             │  ▓ ▓                     the smallest: one gets after the other, from the left; then the size rises
              └───────────────────────>  members by size, then by id
 
     As a level rises or falls, it takes in the members of its new size. The caller changes ``sizes`` with each returned member.
     """
 
-    __slots__ = ("_order", "_poor", "_poor_end", "_poor_level", "_rich", "_rich_begin", "_rich_end", "_rich_level", "_sizes")
+    __slots__ = (
+        "_largest",
+        "_largest_begin",
+        "_largest_end",
+        "_largest_size",
+        "_order",
+        "_sizes",
+        "_smallest",
+        "_smallest_end",
+        "_smallest_size",
+    )
 
     def __init__(self, subscribers: list[int], sizes: list[int]) -> None:
         self._sizes = sizes
         self._order = sorted(subscribers, key=sizes.__getitem__)
-        self._poor = self._poor_end = 0
-        self._poor_level = sizes[self._order[0]] - 1
-        self._rich_begin = self._rich_end = len(self._order)
-        self._rich_level = sizes[self._order[-1]] + 1
-        self._rich = self._rich_end - 1
+        self._smallest = self._smallest_end = 0
+        self._smallest_size = sizes[self._order[0]] - 1
+        self._largest_begin = self._largest_end = len(self._order)
+        self._largest_size = sizes[self._order[-1]] + 1
+        self._largest = self._largest_end - 1
 
     @property
     def is_level(self) -> bool:
         """Return whether moving one more partition would gain nothing."""
-        return self._rich_level - self._poor_level <= 1
+        return self._largest_size - self._smallest_size <= 1
 
-    def next_poor(self) -> int:
+    def next_recipient(self) -> int:
         """Return the member that gets the next partition."""
         order, sizes = self._order, self._sizes
-        if self._poor >= self._poor_end:
-            self._poor_level += 1
-            while self._poor_end < len(order) and sizes[order[self._poor_end]] == self._poor_level:
-                self._poor_end += 1
-            self._poor = 0
-        member = order[self._poor]
-        self._poor += 1
+        if self._smallest >= self._smallest_end:
+            self._smallest_size += 1
+            while self._smallest_end < len(order) and sizes[order[self._smallest_end]] == self._smallest_size:
+                self._smallest_end += 1
+            self._smallest = 0
+        member = order[self._smallest]
+        self._smallest += 1
         return member
 
-    def next_rich(self, held: dict[int, list[int]]) -> int:
-        """Return the member that loses one of its partitions in ``held``; ``_NOBODY`` if no candidate has any."""
+    def next_donor(self, held: dict[int, list[int]]) -> int:
+        """Return the member that loses one of its partitions in ``held``; ``_NO_MEMBER`` if no candidate has any."""
         order = self._order
         while True:
-            if self._rich < self._rich_begin:
+            if self._largest < self._largest_begin:
                 self._lower()
-            if self._rich < 0:
-                return _NOBODY
-            place = self._rich
+            if self._largest < 0:
+                return _NO_MEMBER
+            place = self._largest
             member = order[place]
-            self._rich -= 1
+            self._largest -= 1
             if held.get(member):
                 return member
-            # Move the member out of the way, behind the rich.
-            self._rich_end -= 1
-            order[place], order[self._rich_end] = order[self._rich_end], member
+            # Move the member out of the way, behind the largest.
+            self._largest_end -= 1
+            order[place], order[self._largest_end] = order[self._largest_end], member
 
     def _lower(self) -> None:
-        """Lower the level of the rich: all have lost a partition or been passed over."""
+        """Lower the largest size: all have lost a partition or been passed over."""
         order, sizes = self._order, self._sizes
-        if self._rich_begin < self._rich_end or self._rich_begin == 0:
-            self._rich_level -= 1
+        if self._largest_begin < self._largest_end or self._largest_begin == 0:
+            self._largest_size -= 1
         else:
-            # No member is rich: take the next level that has members.
-            self._rich_level = sizes[order[self._rich_begin - 1]]
-        while self._rich_begin > 0 and sizes[order[self._rich_begin - 1]] == self._rich_level:
-            self._rich_begin -= 1
-        self._rich = self._rich_end - 1
+            # No member is largest: take the next size that has members.
+            self._largest_size = sizes[order[self._largest_begin - 1]]
+        while self._largest_begin > 0 and sizes[order[self._largest_begin - 1]] == self._largest_size:
+            self._largest_begin -= 1
+        self._largest = self._largest_end - 1
 
 
 def assign_homogeneous(group: GroupSpec) -> GroupAssignment:
@@ -240,7 +250,7 @@ def assign_homogeneous(group: GroupSpec) -> GroupAssignment:
     if not members:
         return {}
     topic_ids = by_id(group.members[members[0]].topic_ids)
-    after, owned = targets_until_now(group, members)
+    after, owned = previous_targets(group, members)
     sizes = [sum(map(len, before.values())) for before in after]
     free = _without_owner(group, topic_ids, owned)
     quotas = _quotas(sizes, sum(group.topics[topic_id].partition_count for topic_id in topic_ids))

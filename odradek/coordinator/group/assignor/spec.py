@@ -75,7 +75,7 @@ def text_order(text: str) -> bytes:
     return text.encode("utf-16-be", "surrogatepass")
 
 
-def targets_until_now(
+def previous_targets(
     group: GroupSpec, member_ids: Sequence[str]
 ) -> tuple[list[dict[UUID, AbstractSet[int]]], dict[UUID, set[int]]]:
     """Return each member's still subscribed target, in the order of ``member_ids``, and the union of all of them.
@@ -98,12 +98,12 @@ def targets_until_now(
     for topic_id, size in sizes.items():
         count = group.topics[topic_id].partition_count
         if len(taken[topic_id]) != size or max(taken[topic_id]) >= count:
-            _mend(found, topic_id, count)
+            _drop_invalid(found, topic_id, count)
             taken[topic_id].intersection_update(range(count))
     return found, taken
 
 
-def _mend(kept: list[dict[UUID, AbstractSet[int]]], topic_id: UUID, count: int) -> None:
+def _drop_invalid(kept: list[dict[UUID, AbstractSet[int]]], topic_id: UUID, count: int) -> None:
     free = set(range(count))
     for each in kept:
         if topic_id in each:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from odradek.coordinator.group.classic.group import ClassicGroup
-    from odradek.coordinator.runtime.result import CoordinatorRecord, Later
+    from odradek.coordinator.runtime.result import CoordinatorRecord, DeferredResponse
     from odradek.protocol.errors import ErrorCode, KafkaError
     from odradek.timing.reply import Reply
 
@@ -52,7 +52,7 @@ class Decision:
         """Call ``hook`` when the append fails or the shard is unloaded; it may answer through this decision."""
         self._failure_hooks.append(hook)
 
-    def result(self, response: T | Later) -> CoordinatorResult[T]:
+    def result(self, response: T | DeferredResponse) -> CoordinatorResult[T]:
         """Return the decision as a result for the runtime."""
         if not self._commit_hooks and not self._failure_hooks:
             return CoordinatorResult(self.records, response, responses=self._responses)

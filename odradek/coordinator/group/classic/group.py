@@ -84,12 +84,12 @@ class ClassicGroup:
         self.notes: RebalanceNotes | None = None
 
     @property
-    def is_of_consumers(self) -> bool:
+    def uses_consumer_protocol(self) -> bool:
         """Return whether the members are consumers, so that their subscriptions are topics."""
         return self.protocol_type == CONSUMER_PROTOCOL_TYPE
 
     @property
-    def has_everybody_joined(self) -> bool:
+    def has_all_members_joined(self) -> bool:
         """Return whether all members have joined, pending members included."""
         return self.waiting_joins == len(self.members) and not self.pending_joins
 
@@ -100,7 +100,7 @@ class ClassicGroup:
 
     def is_subscribed_to(self, topic: str) -> bool:
         """Return whether a member reads ``topic``; assumed of consumers with unknown subscriptions."""
-        return self.is_of_consumers if self.subscribed_topics is None else topic in self.subscribed_topics
+        return self.uses_consumer_protocol if self.subscribed_topics is None else topic in self.subscribed_topics
 
     @property
     def group_type(self) -> str:
@@ -136,7 +136,7 @@ class ClassicGroup:
         """Return when the group became empty; SINCE_COMMIT if it is simple, or Stable with known topics; None otherwise."""
         if self.state is GroupState.EMPTY:
             return SINCE_COMMIT if self.protocol_type is None else self.state_since_ms
-        knows_topics = self.is_of_consumers and self.subscribed_topics is not None
+        knows_topics = self.uses_consumer_protocol and self.subscribed_topics is not None
         return SINCE_COMMIT if self.state is GroupState.STABLE and knows_topics else None
 
     def tombstones(self) -> list[CoordinatorRecord]:
@@ -149,7 +149,7 @@ class ClassicGroup:
 
     def validate_offset_delete(self) -> ErrorCode:
         """Return NONE for a group of consumers, whose topics are known; otherwise as for a deletion."""
-        return ErrorCode.NONE if self.is_of_consumers else self.validate_delete()
+        return ErrorCode.NONE if self.uses_consumer_protocol else self.validate_delete()
 
     def validate_offset_commit(
         self,
@@ -321,7 +321,7 @@ class ClassicGroup:
     def refresh_subscribed_topics(self) -> None:
         """Read the members' subscriptions for the protocol chosen."""
         self.subscribed_topics = None
-        if not self.is_of_consumers or (self.members and self.protocol is None):
+        if not self.uses_consumer_protocol or (self.members and self.protocol is None):
             return
         # Many members have the same subscription, which is decoded once.
         subscriptions = {member.metadata(self.protocol) for member in self.members.values()}

@@ -234,12 +234,12 @@ class ClassicGroups:
             group = self.registry.find(group_id)
         return group if isinstance(group, ClassicGroup) else None
 
-    def is_of_other_kind(self, group_id: str) -> bool:
+    def has_other_type(self, group_id: str) -> bool:
         """Return whether ``group_id`` belongs to a group that is not a classic one."""
         group = self.registry.find(group_id)
         return group is not None and not isinstance(group, ClassicGroup)
 
-    def makes_way(self, group_id: str) -> bool:
+    def is_replaceable(self, group_id: str) -> bool:
         """Return whether the group of another kind has no members, so that a classic group may take its place."""
         group = self.registry.find_stored(group_id)
         return group is not None and group.is_empty

@@ -27,7 +27,7 @@ from odradek.coordinator.group.classic.member import JoinReply, Member, Protocol
 from odradek.coordinator.group.classic.rebalance import complete_if_all_joined, give_up, go_on, hold_join, prepare
 from odradek.coordinator.group.classic.states import GroupState, RebalanceCause, can_rebalance
 from odradek.coordinator.group.config import MemberContext
-from odradek.coordinator.runtime.result import LATER, CoordinatorResult
+from odradek.coordinator.runtime.result import DEFERRED_RESPONSE, CoordinatorResult
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.join_group import JoinGroupRequest, JoinGroupResponse
 
@@ -142,14 +142,14 @@ def join_group(
         error = ErrorCode.INVALID_GROUP_ID
     elif not config.group_min_session_timeout_ms <= request.session_timeout_ms <= config.group_max_session_timeout_ms:
         error = ErrorCode.INVALID_SESSION_TIMEOUT
-    elif group is None and groups.is_of_other_kind(request.group_id) and not groups.makes_way(request.group_id):
+    elif group is None and groups.has_other_type(request.group_id) and not groups.is_replaceable(request.group_id):
         error = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     elif group is None and request.member_id:
         error = ErrorCode.UNKNOWN_MEMBER_ID
     if error is not ErrorCode.NONE:
         _log_refusal(groups, request, error)
         decision.answer(reply, join_error(error, request.member_id))
-        return decision.result(LATER)
+        return decision.result(DEFERRED_RESPONSE)
     is_stored = groups.is_stored(request.group_id)
     if group is None:
         if is_stored:
@@ -160,7 +160,7 @@ def join_group(
     _Join(groups, group, context, request, reply, decision).decide(config.group_max_size)
     if not is_stored and len(decision.records) == written:
         _write_new_group(groups, group, decision)
-    return decision.result(LATER)
+    return decision.result(DEFERRED_RESPONSE)
 
 
 def _write_new_group(groups: ClassicGroups, group: ClassicGroup, decision: Decision) -> None:

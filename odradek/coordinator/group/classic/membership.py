@@ -42,7 +42,7 @@ from odradek.coordinator.group.classic.rebalance import (
 )
 from odradek.coordinator.group.classic.states import GroupState, RebalanceCause, named
 from odradek.coordinator.group.config import MemberContext
-from odradek.coordinator.runtime.result import LATER, CoordinatorResult
+from odradek.coordinator.runtime.result import DEFERRED_RESPONSE, CoordinatorResult
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.heartbeat import HeartbeatRequest, HeartbeatResponse
 from odradek.protocol.message_types.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity, MemberResponse
@@ -60,18 +60,18 @@ def sync_group(
     error = _validate(group, context, request)
     if group is None or error is not ErrorCode.NONE:
         decision.answer(reply, sync_error(error))
-        return decision.result(LATER)
+        return decision.result(DEFERRED_RESPONSE)
     member = group.members[request.member_id]
     if group.state is GroupState.PREPARING_REBALANCE:
         decision.answer(reply, sync_error(ErrorCode.REBALANCE_IN_PROGRESS))
-        return decision.result(LATER)
+        return decision.result(DEFERRED_RESPONSE)
     group.pending_syncs.pop(member.member_id, None)
     if not group.pending_syncs:
         stop_waiting_for_syncs(groups, group)
     if group.state is GroupState.STABLE:
         groups.sessions.touch(group, member)
         decision.answer(reply, synced(group, member.assignment))
-        return decision.result(LATER)
+        return decision.result(DEFERRED_RESPONSE)
     # An earlier SyncGroup of this member came on a connection it gave up. Kafka leaves that request without an answer.
     decision.answer(member.waiting_sync, sync_error(ErrorCode.REBALANCE_IN_PROGRESS))
     member.waiting_sync = reply
@@ -80,7 +80,7 @@ def sync_group(
     # writes the second one too: then members hold the first, while the log holds the second.
     if group.leader == member.member_id and not group.is_assigned:
         _write_assignment(groups, group, member, request, decision)
-    return decision.result(LATER)
+    return decision.result(DEFERRED_RESPONSE)
 
 
 def _take_back(groups: ClassicGroups, group: ClassicGroup, member: Member, reply: SyncReply, _: KafkaError) -> None:

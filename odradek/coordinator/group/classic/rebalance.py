@@ -43,7 +43,7 @@ def prepare(groups: ClassicGroups, group: ClassicGroup, cause: RebalanceCause, w
     if is_initial:
         delay_ms = groups.config().group_initial_rebalance_delay_ms
         _delay_completion(groups, group, delay_ms, max(group.rebalance_timeout_ms - delay_ms, 0))
-    elif group.has_everybody_joined:
+    elif group.has_all_members_joined:
         complete_join(groups, group, decision)
     else:
         _wait_for_joins(groups, group)
@@ -81,7 +81,7 @@ def complete_if_all_joined(groups: ClassicGroups, group: ClassicGroup, decision:
     if (
         group.state is GroupState.PREPARING_REBALANCE
         and group.previous_state is not GroupState.EMPTY
-        and group.has_everybody_joined
+        and group.has_all_members_joined
     ):
         complete_join(groups, group, decision)
 
@@ -197,7 +197,7 @@ def shrink_to_capacity(groups: ClassicGroups, group: ClassicGroup) -> None:
 
 
 def _complete_if_last_was_missing(groups: ClassicGroups, group: ClassicGroup, decision: Decision) -> None:
-    if group.state is GroupState.PREPARING_REBALANCE and group.has_everybody_joined:
+    if group.state is GroupState.PREPARING_REBALANCE and group.has_all_members_joined:
         complete_join(groups, group, decision)
 
 

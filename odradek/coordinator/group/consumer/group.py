@@ -31,7 +31,7 @@ GROUP_TYPE: Final = "consumer"
 INITIAL_EPOCH: Final = 1
 # The first version of OffsetCommit that can be answered STALE_MEMBER_EPOCH.
 _FIRST_COMMIT_VERSION: Final = 9
-_NOBODY: Final = -1
+_NO_EPOCH: Final = -1
 
 
 class ConsumerGroup:
@@ -160,7 +160,7 @@ class ConsumerGroup:
         """Return why the member may not commit; ``permits_late_commit`` may still allow it."""
         if generation < 0 and not self.members:
             return ErrorCode.NONE
-        if is_transactional and generation == _NOBODY and not member_id and group_instance_id is None:
+        if is_transactional and generation == _NO_EPOCH and not member_id and group_instance_id is None:
             return ErrorCode.NONE
         member = self.members.get(member_id)
         if member is None:
@@ -252,7 +252,7 @@ class ConsumerGroup:
 
     def replay_target_metadata(self, value: ConsumerGroupTargetAssignmentMetadataValue | None) -> None:
         """Set or remove the epoch of the target assignment."""
-        found = (_NOBODY, 0) if value is None else (value.assignment_epoch, value.assignment_timestamp_ms)
+        found = (_NO_EPOCH, 0) if value is None else (value.assignment_epoch, value.assignment_timestamp_ms)
         self.target_metadata.set(found)
 
     def replay_regex(self, regex: str, value: ConsumerGroupRegularExpressionValue | None) -> None:

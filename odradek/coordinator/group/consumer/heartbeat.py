@@ -19,7 +19,7 @@ from odradek.coordinator.group.classic.states import GroupState
 from odradek.coordinator.group.consumer.leave import leave_group
 from odradek.coordinator.group.consumer.member_step import MemberStep
 from odradek.coordinator.group.consumer.validation import check_request, check_room, dynamic_member, static_member
-from odradek.coordinator.group.migration.conversion import lags_behind_topics, let_go, upgraded
+from odradek.coordinator.group.migration.conversion import lags_behind_topics, move_sessions, upgraded
 from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.consumer_group_heartbeat import (
@@ -80,7 +80,7 @@ def heartbeat(
     )
     if classic is None:
         return CoordinatorResult(records, response)
-    return CoordinatorResult(records, response, responses=let_go(groups, classic))
+    return CoordinatorResult(records, response, responses=move_sessions(groups, classic))
 
 
 def _new_group(

@@ -21,7 +21,7 @@ from odradek.coordinator.group.consumer.member import (
     regex_tombstone,
 )
 from odradek.coordinator.group.consumer.validation import instance_holder, unknown_member
-from odradek.coordinator.group.migration.conversion import can_downgrade, downgrade_without
+from odradek.coordinator.group.migration.conversion import can_downgrade, downgrade_on_leave
 from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.consumer_group_heartbeat import (
@@ -59,11 +59,11 @@ def leave_group(
         member = instance_holder(group, request.member_id, request.instance_id)
         if request.member_epoch == LEAVE_STATIC_EPOCH:
             groups.reports.info("a static member left temporarily", group=group.group_id, member=member.member_id)
-            return CoordinatorResult([assignment_record(group.group_id, _gone_for_a_while(member))], response)
+            return CoordinatorResult([assignment_record(group.group_id, _departed_static_member(member))], response)
     return fenced(groups, group, [member], response, "left")
 
 
-def _gone_for_a_while(member: ConsumerMember) -> ConsumerMember:
+def _departed_static_member(member: ConsumerMember) -> ConsumerMember:
     """Return a static member that will be back. It keeps its partitions, with assignment epochs reset to 0."""
     assigned = {topic_id: dict.fromkeys(indexes, 0) for topic_id, indexes in member.assigned.items()}
     return replace(member, member_epoch=LEAVE_STATIC_EPOCH, assigned=assigned, pending_revocation={})
@@ -82,7 +82,7 @@ def fenced(
     groups.why.note_raised(group.group_id, *(f"{member.member_id} {why}" for member in members))
     if can_downgrade(groups, group, {member.member_id for member in members}):
         decision = Decision()
-        downgrade_without(groups, group, members, decision)
+        downgrade_on_leave(groups, group, members, decision)
         return decision.result(response)
     return CoordinatorResult(removal(groups, group, members), response)
 

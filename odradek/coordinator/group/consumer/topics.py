@@ -104,7 +104,7 @@ def group_hash(hashes: Iterable[tuple[str, int]]) -> int:
     return java_hash(b"".join(map(_LONG.pack, ordered))) if ordered else 0
 
 
-def told_assignment(topics: Topics, metadata: bytes, partitions: Mapping[UUID, Iterable[int]]) -> bytes:
+def encode_assignment_for(topics: Topics, metadata: bytes, partitions: Mapping[UUID, Iterable[int]]) -> bytes:
     """Return the encoded assignment for a member that joined with ``metadata``. Deleted topics are left out."""
     named = ((topics.name_of(topic_id), sorted(indexes)) for topic_id, indexes in partitions.items())
     found = sorted((name, indexes) for name, indexes in named if name is not None)

@@ -42,10 +42,10 @@ from odradek.coordinator.group.config import MigrationPolicy
 from odradek.coordinator.group.consumer.leave import await_join, await_sync, fenced
 from odradek.coordinator.group.consumer.member import NOTHING, MemberState
 from odradek.coordinator.group.consumer.member_step import MemberStep
-from odradek.coordinator.group.consumer.topics import told_assignment, with_ids
+from odradek.coordinator.group.consumer.topics import encode_assignment_for, with_ids
 from odradek.coordinator.group.consumer.validation import check_room, instance_holder, replaced, unknown_member
-from odradek.coordinator.group.migration.conversion import can_downgrade, downgrade_with
-from odradek.coordinator.runtime.result import LATER, CoordinatorResult
+from odradek.coordinator.group.migration.conversion import can_downgrade, downgrade_on_join
+from odradek.coordinator.runtime.result import DEFERRED_RESPONSE, CoordinatorResult
 from odradek.protocol.coordinator_records.consumer_groups import ClassicMemberMetadata, ClassicProtocol
 from odradek.protocol.coordinator_records.consumer_protocol import CONSUMER_PROTOCOL_TYPE, Subscription, read_subscription
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
@@ -88,8 +88,8 @@ def join_consumer_group(
             instance_id=request.group_instance_id,
             error=error.code.name,
         )
-        return CoordinatorResult((), LATER, responses=[(reply, join_error(error.code))])
-    return decision.result(LATER)
+        return CoordinatorResult((), DEFERRED_RESPONSE, responses=[(reply, join_error(error.code))])
+    return decision.result(DEFERRED_RESPONSE)
 
 
 def _check(groups: ConsumerGroups, group: ConsumerGroup, member_id: str, request: JoinGroupRequest) -> Subscription:
@@ -155,7 +155,7 @@ def _join(
         if not is_stale:
             target = group.target_of(member_id, instance_id)
             member = step.reconcile(member, group.assignment_epoch, target, owned)
-        downgrade_with(groups, group, holder, member, decision, is_stale=is_stale)
+        downgrade_on_join(groups, group, holder, member, decision, is_stale=is_stale)
     else:
         member = step.advance(member, epoch, owned)
         decision.on_commit(partial(_begin_sync, groups, group.group_id, member, request.session_timeout_ms))
@@ -218,15 +218,15 @@ def sync_consumer_group(
         member, classic = _syncing(groups, group, context, request)
     except KafkaError as error:
         decision.answer(reply, sync_error(error.code))
-        return decision.result(LATER)
+        return decision.result(DEFERRED_RESPONSE)
     decision.on_commit(partial(_synced, groups, group.group_id, member.member_id, classic.session_timeout_ms))
     response = SyncGroupResponse(
         protocol_type=request.protocol_type,
         protocol_name=request.protocol_name,
-        assignment=told_assignment(groups.topics, classic.supported_protocols[0][1], member.assigned),
+        assignment=encode_assignment_for(groups.topics, classic.supported_protocols[0][1], member.assigned),
     )
     decision.answer(reply, response)
-    return decision.result(LATER)
+    return decision.result(DEFERRED_RESPONSE)
 
 
 def _syncing(

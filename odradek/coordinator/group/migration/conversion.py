@@ -57,7 +57,7 @@ from odradek.coordinator.group.consumer.member import (
     target_metadata_record,
     target_record,
 )
-from odradek.coordinator.group.consumer.topics import told_assignment, with_ids
+from odradek.coordinator.group.consumer.topics import encode_assignment_for, with_ids
 from odradek.protocol.coordinator_records.consumer_groups import ClassicMemberMetadata, ClassicProtocol
 from odradek.protocol.coordinator_records.consumer_protocol import (
     CONSUMER_PROTOCOL_TYPE,
@@ -122,7 +122,7 @@ def lags_behind_topics(groups: ConsumerGroups, group: ConsumerGroup) -> bool:
     return wanted != set(group.holders)
 
 
-def let_go(groups: ConsumerGroups, classic: ClassicGroup) -> list[tuple[Reply[Any], object]]:
+def move_sessions(groups: ConsumerGroups, classic: ClassicGroup) -> list[tuple[Reply[Any], object]]:
     """Move the members' sessions to the consumer group, and return the answers to held requests.
 
     If the records cannot be appended, the answers fail too, and the group is again as stored.
@@ -152,7 +152,7 @@ def _check(groups: ConsumerGroups, classic: ClassicGroup) -> None:
     config = groups.config_of(classic.group_id)
     if not config.migration_policy.permits_upgrade:
         raise _refusal(classic.group_id, "group.consumer.migration.policy does not allow the upgrade")
-    if not classic.is_of_consumers:
+    if not classic.uses_consumer_protocol:
         raise _refusal(classic.group_id, "its members are not consumers")
     if len(classic.members) > config.max_size:
         raise _refusal(classic.group_id, "it has more members than group.consumer.max.size")
@@ -226,7 +226,7 @@ def can_downgrade(groups: ConsumerGroups, group: ConsumerGroup, leaving: Abstrac
     return not reason
 
 
-def downgrade_without(
+def downgrade_on_leave(
     groups: ConsumerGroups, group: ConsumerGroup, leaving: Sequence[ConsumerMember], decision: Decision
 ) -> None:
     """Remove members; those that stay form a classic group, which rebalances."""
@@ -238,7 +238,7 @@ def downgrade_without(
     prepare(groups.classic, classic, RebalanceCause.DOWNGRADED, why, decision)
 
 
-def downgrade_with(
+def downgrade_on_join(
     groups: ConsumerGroups,
     group: ConsumerGroup,
     replaced: ConsumerMember,
@@ -281,7 +281,7 @@ def _convert(
     classic.refresh_subscribed_topics()
     classic.settled_members = frozenset(classic.members)
     for member_id, member in classic.members.items():
-        member.assignment = told_assignment(groups.topics, member.metadata(classic.protocol), assigned[member_id])
+        member.assignment = encode_assignment_for(groups.topics, member.metadata(classic.protocol), assigned[member_id])
     decision.records.append(group_record(classic, {each: member.assignment for each, member in classic.members.items()}))
     decision.on_failure(partial(give_up, groups.classic, classic, decision))
     groups.classic.adopt(classic)

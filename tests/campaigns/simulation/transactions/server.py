@@ -186,9 +186,9 @@ class Server(Broker):
 
     def runtimes(self) -> Iterator[tuple[str, CoordinatorRuntime[Any]]]:
         """Those that are made, with their topics."""
-        if self.transactions.is_made:
+        if self.transactions.has_runtime:
             yield TRANSACTION_STATE_TOPIC, self.transactions.runtime
-        if self.groups.is_made:
+        if self.groups.has_runtime:
             yield CONSUMER_OFFSETS_TOPIC, self.groups.runtime
 
     def active(self) -> Iterator[tuple[str, HostedShard[Any]]]:
