@@ -46,8 +46,33 @@ def test_the_example_of_a_python_client_reads_what_it_has_written(directory, bro
     assert (done.returncode, done.stdout) == (0, f"{SAID}\n"), done.stderr
 
 
-def test_every_python_example_is_some_clients():
-    assert len(PYTHON) == len(CLIENTS)
+def test_every_python_example_is_some_clients_or_renews_the_certificate():
+    assert len(PYTHON) == len(CLIENTS) + 1
+
+
+def test_the_example_of_a_renewed_certificate_is_served_to_new_clients(directory, broker):
+    """As the page says it, in one program with the ``tls`` that it names. openssl shows the certificate."""
+    [client] = [example for example in PYTHON if "from confluent_kafka import" in example]
+    [renewal] = [example for example in PYTHON if "AlterConfigOpType" in example]
+    [openssl] = [block for block in code_blocks(PAGE, "console") if "openssl" in block]
+
+    def shown():
+        line = openssl.removeprefix("$ ").replace(":9093", f":{broker.port}")
+        return subprocess.run(line, shell=True, capture_output=True, text=True, check=True).stdout
+
+    before = shown()
+    assert "serial=" in before
+    assert "notAfter=" in before
+    renew = [sys.executable, "-m", "odradek", "certs", "certs", "--renew"]
+    subprocess.run(renew, cwd=directory, env=command_environment(), capture_output=True, check=True)
+    tls = client.partition("producer = ")[0]
+    code = f"{tls}\n{renewal}".replace("localhost:9093", f"localhost:{broker.port}")
+    # The broker was started elsewhere.
+    code = code.replace('"certs/broker.pem"', repr(f"{directory}/certs/broker.pem"))
+    done = subprocess.run([sys.executable, "-c", code], cwd=directory, capture_output=True, text=True, timeout=50, check=False)
+    assert done.returncode == 0, done.stderr
+    assert shown() != before
+    assert "stores reloaded" in broker.stderr
 
 
 @pytest.mark.timeout(120)

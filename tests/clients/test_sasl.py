@@ -3,7 +3,11 @@
 import asyncio
 import contextlib
 import json
+import re
+import shlex
 import socket
+import subprocess
+import sys
 import time
 
 import pytest
@@ -31,7 +35,7 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.scram import encode_base64
 from odradek.testing import Broker
 from tests.broker.security.sasl.jwts import EC_KEY, jwks, signed
-from tests.broker_process import BrokerProcess
+from tests.broker_process import BrokerProcess, command_environment
 from tests.campaigns.kafka_tools.kafka_tool import list_topics
 from tests.clients.conftest import CLIENT_TIMEOUT_S
 from tests.project.documents import DOCS, code_blocks
@@ -41,9 +45,16 @@ from tests.tls import Certificates
 PAGE = DOCS / "sasl.md"
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 PASSWORD, WRONG = "alice-secret", "another-secret"
-# The page's blocks about delegation tokens.
-KEY_BLOCK, TOKEN_BLOCK = 4, 5
 KEY = "delegation.token.secret.key"
+
+
+def block(language, text):
+    """The page's only block of a language with this text in it."""
+    [found] = [each for each in code_blocks(PAGE, language) if text in each]
+    return found
+
+
+EXAMPLE = parse_properties(block("properties", "super.users=User:admin\n"))
 
 
 def free_port():
@@ -73,11 +84,13 @@ class SaslBroker:
 def broker(tmp_path_factory):
     directory = tmp_path_factory.mktemp("sasl")
     certificates = Certificates(directory)
-    first, second, *_ = code_blocks(PAGE, "properties")
-    settings = parse_properties(first) | parse_properties(second.replace("certs/", f"{directory}/"))
-    settings |= parse_properties(code_blocks(PAGE, "properties")[KEY_BLOCK])
+    settings = parse_properties(code_blocks(PAGE, "properties")[0]) | parse_properties(block("properties", KEY))
     port, secure_port = free_port(), free_port()
-    settings["listeners"] = settings["listeners"].replace(":9093", f":{port}").replace(":9094", f":{secure_port}")
+    settings["listeners"] = settings["listeners"].replace(":9093", f":{port}") + f",SECURE://127.0.0.1:{secure_port}"
+    settings["listener.security.protocol.map"] += ",SECURE:SASL_SSL"
+    # The listener of the page's example, beside others and without its authorizer.
+    secure = {key: value for key, value in EXAMPLE.items() if key.startswith("listener.name.secure.")}
+    settings |= {key: value.replace("certs/", f"{directory}/") for key, value in secure.items()}
     with BrokerProcess(directory / "data", settings=settings) as process:
         found = SaslBroker(process, port, f"localhost:{secure_port}", certificates)
         found.add("alice", PASSWORD)
@@ -97,11 +110,62 @@ def librdkafka(broker, mechanism, password, **more):
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-@pytest.mark.parametrize("block", range(3), ids=["kafka-python", "aiokafka", "confluent-kafka"])
-def test_the_clients_of_the_page_are_let_in(broker, block, mechanism):
-    code = code_blocks(PAGE, "python")[block]
+def test_the_kafka_python_of_the_page_is_let_in(broker, mechanism):
+    code = block("python", "KafkaProducer(")
     assert '"PLAIN"' in code
     exec(code.replace("localhost:9093", broker.address).replace('"PLAIN"', f'"{mechanism}"'), {})
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+async def test_aiokafka_is_let_in_with_the_arguments_of_kafka_python(broker, mechanism):
+    lines = [line.strip() for line in block("python", "KafkaProducer(").splitlines()]
+    arguments = "\n".join(line for line in lines if re.match(r"[a-z_]+=", line))
+    config = eval(f"dict({arguments})") | {"bootstrap_servers": broker.address, "sasl_mechanism": mechanism}
+    async with AIOKafkaProducer(**config) as producer:
+        await producer.send_and_wait("greetings", b"hello")
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_librdkafka_is_let_in(broker, mechanism):
+    assert AdminClient(librdkafka(broker, mechanism, PASSWORD)).list_topics(timeout=CLIENT_TIMEOUT_S).brokers
+
+
+@pytest.mark.timeout(120)
+def test_the_pages_example_runs_from_the_certificates_to_the_first_record(tmp_path):
+    port = free_port()
+    certs, format_line, serve = block("console", "--add-scram-file").splitlines()
+
+    def placed(text):
+        return text.replace(":9094", f":{port}")
+
+    def type_in(line):
+        words = shlex.split(placed(line).removeprefix("$ "))
+        done = subprocess.run(
+            [sys.executable, "-m", *words], cwd=tmp_path, env=command_environment(), capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    files = {
+        "server.properties": block("properties", "super.users=User:admin\n"),
+        "users": block("text", "name=alice"),
+        "admin.properties": block("properties", 'username="admin"'),
+    }
+    for name, text in files.items():
+        # BrokerProcess starts elsewhere.
+        (tmp_path / name).write_text(placed(text).replace("certs/", f"{tmp_path}/certs/"))
+    type_in(certs)
+    type_in(format_line)
+    assert serve.endswith("serve --config server.properties --data-dir ./data")
+    broker = BrokerProcess(tmp_path / "data", arguments=("--config", str(tmp_path / "server.properties")))
+    # The option goes before the file's listeners.
+    broker.port = port
+    with broker:
+        for line in re.sub(r"\\\n\s*", "", block("console", "topics create orders")).splitlines():
+            type_in(line)
+        code = placed(block("python", "alice = {"))
+        done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+        assert (done.returncode, done.stdout) == (0, "hello\n"), done.stderr
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
@@ -156,7 +220,9 @@ def bearer_settings(directory):
     """Of a broker of the page's section on tokens, with the issuer's keys in the directory."""
     (directory / "keys.json").write_text(jwks())
     url = (directory / "keys.json").as_uri()
-    settings = parse_properties(code_blocks(PAGE, "properties")[2].replace("https://issuer.example.com/keys", url))
+    settings = parse_properties(
+        block("properties", "clients.oauthbearer.sasl.oauthbearer.jwks").replace("https://issuer.example.com/keys", url)
+    )
     return settings | {"listeners": "CLIENTS://127.0.0.1:0", "listener.security.protocol.map": "CLIENTS:SASL_PLAINTEXT"}
 
 
@@ -202,7 +268,7 @@ class AsyncTokens(AbstractTokenProvider):
 
 
 def test_the_client_with_tokens_of_the_page_is_let_in(bearer_broker):
-    code = code_blocks(PAGE, "python")[3]
+    code = block("python", "oauth_cb")
     exec(code.replace("localhost:9093", bearer_broker.address), {"TOKEN": signed(claims())})
 
 
@@ -295,10 +361,11 @@ def test_a_client_authenticates_by_tls(broker, password):
 @pytest.mark.parametrize("password", ["carol-secret", WRONG])
 def test_the_java_client_of_the_page_is_let_in_with_its_password(broker, tmp_path, password):
     broker.add("carol", "carol-secret")
-    properties = code_blocks(PAGE, "properties")[-1]
-    assert "carol-secret" in properties
-    (tmp_path / "client.properties").write_text(properties.replace("carol-secret", password))
-    done = list_topics(broker.address, tmp_path / "client.properties")
+    properties = block("properties", 'username="admin"').replace('username="admin"', 'username="carol"')
+    assert "admin-secret" in properties
+    properties = properties.replace("certs/ca.pem", broker.ca).replace("admin-secret", password)
+    (tmp_path / "client.properties").write_text(properties)
+    done = list_topics(broker.secure_address, tmp_path / "client.properties")
     assert (done.returncode == 0) is (password == "carol-secret")
     assert ("SaslAuthenticationException: Authentication failed during authentication" in done.stdout + done.stderr) is (
         password == WRONG
@@ -322,8 +389,7 @@ def token_file(broker, tmp_path):
     line = f'org.example.LoginModule required username="alice" password="{PASSWORD}";'
     file.write_text(f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config={line}\n")
     (token,) = commands(broker, "tokens", "create", config=file)
-    properties = code_blocks(PAGE, "properties")[TOKEN_BLOCK]
-    assert 'tokenauth="true"' in properties
+    properties = block("properties", 'tokenauth="true"')
     with_token = tmp_path / "token.properties"
     with_token.write_text(properties.replace("TOKEN-ID", token["token_id"]).replace("HMAC", token["hmac"]))
     yield with_token, token

@@ -1,11 +1,14 @@
 """``serve --secure``: what it prints is what each client takes, and without it nobody comes in."""
 
 import re
+import shutil
 import stat
+import subprocess
+import sys
 import urllib.error
 import urllib.request
 from pathlib import Path
-from ssl import create_default_context
+from ssl import create_default_context, get_server_certificate
 
 import pytest
 import yaml
@@ -13,11 +16,12 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from click.testing import CliRunner
 from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka import TopicPartition as ConfluentPartition
-from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from kafka import KafkaConsumer, KafkaProducer
 from kafka import TopicPartition as KafkaPythonPartition
 
 from odradek.cli.main import command
+from tests.broker_process import command_environment
 from tests.campaigns.kafka_tools.kafka_tool import run_tool
 from tests.clients.conftest import CLIENT_TIMEOUT_S
 from tests.project.documents import DOCS, code_blocks, table
@@ -38,11 +42,13 @@ def test_what_is_printed_is_of_each_client_and_ten_lines_at_most(broker):
     assert [heading for heading in PARTS if len(broker.part(heading).splitlines()) > 10] == []
 
 
-def test_the_page_has_what_is_printed_and_every_file(broker):
+def test_the_page_has_two_parts_of_what_is_printed_and_every_file(broker):
     [shown] = [block for block in code_blocks(DOCS / "security.md", "text") if block.startswith("odradek ready on")]
-    printed = re.sub(r"# Prometheus.*?\n\n", "", broker.printed, flags=re.DOTALL)
-    placed = printed.replace(str(broker.data_dir), "/home/you/data").replace(broker.address, "127.0.0.1:9092")
-    assert shown == f"odradek ready on 127.0.0.1:9092\n{placed}"
+    placed = broker.printed.replace(str(broker.data_dir), "/home/you/data").replace(broker.address, "127.0.0.1:9092")
+    ready, *parts = shown.strip().split("\n\n")
+    assert ready == "odradek ready on 127.0.0.1:9092"
+    assert len(parts) == 3
+    assert set(parts) <= set(placed.strip().split("\n\n"))
     files = " ".join(row["file"] for row in table(DOCS / "security.md", "file", "content"))
     # With --control-port there is one more: tests/testing/control/test_command.py.
     made = {path.name for path in broker.data_dir.glob("secure-*")} | {"secure-control-token"}
@@ -161,3 +167,30 @@ def test_after_a_restart_clients_come_in_with_what_they_had(tmp_path):
         assert broker.printed == printed
         assert broker.secrets == secrets
         assert AdminClient(kafka).list_topics(timeout=CLIENT_TIMEOUT_S).brokers
+
+
+def test_the_certificate_is_replaced_while_the_broker_runs(tmp_path):
+    [lines] = [block for block in code_blocks(DOCS / "security.md", "console") if "odradek certs new" in block]
+    with SecureBroker(tmp_path / "data") as broker:
+
+        def served():
+            address = broker.address.split(":")
+            return get_server_certificate((address[0], int(address[1])), ca_certs=str(broker.data_dir / "secure-ca.pem"))
+
+        before = served()
+        (tmp_path / "new").mkdir()
+        for name in ("ca.pem", "ca.key"):
+            shutil.copy(broker.data_dir / f"secure-{name}", tmp_path / "new" / name)
+        typed = re.sub(r"^\$ ", "", lines, flags=re.MULTILINE).replace("odradek", f"{sys.executable} -m odradek")
+        subprocess.run(typed, cwd=tmp_path, env=command_environment(), shell=True, check=True, capture_output=True)
+        location = ConfigEntry(
+            "listener.name.sasl_ssl.ssl.keystore.location",
+            str(broker.data_dir / "secure-broker.pem"),
+            incremental_operation=AlterConfigOpType.SET,
+        )
+        resource = ConfigResource("broker", "1", incremental_configs=[location])
+        admin = AdminClient(broker.python("# librdkafka"))
+        admin.incremental_alter_configs([resource])[resource].result(CLIENT_TIMEOUT_S)
+        assert served() != before
+        assert "stores reloaded" in broker.stderr
+        broker.restart()

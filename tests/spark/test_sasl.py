@@ -16,7 +16,9 @@ PAGE = DOCS / "sasl.md"
 @pytest.fixture(scope="session")
 def secure_broker(tmp_path_factory, certificates):
     """The page's, with two of its listeners. It stays to the end: Spark keeps its producers, which would look for it."""
-    settings = parse_properties(code_blocks(PAGE, "properties")[1].replace("certs/", f"{certificates.directory}/"))
+    [page] = (block for block in code_blocks(PAGE, "properties") if "super.users=User:admin" in block)
+    settings = parse_properties(page.replace("certs/", f"{certificates.directory}/"))
+    settings |= {"super.users": "User:ANONYMOUS;User:carol"}
     admin, secure = free_ports(2)
     settings["listeners"] = f"ADMIN://127.0.0.1:{admin},SECURE://127.0.0.1:{secure}"
     settings["listener.security.protocol.map"] = "ADMIN:PLAINTEXT,SECURE:SASL_SSL"
@@ -28,8 +30,12 @@ def secure_broker(tmp_path_factory, certificates):
         yield f"localhost:{secure}"
 
 
-def test_spark_reads_what_it_has_written_by_sasl_and_tls(spark, certificates, secure_broker, topic, capfd):
+def test_spark_reads_what_it_has_written_by_sasl_and_tls(spark, certificates, secure_broker, topic):
     placed = EXAMPLE.replace("localhost:9094", secure_broker).replace("certs/ca.pem", certificates.path("ca.pem"))
-    capfd.readouterr()
-    exec(placed.replace("greetings", topic), {"spark": spark})
-    assert "|hello|" in capfd.readouterr().out
+    *made, read = placed.replace("greetings", topic).splitlines()
+    namespace = {"spark": spark}
+    exec("\n".join(made), namespace)
+    rows = spark.createDataFrame([("hello",)], "value string")
+    rows.write.format("kafka").options(**namespace["secure"], topic=topic).save()
+    [row] = eval(read, namespace).collect()
+    assert row.value == b"hello"
