@@ -159,6 +159,7 @@ def _observer_config(config: BrokerConfig, nodes: Sequence[QuorumNode]) -> Obser
         fetch_timeout_ms=config["controller.quorum.fetch.timeout.ms"],
         request_timeout_ms=config["controller.quorum.request.timeout.ms"],
         retry_backoff_ms=config["controller.quorum.retry.backoff.ms"],
+        fetch_max_bytes=config["controller.quorum.fetch.max.bytes"],
         voter_ids=tuple(node.node_id for node in nodes if node.node_id is not None),
     )
 

@@ -88,7 +88,7 @@ _BY_REASON = {
     "nothing acts on it in a cluster, and a broker alone has no use for it": """
         controlled.shutdown.enable controller.performance.always.log.threshold.ms
         controller.performance.sample.period.ms controller.quorum.append.linger.ms controller.quorum.auto.join.enable
-        controller.quorum.election.backoff.max.ms controller.quorum.election.timeout.ms controller.quorum.fetch.max.bytes
+        controller.quorum.election.backoff.max.ms controller.quorum.election.timeout.ms
         controller.quorum.fetch.snapshot.max.bytes
         cordoned.log.dirs+ early.start.listeners internal.metadata.delete.delay.millis internal.metadata.log.segment.bytes
         internal.metadata.max.batch.size.in.bytes log.dir.failure.timeout.ms

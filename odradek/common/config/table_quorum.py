@@ -81,6 +81,14 @@ MEMBER = (
         AtLeast(1),
         "high",
     ),
+    _Config(
+        "controller.quorum.fetch.max.bytes",
+        INT,
+        1048576,
+        "The most metadata a broker fetches at once. A larger batch is fetched whole.",
+        AtLeast(1),
+        "low",
+    ),
     _Config("controller.quorum.request.timeout.ms", INT, 2000, "How long a request to the quorum may take.", AtLeast(1)),
     _Config(
         "controller.quorum.retry.backoff.ms",
