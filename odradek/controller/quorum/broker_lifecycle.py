@@ -149,6 +149,8 @@ class BrokerLifecycle:
         self._wakeup = Wakeup(timer)
         self._backoff = ExponentialBackoff(_FIRST_BACKOFF_MS, _MAX_BACKOFF_MS, random)
         self._failures = 0
+        # The time until which the controller must have registered this broker.
+        self._registration_deadline_ms = 0.0
         # The time the controller last accepted a request.
         self._accepted_ms = 0.0
         self._is_registered = False
@@ -161,7 +163,7 @@ class BrokerLifecycle:
         """Live until ``shut_down``, or until a controlled shutdown is over. Call once. Raises RegistrationFailed."""
         if not self._is_over:
             self._enter(BrokerState.STARTING)
-        deadline_ms = self._now() + self._config.initial_registration_timeout_ms
+        self._registration_deadline_ms = self._now() + self._config.initial_registration_timeout_ms
         while not self._is_over:
             reason = ""
             try:
@@ -174,7 +176,7 @@ class BrokerLifecycle:
                 wait_ms = self._backoff.delay_ms(self._failures)
                 self._wakeup.forget()
                 self._leave_without_controller()
-            if self.broker_epoch < 0 and self._now() + wait_ms >= deadline_ms:
+            if self.broker_epoch < 0 and self._now() + wait_ms >= self._registration_deadline_ms:
                 raise RegistrationFailed(f"the controller has not accepted this broker: {reason}")
             if wait_ms > 0 and not self._is_over:
                 await self._wakeup.wait(wait_ms)
@@ -279,8 +281,11 @@ class BrokerLifecycle:
         return self._config.heartbeat_interval_ms
 
     async def _ask(self, api: Api[RequestT, AnswerT], request: RequestT) -> AnswerT:
+        timeout_ms = self._config.session_timeout_ms / 2
+        if self.broker_epoch < 0:
+            timeout_ms = min(timeout_ms, self._registration_deadline_ms - self._now())
         try:
-            response = await self._controller.request(api, request, self._config.session_timeout_ms / 2)
+            response = await self._controller.request(api, request, timeout_ms)
         except (ControllerUnavailable, ClientError) as error:
             reason = str(error)
         else:

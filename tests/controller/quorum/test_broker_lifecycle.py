@@ -17,7 +17,7 @@ from odradek.controller.quorum.broker_lifecycle import (
     RegistrationFailed,
     ensure_transition,
 )
-from odradek.controller.quorum.controller_channel import ControllerUnavailable
+from odradek.controller.quorum.controller_channel import ControllerChannel, ControllerUnavailable
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.broker_heartbeat import BrokerHeartbeatResponse
@@ -53,7 +53,7 @@ class Controller:
         self.hold = None
 
     async def request(self, api, request, timeout_ms):
-        assert timeout_ms == CONFIG.session_timeout_ms / 2
+        assert 0 < timeout_ms <= CONFIG.session_timeout_ms / 2
         self.asked.append(request)
         if self.hold is not None:
             await self.hold
@@ -169,6 +169,21 @@ async def test_a_broker_that_cannot_register_in_time_gives_up(life):
     await life.wait(60_000)
     with pytest.raises(RegistrationFailed, match="nobody is there"):
         await life.task
+
+
+@pytest.mark.parametrize("initial_ms", [1, 3_000, 60_000])
+async def test_a_broker_without_a_controller_gives_up_at_its_deadline(initial_ms):
+    clock = VirtualClock()
+    timer = Timer(clock)
+    channel = ControllerChannel("7", lambda _address: None, timer, Random(1))
+    config = LifecycleConfig(session_timeout_ms=9_000, initial_registration_timeout_ms=initial_ms)
+    task = asyncio.get_running_loop().create_task(BrokerLifecycle(REGISTRATION, channel, lambda: 5, timer, Random(1), config).run())
+    await settle()
+    while not task.done() and clock.monotonic_ms() < initial_ms:
+        clock.advance(min(20, initial_ms))
+        await settle()
+    with pytest.raises(RegistrationFailed):
+        await asyncio.wait_for(task, 0)
 
 
 async def test_a_registered_broker_never_gives_up(life):
