@@ -72,7 +72,9 @@ def test_the_number_of_configs_is_told():
         client = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
         [described] = client.describe_configs([ConfigResource(ResourceType.BROKER, "1")]).values()
         count = len(described.result(10))
-    assert f", {count} in all where Kafka has 340, and" in (DOCS / "differences-all.md").read_text(encoding="utf-8")
+    told = f", {count} in all where Kafka has 340, and"
+    page = (DOCS / "differences-all.md").read_text(encoding="utf-8")
+    assert told in page, f"DescribeConfigs names {count} broker configs: correct their number in docs/differences-all.md"
 
 
 def test_every_default_that_differs_from_kafkas_is_in_the_differences():

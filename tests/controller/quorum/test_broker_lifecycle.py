@@ -177,7 +177,9 @@ async def test_a_broker_without_a_controller_gives_up_at_its_deadline(initial_ms
     timer = Timer(clock)
     channel = ControllerChannel("7", lambda _address: None, timer, Random(1))
     config = LifecycleConfig(session_timeout_ms=9_000, initial_registration_timeout_ms=initial_ms)
-    task = asyncio.get_running_loop().create_task(BrokerLifecycle(REGISTRATION, channel, lambda: 5, timer, Random(1), config).run())
+    task = asyncio.get_running_loop().create_task(
+        BrokerLifecycle(REGISTRATION, channel, lambda: 5, timer, Random(1), config).run()
+    )
     await settle()
     while not task.done() and clock.monotonic_ms() < initial_ms:
         clock.advance(min(20, initial_ms))
