@@ -4,10 +4,6 @@ import asyncio
 import contextlib
 import json
 import re
-import shlex
-import socket
-import subprocess
-import sys
 import time
 
 import pytest
@@ -35,10 +31,11 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.scram import encode_base64
 from odradek.testing import Broker
 from tests.broker.security.sasl.jwts import EC_KEY, jwks, signed
-from tests.broker_process import BrokerProcess, command_environment
+from tests.broker_process import BrokerProcess
 from tests.campaigns.kafka_tools.kafka_tool import list_topics
 from tests.clients.conftest import CLIENT_TIMEOUT_S
-from tests.project.documents import DOCS, code_blocks
+from tests.ports import free_port
+from tests.project.documents import DOCS, block_with, code_blocks
 from tests.raw_client import RawClient
 from tests.tls import Certificates
 
@@ -48,18 +45,7 @@ PASSWORD, WRONG = "alice-secret", "another-secret"
 KEY = "delegation.token.secret.key"
 
 
-def block(language, text):
-    """The page's only block of a language with this text in it."""
-    [found] = [each for each in code_blocks(PAGE, language) if text in each]
-    return found
-
-
-EXAMPLE = parse_properties(block("properties", "super.users=User:admin\n"))
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return taken.getsockname()[1]
+EXAMPLE = parse_properties(block_with(PAGE, "properties", "super.users=User:admin\n"))
 
 
 class SaslBroker:
@@ -84,7 +70,7 @@ class SaslBroker:
 def broker(tmp_path_factory):
     directory = tmp_path_factory.mktemp("sasl")
     certificates = Certificates(directory)
-    settings = parse_properties(code_blocks(PAGE, "properties")[0]) | parse_properties(block("properties", KEY))
+    settings = parse_properties(code_blocks(PAGE, "properties")[0]) | parse_properties(block_with(PAGE, "properties", KEY))
     port, secure_port = free_port(), free_port()
     settings["listeners"] = settings["listeners"].replace(":9093", f":{port}") + f",SECURE://127.0.0.1:{secure_port}"
     settings["listener.security.protocol.map"] += ",SECURE:SASL_SSL"
@@ -111,14 +97,14 @@ def librdkafka(broker, mechanism, password, **more):
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_the_kafka_python_of_the_page_is_let_in(broker, mechanism):
-    code = block("python", "KafkaProducer(")
+    code = block_with(PAGE, "python", "KafkaProducer(")
     assert '"PLAIN"' in code
     exec(code.replace("localhost:9093", broker.address).replace('"PLAIN"', f'"{mechanism}"'), {})
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 async def test_aiokafka_is_let_in_with_the_arguments_of_kafka_python(broker, mechanism):
-    lines = [line.strip() for line in block("python", "KafkaProducer(").splitlines()]
+    lines = [line.strip() for line in block_with(PAGE, "python", "KafkaProducer(").splitlines()]
     arguments = "\n".join(line for line in lines if re.match(r"[a-z_]+=", line))
     config = eval(f"dict({arguments})") | {"bootstrap_servers": broker.address, "sasl_mechanism": mechanism}
     async with AIOKafkaProducer(**config) as producer:
@@ -128,44 +114,6 @@ async def test_aiokafka_is_let_in_with_the_arguments_of_kafka_python(broker, mec
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_librdkafka_is_let_in(broker, mechanism):
     assert AdminClient(librdkafka(broker, mechanism, PASSWORD)).list_topics(timeout=CLIENT_TIMEOUT_S).brokers
-
-
-@pytest.mark.timeout(120)
-def test_the_pages_example_runs_from_the_certificates_to_the_first_record(tmp_path):
-    port = free_port()
-    certs, format_line, serve = block("console", "--add-scram-file").splitlines()
-
-    def placed(text):
-        return text.replace(":9094", f":{port}")
-
-    def type_in(line):
-        words = shlex.split(placed(line).removeprefix("$ "))
-        done = subprocess.run(
-            [sys.executable, "-m", *words], cwd=tmp_path, env=command_environment(), capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    files = {
-        "server.properties": block("properties", "super.users=User:admin\n"),
-        "users": block("text", "name=alice"),
-        "admin.properties": block("properties", 'username="admin"'),
-    }
-    for name, text in files.items():
-        # BrokerProcess starts elsewhere.
-        (tmp_path / name).write_text(placed(text).replace("certs/", f"{tmp_path}/certs/"))
-    type_in(certs)
-    type_in(format_line)
-    assert serve.endswith("serve --config server.properties --data-dir ./data")
-    broker = BrokerProcess(tmp_path / "data", arguments=("--config", str(tmp_path / "server.properties")))
-    # The option goes before the file's listeners.
-    broker.port = port
-    with broker:
-        for line in re.sub(r"\\\n\s*", "", block("console", "topics create orders")).splitlines():
-            type_in(line)
-        code = placed(block("python", "alice = {"))
-        done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
-        assert (done.returncode, done.stdout) == (0, "hello\n"), done.stderr
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
@@ -221,7 +169,9 @@ def bearer_settings(directory):
     (directory / "keys.json").write_text(jwks())
     url = (directory / "keys.json").as_uri()
     settings = parse_properties(
-        block("properties", "clients.oauthbearer.sasl.oauthbearer.jwks").replace("https://issuer.example.com/keys", url)
+        block_with(PAGE, "properties", "clients.oauthbearer.sasl.oauthbearer.jwks").replace(
+            "https://issuer.example.com/keys", url
+        )
     )
     return settings | {"listeners": "CLIENTS://127.0.0.1:0", "listener.security.protocol.map": "CLIENTS:SASL_PLAINTEXT"}
 
@@ -268,7 +218,7 @@ class AsyncTokens(AbstractTokenProvider):
 
 
 def test_the_client_with_tokens_of_the_page_is_let_in(bearer_broker):
-    code = block("python", "oauth_cb")
+    code = block_with(PAGE, "python", "oauth_cb")
     exec(code.replace("localhost:9093", bearer_broker.address), {"TOKEN": signed(claims())})
 
 
@@ -361,7 +311,7 @@ def test_a_client_authenticates_by_tls(broker, password):
 @pytest.mark.parametrize("password", ["carol-secret", WRONG])
 def test_the_java_client_of_the_page_is_let_in_with_its_password(broker, tmp_path, password):
     broker.add("carol", "carol-secret")
-    properties = block("properties", 'username="admin"').replace('username="admin"', 'username="carol"')
+    properties = block_with(PAGE, "properties", 'username="admin"').replace('username="admin"', 'username="carol"')
     assert "admin-secret" in properties
     properties = properties.replace("certs/ca.pem", broker.ca).replace("admin-secret", password)
     (tmp_path / "client.properties").write_text(properties)
@@ -389,7 +339,7 @@ def token_file(broker, tmp_path):
     line = f'org.example.LoginModule required username="alice" password="{PASSWORD}";'
     file.write_text(f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config={line}\n")
     (token,) = commands(broker, "tokens", "create", config=file)
-    properties = block("properties", 'tokenauth="true"')
+    properties = block_with(PAGE, "properties", 'tokenauth="true"')
     with_token = tmp_path / "token.properties"
     with_token.write_text(properties.replace("TOKEN-ID", token["token_id"]).replace("HMAC", token["hmac"]))
     yield with_token, token

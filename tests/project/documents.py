@@ -14,6 +14,12 @@ def code_blocks(document: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", document.read_text(), re.MULTILINE | re.DOTALL)
 
 
+def block_with(document: Path, language: str, text: str) -> str:
+    """The only block of a language with this text in it."""
+    [found] = [block for block in code_blocks(document, language) if text in block]
+    return found
+
+
 def table(document: Path, *header: str) -> list[dict[str, str]]:
     """The rows under the first table with these column titles, as dicts by title."""
     lines = iter(document.read_text().splitlines())

@@ -1,24 +1,18 @@
 """README's examples run, its terminal shows what happens, and its comparison has the figures that were measured."""
 
 import re
-import socket
 import subprocess
 import sys
 from xml.etree import ElementTree as ET
 
 from benchmarks.summary import HEADER
 from tests.broker_process import REPOSITORY, command_environment
+from tests.ports import free_port
 from tests.project.documents import DOCS, README, code_blocks, table
 from tests.project.test_tools import tool
 
 RECORDING = DOCS / "terminal.svg"
 recorder = tool("record_terminal")
-
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 def test_the_first_lines_bring_a_record_to_a_consumer(tmp_path):
