@@ -28,6 +28,11 @@ def command_environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": path}
 
 
+def heed_interrupts() -> None:
+    """Let a process that is started in the background be ended by SIGINT, which its shell has it ignore. A ``preexec_fn``."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class BrokerProcess:
     """``odradek serve`` on a free port of 127.0.0.1, started and answering.
 

@@ -10,7 +10,7 @@ import confluent_kafka
 import pytest
 
 from odradek.protocol.record_batch import HEADER_SIZE
-from tests.broker_process import command_environment
+from tests.broker_process import command_environment, heed_interrupts
 from tests.cases import each_case
 
 NOON_MS = 1_700_000_000_000
@@ -175,7 +175,13 @@ def test_a_group_goes_on_where_it_was(ask, write, topic, new_name):
 def start(*arguments):
     """Start the command in a process of its own, with its output in a pipe."""
     command = [sys.executable, "-m", "odradek", *map(str, arguments)]
-    return subprocess.Popen(command, env=command_environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    return subprocess.Popen(
+        command,
+        env=command_environment(),
+        preexec_fn=heed_interrupts,  # noqa: PLW1509  no threads
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
 
 
 def test_two_members_share_the_partitions_and_the_last_one_takes_over(ask, ask_json, broker, write, topic, new_name):

@@ -11,7 +11,7 @@ import time
 import kafka
 import pytest
 
-from tests.broker_process import command_environment
+from tests.broker_process import command_environment, heed_interrupts
 
 
 @pytest.fixture
@@ -172,7 +172,8 @@ def test_the_servers_come_from_the_environment(command, broker, topic, stored, m
 
 def run_odradek(*arguments, **streams):
     """Start the command in a process of its own."""
-    return subprocess.Popen([sys.executable, "-m", "odradek", *map(str, arguments)], env=command_environment(), **streams)
+    command = [sys.executable, "-m", "odradek", *map(str, arguments)]
+    return subprocess.Popen(command, env=command_environment(), preexec_fn=heed_interrupts, **streams)  # noqa: PLW1509  no threads
 
 
 def test_a_line_is_written_as_soon_as_it_is_complete(ask, broker, topic):
