@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from math import ceil, inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from odradek.timing.timer import Timer
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Handle
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
 
     from odradek.timing.timer import Timer
 
@@ -98,6 +98,24 @@ def loop_factory() -> Callable[[], AbstractEventLoop] | None:
 
         return uvloop.new_event_loop
     return None
+
+
+class OwnTasks:
+    """The tasks of one owner that nobody awaits. An event loop alone keeps no task from the garbage collector."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run ``work`` on the running loop."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def cancel(self) -> None:
+        """Cancel the tasks that have not ended."""
+        for task in self._tasks:
+            task.cancel()
 
 
 class Wakeup:

@@ -19,8 +19,7 @@ Kafka's classes are TransactionMarkerChannelManager and AddPartitionsToTxnManage
 
 from __future__ import annotations
 
-import asyncio
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from odradek.client.api import Api, ClientError
 from odradek.client.node_client import ClientConfig, Connect, NodeClient, connect_to
@@ -48,12 +47,12 @@ from odradek.protocol.message_types.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
-from odradek.timing.driver import Wakeup
+from odradek.timing.driver import OwnTasks, Wakeup
 from odradek.timing.reply import Reply
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable
     from random import Random
 
     from odradek.broker.coordination.transaction_coordinator import Verdicts
@@ -202,7 +201,7 @@ class TransactionPeers:
         self._max_retry_ms = min(max_retry_ms, request_timeout_ms)
         self._peers: dict[int, _Peer] = {}
         self._unsent: dict[int, list[_PendingMarker]] = {}
-        self._under_way: set[asyncio.Task[None]] = set()
+        self._tasks = OwnTasks()
 
     def is_here(self, topic: str, partition: int) -> bool:
         """Return whether this broker leads the partition, or no such partition exists."""
@@ -242,13 +241,12 @@ class TransactionPeers:
             verify_only=not adds,
             topics=[AddPartitionsToTxnTopic(name=topic, partitions=indexes) for topic, indexes in by_topic.items()],
         )
-        self._begin(self._ask(coordinator, transaction, partitions, reply))
+        self._tasks.start(self._ask(coordinator, transaction, partitions, reply))
         return reply
 
     def close(self) -> None:
         """Close all connections. Open requests get no answer."""
-        for task in self._under_way:
-            task.cancel()
+        self._tasks.cancel()
         for peer in self._peers.values():
             peer.close()
         self._peers.clear()
@@ -262,11 +260,6 @@ class TransactionPeers:
     def _coordinator(self, transactional_id: str) -> int | None:
         known = self._image.topics.get(TRANSACTION_STATE_TOPIC)
         return None if known is None else known.partitions[partition_for(transactional_id, len(known.partitions))].leader
-
-    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._under_way.add(task)
-        task.add_done_callback(self._under_way.discard)
 
     def _peer(self, node_id: int) -> _Peer | None:
         """Return the connections to a broker; None if it is not alive."""
@@ -299,7 +292,9 @@ class TransactionPeers:
             while left:
                 # A response identifies transactions only by producer id, so a request has one marker for each.
                 markers = {each.marker.producer_id: each.marker for each in reversed(left)}
-                self._begin(self._write(node_id, [each for each in left if each.marker == markers[each.marker.producer_id]]))
+                self._tasks.start(
+                    self._write(node_id, [each for each in left if each.marker == markers[each.marker.producer_id]])
+                )
                 left = [each for each in left if each.marker != markers[each.marker.producer_id]]
 
     async def _write(self, node_id: int, asked: list[_PendingMarker]) -> None:

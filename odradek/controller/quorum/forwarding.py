@@ -11,7 +11,6 @@ as for a client of Kafka. Kafka's class is ForwardingManagerImpl.
 ``ProducerIdBlocks`` gets blocks of producer ids (AllocateProducerIds) for ``cluster_metadata.ProducerIdManager``.
 """
 
-import asyncio
 from collections.abc import Callable
 from ipaddress import ip_address
 from struct import Struct
@@ -28,6 +27,7 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from odradek.protocol.message_types.envelope import EnvelopeRequest, EnvelopeResponse
 from odradek.protocol.varint import uvarint
+from odradek.timing.driver import OwnTasks
 from odradek.timing.reply import Reply
 
 _ENVELOPE: Final[Api[EnvelopeRequest, EnvelopeResponse]] = Api(ApiKey.ENVELOPE)
@@ -42,7 +42,7 @@ class ForwardingGate:
     def __init__(self, controller: Controller, refused_here: Callable[[RequestContext], bool] | None = None) -> None:
         self._controller = controller
         self._refused_here = refused_here
-        self._under_way: set[asyncio.Task[None]] = set()
+        self._tasks = OwnTasks()
 
     def admit(self, context: RequestContext, request: object) -> object:
         """Forward requests that only the controller can decide; admit all others."""
@@ -57,15 +57,12 @@ class ForwardingGate:
     def forward(self, context: RequestContext, request: object) -> Reply[object]:
         """Return the controller's response, or one with the error that prevents it."""
         reply: Reply[object] = Reply()
-        task = asyncio.get_running_loop().create_task(self._answer(context, request, reply.complete))
-        self._under_way.add(task)
-        task.add_done_callback(self._under_way.discard)
+        self._tasks.start(self._answer(context, request, reply.complete))
         return reply
 
     def close(self) -> None:
         """Stop answering."""
-        for task in self._under_way:
-            task.cancel()
+        self._tasks.cancel()
 
     async def _answer(self, context: RequestContext, request: object, complete: Callable[[object], None]) -> None:
         try:
@@ -132,7 +129,7 @@ class ProducerIdBlocks:
         self._controller = controller
         self._node_id = node_id
         self._broker_epoch = broker_epoch
-        self._under_way: set[asyncio.Task[None]] = set()
+        self._tasks = OwnTasks()
 
     def request(self) -> Reply[range | KafkaError]:
         """Return a new block, or KafkaError(COORDINATOR_LOAD_IN_PROGRESS) if the controller gives none.
@@ -140,15 +137,12 @@ class ProducerIdBlocks:
         On that code, clients retry.
         """
         reply: Reply[range | KafkaError] = Reply()
-        task = asyncio.get_running_loop().create_task(self._request(reply))
-        self._under_way.add(task)
-        task.add_done_callback(self._under_way.discard)
+        self._tasks.start(self._request(reply))
         return reply
 
     def close(self) -> None:
         """Stop asking."""
-        for task in self._under_way:
-            task.cancel()
+        self._tasks.cancel()
 
     async def _request(self, reply: Reply[range | KafkaError]) -> None:
         request = AllocateProducerIdsRequest(broker_id=self._node_id, broker_epoch=self._broker_epoch())
