@@ -8,12 +8,10 @@ import click
 
 from odradek.cli.apis import CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS
 from odradek.cli.cluster import Cluster, Refused, check
-from odradek.cli.options import asks_a_broker, exit_status, help_where_nothing_is_asked, show
+from odradek.cli.options import Servers, asks_a_broker, exit_status, help_where_nothing_is_asked, show
 from odradek.protocol.message_types.create_acls import AclCreation, CreateAclsRequest
 from odradek.protocol.message_types.delete_acls import DeleteAclsFilter, DeleteAclsRequest, DeleteAclsResponse
 from odradek.protocol.message_types.describe_acls import DescribeAclsRequest
-
-Servers = list[tuple[str, int]]
 
 # The names of the protocol's codes, which start at 0.
 _RESOURCES: Final = ("UNKNOWN", "ANY", "TOPIC", "GROUP", "CLUSTER", "TRANSACTIONAL_ID", "DELEGATION_TOKEN", "USER")

@@ -7,7 +7,7 @@ import click
 
 from odradek.cli.apis import DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS, LIST_CONFIG_RESOURCES
 from odradek.cli.cluster import Cluster, check
-from odradek.cli.options import asks_a_broker, help_where_nothing_is_asked, show
+from odradek.cli.options import Servers, asks_a_broker, help_where_nothing_is_asked, show
 from odradek.protocol.message_types.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from odradek.protocol.message_types.incremental_alter_configs import (
     AlterableConfig,
@@ -15,8 +15,6 @@ from odradek.protocol.message_types.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 from odradek.protocol.message_types.list_config_resources import ListConfigResourcesRequest
-
-Servers = list[tuple[str, int]]
 
 _CLIENT_METRICS = 16
 _SET, _DELETE = 0, 1

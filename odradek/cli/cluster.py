@@ -30,7 +30,7 @@ from odradek.client.api import (
     ResponseT,
     UnsupportedVersion,
 )
-from odradek.client.apis import FIND_COORDINATOR, LIST_OFFSETS, METADATA
+from odradek.client.apis import FIND_COORDINATOR, GROUP, LIST_OFFSETS, METADATA
 from odradek.client.blocking import BlockingClient
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.find_coordinator import FindCoordinatorRequest
@@ -178,18 +178,10 @@ class Connection:
                 reason = f"cannot read the answer of {self._address} to {name}: {failure.reason}"
             case InvalidRequest():
                 reason = f"cannot send {name}: {failure.reason}"
-            case Disconnected():
-                reason = f"the broker at {self._address} did not answer {name}: {failure.reason}{security_hint()}"
             case _:
-                reason = f"the broker at {self._address} did not answer {name}: {failure.reason}"
+                hint = security_hint() if isinstance(failure, Disconnected) else ""
+                reason = f"the broker at {self._address} did not answer {name}: {failure.reason}{hint}"
         return Unreachable(reason)
-
-
-EARLIEST_TIMESTAMP = -2
-LATEST_TIMESTAMP = -1
-# Key types of FindCoordinator.
-GROUP = 0
-TRANSACTIONAL_ID = 1
 
 
 class Node(NamedTuple):

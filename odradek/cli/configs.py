@@ -10,7 +10,7 @@ import click
 
 from odradek.cli.apis import DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS
 from odradek.cli.cluster import Cluster, Connection, Refused, check
-from odradek.cli.options import asks_a_broker, help_where_nothing_is_asked, key_and_value, show
+from odradek.cli.options import Servers, asks_a_broker, help_where_nothing_is_asked, key_and_value, show
 from odradek.cli.suggestions import did_you_mean
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.describe_configs import (
@@ -23,8 +23,6 @@ from odradek.protocol.message_types.incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-
-Servers = list[tuple[str, int]]
 
 TOPIC: Final = "topic"
 _BROKER: Final = "broker"

@@ -12,11 +12,12 @@ from odradek.cli.async_cluster import find_topic, with_cluster
 from odradek.cli.cluster import Refused
 from odradek.cli.consume_from import BEGINNING, Start, parse_start, start_offsets
 from odradek.cli.jq_filter import jq_filter
-from odradek.cli.options import reaches_a_broker
+from odradek.cli.options import Servers, reaches_a_broker
 from odradek.cli.progress import Progress, is_terminal
 from odradek.cli.record_format import InvalidFormat, Render, as_json, compiled_format, plain
 from odradek.client.api import ClientError
-from odradek.client.cluster_client import LATEST_TIMESTAMP, ClusterClient, Partition
+from odradek.client.apis import LATEST_TIMESTAMP
+from odradek.client.cluster_client import ClusterClient, Partition
 from odradek.client.fetcher import READ_COMMITTED, Fetched, Fetcher
 from odradek.client.group_consumer import NOTICE_MS, GroupConsumer
 from odradek.client.group_member import GroupMember
@@ -24,7 +25,6 @@ from odradek.protocol.errors import ErrorCode, MalformedMessage
 from odradek.protocol.patterns import InvalidPattern, compile_search
 from odradek.protocol.records import Record
 
-Servers = list[tuple[str, int]]
 Filter = Callable[[Record], bool]
 
 _ISOLATIONS: Final = ("read_uncommitted", "read_committed")

@@ -8,12 +8,13 @@ beginning, end      the ends of the log
 
 import re
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 import click
 
-from odradek.client.cluster_client import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, ClusterClient, Partition
+from odradek.cli.options import timestamp_ms_of
+from odradek.client.apis import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
+from odradek.client.cluster_client import ClusterClient, Partition
 
 _UNITS_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
@@ -44,12 +45,11 @@ def parse_start(_context: click.Context, _option: click.Parameter, text: str | N
     if duration := _DURATION.fullmatch(text):
         return Start(age_ms=round(float(duration[1]) * _UNITS_MS[duration[2]]))
     try:
-        moment = datetime.fromisoformat(text)
+        return Start(timestamp_ms=timestamp_ms_of(text))
     except ValueError:
         raise click.BadParameter(
             f"{text!r} is none of beginning, end, an offset, an age such as 15m, a time such as 2026-01-31T12:00"
         ) from None
-    return Start(timestamp_ms=round(moment.replace(tzinfo=moment.tzinfo or UTC).timestamp() * 1000))
 
 
 async def start_offsets(

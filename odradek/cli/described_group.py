@@ -7,8 +7,8 @@ ConsumerGroupDescribe describes groups of the newer protocol (KIP-848), if the b
 from dataclasses import dataclass, field
 
 from odradek.cli.apis import CONSUMER_GROUP_DESCRIBE, DESCRIBE_GROUPS
-from odradek.cli.cluster import LATEST_TIMESTAMP, Cluster, Connection, Node, Refused, check, patiently
-from odradek.client.apis import OFFSET_FETCH
+from odradek.cli.cluster import Cluster, Connection, Node, Refused, check, patiently
+from odradek.client.apis import LATEST_TIMESTAMP, OFFSET_FETCH
 from odradek.protocol.coordinator_records.consumer_protocol import assigned_partitions, subscribed_topics
 from odradek.protocol.errors import ErrorCode, MalformedMessage
 from odradek.protocol.message_types.consumer_group_describe import ConsumerGroupDescribeRequest

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from odradek.cli.dump_records import RecordDecoder
+from odradek.protocol.compression import CODEC_NAMES
 from odradek.protocol.errors import KafkaError, MalformedMessage
 from odradek.protocol.record_batch import BatchHeader, ensure_intact, iter_batches
 from odradek.protocol.records import read_records
@@ -33,7 +34,6 @@ from odradek.storage.log.index import OffsetIndex, TimeIndex
 Entry = dict[str, Any]
 
 DAMAGE: Final = "damage"
-_CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 _QUORUM_STATE: Final = "quorum-state"
 _JSON_FILES: Final = frozenset({_QUORUM_STATE, CLEAN_SHUTDOWN_FILE})
 _PROPERTY_FILES: Final = {META_PROPERTIES_FILE: "=", PARTITION_METADATA_FILE: ":"}
@@ -109,7 +109,7 @@ def _batch(position: int, header: BatchHeader) -> Entry:
         "last_offset": header.last_offset,
         "records": header.record_count,
         "leader_epoch": header.partition_leader_epoch,
-        "compression": _CODECS[codec] if codec < len(_CODECS) else codec,
+        "compression": CODEC_NAMES[codec] if codec < len(CODEC_NAMES) else codec,
         "timestamp_type": "LogAppendTime" if header.timestamp_type else "CreateTime",
         "max_timestamp": header.max_timestamp,
         "producer_id": header.producer_id,

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from odradek.cli.cluster import EARLIEST_TIMESTAMP, Cluster, Refused, check, patiently
+from odradek.cli.cluster import Cluster, Refused, check, patiently
 from odradek.cli.described_group import DescribedGroup, describe_group
 from odradek.cli.options import asks_a_broker, show_json
-from odradek.client.apis import FETCH
+from odradek.client.apis import EARLIEST_TIMESTAMP, FETCH
 from odradek.coordinator.group.assignor.spec import GroupSpec, MemberSubscription
 from odradek.coordinator.group.consumer.explanations import Move, moves
 from odradek.coordinator.group.consumer.group import INITIAL_EPOCH

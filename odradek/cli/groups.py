@@ -7,18 +7,26 @@ time after the last record becomes the log end offset.
 
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
-from datetime import UTC, datetime
 from typing import Any
 
 import click
 
 from odradek.cli.apis import DELETE_GROUPS
-from odradek.cli.cluster import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, Cluster, Refused, Unreachable, check, patiently
+from odradek.cli.cluster import Cluster, Refused, Unreachable, check, patiently
 from odradek.cli.described_group import DescribedGroup, Member, Partition, describe_group, end_offsets
 from odradek.cli.explain_group import explain
 from odradek.cli.group_names import groups_of_broker, with_similar_groups
-from odradek.cli.options import asks_a_broker, exit_status, help_where_nothing_is_asked, render, show, show_json
-from odradek.client.apis import OFFSET_COMMIT
+from odradek.cli.options import (
+    Servers,
+    asks_a_broker,
+    exit_status,
+    help_where_nothing_is_asked,
+    render,
+    show,
+    show_json,
+    timestamp_ms_of,
+)
+from odradek.client.apis import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, OFFSET_COMMIT
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.delete_groups import DeleteGroupsRequest
 from odradek.protocol.message_types.offset_commit import (
@@ -26,8 +34,6 @@ from odradek.protocol.message_types.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-
-Servers = list[tuple[str, int]]
 
 _LISTED = ("group", "state", "type", "protocol_type", "coordinator")
 _GROUP = ("group", "state", "type", "protocol", "coordinator", "members")
@@ -257,12 +263,9 @@ def _partitions_to_reset(cluster: Cluster, wanted: list[tuple[str, list[int] | N
 
 def _timestamp_ms(text: str) -> int:
     try:
-        moment = datetime.fromisoformat(text)
+        return timestamp_ms_of(text)
     except ValueError as error:
         raise click.UsageError(f"--to-datetime {text}: not a time in ISO 8601, such as 2025-01-31T12:00:00") from error
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return round(moment.timestamp() * 1000)
 
 
 def _targets(

@@ -16,14 +16,13 @@ from typing import Any, Final
 import click
 
 from odradek.cli.async_cluster import find_topic, with_cluster
-from odradek.cli.options import command_config, reaches_a_broker, show
+from odradek.cli.options import Servers, command_config, reaches_a_broker, show
 from odradek.cli.produce import ACKS, CODECS
-from odradek.client.cluster_client import LATEST_TIMESTAMP, ClusterClient, open_cluster
+from odradek.client.apis import LATEST_TIMESTAMP
+from odradek.client.cluster_client import ClusterClient, open_cluster
 from odradek.client.fetcher import Fetcher
 from odradek.client.producer import Producer, ProducerConfig
 from odradek.protocol.records import Record
-
-Servers = list[tuple[str, int]]
 
 _DUE: Final = Struct(">d")
 _COLUMNS: Final = (

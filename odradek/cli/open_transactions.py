@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from odradek.cli.apis import DESCRIBE_PRODUCERS, DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS
-from odradek.cli.cluster import TRANSACTIONAL_ID, Cluster, Refused, check, patiently
+from odradek.cli.cluster import Cluster, Refused, check, patiently
+from odradek.client.apis import TRANSACTIONAL_ID
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.describe_producers import (
     DescribeProducersRequest,

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
 _FILE: Final = "odradek.command_config.file"
 _READ: Final = "odradek.command_config.read"
 _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+
+
+Servers = list[tuple[str, int]]
+"""The (host, port) pairs of --bootstrap-server."""
 
 
 class CannotSpeak(click.ClickException):
@@ -62,12 +67,15 @@ def command_config() -> CommandConfig:
 
 def security_hint() -> str:
     """Return what to try with a broker that closes connections; "" for a command that has connection settings."""
-    is_plain = command_config() == CommandConfig()
-    return (
-        "; if it wants TLS or a password, set security.protocol in the file of --command-config or in a --profile"
-        if is_plain
-        else ""
-    )
+    if command_config() != CommandConfig():
+        return ""
+    return "; if it wants TLS or a password, set security.protocol in the file of --command-config or in a --profile"
+
+
+def timestamp_ms_of(text: str) -> int:
+    """Return a time in ISO 8601 as ms since the epoch. It is UTC unless it says otherwise. Raises ValueError."""
+    moment = datetime.fromisoformat(text)
+    return round(moment.replace(tzinfo=moment.tzinfo or UTC).timestamp() * 1000)
 
 
 def read_command_config(path: Path) -> CommandConfig:

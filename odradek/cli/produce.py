@@ -11,17 +11,16 @@ from typing import Any, BinaryIO, Final
 import click
 
 from odradek.cli.async_cluster import find_topic, with_cluster
-from odradek.cli.options import reaches_a_broker, show_json
+from odradek.cli.options import Servers, reaches_a_broker, show_json
 from odradek.cli.progress import Progress, is_terminal
 from odradek.cli.record_format import unescaped
 from odradek.cli.record_input import Headers, InvalidInput, RecordParser, RecordShape, read_chunks, read_lines
 from odradek.client.api import ClientError
 from odradek.client.cluster_client import ClusterClient
 from odradek.client.producer import ALL_REPLICAS, PartitionedRecord, Producer, ProducerConfig
+from odradek.protocol.compression import CODEC_NAMES
 
-Servers = list[tuple[str, int]]
-
-CODECS: Final = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
+CODECS: Final = {name: number for number, name in enumerate(CODEC_NAMES)}
 ACKS: Final = {"all": ALL_REPLICAS, "1": 1, "0": 0}
 # The records of an argument that is repeated, sent together.
 _REPEATED_AT_ONCE: Final = 5_000
@@ -66,7 +65,7 @@ class _Input:
     "-f",
     "--file",
     "files",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=_EXISTING_FILE,
     multiple=True,
     help="Lines; repeatable.",
 )

@@ -67,10 +67,12 @@ def profile() -> Profile:
 
 def read_profile(path: Path, name: str | None) -> Profile:
     """Return a profile, for None the file's default. Raises InvalidProfile."""
-    import tomllib
-
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        # After the file is read: most users have none.
+        import tomllib
+
+        content = tomllib.loads(text)
     except FileNotFoundError:
         if name is None:
             return Profile()

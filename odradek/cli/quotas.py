@@ -9,7 +9,7 @@ import click
 
 from odradek.cli.apis import ALTER_CLIENT_QUOTAS, DESCRIBE_CLIENT_QUOTAS
 from odradek.cli.cluster import Cluster, Refused, check
-from odradek.cli.options import asks_a_broker, exit_status, help_where_nothing_is_asked, show
+from odradek.cli.options import Servers, asks_a_broker, exit_status, help_where_nothing_is_asked, show
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.alter_client_quotas import (
     AlterClientQuotasRequest,
@@ -19,7 +19,6 @@ from odradek.protocol.message_types.alter_client_quotas import (
 )
 from odradek.protocol.message_types.describe_client_quotas import ComponentData, DescribeClientQuotasRequest, EntryData
 
-Servers = list[tuple[str, int]]
 # Names by type; None is the default entity of a type.
 Entity = dict[str, str | None]
 

@@ -17,7 +17,7 @@ from odradek.cli.apis import (
     RENEW_DELEGATION_TOKEN,
 )
 from odradek.cli.cluster import Cluster, Refused, check
-from odradek.cli.options import asks_a_broker, help_where_nothing_is_asked, show
+from odradek.cli.options import Servers, asks_a_broker, help_where_nothing_is_asked, show
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.create_delegation_token import CreatableRenewers, CreateDelegationTokenRequest
 from odradek.protocol.message_types.describe_delegation_token import (
@@ -29,7 +29,6 @@ from odradek.protocol.message_types.expire_delegation_token import ExpireDelegat
 from odradek.protocol.message_types.renew_delegation_token import RenewDelegationTokenRequest
 from odradek.protocol.scram import encode_base64
 
-Servers = list[tuple[str, int]]
 Principal = tuple[str, str]
 
 _NEVER_LATER = -1

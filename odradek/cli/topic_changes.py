@@ -6,16 +6,16 @@ from typing import Final
 import click
 
 from odradek.cli.apis import CREATE_PARTITIONS, DELETE_RECORDS
-from odradek.cli.cluster import LATEST_TIMESTAMP, Cluster, Refused, Unreachable, check
+from odradek.cli.cluster import Cluster, Refused, Unreachable, check
 from odradek.cli.configs import TOPIC, alter_configs, changes_of
 from odradek.cli.consume_from import Start, parse_start
-from odradek.cli.options import asks_a_broker, exit_status, key_and_value, show
+from odradek.cli.options import Servers, asks_a_broker, exit_status, key_and_value, show
 from odradek.cli.topic_names import known_topics
+from odradek.client.apis import LATEST_TIMESTAMP
 from odradek.protocol.message_types.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from odradek.protocol.message_types.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from odradek.timing.system_clock import SystemClock
 
-Servers = list[tuple[str, int]]
 Partition = tuple[str, int]
 
 _TIMEOUT_MS: Final = 30_000

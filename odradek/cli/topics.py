@@ -6,17 +6,25 @@ from typing import Any
 import click
 
 from odradek.cli.apis import CREATE_TOPICS, DELETE_TOPICS, DESCRIBE_CONFIGS
-from odradek.cli.cluster import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, Cluster, Refused
-from odradek.cli.options import asks_a_broker, exit_status, help_where_nothing_is_asked, key_and_value, render, show, show_json
+from odradek.cli.cluster import Cluster, Refused
+from odradek.cli.options import (
+    Servers,
+    asks_a_broker,
+    exit_status,
+    help_where_nothing_is_asked,
+    key_and_value,
+    render,
+    show,
+    show_json,
+)
 from odradek.cli.topic_changes import alter, delete_records
 from odradek.cli.topic_names import known_topics, unknown_topic
+from odradek.client.apis import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from odradek.protocol.message_types.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from odradek.protocol.message_types.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from odradek.protocol.message_types.metadata import MetadataResponseTopic
-
-Servers = list[tuple[str, int]]
 
 _TOPIC_RESOURCE = 2
 _SET_ON_TOPIC = 1

@@ -17,7 +17,7 @@ from odradek.cli.apis import (
     LIST_TRANSACTIONS_BY_PATTERN,
     WRITE_TXN_MARKERS,
 )
-from odradek.cli.cluster import TRANSACTIONAL_ID, Cluster, Refused, Unreachable, check, patiently
+from odradek.cli.cluster import Cluster, Refused, Unreachable, check, patiently
 from odradek.cli.open_transactions import (
     ProducerOnPartition,
     describe_producers,
@@ -26,8 +26,9 @@ from odradek.cli.open_transactions import (
     partitions_in,
     partitions_of,
 )
-from odradek.cli.options import asks_a_broker, exit_status, help_where_nothing_is_asked, names_a_partition, show
+from odradek.cli.options import Servers, asks_a_broker, exit_status, help_where_nothing_is_asked, names_a_partition, show
 from odradek.client.api import Api
+from odradek.client.apis import TRANSACTIONAL_ID
 from odradek.coordinator.transaction.states import PREPARED, STATE_NAMES, TransactionState
 from odradek.coordinator.transaction.transactions import NO_TIMEOUT_MS
 from odradek.protocol.errors import ErrorCode
@@ -36,8 +37,6 @@ from odradek.protocol.message_types.init_producer_id import InitProducerIdReques
 from odradek.protocol.message_types.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 from odradek.protocol.message_types.write_txn_markers import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
 from odradek.timing.system_clock import SystemClock
-
-Servers = list[tuple[str, int]]
 
 _LISTED = ("transactional_id", "coordinator", "producer_id", "state")
 _TRANSACTION = (

@@ -11,7 +11,7 @@ import click
 
 from odradek.cli.apis import ALTER_USER_SCRAM_CREDENTIALS, DESCRIBE_USER_SCRAM_CREDENTIALS
 from odradek.cli.cluster import Cluster, Refused, check
-from odradek.cli.options import asks_a_broker, exit_status, help_where_nothing_is_asked, show
+from odradek.cli.options import Servers, asks_a_broker, exit_status, help_where_nothing_is_asked, show
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
@@ -24,8 +24,6 @@ from odradek.protocol.message_types.describe_user_scram_credentials import (
     UserName,
 )
 from odradek.protocol.scram import MAX_ITERATIONS, MECHANISMS, MIN_ITERATIONS, ScramMechanism, salted_password
-
-Servers = list[tuple[str, int]]
 
 _SALT_BYTES = 24
 _LISTED = ("user", "mechanism", "iterations")

@@ -22,6 +22,13 @@ if TYPE_CHECKING:
     from odradek.protocol.message_types.sync_group import SyncGroupRequest, SyncGroupResponse
     from odradek.protocol.produce_request import ProduceRequest
 
+# Key types of FindCoordinator.
+GROUP: Final = 0
+TRANSACTIONAL_ID: Final = 1
+# Timestamps of ListOffsets that stand for the ends of a log.
+EARLIEST_TIMESTAMP: Final = -2
+LATEST_TIMESTAMP: Final = -1
+
 # Newer versions are for brokers.
 ADD_PARTITIONS_TO_TXN: Final["Api[AddPartitionsToTxnRequest, AddPartitionsToTxnResponse]"] = Api(
     ApiKey.ADD_PARTITIONS_TO_TXN, 0, 3

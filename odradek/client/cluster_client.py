@@ -22,7 +22,7 @@ from odradek.client.api import (
     RequestTimedOut,
     ResponseT,
 )
-from odradek.client.apis import FIND_COORDINATOR, LIST_OFFSETS, METADATA
+from odradek.client.apis import FIND_COORDINATOR, LATEST_TIMESTAMP, LIST_OFFSETS, METADATA
 from odradek.client.node_client import ClientConfig, NodeClient, connect_to
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.find_coordinator import FindCoordinatorRequest
@@ -42,10 +42,6 @@ Partition = tuple[str, int]
 Address = tuple[str, int]
 T = TypeVar("T")
 
-GROUP: Final = 0
-TRANSACTIONAL_ID: Final = 1
-EARLIEST_TIMESTAMP: Final = -2
-LATEST_TIMESTAMP: Final = -1
 RETRY_BACKOFF_MS: Final = 100
 # The time to wait out transient errors.
 PATIENCE_MS: Final = 30_000

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from odradek.client.api import ClientError, RequestRefused
-from odradek.client.apis import HEARTBEAT, JOIN_GROUP, LEAVE_GROUP, OFFSET_COMMIT, OFFSET_FETCH, SYNC_GROUP
-from odradek.client.cluster_client import GROUP, ClusterClient, Partition, check, is_transient
+from odradek.client.apis import GROUP, HEARTBEAT, JOIN_GROUP, LEAVE_GROUP, OFFSET_COMMIT, OFFSET_FETCH, SYNC_GROUP
+from odradek.client.cluster_client import ClusterClient, Partition, check, is_transient
 from odradek.client.node_client import NodeClient
 from odradek.protocol.coordinator_records.consumer_protocol import (
     CONSUMER_PROTOCOL_TYPE,

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from odradek.client.api import ClientError, RequestRefused
-from odradek.client.apis import ADD_PARTITIONS_TO_TXN, END_TXN, INIT_PRODUCER_ID, PRODUCE
-from odradek.client.cluster_client import PATIENCE_MS, TRANSACTIONAL_ID, ClusterClient, check, is_transient
+from odradek.client.apis import ADD_PARTITIONS_TO_TXN, END_TXN, INIT_PRODUCER_ID, PRODUCE, TRANSACTIONAL_ID
+from odradek.client.cluster_client import PATIENCE_MS, ClusterClient, check, is_transient
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,

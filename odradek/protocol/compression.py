@@ -15,7 +15,7 @@ use, and lets other threads run while it works.
 """
 
 import struct
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from odradek.protocol.errors import MalformedMessage
 
@@ -51,6 +51,10 @@ _LARGEST_SNAPPY_HEAD_BYTES = 1024 * 1024
 _SMALLEST_ROOM_BYTES = 128 * 1024
 # cramjam's error message for a full buffer.
 _NO_ROOM = "failed to write whole buffer"
+
+
+# Kafka's names of the codecs, by number.
+CODEC_NAMES: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
 class TooMuchData(MalformedMessage):

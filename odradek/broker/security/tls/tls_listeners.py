@@ -175,8 +175,8 @@ class TlsListeners:
         """
         for name, listener in self._listeners.items():
             config = ListenerConfig(name, values, texts)
-            is_told_again = any(is_config_of_listeners(key, (name,)) for key in altered)
-            if listener.values != config.ssl_values() or (is_told_again and not listener.is_unchanged(config)):
+            is_set_again = any(is_config_of_listeners(key, (name,)) for key in altered)
+            if listener.values != config.ssl_values() or (is_set_again and not listener.is_unchanged(config)):
                 self._loaded(config, listener)
 
     def reload(self) -> None:
