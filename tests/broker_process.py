@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 REPOSITORY = Path(__file__).parent.parent
 READY_LINE = "odradek ready on "
@@ -28,8 +28,13 @@ def command_environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": path}
 
 
-def heed_interrupts() -> None:
-    """Let a process that is started in the background be ended by SIGINT, which its shell has it ignore. A ``preexec_fn``."""
+def start_command(*arguments: object, **streams: Any) -> "subprocess.Popen[bytes]":
+    """Start ``odradek ARGUMENTS`` in a process of its own. SIGINT ends it, also where a shell in the background ignores that."""
+    command = [sys.executable, "-m", "odradek", *map(str, arguments)]
+    return subprocess.Popen(command, env=command_environment(), preexec_fn=_heed_interrupts, **streams)  # noqa: PLW1509  no threads
+
+
+def _heed_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 

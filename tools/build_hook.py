@@ -25,13 +25,12 @@ COMPILED = {
     "odradek/coordinator": "**/*",
     "odradek/storage": "filesystem",
     "odradek/storage/log": """
-        control_batches flush_state follower_appends index leader_epochs local_log log log_lookup
-        log_truncation log_writer producer_state segment
-        transaction_index validation
+        control_batches flush_state follower_appends index leader_epochs local_log log log_lookup log_truncation
+        log_writer producer_state segment transaction_index validation
     """,
     "odradek/protocol": """
-        broker_codecs consumer_heartbeats control_records frames offset_commit plain_batches produce_request produce_response
-        record_batch record_walk varint
+        broker_codecs consumer_heartbeats control_records frames offset_commit plain_batches produce_request
+        produce_response record_batch record_walk varint
     """,
     "odradek/protocol/coordinator_records": "offsets transactions",
     "odradek/common": "context",
@@ -44,8 +43,8 @@ COMPILED = {
         delayed_fetch delayed_produce fetch_partitions fetch_sessions follower_fetch partition partitions roles
     """,
     "odradek/broker/api": """
-        add_offsets_to_txn add_partitions_to_txn consumer_group_heartbeat end_txn fetch heartbeat init_producer_id join_group
-        leave_group list_offsets offset_commit offset_fetch produce sync_group txn_offset_commit
+        add_offsets_to_txn add_partitions_to_txn consumer_group_heartbeat end_txn fetch heartbeat init_producer_id
+        join_group leave_group list_offsets offset_commit offset_fetch produce sync_group txn_offset_commit
     """,
 }
 # Interfaces, base classes, and packages' own files.

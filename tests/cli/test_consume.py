@@ -10,10 +10,11 @@ import confluent_kafka
 import pytest
 
 from odradek.protocol.record_batch import HEADER_SIZE
-from tests.broker_process import command_environment, heed_interrupts
+from tests.broker_process import start_command
 from tests.cases import each_case
 
 NOON_MS = 1_700_000_000_000
+PIPES = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
 
 
 @pytest.fixture
@@ -172,22 +173,10 @@ def test_a_group_goes_on_where_it_was(ask, write, topic, new_name):
     assert values(ask("consume", topic, "--group", group, "--exit-at-end")) == []
 
 
-def start(*arguments):
-    """Start the command in a process of its own, with its output in a pipe."""
-    command = [sys.executable, "-m", "odradek", *map(str, arguments)]
-    return subprocess.Popen(
-        command,
-        env=command_environment(),
-        preexec_fn=heed_interrupts,  # noqa: PLW1509  no threads
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-
-
 def test_two_members_share_the_partitions_and_the_last_one_takes_over(ask, ask_json, broker, write, topic, new_name):
     group = new_name()
     arguments = "consume", topic, "-b", broker.address, "--group", group
-    members = [start(*arguments), start(*arguments)]
+    members = [start_command(*arguments, **PIPES), start_command(*arguments, **PIPES)]
 
     def owned():
         found = ask_json("groups", "describe", group)[0] if ask("groups", "describe", group)[0] == 0 else {"members": []}
@@ -207,7 +196,7 @@ def test_two_members_share_the_partitions_and_the_last_one_takes_over(ask, ask_j
 
 
 def test_it_follows_until_ctrl_c_and_says_nothing_then(broker, write, topic):
-    following = start("consume", topic, "-b", broker.address)
+    following = start_command("consume", topic, "-b", broker.address, **PIPES)
     for value in (b"a", b"b"):
         write(topic, value)
         assert following.stdout.readline() == value + b"\n"
@@ -217,7 +206,7 @@ def test_it_follows_until_ctrl_c_and_says_nothing_then(broker, write, topic):
 
 def test_a_reader_that_goes_away_ends_it_quietly(ask, broker, topic):
     ask("produce", topic, "x" * 1000, "--count", 1000)
-    following = start("consume", topic, "-b", broker.address)
+    following = start_command("consume", topic, "-b", broker.address, **PIPES)
     assert following.stdout.readline() == b"x" * 1000 + b"\n"
     following.stdout.close()
     ask("produce", topic, "x" * 1000, "--count", 1000)

@@ -11,7 +11,7 @@ import time
 import kafka
 import pytest
 
-from tests.broker_process import command_environment, heed_interrupts
+from tests.broker_process import start_command
 
 
 @pytest.fixture
@@ -170,14 +170,8 @@ def test_the_servers_come_from_the_environment(command, broker, topic, stored, m
     assert [record[2] for record in stored(topic)] == [b"a"]
 
 
-def run_odradek(*arguments, **streams):
-    """Start the command in a process of its own."""
-    command = [sys.executable, "-m", "odradek", *map(str, arguments)]
-    return subprocess.Popen(command, env=command_environment(), preexec_fn=heed_interrupts, **streams)  # noqa: PLW1509  no threads
-
-
 def test_a_line_is_written_as_soon_as_it_is_complete(ask, broker, topic):
-    producing = run_odradek("produce", topic, "-b", broker.address, "-p", 0, stdin=subprocess.PIPE)
+    producing = start_command("produce", topic, "-b", broker.address, "-p", 0, stdin=subprocess.PIPE)
     producing.stdin.write(b"first\nsec")
     producing.stdin.flush()
     assert ask("consume", topic, "--count", 1) == (0, "first\n", "")
@@ -189,7 +183,7 @@ def test_a_line_is_written_as_soon_as_it_is_complete(ask, broker, topic):
 
 def test_ctrl_c_ends_it_without_a_traceback(ask, broker, topic):
     reader, writer = os.pipe()
-    producing = run_odradek("produce", topic, "-b", broker.address, stdin=reader, stderr=subprocess.PIPE)
+    producing = start_command("produce", topic, "-b", broker.address, stdin=reader, stderr=subprocess.PIPE)
     os.write(writer, b"first\n")
     assert ask("consume", topic, "--count", 1)[1] == "first\n"
     producing.send_signal(signal.SIGINT)
@@ -201,7 +195,7 @@ def test_ctrl_c_ends_it_without_a_traceback(ask, broker, topic):
 def test_a_broker_that_is_killed_costs_no_record_and_doubles_none(broker_process, command):
     broker = broker_process()
     repeated = "x", "--count", 600, "--rate", 200
-    producing = run_odradek("produce", "t", "-b", broker.address, *repeated, stderr=subprocess.DEVNULL)
+    producing = start_command("produce", "t", "-b", broker.address, *repeated, stderr=subprocess.DEVNULL)
     while command("consume", "t", "-b", broker.address, "--count", 1)[0]:
         pass
     broker.kill9()

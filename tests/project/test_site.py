@@ -21,7 +21,7 @@ from tests.project.documents import DOCS
 from tests.project.test_tools import tool
 
 PICTURES = sorted((DOCS / "pictures").glob("*.txt"))
-# What a page loads when it is opened, unlike a link that a reader follows.
+# Assets that a page loads when it is opened, unlike a link that a reader follows.
 LOADED = re.compile(r"<(?:script|img|iframe|source|object)\b[^>]*?\b(?:src|data)=\"([^\"]+)\"|<link\b[^>]*?\bhref=\"([^\"]+)\"")
 LOADED_BY_CSS = re.compile(r"(?:url\(|@import)\s*[\"']?([^\"')\s]+)")
 FOREIGN = re.compile(r"(?:https?:)?//")

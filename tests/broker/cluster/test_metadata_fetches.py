@@ -1,4 +1,4 @@
-"""What a broker's fetches of the metadata log ask for, by its configs."""
+"""The limits in a broker's fetches of the metadata log, by its configs."""
 
 import asyncio
 

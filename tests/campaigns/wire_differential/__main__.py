@@ -175,7 +175,7 @@ def record(only: str) -> int:
 
 
 def _recorded(kafka: Driver, script: Script) -> Transcript:
-    """What Kafka answers. SystemExit: a request has ended it."""
+    """Return Kafka's answers. SystemExit: a request has ended Kafka."""
     try:
         return kafka.run(script)
     except OSError as error:

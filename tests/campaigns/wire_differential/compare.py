@@ -1,4 +1,4 @@
-"""What differs between two transcripts, and which differences have their name in docs/differences-all.md.
+"""The differences between two transcripts, and the names that docs/differences-all.md gives them.
 
 The table there with the columns of ``COLUMNS`` has a row for each: ``answer`` is ``API field.field``, where a field is a path
 in the response without the arrays' indexes, or ``connection``; ``case`` is ``vN LABEL``. Elements of ``_LISTS_OF_THE_BROKER``
