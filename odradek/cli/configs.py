@@ -4,6 +4,7 @@ Subscriptions to clients' metrics have configs, too: ``odradek client-metrics``.
 """
 
 from collections.abc import Mapping, Sequence
+from threading import Event
 from typing import Final
 
 import click
@@ -41,6 +42,11 @@ _SOURCES: Final = {
     7: "client metrics",
     8: "group",
 }
+_OWN_SOURCES: Final = {TOPIC: 1, _BROKER: 2, "group": 8}
+_ALL_BROKERS_SOURCE: Final = 3
+# How often a changed config is read until the broker shows the change.
+_READS: Final = 40
+_BETWEEN_READS_S: Final = 0.05
 _DESCRIBED: Final = ("config", "value", "source", "read_only")
 _ALTERED: Final = ("config", "value")
 
@@ -106,7 +112,7 @@ def alter(
         raise click.UsageError("there is nothing to change: give CONFIG=VALUE, --remove, --append or --subtract")
     with Cluster(bootstrap) as cluster:
         alter_configs(cluster, kind, name, changes)
-        now = {config.name: config.value for config in _describe(cluster, kind, name)}
+        now = _altered(cluster, kind, name, changes)
     show(_ALTERED, [{"config": change.name, "value": now.get(change.name)} for change in changes], as_json=as_json)
     return 0
 
@@ -130,6 +136,29 @@ def alter_configs(cluster: Cluster, kind: str, name: str, changes: list[Alterabl
         if wrong is not None:
             raise Refused(f"{kind} {name}", answer.error_code, f"there is no config {wrong}{did_you_mean(wrong, known)}")
     check(f"{kind} {name}", answer.error_code, answer.error_message)
+
+
+def _altered(cluster: Cluster, kind: str, name: str, changes: Sequence[AlterableConfig]) -> dict[str, str | None]:
+    """Return the values of all configs when the broker knows of the changes: it follows the controller, a moment later."""
+    own = _ALL_BROKERS_SOURCE if kind == _BROKER and name == _ALL_BROKERS else _OWN_SOURCES[kind]
+    for attempt in range(_READS):
+        if attempt:
+            Event().wait(_BETWEEN_READS_S)
+        now = {config.name: config for config in _describe(cluster, kind, name)}
+        if all(_shows(now.get(change.name), change, own) for change in changes):
+            break
+    return {name: config.value for name, config in now.items()}
+
+
+def _shows(config: DescribeConfigsResourceResult | None, change: AlterableConfig, own_source: int) -> bool:
+    if config is None or config.is_sensitive:
+        return True
+    if change.config_operation == _DELETE:
+        return config.config_source != own_source
+    if change.config_operation == _SET:
+        return config.value == change.value
+    listed, named = set((config.value or "").split(",")), set((change.value or "").split(","))
+    return named <= listed if change.config_operation == _APPEND else not named & listed
 
 
 def _describe(cluster: Cluster, kind: str, name: str) -> Sequence[DescribeConfigsResourceResult]:

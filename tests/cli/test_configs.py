@@ -2,6 +2,9 @@
 
 import pytest
 
+from odradek.cli import configs
+from odradek.protocol.message_types.describe_configs import DescribeConfigsResourceResult
+
 
 @pytest.fixture
 def described(ask_json):
@@ -41,6 +44,22 @@ def test_a_group_has_configs(ask_json, described, new_name):
     group = new_name()
     ask_json("configs", "alter", "group", group, "consumer.session.timeout.ms=50000")
     assert described("group", group) == {"consumer.session.timeout.ms": ("50000", "group")}
+
+
+@pytest.mark.parametrize(
+    ("argument", "before", "after"),
+    [
+        ("retention.ms=5", ("604800000", 5), ("5", 1)),
+        ("--remove=retention.ms", ("5", 1), ("604800000", 5)),
+        ("--append=cleanup.policy=compact", ("delete", 5), ("delete,compact", 1)),
+        ("--subtract=cleanup.policy=delete", ("delete,compact", 1), ("compact", 1)),
+    ],
+)
+def test_a_change_is_shown_though_the_broker_learns_of_it_a_moment_later(ask_json, topic, monkeypatch, argument, before, after):
+    key = "cleanup.policy" if "cleanup.policy" in argument else "retention.ms"
+    entries = [[DescribeConfigsResourceResult(key, value, config_source=source)] for value, source in (before, before, after)]
+    monkeypatch.setattr(configs, "_describe", lambda *_: entries.pop(0))
+    assert ask_json("configs", "alter", "topic", topic, argument) == [{"config": key, "value": after[0]}]
 
 
 def test_a_wrong_config_is_refused_and_the_right_one_suggested(ask, topic):

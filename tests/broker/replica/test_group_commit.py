@@ -159,6 +159,14 @@ async def nothing_comes(client):
         await answer
 
 
+async def appended(server, count):
+    """Wait until partition 0 has so many records, on disk or not."""
+    log = server.broker.partitions.require("t", 0).log
+    async with asyncio.timeout(TIMEOUT_S):
+        while log.log_end_offset < count:  # noqa: ASYNC110  nobody tells of an append
+            await asyncio.sleep(0)
+
+
 @pytest.mark.parametrize("acks", [1, -1])
 async def test_an_acknowledgement_waits_for_the_sync(disk, connect, acks):
     client, other = await connect(), await connect()
@@ -183,15 +191,14 @@ async def test_consumers_see_what_is_on_disk(disk, connect):
     assert await waiting.fetched() == (ErrorCode.NONE, 1, True)
 
 
-async def test_what_comes_during_a_sync_shares_the_next_one(disk, connect):
+async def test_what_comes_during_a_sync_shares_the_next_one(server, disk, connect):
     first = await connect()
     others = [await connect() for _ in range(10)]
     first.produce()
     await disk.a_sync()
     for client in others:
         client.produce()
-        # Answered after the append, before the sync.
-        client.fetch()
+    await appended(server, 11)
     disk.let_go(1)
     assert await first.produced() == (ErrorCode.NONE, 0)
     await disk.a_sync()
