@@ -68,13 +68,15 @@ def test_a_request_cannot_be_changed():
         request.group_id = "another"
 
 
-@each_case(("api_key", "version"), [(api_key, version) for api_key in SERVED for version in served_versions(api_key, "request")])
-def test_a_request_cut_short_is_malformed_wherever_it_is_cut(api_key, version):
-    rng = random.Random(f"cut-{api_key}-{version}")
-    whole = encode(random_message(load(api_key, version, "request"), rng))
-    for end in range(len(whole)):
-        with pytest.raises(MalformedMessage):
-            request_decoder(api_key, version)(whole[:end], 0)
+@each_case("api_key", SERVED)
+def test_a_request_cut_short_is_malformed_wherever_it_is_cut(api_key):
+    for version in served_versions(api_key, "request"):
+        rng = random.Random(f"cut-{api_key}-{version}")
+        whole = encode(random_message(load(api_key, version, "request"), rng))
+        with case(f"v{version}"):
+            for end in range(len(whole)):
+                with pytest.raises(MalformedMessage):
+                    request_decoder(api_key, version)(whole[:end], 0)
 
 
 def _request(api_key: ApiKey, version: int, **fields: Any) -> Any:
