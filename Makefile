@@ -32,7 +32,7 @@ COMPILES := import ensurepip, os, sys, sysconfig, venv; \
 	sys.exit(sys.version_info < (3, 11) or not os.path.exists(sysconfig.get_path("include") + "/Python.h"))
 SYSTEM_PYTHON = $(if $(PYTHON),,$(shell /usr/bin/python3 -c '$(COMPILES)' 2>/dev/null && echo /usr/bin/python3))
 
-.PHONY: run run-compiled wheels test-wheel kafka-jars test test-all test-interpreted test-spark test-compiled check bench bench-cluster bench-fixtures bench-here example campaign campaign-compiled clean \
+.PHONY: run run-compiled wheels test-wheel kafka-jars bytecode test test-all test-interpreted test-spark test-compiled check bench bench-cluster bench-fixtures bench-here example campaign campaign-compiled clean \
 	demo demo-test docs
 
 run: $(INSTALLED)-run
@@ -44,12 +44,13 @@ run-compiled: $(BUILD)/.built
 	$(RUN_BUILD) $(BIN)/odradek serve --host 127.0.0.1 --port 9092 $(ARGS)
 
 # A process that crashes is a failure: with another in its place, xdist would wait for ever.
-IN_GROUPS := --dist loadgroup --max-worker-restart=0
+# The order is that of tests/conftest.py, where xdist would begin with the largest group and not with the longest.
+IN_GROUPS := --dist loadgroup --no-loadscope-reorder --max-worker-restart=0
 # Four processes for two cores, since many tests wait for a client.
 IN_PARALLEL := -n 4 $(IN_GROUPS)
 
 # What one process has compiled is there for the others: hundreds are started, and each has all the tests.
-test test-interpreted test-spark test-compiled: export PYTHONDONTWRITEBYTECODE :=
+bytecode test test-interpreted test-spark test-compiled: export PYTHONDONTWRITEBYTECODE :=
 
 test: $(INSTALLED)-test kafka-jars
 	$(BIN)/python -m pytest $(IN_PARALLEL) -m "not further" $(ARGS)
@@ -69,6 +70,10 @@ test-spark: $(INSTALLED)-test
 
 test-compiled: $(INSTALLED)-test kafka-jars $(BUILD)/.built
 	$(RUN_BUILD) $(BIN)/pytest --import-mode=append $(IN_PARALLEL) --compiled-only $(ARGS)
+
+# What pytest compiles to collect the tests. Processes that begin together without it compile it once each.
+bytecode: $(INSTALLED)-test
+	$(BIN)/python -m pytest --collect-only --quiet >/dev/null
 
 # Their download takes longer than most tests may. Without a network those beside Apache Kafka are skipped.
 kafka-jars: $(INSTALLED)-test

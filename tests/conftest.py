@@ -1,11 +1,12 @@
-"""Shared by all tests: a real broker on demand, its log beside a failure, the choice of tests, and the longest group first."""
+"""Shared by all tests: a real broker on demand, its log beside a failure, the choice of tests, and the longest first."""
 
 import asyncio
 import faulthandler
 import gc
 import os
 import socket
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
@@ -66,14 +67,29 @@ class TimedLoop(uvloop.Loop):
 
 # kafka-python leaves such sockets to the garbage collector, whichever test it runs in.
 KafkaNetSocket.socket = lambda _, *kind: _LeftOpen(*kind)
-# All of a group's tests are in one process, which others wait for at the end: these take minutes.
-_LONG_GROUPS = frozenset({"spark", "pipeline", "kafka-tools", "image"})
 # These are marked ``further``, which ``make test`` leaves out: comparisons with Apache Kafka, the image, the site, and all of a
 # directory or a file.
-_FURTHER_GROUPS = frozenset({"kafka-tools", "wire-differential", "image", "site"})
+_FURTHER_GROUPS = frozenset({"kafka-clusters", "kafka-tools", "wire-differential", "image", "site"})
 _FURTHER = ("tests/languages/", *SHORT_TESTS)
-# Of these the compiled run has the campaigns' short forms only.
-_NEVER_COMPILED = tuple(f"tests/{room}/" for room in ("benchmarks", "demo", "languages", "pipeline", "project", "spark"))
+# The only places of Spark's tests: a run of these alone reads no other file.
+_SPARK = ("tests/spark/", "tests/pipeline/", "tests/campaigns/pipeline_cluster/", "tests/project/test_docs.py")
+# The compiled run leaves these out. Their subjects are not compiled: rooms without a compiled module, text and options of the
+# commands that ask a broker over the wire, checks of the repository, and rooms that Apache Kafka has judged interpreted.
+_ROOMS_LEFT_OUT = ("benchmarks", "common/config", "demo", "languages", "pipeline", "project", "spark")
+_COMMANDS_LEFT_OUT = (
+    *("acls", "brokers", "certificate_file", "certs", "client_metrics", "command_config", "command_line", "commands_page"),
+    *("configs", "documented_commands", "documented_metrics", "groups", "other_systems", "profiles", "progress"),
+    *("quiet_collections", "quiet_options", "quotas", "tokens", "topic_changes", "topics", "transactions", "users"),
+)
+_JUDGES_LEFT_OUT = ("acl_differential", "controller_differential", "pipeline_cluster", "sasl_clusters")
+LEFT_OUT_COMPILED = (
+    *(f"tests/{room}/" for room in _ROOMS_LEFT_OUT),
+    *(f"tests/cli/test_{command}.py" for command in _COMMANDS_LEFT_OUT),
+    *(f"tests/campaigns/{judge}/" for judge in _JUDGES_LEFT_OUT),
+    *("tests/campaigns/test_campaigns.py", "tests/controller/quorum/test_kafka_", "tests/protocol/test_message_types.py"),
+)
+# The pipeline decodes coordinators' records by compiled modules: by itself, and as a whole in Spark's processes.
+_KEPT_COMPILED = tuple(f"tests/pipeline/test_{name}.py" for name in ("by_columns", "decode", "secured"))
 # A test may go on for so long after its timeout, which compiled code does not notice. A teardown after a failure has no other.
 _AFTER_TIMEOUT_S = 90
 _STDERR = pytest.StashKey[int]()
@@ -154,7 +170,10 @@ def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[]
 
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Mark the further tests, and keep those that share a module's broker in one process: each would start its own."""
-    path = item.path.relative_to(REPOSITORY).as_posix()
+    path = _place(item.path)
+    if item.get_closest_marker("spark") is not None and not path.startswith(_SPARK):
+        reason = f"{path} has a test with the mark spark, and is not a place of Spark's tests in tests/conftest.py"
+        raise pytest.UsageError(reason)
     if path.startswith(_FURTHER) or _group(item) in _FURTHER_GROUPS:
         item.add_marker(pytest.mark.further)
     if "module_broker" in getattr(item, "fixturenames", ()) and not _group(item):
@@ -194,14 +213,16 @@ def pytest_exception_interact(node: pytest.Item | pytest.Collector) -> None:
 
 
 def _watch(item: pytest.Item) -> None:
+    faulthandler.dump_traceback_later(_timeout_s(item) + _AFTER_TIMEOUT_S, exit=True, file=item.config.stash[_STDERR])
+
+
+def _timeout_s(item: pytest.Item) -> float:
     mark = item.get_closest_marker("timeout")
-    timeout_s = float(mark.args[0] if mark is not None else item.config.getini("timeout"))
-    faulthandler.dump_traceback_later(timeout_s + _AFTER_TIMEOUT_S, exit=True, file=item.config.stash[_STDERR])
+    return float(mark.args[0] if mark is not None else item.config.getini("timeout"))
 
 
-def _is_never_compiled(item: pytest.Item) -> bool:
-    path = item.path.relative_to(REPOSITORY).as_posix()
-    return path.startswith(_NEVER_COMPILED) and path not in SHORT_TESTS
+def _place(path: Path) -> str:
+    return path.relative_to(REPOSITORY).as_posix()
 
 
 def _group(item: pytest.Item) -> str:
@@ -209,18 +230,39 @@ def _group(item: pytest.Item) -> str:
     return mark.args[0] if mark is not None else ""
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave a file unread if the run has none of its tests: each process would import it, and all that it imports."""
+    if collection_path.suffix != ".py" or not collection_path.is_relative_to(REPOSITORY):
+        return None
+    path = _place(collection_path)
+    is_never_compiled = path.startswith(LEFT_OUT_COMPILED) and path not in _KEPT_COMPILED
+    is_without_spark = config.getoption("markexpr") == "spark" and not path.startswith(_SPARK)
+    return (config.getoption("compiled_only") and is_never_compiled) or is_without_spark or None
+
+
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Start with the groups that take longest."""
-    if config.getoption("--compiled-only"):
-        left_out = [item for item in items if _is_never_compiled(item)]
-        items[:] = [item for item in items if not _is_never_compiled(item)]
-        config.hook.pytest_deselected(items=left_out)
-    items.sort(key=lambda item: _group(item) not in _LONG_GROUPS)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Order the tests, and skip those that are interpreted only."""
+    items[:] = longest_first(items)
     if is_compiled():
         for item in items:
             if item.get_closest_marker("interpreted") is not None:
                 item.add_marker(pytest.mark.skip("odradek is compiled here"))
+
+
+def longest_first(items: Sequence[pytest.Item]) -> list[pytest.Item]:
+    """Begin with the group, or the test without one, that has the longest timeout: all processes end at about the same time."""
+    longest_s: dict[str, float] = {}
+    sizes = Counter(map(_unit, items))
+    for item in items:
+        longest_s[_unit(item)] = max(_timeout_s(item), longest_s.get(_unit(item), 0.0))
+    # xdist runs a group where its first test stands.
+    return sorted(items, key=lambda item: (-longest_s[_unit(item)], -sizes[_unit(item)]))
+
+
+def _unit(item: pytest.Item) -> str:
+    """The group of a test, or the test: xdist gives it to a process whole."""
+    return _group(item) or item.nodeid
 
 
 def pytest_collection_finish() -> None:

@@ -14,7 +14,7 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.campaigns.kafka_tools.kafka_controllers import KafkaControllers
 from tests.controller.quorum.real_quorum import TIMEOUT_S, RealQuorum
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.xdist_group("kafka-tools"), pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.xdist_group("kafka-clusters"), pytest.mark.timeout(240)]
 LEADER, FOLLOWER = 5, 6
 
 

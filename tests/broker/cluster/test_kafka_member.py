@@ -12,7 +12,7 @@ from odradek.protocol.records import Record, build_batch
 from tests.campaigns.mixed_clusters.cluster import DEADLINE_S, MixedCluster
 from tests.raw_client import RawClient
 
-pytestmark = [pytest.mark.xdist_group("kafka-tools"), pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.xdist_group("kafka-clusters"), pytest.mark.timeout(400)]
 
 KAFKA, FIRST, SECOND, LEAVING = 5, 11, 12, 13
 EVERY = (KAFKA, FIRST, SECOND)

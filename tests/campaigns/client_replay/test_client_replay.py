@@ -22,6 +22,7 @@ def recorded():
     return record(SESSIONS["aiokafka"])
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_replay_finds_a_planted_fault(recorded, fault):
     assert FAULTS[fault].answer in answers(against_odradek(recorded, FAULTS[fault]))
@@ -34,6 +35,7 @@ def test_three_brokers_answer_a_recorded_session_as_one_did(recorded):
     assert [str(each) for each in result.differences] == []
 
 
+@pytest.mark.interpreted
 @pytest.mark.timeout(180)
 def test_a_replay_at_three_brokers_finds_all_planted_faults_and_nothing_else(recorded):
     assert answers(replay_to(OdradekCluster, recorded, *FAULTS.values())) == {fault.answer for fault in FAULTS.values()}

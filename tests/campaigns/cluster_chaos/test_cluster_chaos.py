@@ -31,7 +31,7 @@ def run(scratch, controller, *names, fault=None):
         chaos.close()
 
 
-@pytest.mark.xdist_group("kafka-tools")
+@pytest.mark.xdist_group("kafka-clusters")
 @pytest.mark.timeout(400)
 @pytest.mark.interpreted
 @pytest.mark.parametrize(("controller", "harm"), [("odradek", "reset"), ("kafka", "cut controller")])
@@ -39,7 +39,7 @@ def test_nothing_is_lost_or_doubled_while_a_broker_is_in_trouble(tmp_path, contr
     assert f"harms: {{'{harm}': " in run(tmp_path, controller, harm)
 
 
-@pytest.mark.xdist_group("kafka-tools")
+@pytest.mark.xdist_group("kafka-clusters")
 @pytest.mark.timeout(400)
 @pytest.mark.interpreted
 def test_a_broker_with_a_fault_is_found(tmp_path):

@@ -10,7 +10,7 @@ from tests.campaigns.controller_differential.sides import Ours
 STEPS = 20
 
 
-@pytest.mark.xdist_group("kafka-tools")
+@pytest.mark.xdist_group("kafka-clusters")
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("seed", [1, 2], ids=["with-elr", "without-elr"])
 async def test_the_controllers_agree(seed, tmp_path):

@@ -50,6 +50,7 @@ def lose_records_and_groups(data):
     forget_all_groups(data)
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize(
     ("plant", "complaints"),
     [

@@ -86,6 +86,7 @@ def test_a_broker_serves_its_other_client_and_keeps_its_memory():
     assert "memory allowed: 0" in done.stdout
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize(
     "fault",
     # It computes, and does not sleep: a disk on which a write takes a second would account for a wait.

@@ -7,7 +7,7 @@ import pytest
 from tests.campaigns.sasl_clusters.checks import keeps_who_asks, replicates, tells_no_secret
 from tests.campaigns.sasl_clusters.cluster import SaslCluster, Security
 
-pytestmark = [pytest.mark.xdist_group("kafka-tools"), pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.xdist_group("kafka-clusters"), pytest.mark.timeout(180)]
 
 
 def test_nodes_of_both_kinds_log_in_at_each_other(tmp_path):

@@ -73,6 +73,7 @@ def test_three_brokers_tell_the_stories_as_one_of_kafka_did(cluster_driver, shor
     assert [str(each) for each in found(cluster_driver, recorded, scripts)] == []
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_planted_fault_is_found(short, recorded, fault):
     with faulty(fault) as driver:

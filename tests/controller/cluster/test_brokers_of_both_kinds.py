@@ -14,7 +14,7 @@ from tests.campaigns.kafka_tools.odradek_brokers import OdradekBrokers
 from tests.campaigns.kafka_tools.odradek_controller import LOG_DIR, NODE_ID, OdradekController
 from tests.controller.cluster.own_clusters import DEADLINE_S, SETTINGS, Clients, batches_by_offset, values_of
 
-pytestmark = [pytest.mark.xdist_group("kafka-tools"), pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.xdist_group("kafka-clusters"), pytest.mark.timeout(300)]
 
 KAFKA, FIRST, SECOND = 5, 11, 12
 EVERY = [KAFKA, FIRST, SECOND]

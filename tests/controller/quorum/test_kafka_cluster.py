@@ -19,7 +19,7 @@ from tests.campaigns.kafka_tools.kafka_controllers import KafkaControllers
 from tests.controller.quorum.real_quorum import TIMEOUT_S, RealQuorum
 from tests.raw_client import RawClient, decode_response
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.xdist_group("kafka-tools"), pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.xdist_group("kafka-clusters"), pytest.mark.timeout(240)]
 SETTINGS = {"broker.session.timeout.ms": "6000", "metadata.max.idle.interval.ms": "100"}
 EACH_BROKER = {
     "broker.heartbeat.interval.ms": "200",

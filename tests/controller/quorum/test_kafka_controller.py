@@ -9,7 +9,7 @@ from tests.campaigns.kafka_tools.dump_log_segments import dump
 from tests.campaigns.kafka_tools.kafka_controllers import KafkaControllers
 from tests.controller.quorum.real_quorum import BROKER_ID, METADATA_VERSION, RealQuorum
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.xdist_group("kafka-tools"), pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.xdist_group("kafka-clusters"), pytest.mark.timeout(240)]
 SETTINGS = {
     "broker.session.timeout.ms": "600000",
     # Kafka's smallest; NoOp records are written for want of others.

@@ -7,7 +7,7 @@ from odradek.client.api import ClientError
 from odradek.protocol.api_keys import ApiKey
 from tests.controller.quorum.real_quorum import quorum_of_kafka
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.xdist_group("kafka-tools"), pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.xdist_group("kafka-clusters"), pytest.mark.timeout(240)]
 BROKER_RESOURCE = 4
 SETTINGS = {"controller.quorum.election.timeout.ms": "500", "metadata.max.idle.interval.ms": "200"}
 CONFIG = "log.cleaner.threads"

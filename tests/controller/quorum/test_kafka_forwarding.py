@@ -40,7 +40,7 @@ from tests.broker.api.acl_requests import wanted
 from tests.campaigns.kafka_tools.kafka_controllers import KafkaControllers
 from tests.controller.quorum.real_quorum import BROKER_ID, TIMEOUT_S, RealQuorum
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.xdist_group("kafka-tools"), pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.xdist_group("kafka-clusters"), pytest.mark.timeout(240)]
 SETTINGS = {
     "broker.session.timeout.ms": "600000",
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",

@@ -14,7 +14,7 @@ from odradek.storage.filesystem import RealFileSystem
 from tests.controller.quorum.controller_changes import make_all
 from tests.controller.quorum.real_quorum import quorum_of_kafka
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.xdist_group("kafka-tools"), pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.xdist_group("kafka-clusters"), pytest.mark.timeout(240)]
 SETTINGS = {
     "broker.session.timeout.ms": "600000",
     "metadata.log.max.record.bytes.between.snapshots": "500",

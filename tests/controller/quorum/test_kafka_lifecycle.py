@@ -17,7 +17,7 @@ from odradek.controller.quorum.start import ClusterIdUnknown, find_cluster_id
 from odradek.protocol.message_types.broker_registration import Listener
 from tests.controller.quorum.real_quorum import BROKER_ID, TIMEOUT_S, quorum_of_kafka
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.xdist_group("kafka-tools"), pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.xdist_group("kafka-clusters"), pytest.mark.timeout(240)]
 OTHER_ID = 8
 SESSION_MS = 4_000
 SETTINGS = {
