@@ -73,11 +73,11 @@ test-compiled: $(INSTALLED)-test kafka-jars $(BUILD)/.built
 
 # What pytest compiles to collect the tests. Processes that begin together without it compile it once each.
 bytecode: $(INSTALLED)-test
-	$(BIN)/python -m pytest --collect-only --quiet >/dev/null
+	@mkdir -p build; $(BIN)/python -m pytest --collect-only --quiet >build/bytecode.log || { tail -n 100 build/bytecode.log; exit 1; }
 
 # Their download takes longer than most tests may. Without a network those beside Apache Kafka are skipped.
 kafka-jars: $(INSTALLED)-test
-	@$(BIN)/python -m benchmarks.kafka_jars >/dev/null || true
+	@$(BIN)/python -m benchmarks.kafka_jars >/dev/null && $(BIN)/python -m tests.campaigns.kafka_tools.jvm || true
 
 check: $(INSTALLED)-check
 	$(BIN)/ruff check .

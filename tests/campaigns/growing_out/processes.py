@@ -9,12 +9,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from benchmarks import kafka_jars
 from benchmarks.peers import spawn, tail
 from tests.broker_process import command_environment
 from tests.campaigns.cluster_chaos.clients import Violation
+from tests.campaigns.kafka_tools import jvm
 from tests.campaigns.kafka_tools.kafka_broker import TIMEOUT_S, accepts, end_process, until
-from tests.campaigns.kafka_tools.kafka_controllers import JVM_FLAGS
 
 SERVE_WITH_FLAGS = "odradek serve --data-dir {data} --port {port}"
 SERVE = "odradek serve --config {file}"
@@ -45,7 +44,7 @@ def words(command: str, **values: object) -> list[str]:
     if program == "odradek":
         return [sys.executable, "-m", "odradek", *arguments]
     # Half of a controller's heap is the cleaner's.
-    return [kafka_jars.java(), *JVM_FLAGS, "-Xmx512m", "-cp", f"{kafka_jars.libraries()}/*", _CLASSES[program], *arguments]
+    return jvm.command(_CLASSES[program], *arguments, flags=("-Xmx512m",))
 
 
 def is_one(line: str) -> bool:

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from benchmarks import kafka_jars
 from benchmarks.peers import free_ports, spawn, tail
 from odradek.storage.directories.checkpoints import new_uuid_text
+from tests.campaigns.kafka_tools import jvm
 from tests.campaigns.kafka_tools.kafka_broker import accepts, end_process, until
-from tests.campaigns.kafka_tools.kafka_controllers import JVM_FLAGS, KafkaControllers
+from tests.campaigns.kafka_tools.kafka_controllers import KafkaControllers
 from tests.campaigns.kafka_tools.odradek_controller import OdradekController
 
 if TYPE_CHECKING:
@@ -45,8 +45,7 @@ class KafkaBrokers:
     def spawn(self, node_id: int) -> None:
         """Start a broker, and do not wait for it."""
         directory = self._directory(node_id)
-        command = [kafka_jars.java(), *JVM_FLAGS, "-cp", f"{kafka_jars.libraries()}/*", "kafka.Kafka"]
-        self._processes[node_id] = spawn([*command, str(directory / "server.properties")], directory)
+        self._processes[node_id] = spawn(jvm.command("kafka.Kafka", str(directory / "server.properties")), directory)
 
     def data(self, node_id: int) -> Path:
         """Where a broker has its logs."""

@@ -12,21 +12,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from benchmarks import kafka_jars
 from benchmarks.peers import free_ports, spawn, tail
 from odradek.protocol.record_batch import iter_batches
 from odradek.storage.directories.checkpoints import new_uuid_text
+from tests.campaigns.kafka_tools import jvm
 from tests.campaigns.kafka_tools.kafka_broker import TIMEOUT_S, until
 from tests.campaigns.kafka_tools.kafka_tool import run_tool
 
 if TYPE_CHECKING:
     import subprocess
 
-# Flags for a fast start: a controller of a test has little to do.
-JVM_FLAGS = (
-    *("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx256m"),
-    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
-)
 LOG_DIR = "__cluster_metadata-0"
 
 
@@ -66,9 +61,7 @@ class KafkaControllers:
         """Start these, or all, and wait until they accept connections."""
         for node_id in node_ids or self.ports:
             directory = self._scratch / f"controller-{node_id}"
-            classpath = f"{kafka_jars.libraries()}/*"
-            command = [kafka_jars.java(), *JVM_FLAGS, "-cp", classpath, "kafka.Kafka", str(directory / "server.properties")]
-            self._processes[node_id] = spawn(command, directory)
+            self._processes[node_id] = spawn(jvm.command("kafka.Kafka", str(directory / "server.properties")), directory)
         for node_id in node_ids or self.ports:
             until(lambda node_id=node_id: self._accepts(node_id))
 
