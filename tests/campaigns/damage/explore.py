@@ -6,7 +6,7 @@ A damage is
     offline    the partition of the file is offline, with a reason that names it
     told       a line of the log names the file, its directory or its partition
     harmless   every answer that a client gets is the same as without the damage
-    lost tail  unsynced records of a killed broker, cut off between two batches, as by a loss of power
+    lost tail  unsynced records of a killed broker, cut off between two batches or swapped, as by a loss of power
     SILENT     none of these
     TRACEBACK  an exception that no user should see
 """
@@ -197,7 +197,7 @@ def _verdict(damage: Damage, seen: Seen | BaseException, lines: list[LogLine], s
         return TOLD, "; ".join(_text(line) for line in naming) + (f" | {different}" if different else "")
     if not different:
         return HARMLESS, ""
-    if _is_lost_tail(damage, left):
+    if _is_lost_tail(damage, left) or _is_unsynced(damage, left):
         return LOST_TAIL, ""
     return SILENT, f"{different[:3]} {[_text(line) for line in lines]}"
 
@@ -208,13 +208,29 @@ def _is_lost_tail(damage: Damage, left: Left) -> bool:
     directory, _, name = path.rpartition("/")
     content = damage.files.get(path, b"")
     ends = [0, *batch_ends(left.files[path])] if path.endswith(".log") else []
-    if others or not content or len(content) not in ends or left.files.keys() & {f"{root}/{_MARK}" for root in DATA_DIRS}:
+    if others or not content or len(content) not in ends or _is_clean(left):
         return False
+    return int(name[:20]) + len(list(_offsets(content))) >= _recovery_point(directory, left)
+
+
+def _is_unsynced(damage: Damage, left: Left) -> bool:
+    """Whether segments of a killed broker were swapped that were never synced: nothing that is synced says whose they are."""
+    if damage.kind != "swapped" or _is_clean(left) or not all(path.endswith(".log") for path in damage.paths):
+        return False
+    places = [path.rpartition("/") for path in damage.paths]
+    return all(int(name[:20]) >= _recovery_point(directory, left) for directory, _, name in places)
+
+
+def _is_clean(left: Left) -> bool:
+    return bool(left.files.keys() & {f"{root}/{_MARK}" for root in DATA_DIRS})
+
+
+def _recovery_point(directory: str, left: Left) -> int:
+    """The offset before which the partition in ``directory`` is synced."""
     parent, _, log = directory.rpartition("/")
     topic, _, index = log.rpartition("-")
     rows = [line.split() for line in left.files[f"{parent}/{_RECOVERY_POINTS}"].decode().splitlines()]
-    recovery_point = next(int(row[2]) for row in rows if row[:2] == [topic, index])
-    return int(name[:20]) + len(list(_offsets(content))) >= recovery_point
+    return next(int(row[2]) for row in rows if row[:2] == [topic, index])
 
 
 def _offsets(content: bytes) -> Iterator[int]:
