@@ -81,6 +81,11 @@ def test_a_planted_fault_is_found(short, recorded, fault):
     assert {each.answer for each in told} == {FAULTS[fault].answer}
 
 
+def test_no_two_scripts_use_the_same_names():
+    scripts = list(every(SLICES, range(3)))
+    assert len({script.digest() for script in scripts}) == len(scripts)
+
+
 def test_the_recording_is_of_the_requests_that_are_sent_now(short, recorded):
     stale = [name for name, each in recorded.items() if name not in short or short[name].digest() != each.digest]
     assert stale == [], "make campaign NAME=wire-differential ARGS=--record"

@@ -96,8 +96,10 @@ def scripts() -> Iterator[Script]:
                 own = {name: f"{name}{len(steps)}" for name in _NAMES} if base.each_time else {}
                 steps += [replace(step, fields=mapped(step.fields, own, {})) for step in base.before if own]
                 steps.append(_step(f"{'.'.join(path)}={label}", api_key, version, mapped(fields, own, {})))
-        # While an answer is owed, each step is followed by a wait for it.
-        yield Script(f"edges/{api_key.name}/v{version}", tuple(sorted(steps, key=lambda step: step.parks)))
+        # A version without fields has no edges, and its steps those of the next: both would use the same names.
+        if any(step.label for step in steps):
+            # While an answer is owed, each step is followed by a wait for it.
+            yield Script(f"edges/{api_key.name}/v{version}", tuple(sorted(steps, key=lambda step: step.parks)))
 
 
 def _step(label: str, api_key: ApiKey, version: int, fields: dict[str, Any]) -> Step:
