@@ -26,7 +26,7 @@ ENTRYPOINT ["python", "spark_read.py"]
 
 # The broker is the last stage, so that it is what a build without a target makes.
 FROM python:3.13-slim AS broker
-RUN useradd --system --uid 10000 --home-dir /data odradek && install -d -o odradek -g odradek /data
+RUN useradd --system --uid 10000 --home-dir /data odradek && install -d -m 700 -o odradek -g odradek /data
 COPY --from=build /opt/odradek /opt/odradek
 ENV PATH=/opt/odradek/bin:$PATH PYTHONUNBUFFERED=1
 USER odradek

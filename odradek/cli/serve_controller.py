@@ -4,6 +4,7 @@ import asyncio
 
 from odradek.broker.network.event_loop import LoopErrors
 from odradek.broker.start.controller_server import ControllerServer
+from odradek.broker.start.start_warnings import warn_of_readable_directories
 from odradek.cli.process import FAILED, cannot_start, on_stop_signal, raise_open_files_limit, tell
 from odradek.common.config.broker_config import BrokerConfig
 from odradek.common.config.definitions import InvalidConfig
@@ -38,6 +39,8 @@ async def serve_controller(config: BrokerConfig, *, default_data_dir: str | None
     print(f"odradek controller ready on {f'[{host}]' if ':' in host else host or 'localhost'}:{port}", flush=True)
     for warning in config.warnings:
         log.warn(warning)
+    directories = [directory.path for directory in server.log_manager.directories.all]
+    warn_of_readable_directories(config, server.node.controller.image, directories)
     if default_data_dir is not None:
         log.info("data directory", path=default_data_dir)
     await stopping.wait()

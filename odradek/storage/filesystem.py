@@ -24,6 +24,7 @@ from odradek.storage.errors import NotRegularFile
 # Without O_NONBLOCK, opening a pipe would wait for its other end.
 _SAFE: Final = os.O_CLOEXEC | os.O_NONBLOCK
 _WRITE_FLAGS: Final = os.O_RDWR | os.O_NOFOLLOW | _SAFE
+_OWN_MODE: Final = 0o700
 
 
 class File(Protocol):
@@ -288,8 +289,8 @@ class RealFileSystem:
         return os.listdir(path)
 
     def make_dirs(self, path: str) -> None:
-        """Create a directory and its missing parents."""
-        os.makedirs(path, exist_ok=True)
+        """Create a directory and its missing parents. Only its owner may look into it: logs and metadata have secrets."""
+        os.makedirs(path, _OWN_MODE, exist_ok=True)
 
     def rename(self, source: str, target: str) -> None:
         """Move a file or directory."""

@@ -54,7 +54,7 @@ def link_tree(source: str, target: str, *, is_new: bool = True) -> None:
     A file that another thread removes meanwhile may be missing. Raises OSError.
     """
     if is_new:
-        os.mkdir(target)
+        os.mkdir(target, 0o700)
     with os.scandir(source) as entries:
         for entry in entries:
             name = entry.name

@@ -343,7 +343,7 @@ class Broker:
             TokenExpiry(self.controller, self.timer, self.config).start()
 
     def log_start(self) -> None:
-        """Log the configs' warnings, and how long the recovery of logs took.
+        """Log the configs' warnings, how long the recovery of logs took, and warnings about users and secrets.
 
         The first log line is slow, as it sets up logging. Call this after clients have been told that they may connect.
         """
@@ -354,6 +354,12 @@ class Broker:
             broker_log.info(
                 "logs recovered: the last stop was not clean", logs=manager.recovered_logs, took_ms=round(manager.load_ms)
             )
+        from odradek.broker.start.start_warnings import warn_if_nobody_can_log_in, warn_of_readable_directories
+
+        image = self.controller.image
+        warn_if_nobody_can_log_in(self.config, image)
+        if self._file_system is None:
+            warn_of_readable_directories(self.config, image, [directory.path for directory in manager.directories.all])
 
     async def stop(self) -> None:
         """Answer the waiting requests, then close."""

@@ -151,7 +151,7 @@ def _run(
         else:
             directory = data_dir.absolute()
         try:
-            directory.mkdir(parents=True, exist_ok=True)
+            directory.mkdir(0o700, parents=True, exist_ok=True)
             ports = stack.enter_context(ReservedPorts(wanted_ports))
             listening = stack.enter_context(listen(directory))
             stack.callback((directory / SOCKET_NAME).unlink, missing_ok=True)

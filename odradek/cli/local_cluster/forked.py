@@ -60,7 +60,7 @@ class Forks:
 
     def launch(self, plan: NodePlan) -> Child:
         """Fork the process of a node."""
-        plan.directory.parent.mkdir(parents=True, exist_ok=True)
+        plan.directory.parent.mkdir(0o700, parents=True, exist_ok=True)
         read_end, write_end = os.pipe()
         sys.stdout.flush()
         sys.stderr.flush()

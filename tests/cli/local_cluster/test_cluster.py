@@ -64,6 +64,18 @@ def test_another_broker_leads_when_the_leader_is_killed_and_the_killed_one_comes
     assert cluster.end(signal.SIGTERM)[0] == 0
 
 
+def test_the_directories_of_a_cluster_are_for_their_owner_only(start_cluster, tmp_path):
+    former = os.umask(0o022)
+    try:
+        cluster = start_cluster("--brokers", 1, data_dir=tmp_path / "cluster").wait_ready()
+    finally:
+        os.umask(former)
+    made = [tmp_path / "cluster", *(path.parent for path in (tmp_path / "cluster").glob("*/meta.properties"))]
+    assert len(made) == 3
+    assert {path.stat().st_mode & 0o777 for path in made} == {0o700}
+    assert cluster.end(signal.SIGTERM)[0] == 0
+
+
 def commit(cluster, group, topic):
     """Commit offset 0 of each partition for a group without members."""
     offsets = [TopicPartition(topic, index, 0) for index in range(len(partitions(cluster, topic)))]
