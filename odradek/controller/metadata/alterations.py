@@ -27,7 +27,6 @@ from odradek.common.config.dynamic import (
 )
 from odradek.common.config.listener_config import is_listener_config, listener_key
 from odradek.common.config.table import BROKER_CONFIGS, TOPIC_CONFIGS
-from odradek.common.logging import log
 from odradek.controller.metadata.topic import validate_topic_name
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.timing.reply import Reply
@@ -211,12 +210,15 @@ def _check_exists(view: ConfigView, name: str) -> None:
 def _check_broker(view: ConfigView, broker: str, wanted: Mapping[str, str], altered: AbstractSet[str]) -> None:
     for_cluster = broker == CLUSTER_DEFAULT
     fixed = [name for name in wanted if not is_dynamic(name)]
-    if fixed:
-        for name in fixed:
-            if is_listener_config(listener_key("any", name)):
-                hint = f"alter it for one listener of one broker: {listener_key('<listener>', name)}"
-                log.info("config not altered", config=name, hint=hint)
+    of_listeners = [name for name in fixed if is_listener_config(listener_key("any", name))]
+    if fixed != of_listeners:
         _refuse(f"Cannot update these configs dynamically: {', '.join(fixed)}")
+    if of_listeners:
+        # Kafka's words, and the names to use instead.
+        _refuse(
+            "These security configs can be dynamically updated only per-listener using the listener prefix: "
+            f"{', '.join(of_listeners)}. Alter {', '.join(listener_key('<listener>', name) for name in of_listeners)} of one broker"
+        )
     for_one_only = [name for name in wanted if for_cluster and is_for_one_broker_only(name)]
     if for_one_only:
         _refuse(f"These configs must be set on a broker, not on the cluster's default: {', '.join(for_one_only)}")
