@@ -180,7 +180,7 @@ class SteeredClock:
         """Let so much time pass. On return, all due work is done, one deadline after the other, and its output is sent.
 
         The machine's time does not count meanwhile. A client's request that arrives meanwhile is handled afterwards. Raises
-        ValueError for a negative duration, and for one that ends after the year 9999.
+        TypeError without a duration; ValueError for a negative one, and for one that ends after the year 9999.
         """
         ensure_by_name("advance", "advance(seconds=5)", wrong)
         length = _length(duration)
@@ -223,6 +223,8 @@ class SteeredClock:
 def _length(duration: Mapping[str, object]) -> timedelta:
     """Return the duration. Raises TypeError, ValueError."""
     units = ", ".join(Duration.__annotations__)
+    if not duration:
+        raise TypeError(f"advance() needs a duration in {units}: use, for example, advance(seconds=5)")
     for unit, number in duration.items():
         if unit not in Duration.__annotations__:
             nearest = get_close_matches(unit, Duration.__annotations__, n=1)

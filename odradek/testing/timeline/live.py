@@ -164,10 +164,13 @@ class LiveTimeline(Timeline):
         self._transactions: TransactionWatch | None = None
         self._keeps_records = True
         self.is_recording = False
+        self._was_started = False
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """Return the events so far."""
+        """Return the events so far. Raises RuntimeError if the timeline was never started."""
+        if not self._was_started:
+            raise RuntimeError("the timeline was never started: call timeline.start() first, or use Broker(timeline=True)")
         return tuple(each.as_exchange() if isinstance(each, _Noted) else each for each in tuple(self._noted))
 
     def start(self, *, limit: int | None = None, records: bool = True) -> None:
@@ -179,6 +182,7 @@ class LiveTimeline(Timeline):
             checked_count("limit", limit, 1)
         self._noted = deque(self._noted, maxlen=limit)
         self._keeps_records = records
+        self._was_started = True
         if not self.is_recording:
             self.is_recording = True
             self._broker.add_gate(self, first=True)

@@ -145,8 +145,8 @@ class Timeline:
             raise ValueError(
                 f'{error!r} is not an error code; use a name such as {ErrorCode.NOT_COORDINATOR.name}, or "ANY" for any error'
             )
-        events = self.events
         key = None if api is None else _api_key(api)
+        events = self.events
         names = {} if topic is None else topic_names(self.exchanges)
 
         def is_asked_for(event: Event) -> bool:
