@@ -13,8 +13,8 @@ Set a config in a file in Kafka's format, with `--config server.properties`, or 
 overrides the file. `--host`, `--port` and `--data-dir` override both.
 
 You can change a config of the type *per-broker* or *cluster-wide* while the broker runs, for one broker or for all, with
-`kafka-configs.sh` or any admin client. The `ssl.` configs of one listener, too ([how](security.md#new-certificates)). You
-set topic configs when you create a topic, and can alter them later. Such changes survive a restart.
+`odradek configs`, `kafka-configs.sh` or any admin client. So you can the `ssl.` and SASL configs of one listener
+([how](security.md#new-certificates)). Topic configs can always be altered. Such changes survive a restart.
 
 The broker warns about an unlisted key and ignores it, so a `server.properties` written for Kafka works. With an invalid value of
 a listed key, it doesn't start, and the exit status is 2.

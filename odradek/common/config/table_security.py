@@ -63,8 +63,8 @@ SASL = (
         "connections.max.reauth.ms",
         LONG,
         0,
-        "A session ends when it is this old, unless its client has authenticated again (KIP-368). 0: it never ends. You can set "
-        "it for one mechanism of a listener.",
+        "A session ends when it is this old, unless its client has authenticated again (KIP-368). 0: it never ends. While "
+        "the broker runs, alter listener.name.<listener>.connections.max.reauth.ms, or the same for one mechanism.",
     ),
     _Config(
         "connection.failed.authentication.delay.ms",
