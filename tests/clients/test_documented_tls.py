@@ -1,5 +1,8 @@
 """docs/security.md as its readers follow it: the certificates, the broker's file, and each client's example."""
 
+import shlex
+import socket
+import ssl
 import subprocess
 import sys
 from pathlib import Path
@@ -8,7 +11,7 @@ import pytest
 
 from benchmarks import kafka_jars
 from tests.broker_process import BrokerProcess, command_environment
-from tests.project.documents import DOCS, code_blocks
+from tests.project.documents import DOCS, block_with, code_blocks
 
 PAGE = DOCS / "security.md"
 PYTHON = code_blocks(PAGE, "python")
@@ -46,14 +49,13 @@ def test_the_example_of_a_python_client_reads_what_it_has_written(directory, bro
     assert (done.returncode, done.stdout) == (0, f"{SAID}\n"), done.stderr
 
 
-def test_every_python_example_is_some_clients_or_renews_the_certificate():
-    assert len(PYTHON) == len(CLIENTS) + 1
+def test_every_python_example_is_some_clients():
+    assert len(PYTHON) == len(CLIENTS)
 
 
 def test_the_example_of_a_renewed_certificate_is_served_to_new_clients(directory, broker):
-    """As the page says it, in one program with the ``tls`` that it names. openssl shows the certificate."""
-    [client] = [example for example in PYTHON if "from confluent_kafka import" in example]
-    [renewal] = [example for example in PYTHON if "AlterConfigOpType" in example]
+    """As the page says it, by the command. openssl shows the certificate."""
+    renewal = block_with(PAGE, "console", "odradek configs alter")
     [openssl] = [block for block in code_blocks(PAGE, "console") if "openssl" in block]
 
     def shown():
@@ -65,14 +67,30 @@ def test_the_example_of_a_renewed_certificate_is_served_to_new_clients(directory
     assert "notAfter=" in before
     renew = [sys.executable, "-m", "odradek", "certs", "certs", "--renew"]
     subprocess.run(renew, cwd=directory, env=command_environment(), capture_output=True, check=True)
-    tls = client.partition("producer = ")[0]
-    code = f"{tls}\n{renewal}".replace("localhost:9093", f"localhost:{broker.port}")
-    # The broker was started elsewhere.
-    code = code.replace('"certs/broker.pem"', repr(f"{directory}/certs/broker.pem"))
-    done = subprocess.run([sys.executable, "-c", code], cwd=directory, capture_output=True, text=True, timeout=50, check=False)
+    (directory / "client.properties").write_text(JAVA[0])
+    typed = renewal.replace("/home/you", str(directory)).replace("localhost:9093", f"localhost:{broker.port}")
+    alter = [sys.executable, "-m", *shlex.split(typed.removeprefix("$ ").replace("\\\n", ""))]
+    done = subprocess.run(
+        alter, cwd=directory, env=command_environment(), capture_output=True, text=True, timeout=50, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert shown() != before
     assert "stores reloaded" in broker.stderr
+
+
+def test_the_certificate_that_openssl_makes_is_served_and_trusted(broker_process, tmp_path):
+    [recipe] = code_blocks(PAGE, "sh")
+    subprocess.run(["/bin/sh", "-e", "-c", recipe], cwd=tmp_path, capture_output=True, check=True)
+    assert (tmp_path / "broker.pem").stat().st_mode & 0o777 == 0o600
+    keys = {"ssl.keystore.type": "PEM", "ssl.keystore.location": tmp_path / "broker.pem"}
+    served = broker_process(settings={"listeners": "SSL://127.0.0.1:0", **keys})
+    context = ssl.create_default_context(cafile=str(tmp_path / "ca.pem"))
+    for host in ("localhost", "127.0.0.1"):
+        with (
+            socket.create_connection((served.host, served.port)) as raw,
+            context.wrap_socket(raw, server_hostname=host) as client,
+        ):
+            assert client.version() is not None
 
 
 @pytest.mark.timeout(120)
