@@ -44,7 +44,7 @@ _SOURCES: Final = {
 }
 _OWN_SOURCES: Final = {TOPIC: 1, _BROKER: 2, "group": 8}
 _ALL_BROKERS_SOURCE: Final = 3
-# How often a changed config is read until the broker shows the change.
+# The number of reads of a changed config until the broker shows the change, and the pause between them.
 _READS: Final = 40
 _BETWEEN_READS_S: Final = 0.05
 _DESCRIBED: Final = ("config", "value", "source", "read_only")
