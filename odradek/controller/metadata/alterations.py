@@ -215,9 +215,10 @@ def _check_broker(view: ConfigView, broker: str, wanted: Mapping[str, str], alte
         _refuse(f"Cannot update these configs dynamically: {', '.join(fixed)}")
     if of_listeners:
         # Kafka's words, and the names to use instead.
+        instead = ", ".join(listener_key("<listener>", name) for name in of_listeners)
         _refuse(
             "These security configs can be dynamically updated only per-listener using the listener prefix: "
-            f"{', '.join(of_listeners)}. Alter {', '.join(listener_key('<listener>', name) for name in of_listeners)} of one broker"
+            f"{', '.join(of_listeners)}. Alter {instead} of one broker"
         )
     for_one_only = [name for name in wanted if for_cluster and is_for_one_broker_only(name)]
     if for_one_only:
