@@ -16,6 +16,7 @@ from typing import Any, Self
 
 REPOSITORY = Path(__file__).parent.parent
 READY_LINE = "odradek ready on "
+HTTP_LINE = "odradek http on "
 START_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 10.0
 # Tests give their records whatever timestamps they like, and find them again. This is never.
@@ -62,6 +63,8 @@ class BrokerProcess:
         self.arguments = arguments
         self.stderr_path = data_dir.with_name(data_dir.name + ".stderr")
         self.host, self.port = "127.0.0.1", 0
+        # Of the HTTP port, if there is one; the token if the broker made it.
+        self.http_url = self.http_token = ""
         self._process: subprocess.Popen[str] | None = None
 
     @property
@@ -89,6 +92,9 @@ class BrokerProcess:
         assert stdout is not None
         readable, _, _ = select.select([stdout], [], [], START_TIMEOUT_S)
         line = stdout.readline() if readable else ""
+        if line.startswith(HTTP_LINE):
+            self.http_url, _, self.http_token = line.removeprefix(HTTP_LINE).strip().partition(" token ")
+            line = stdout.readline()
         if not line.startswith(READY_LINE):
             self.kill9()
             raise AssertionError(f"the broker did not become ready; it said {line!r} and logged:\n{self.stderr}")

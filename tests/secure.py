@@ -1,7 +1,5 @@
 """A broker of ``serve --secure``, and what it says that clients need."""
 
-import json
-import time
 from pathlib import Path
 
 from odradek.properties import parse_properties
@@ -10,16 +8,6 @@ from tests.broker_process import BrokerProcess
 JAVA = "# Java"
 # By what each part begins with.
 PARTS = ("# kafka-python", "# aiokafka", "# librdkafka", "# Spark", JAVA)
-
-
-def logged_url(broker):
-    """Where a broker's metrics are served, once that has been logged."""
-    for _ in range(100):
-        urls = [line["url"] for line in map(json.loads, broker.stderr.splitlines()) if "url" in line]
-        if urls:
-            return urls[-1]
-        time.sleep(0.05)
-    raise AssertionError(broker.stderr)
 
 
 def printed_by(stdout):
@@ -82,7 +70,7 @@ class SecureBroker(BrokerProcess):
     @property
     def secrets(self):
         """What nobody is to find elsewhere."""
-        names = ("secure-password", "secure-metrics-token", "secure-control-token")
+        names = ("secure-password", "secure-http-token")
         keys = [line for name in ("secure-ca.key", "secure-broker.pem") for line in self._file(name).splitlines()[-3:-1]]
         return [text for text in (*map(self._file, names), *keys) if text]
 

@@ -29,7 +29,7 @@ func StartBroker(t *testing.T) *Broker {
 	if len(words) == 0 {
 		words = []string{"odradek"}
 	}
-	words = append(words, "serve", "--in-memory", "--port", "0", "--control-port", "0")
+	words = append(words, "serve", "--in-memory", "--port", "0", "--http-port", "0")
 	process := exec.Command(words[0], words[1:]...)
 	process.Stderr = os.Stderr
 	output, err := process.StdoutPipe()
@@ -46,7 +46,7 @@ func StartBroker(t *testing.T) *Broker {
 	lines := bufio.NewReader(output)
 	broker := &Broker{t: t}
 	var address string
-	if _, err := fmt.Fscanf(lines, "odradek control on %s token %s\n", &broker.control, &broker.token); err != nil {
+	if _, err := fmt.Fscanf(lines, "odradek http on %s token %s\n", &broker.control, &broker.token); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := fmt.Fscanf(lines, "odradek ready on %s\n", &address); err != nil {
@@ -56,14 +56,14 @@ func StartBroker(t *testing.T) *Broker {
 	return broker
 }
 
-// Ask sends a request to the control interface and returns its answer.
+// Ask sends a request to the control API and returns its answer.
 func (broker *Broker) Ask(method, path string, body any) map[string]any {
 	broker.t.Helper()
 	data, err := json.Marshal(body)
 	if err != nil {
 		broker.t.Fatal(err)
 	}
-	request, err := http.NewRequest(method, broker.control+path, bytes.NewReader(data))
+	request, err := http.NewRequest(method, broker.control+"/v1"+path, bytes.NewReader(data))
 	if err != nil {
 		broker.t.Fatal(err)
 	}

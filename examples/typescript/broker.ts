@@ -14,7 +14,7 @@ export class Broker {
   /** Starts one in memory, on free ports. ODRADEK is the command, "odradek" if it is not set. */
   static async start(): Promise<Broker> {
     const [command = "odradek", ...words] = process.env.ODRADEK?.split(" ") ?? [];
-    const child = spawn(command, [...words, "serve", "--in-memory", "--port", "0", "--control-port", "0"], {
+    const child = spawn(command, [...words, "serve", "--in-memory", "--port", "0", "--http-port", "0"], {
       stdio: ["ignore", "pipe", "inherit"],
     });
     const said: string[] = [];
@@ -22,15 +22,15 @@ export class Broker {
       said.push(line);
       if (said.length === 2) break;
     }
-    const [, control, token] = /^odradek control on (\S+) token (\S+)$/.exec(said[0] ?? "") ?? [];
+    const [, control, token] = /^odradek http on (\S+) token (\S+)$/.exec(said[0] ?? "") ?? [];
     const [, address] = /^odradek ready on (\S+)$/.exec(said[1] ?? "") ?? [];
     if (!control || !token || !address) throw new Error(`odradek has not started: ${said}`);
     return new Broker(child, control, token, address);
   }
 
-  /** Sends a request to the control interface and returns its answer. */
+  /** Sends a request to the control API and returns its answer. */
   async ask(method: string, path: string, body?: object): Promise<any> {
-    const response = await fetch(this.control + path, {
+    const response = await fetch(`${this.control}/v1${path}`, {
       method,
       headers: { Authorization: `Bearer ${this.token}` },
       body: body && JSON.stringify(body),

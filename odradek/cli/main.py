@@ -1,7 +1,6 @@
 """The command line: its commands, and its errors (one line on stderr, exit status 2)."""
 
 import sys
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
@@ -10,7 +9,7 @@ import click
 
 from odradek.build import description
 from odradek.cli.options import help_where_nothing_is_asked, key_and_value
-from odradek.cli.serve_options import Control, Metrics, may_be_steered, serves_metrics, takes_log_level
+from odradek.cli.serve_options import Http, ServeOptions, parse_topics, serves_http, takes_log_level
 from odradek.cli.suggestions import did_you_mean
 
 # Each command is imported when it is called.
@@ -77,8 +76,16 @@ def command(context: click.Context) -> None:
 @click.option("--secure", is_flag=True, help="Accept only SASL_SSL clients, and print how to connect.")
 @click.option("--faults", "faults_file", type=click.Path(path_type=Path), help="A JSON file with rules of faults to inject.")
 @takes_log_level
-@may_be_steered
-@serves_metrics
+@click.option("--in-memory", is_flag=True, help="Keep the data in memory: it is gone when the broker stops.")
+@click.option(
+    "--topic",
+    "topics",
+    metavar="NAME:PARTITIONS",
+    multiple=True,
+    callback=parse_topics,
+    help="A topic to create if it does not exist; repeatable.",
+)
+@serves_http
 def serve(
     host: str | None,
     port: int | None,
@@ -87,41 +94,44 @@ def serve(
     settings: dict[str, str],
     secure: bool,
     faults_file: Path | None,
-    control: Control | None,
-    metrics: Metrics | None,
+    in_memory: bool,
+    topics: dict[str, int | None],
+    http: Http | None,
 ) -> int:
     """Run a broker until it is told to stop (SIGTERM, SIGINT).
 
-    When it is ready it prints one line on stdout: odradek ready on HOST:PORT. Its log goes to stderr and has the address of
-    the metrics. The flags take precedence over --set, and --set over the file.
+    On a terminal it prints its addresses, and opens the HTTP port. Elsewhere it prints one line on stdout when it is ready:
+    odradek ready on HOST:PORT. Its log goes to stderr. The flags take precedence over --set, and --set over the file.
 
     With --secure, certificates and a password are made, and kept with the data. Instructions for clients are printed after
     that line.
 
-    With --control-port, a line before that has the address of the control interface, and its token.
-    /openapi.json there describes the routes. Such a broker is for tests.
+    With --http-port, a line before that has the address of the HTTP port, and the token of its control API. /openapi.json there
+    describes it.
     """
     try:
         import fcntl  # noqa: F401
     except ImportError:
         reason = "a broker needs Linux or macOS: on Windows run it in WSL, or in a container"
         raise click.UsageError(reason) from None
+    if in_memory and data_dir is not None:
+        raise click.UsageError("--in-memory and --data-dir do not go together: leave one of them out")
     from odradek.cli.serve import run
-    from odradek.cli.serve_control import serve_controlled
 
-    if secure and control is not None and control.is_in_memory:
-        raise click.UsageError("--secure and --in-memory do not go together: certificates and password are kept with the data")
     return run(
-        host=host,
-        port=port,
-        data_dir=data_dir,
-        config_file=config_file,
-        settings=settings,
-        is_secure=secure,
-        metrics=metrics,
-        faults_file=faults_file,
-        control=control,
-        serve=None if control is None else partial(serve_controlled, control=control),
+        ServeOptions(
+            host=host,
+            port=port,
+            data_dir=data_dir,
+            config_file=config_file,
+            settings=settings,
+            is_secure=secure,
+            is_in_memory=in_memory,
+            topics=topics,
+            faults_file=faults_file,
+            http=http,
+            is_terminal=sys.stdout.isatty(),
+        )
     )
 
 

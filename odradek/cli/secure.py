@@ -7,9 +7,10 @@ broker's settings. They are files beside the metadata log:
     secure-ca.key               its key
     secure-broker.pem           the broker's certificate and key
     secure-password             the password of the user odradek
-    secure-metrics-token        the token of scrapers, if metrics are served
-    secure-control-token        the token of the control interface, if it is served
+    secure-http-token           the token of the HTTP port, if there is one
     secure-client.properties    settings for Java clients and Kafka's tools, rewritten at each start
+
+If the data is in memory, they are in a directory that is removed in the end.
 
 They are not in a directory of their own, because Apache Kafka takes every directory among its logs for a log. Existing files
 stay. A new broker's certificate is made when the old one is about to expire, lacks one of the broker's hosts, or has another
@@ -43,7 +44,7 @@ from odradek.storage.filesystem import RealFileSystem
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from odradek.cli.serve_options import Control, Metrics
+    from odradek.cli.serve_options import Http
     from odradek.common.config.broker_config import BrokerConfig
     from odradek.testing.certificates import CertificateAuthority
 
@@ -99,14 +100,9 @@ class SecureFiles:
         return self.directory / "secure-password"
 
     @property
-    def metrics_token(self) -> Path:
-        """Return the path of the scrapers' token."""
-        return self.directory / "secure-metrics-token"
-
-    @property
-    def control_token(self) -> Path:
-        """Return the path of the control interface's token."""
-        return self.directory / "secure-control-token"
+    def http_token(self) -> Path:
+        """Return the path of the HTTP port's token."""
+        return self.directory / "secure-http-token"
 
     @property
     def client_properties(self) -> Path:
@@ -309,20 +305,20 @@ tls_config:
 
 """
 _CONTROL: Final = """\
-# the control interface
+# the control API
 curl --cacert {authority} \\
-    --header "Authorization: Bearer $(cat {token})" {url}/topics
+    --header "Authorization: Bearer $(cat {token})" {url}/v1/topics
 
 """
 
 
-def client_lines(address: str, files: SecureFiles, *, metrics: bool, control_url: str | None = None) -> str:
-    """Return the instructions for clients that connect to ``address``; with parts for metrics and the control interface."""
-    scraper = _METRICS.format(token=_quoted(files.metrics_token), authority=_quoted(files.authority)) if metrics else ""
-    steering = ""
-    if control_url is not None:
-        authority, token = quote(str(files.authority)), quote(str(files.control_token))
-        steering = _CONTROL.format(authority=authority, token=token, url=control_url)
+def client_lines(address: str, files: SecureFiles, http_url: str | None = None) -> str:
+    """Return the instructions for clients that connect to ``address``; with a URL, also for clients of the HTTP port."""
+    more = ""
+    if http_url is not None:
+        more = _METRICS.format(token=_quoted(files.http_token), authority=_quoted(files.authority))
+        authority, token = quote(str(files.authority)), quote(str(files.http_token))
+        more += _CONTROL.format(authority=authority, token=token, url=http_url)
     return _TEMPLATE.format(
         user=USER,
         name=_quoted(USER),
@@ -331,7 +327,7 @@ def client_lines(address: str, files: SecureFiles, *, metrics: bool, control_url
         password=_quoted(files.password),
         module=_LOGIN_MODULE,
         properties=files.client_properties,
-        more=scraper + steering,
+        more=more,
     )
 
 
@@ -355,42 +351,34 @@ def _quoted(text: str | Path) -> str:
 
 
 class SecuredBroker(NamedTuple):
-    """A secured broker. ``files`` has the secrets of clients; with ``metrics``, those of scrapers, too."""
+    """A secured broker. ``files`` has the secrets of clients; with ``has_http_token``, also that of the HTTP port."""
 
     files: SecureFiles
-    metrics: bool
+    has_http_token: bool
 
-    def secure_control(self, control: Control) -> Control:
-        """Return the control interface with TLS and a token. Raises OSError."""
-        token = control.token or secret(self.files.control_token)
-        return control._replace(token=token, certificate=control.certificate or self.files.broker)
+    def secure_http(self, http: Http) -> Http:
+        """Return the HTTP port with TLS and a token. Raises OSError."""
+        token = http.token or secret(self.files.http_token)
+        return http._replace(token=token, certificate=http.certificate or self.files.broker)
 
-    def told(self, advertised: Mapping[str, Endpoint], control_url: str | None = None) -> str:
-        """Return the instructions for the broker's first listener, and write the file for Java.
-
-        ``control_url`` is set if the control interface uses the certificate and token of the files.
-        """
+    def told(self, advertised: Mapping[str, Endpoint], http_url: str | None = None) -> str:
+        """Return the instructions for the broker's first listener, and write the file for Java."""
         endpoint = next(iter(advertised.values()))
         address = f"{f'[{endpoint.host}]' if ':' in endpoint.host else endpoint.host}:{endpoint.port}"
         try:
             write_client_properties(address, self.files)
         except OSError as error:
             log.warn("cannot write the file with client configs", path=str(self.files.client_properties), reason=str(error))
-        return client_lines(address, self.files, metrics=self.metrics, control_url=control_url)
+        return client_lines(address, self.files, http_url if self.has_http_token else None)
 
 
-def secure_broker(
-    settings: dict[str, str], metrics: Metrics | None, control_host: str | None = None
-) -> tuple[SecuredBroker, Metrics | None]:
-    """Change ``settings`` to admit clients by SASL_SSL only, and metrics to TLS and a token.
+def secure_broker(settings: dict[str, str], http: Http | None, directory: str | None = None) -> SecuredBroker:
+    """Change ``settings`` to admit clients by SASL_SSL only.
 
-    The certificate is valid for the hosts of both ports. Raises InvalidConfig, DataDirectoryLocked, InconsistentDataDirectory,
-    OSError.
+    The certificate is valid for the host of the HTTP port, too. The files are in ``directory``, or beside the metadata log.
+    Raises InvalidConfig, DataDirectoryLocked, InconsistentDataDirectory, OSError.
     """
-    more_hosts = [None if metrics is None else metrics.host, control_host]
-    files = secure(settings, [host for host in more_hosts if host is not None])
-    if metrics is None:
-        return SecuredBroker(files, metrics=False), None
-    is_own = metrics.token is None and metrics.certificate is None
-    token = metrics.token or secret(files.metrics_token)
-    return SecuredBroker(files, metrics=is_own), metrics._replace(token=token, certificate=metrics.certificate or files.broker)
+    placed = dict(settings) if directory is None else {**settings, "log.dirs": directory}
+    files = secure(placed, () if http is None else (http.host,))
+    settings.update({key: value for key, value in placed.items() if key != "log.dirs"})
+    return SecuredBroker(files, http is not None and http.token is None and http.certificate is None)

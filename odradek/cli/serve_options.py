@@ -1,29 +1,66 @@
-"""Flags of ``odradek serve``: for a broker that tests steer, for its metrics, and for its log."""
+"""The options of ``odradek serve``: what one start takes, the flags of its HTTP port, and of its log."""
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from odradek.common.logging import LEVELS, log
 
 CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 
+# On a terminal, the first free one of these is taken.
+TERMINAL_PORTS: Final = range(8080, 8180)
+_MOST_PARTITIONS: Final = 100_000
 
-class Control(NamedTuple):
-    """The control interface: its address, its token (None: a random one is drawn), and a certificate for TLS."""
+
+class Http(NamedTuple):
+    """The HTTP port: the first free one of ``ports`` at ``host``. ``certificate``, a PEM file with its key, turns TLS on.
+
+    Without a token, one is drawn. ``is_asked`` is false for the port that a terminal gets unasked.
+    """
 
     host: str
-    port: int
-    token: str | None
-    is_in_memory: bool
+    ports: Sequence[int]
+    token: str | None = None
     certificate: Path | None = None
+    is_asked: bool = True
 
     def __repr__(self) -> str:
         """Return the address without the token."""
-        return f"Control({self.host}:{self.port})"
+        return f"Http({self.host}:{self.ports[0]})"
+
+
+class ServeOptions(NamedTuple):
+    """The options of one start. ``topics`` are numbers of partitions by name; None for the config's default."""
+
+    host: str | None = None
+    port: int | None = None
+    data_dir: Path | None = None
+    config_file: Path | None = None
+    settings: Mapping[str, str] = {}
+    is_secure: bool = False
+    is_in_memory: bool = False
+    topics: Mapping[str, int | None] = {}
+    faults_file: Path | None = None
+    http: Http | None = None
+    # A person reads stdout.
+    is_terminal: bool = False
+
+    @property
+    def of_a_broker(self) -> list[str]:
+        """Return the flags that a controller has no use for."""
+        flags = {
+            "--http-port": self.http is not None and self.http.is_asked,
+            "--in-memory": self.is_in_memory,
+            "--topic": bool(self.topics),
+            "--faults": self.faults_file is not None,
+        }
+        return [flag for flag, is_given in flags.items() if is_given]
 
 
 def takes_log_level(command: CommandT) -> CommandT:
@@ -40,98 +77,69 @@ def takes_log_level(command: CommandT) -> CommandT:
     )(command)
 
 
-def may_be_steered(command: CommandT) -> CommandT:
-    """Add the flags of the control interface, as ``control``: a Control, or None without ``--control-port``."""
+def parse_topics(_context: click.Context, _option: click.Parameter, texts: tuple[str, ...]) -> dict[str, int | None]:
+    """Parse ``NAME`` or ``NAME:PARTITIONS`` arguments; a later one replaces an earlier one of the same name."""
+    topics: dict[str, int | None] = {}
+    for text in texts:
+        name, colon, count = text.partition(":")
+        is_count = count.isascii() and count.isdecimal() and len(count) < 7 and 0 < int(count) <= _MOST_PARTITIONS
+        if not name or (colon and not is_count):
+            raise click.BadParameter(f"{text!r} is not NAME or NAME:PARTITIONS, with 1 to {_MOST_PARTITIONS:,} partitions")
+        topics[name] = int(count) if colon else None
+    return topics
+
+
+def serves_http(command: CommandT) -> CommandT:
+    """Add the flags of the HTTP port, as ``http``: an ``Http``, or None if there is to be no port."""
 
     @click.option(
-        "--control-port",
+        "--http-port",
         type=click.IntRange(0, 65535),
-        envvar="ODRADEK_CONTROL_PORT",
-        help="Port of the HTTP interface by which tests control the broker; 0 takes a free one.",
+        envvar="ODRADEK_HTTP_PORT",
+        help="Port of the page, the metrics and the control API; 0 takes a free one.  [default: on a terminal 8080, or the next"
+        " free one; else none]",
     )
     @click.option(
-        "--control-host",
-        default="127.0.0.1",
-        envvar="ODRADEK_CONTROL_HOST",
-        show_default=True,
-        help="Address of the control interface.",
+        "--http-host", default="127.0.0.1", envvar="ODRADEK_HTTP_HOST", show_default=True, help="Address of the HTTP port."
     )
     @click.option(
-        "--control-token", envvar="ODRADEK_CONTROL_TOKEN", help="Token that control requests must have.  [default: a random one]"
+        "--token",
+        envvar="ODRADEK_HTTP_TOKEN",
+        help="Token of the control API, and of the metrics if it is set.  [default: a random one, for the control API only]",
     )
     @click.option(
-        "--control-certificate",
+        "--http-certificate",
         type=click.Path(path_type=Path),
-        envvar="ODRADEK_CONTROL_CERTIFICATE",
-        help="TLS for the control interface: a PEM file with certificate and key.",
+        envvar="ODRADEK_HTTP_CERTIFICATE",
+        help="TLS for the HTTP port: a PEM file with certificate and key.",
     )
-    @click.option("--in-memory", is_flag=True, help="Keep the data in memory. Only with --control-port.")
+    @click.option("--no-http", is_flag=True, help="No HTTP port, on a terminal either.")
     @wraps(command)
-    def with_control(
+    def with_http(
         *,
-        control_port: int | None,
-        control_host: str,
-        control_token: str | None,
-        control_certificate: Path | None,
-        in_memory: bool,
+        http_port: int | None,
+        http_host: str,
+        token: str | None,
+        http_certificate: Path | None,
+        no_http: bool,
         **others: object,
     ) -> object:
-        if control_port is None and in_memory:
-            raise click.UsageError("--in-memory needs --control-port")
-        if control_port is not None and others["metrics_port"] is not None:
-            raise click.UsageError("--control-port and --metrics-port do not go together")
-        if in_memory and others["data_dir"] is not None:
-            raise click.UsageError("--in-memory and --data-dir do not go together")
-        control = None
-        if control_port is not None:
-            control = Control(control_host, control_port, control_token, in_memory, control_certificate)
-        return command(control=control, **others)
+        http = None
+        if http_port is not None and not no_http:
+            http = Http(http_host, [http_port], token, http_certificate)
+        elif sys.stdout.isatty() and not no_http:
+            http = Http(http_host, TERMINAL_PORTS, token, http_certificate, is_asked=False)
+        else:
+            _refuse_leftovers(no_http=no_http)
+        return command(http=http, **others)
 
-    return with_control  # type: ignore[return-value]
+    return with_http  # type: ignore[return-value]
 
 
-class Metrics(NamedTuple):
-    """The endpoint of the metrics. ``certificate``, a PEM file with its key, turns TLS on. ``token`` limits access.
-
-    A missing host means that of the first listener.
-    """
-
-    host: str | None
-    port: int
-    token: str | None = None
-    certificate: Path | None = None
-
-    def __repr__(self) -> str:
-        """Return the address without the token."""
-        return f"Metrics({self.host}:{self.port})"
-
-
-def serves_metrics(command: CommandT) -> CommandT:
-    """Add the flags of metrics, as ``metrics``: a Metrics, or None without ``--metrics-port``."""
-
-    @click.option("--metrics-port", type=click.IntRange(0, 65535), help="Port of the Prometheus metrics; 0 takes a free one.")
-    @click.option("--metrics-host", help="Address of the metrics.  [default: the first listener's]")
-    @click.option(
-        "--metrics-token", envvar="ODRADEK_METRICS_TOKEN", help="Token that scrapes must have.  [default: none is needed]"
-    )
-    @click.option(
-        "--metrics-certificate",
-        type=click.Path(path_type=Path),
-        envvar="ODRADEK_METRICS_CERTIFICATE",
-        help="TLS for the metrics: a PEM file with certificate and key.",
-    )
-    @wraps(command)
-    def with_metrics(
-        *,
-        metrics_port: int | None,
-        metrics_host: str | None,
-        metrics_token: str | None,
-        metrics_certificate: Path | None,
-        **others: object,
-    ) -> object:
-        if metrics_host is not None and metrics_port is None:
-            raise click.UsageError("--metrics-host needs --metrics-port")
-        metrics = None if metrics_port is None else Metrics(metrics_host, metrics_port, metrics_token, metrics_certificate)
-        return command(metrics=metrics, **others)
-
-    return with_metrics  # type: ignore[return-value]
+def _refuse_leftovers(*, no_http: bool) -> None:
+    """Raise UsageError for flags of a port that there is not. Environment variables may be for another command."""
+    context = click.get_current_context()
+    for name in ("http_port", "http_host", "token", "http_certificate"):
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            flag = f"--{name.replace('_', '-')}"
+            raise click.UsageError(f"{flag} and --no-http do not go together" if no_http else f"{flag} needs --http-port")

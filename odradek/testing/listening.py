@@ -100,6 +100,8 @@ class ListeningBroker(InProcessBroker):
             self.timeline.start()
         self._restarting: asyncio.Task[None] | None = None
         self._watch: Watch | None = None
+        # Called with each process before it starts.
+        self.on_process: Callable[[BrokerServer], object] | None = None
 
     @cached_property
     def faults(self) -> Faults:
@@ -116,6 +118,11 @@ class ListeningBroker(InProcessBroker):
         if not self._address:
             raise RuntimeError("the broker has not been started: use with Broker() as broker, or async with")
         return self._address
+
+    @property
+    def bound_address(self) -> tuple[str, int]:
+        """Return (host, port) of the first listener, as it is bound. Raises RuntimeError if the broker does not run."""
+        return self._server_of(self.core).bound_address
 
     def ensure_may_ask(self, what: str) -> None:
         """Raise RuntimeError if the broker cannot be asked: it does not run, or its loop runs in another thread."""
@@ -152,6 +159,8 @@ class ListeningBroker(InProcessBroker):
                 ensure_known(server.broker.config.warnings)
             # Looking for directories would be most of the work when a test lets a week pass.
             server.broker.looks_for_directories = False
+            if self.on_process is not None:
+                self.on_process(server)
             self._put_gates(server.broker)
             try:
                 await server.start()

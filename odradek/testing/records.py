@@ -14,7 +14,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from odradek.common.config.dynamic import ResourceType
 from odradek.protocol.api_keys import ApiKey
@@ -31,6 +31,7 @@ from odradek.testing.misuse import checked_choice, checked_count, checked_name, 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from odradek.broker.start.server import Broker as BrokerCore
     from odradek.protocol.message_types.create_topics import CreateTopicsResponse
     from odradek.protocol.message_types.fetch import PartitionData
     from odradek.testing.in_process import InProcessBroker
@@ -71,9 +72,18 @@ def _checked(name: str, new: object) -> int | NewTopic | None:
     return partitions
 
 
-async def create_topics(
-    broker: InProcessBroker, topics: Mapping[str, int | NewTopic | None], *, takes_others: bool = False
-) -> None:
+class TopicMaker(Protocol):
+    """A running broker that answers its own requests: ``InProcessBroker``, or that of ``odradek serve``."""
+
+    @property
+    def core(self) -> BrokerCore:
+        """The running process."""
+
+    async def ask(self, api_key: ApiKey, request: Any, version: int) -> Any:
+        """Return the answer to a request."""
+
+
+async def create_topics(broker: TopicMaker, topics: Mapping[str, int | NewTopic | None], *, takes_others: bool = False) -> None:
     """Make the missing topics, each with a number of partitions or as its ``NewTopic`` says.
 
     Topics that exist stay as they are. Raises KafkaError: TOPIC_ALREADY_EXISTS if one of them differs from the request, unless
@@ -94,7 +104,7 @@ async def create_topics(
             raise KafkaError(ErrorCode(topic.error_code), f"topic {topic.name!r}: {topic.error_message}")
 
 
-async def _ensure_same(broker: InProcessBroker, asked: CreatableTopic) -> None:
+async def _ensure_same(broker: TopicMaker, asked: CreatableTopic) -> None:
     """Raise KafkaError unless the topic has the partitions and configs asked for. Unset ones are not compared."""
     count = len(broker.core.controller.image.topics[asked.name].partitions)
     if asked.num_partitions not in (_DEFAULT, count):

@@ -27,7 +27,7 @@ def odradek(monkeypatch, capsys):
 def served(monkeypatch):
     """What ``serve`` is asked for, instead of a broker."""
     calls = []
-    monkeypatch.setattr(serve, "run", lambda **options: calls.append(options) or 0)
+    monkeypatch.setattr(serve, "run", lambda options: calls.append(options) or 0)
     return calls
 
 
@@ -62,16 +62,16 @@ def test_a_mistake_is_one_line_on_stderr_and_status_2(odradek, served, arguments
 
 def test_settings_are_split_at_their_first_equals_sign(odradek, served):
     odradek("serve", "--set", "log.dir=/tmp/a=b", "--set", " broker.rack = west ")
-    assert served[0]["settings"] == {"log.dir": "/tmp/a=b", "broker.rack": "west"}
+    assert served[0].settings == {"log.dir": "/tmp/a=b", "broker.rack": "west"}
 
 
 def test_the_later_of_two_settings_of_a_key_counts(odradek, served):
     odradek("serve", "--set", "num.partitions=1", "--set", "num.partitions=2")
-    assert served[0]["settings"] == {"num.partitions": "2"}
+    assert served[0].settings == {"num.partitions": "2"}
 
 
 def test_the_status_of_serve_is_the_status_of_the_command(odradek, monkeypatch):
-    monkeypatch.setattr(serve, "run", lambda **_: 2)
+    monkeypatch.setattr(serve, "run", lambda _: 2)
     assert odradek("serve")[0] == 2
 
 

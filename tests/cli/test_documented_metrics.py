@@ -10,7 +10,6 @@ import pytest
 import yaml
 
 from tests.project.documents import DOCS, code_blocks
-from tests.secure import logged_url
 
 PAGE = DOCS / "operations.md"
 _, GUARDED = code_blocks(PAGE, "yaml")
@@ -29,7 +28,7 @@ def scrape(url, config, directory):
 
 
 def test_the_documented_scraper_is_let_in_and_none_without_its_token(broker_process, certificates, tmp_path, monkeypatch):
-    [block] = [block for block in code_blocks(PAGE, "console") if "ODRADEK_METRICS_TOKEN" in block]
+    [block] = [block for block in code_blocks(PAGE, "console") if "export ODRADEK_HTTP_TOKEN" in block]
     exported, served = block.splitlines()
     name, _, token = exported.removeprefix("$ export ").partition("=")
     monkeypatch.setenv(name, token)
@@ -39,7 +38,7 @@ def test_the_documented_scraper_is_let_in_and_none_without_its_token(broker_proc
     monkeypatch.chdir(tmp_path)
     broker = broker_process(arguments=tuple(words))
     [config] = yaml.safe_load(GUARDED)["scrape_configs"]
-    url = logged_url(broker)
+    url = f"{broker.http_url}/metrics"
     assert url.startswith(f"{config['scheme']}://")
     assert b"kafka_server_replicamanager_partitioncount" in scrape(url, config, tmp_path)
     del config["authorization"]

@@ -11,7 +11,7 @@ import urllib.request
 import pytest
 
 from odradek.cli.health import check
-from odradek.cli.serve import usable_cores
+from odradek.cli.serve_node import usable_cores
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.record_batch import iter_batches
 from odradek.protocol.records import Record, build_batch
@@ -260,68 +260,35 @@ def test_start_up_does_not_import_what_only_later_or_nobody_needs(tmp_path):
         process.terminate()
     assert "odradek.broker.start.server" in imported
     assert imported.isdisjoint({"cramjam", "http", "hypothesis", "platformdirs", "prometheus_client"})
+    assert imported.isdisjoint({"h11", "odradek.http", "odradek.testing", "starlette", "uvicorn"})
 
 
-def test_metrics_are_served_on_a_free_port_that_is_logged(tmp_path):
-    command = [
-        sys.executable,
-        "-m",
-        "odradek",
-        "serve",
-        "--port",
-        "0",
-        "--metrics-port",
-        "0",
-        "--data-dir",
-        str(tmp_path / "data"),
-    ]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=command_environment()
-    ) as process:
-        assert process.stdout.readline().startswith("odradek ready on ")
-        logged = json.loads(process.stderr.readline())
-        with urllib.request.urlopen(logged["url"], timeout=10) as answer:
-            scraped = answer.read()
-        process.terminate()
-        out, err = process.communicate(timeout=10)
-        assert (out, json.loads(err)["event"]) == ("", "broker stopped")
-    assert logged["url"].startswith("http://127.0.0.1:")
-    assert b"kafka_server_replicamanager_partitioncount 0.0" in scraped
-    assert process.returncode == 0
-
-
-def test_a_metrics_port_in_use_is_refused_and_no_data_directory_made(tmp_path):
+def test_an_http_port_in_use_is_refused_and_no_data_directory_made(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        refused = odradek_serve("--port", 0, "--metrics-port", port, "--data-dir", tmp_path / "data")
-        assert_refused(refused, port, "in use")
+        for more in ((), ("--secure",)):
+            refused = odradek_serve("--port", 0, "--http-port", port, "--data-dir", tmp_path / "data", *more)
+            assert_refused(refused, f"cannot bind 127.0.0.1:{port}: address already in use; choose another port")
     assert listing(tmp_path / "data") is None
 
 
-def test_a_host_for_metrics_without_a_port_is_a_mistake(tmp_path):
-    assert_refused(odradek_serve("--metrics-host", "127.0.0.1", "--data-dir", tmp_path / "data"), "--metrics-port")
+def test_a_secure_broker_whose_port_is_in_use_makes_no_files(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert_refused(odradek_serve("--port", port, "--secure", "--data-dir", tmp_path / "data"), port, "in use")
+    assert listing(tmp_path / "data") is None
 
 
 @pytest.mark.parametrize(("window_us", "is_polling"), [(1_000_000, usable_cores() > 1), (0, False)])
 def test_a_client_that_comes_back_in_time_finds_the_broker_awake(broker_process, window_us, is_polling):
-    broker = broker_process(settings={"socket.busy.poll.us": window_us}, arguments=("--metrics-port", "0"))
+    broker = broker_process(settings={"socket.busy.poll.us": window_us}, arguments=("--http-port", "0"))
     with RawClient(broker.host, broker.port) as client:
         for _ in range(50):
             client.call(ApiKey.API_VERSIONS, 2)
-    with urllib.request.urlopen(_metrics_url(broker), timeout=10) as answer:
+    with urllib.request.urlopen(f"{broker.http_url}/metrics", timeout=10) as answer:
         scraped = answer.read().decode().splitlines()
     (line,) = [line for line in scraped if line.startswith("odradek_event_loop_busy_polls_total ")]
     assert (float(line.split()[1]) > 0) == is_polling
-
-
-def _metrics_url(broker):
-    """Where they are served, once that has been logged."""
-    for _ in range(100):
-        urls = [line["url"] for line in map(json.loads, broker.stderr.splitlines()) if "url" in line]
-        if urls:
-            return urls[0]
-        time.sleep(0.05)
-    raise AssertionError(broker.stderr)
 
 
 @pytest.mark.parametrize(("level", "expected"), [("info", {"info", "warning"}), ("warning", {"warning"}), ("error", set())])

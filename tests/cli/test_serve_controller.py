@@ -54,4 +54,6 @@ def test_a_directory_or_a_port_that_is_taken_is_told(running, tmp_path):
 
 
 def test_a_brokers_flags_are_refused(tmp_path):
-    assert "metrics" in refused(serve(tmp_path / "data", "--metrics-port", "0"))
+    line = refused(serve(tmp_path / "data", "--http-port", "0", "--topic", "orders"))
+    assert "--http-port, --topic: these are for a broker, but process.roles is controller" in line
+    assert not (tmp_path / "data").exists()

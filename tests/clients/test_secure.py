@@ -25,7 +25,7 @@ from tests.broker_process import command_environment
 from tests.campaigns.kafka_tools.kafka_tool import run_tool
 from tests.clients.conftest import CLIENT_TIMEOUT_S
 from tests.project.documents import DOCS, code_blocks, table
-from tests.secure import PARTS, SecureBroker, logged_url
+from tests.secure import PARTS, SecureBroker
 
 SAID = b"hello to those who are let in"
 
@@ -33,7 +33,7 @@ SAID = b"hello to those who are let in"
 @pytest.fixture(scope="module")
 def module_broker(tmp_path_factory):
     directory = tmp_path_factory.mktemp("secure")
-    with SecureBroker(directory / "data", arguments=("--metrics-port", "0")) as broker:
+    with SecureBroker(directory / "data", arguments=("--http-port", "0")) as broker:
         yield broker
         assert not [secret for secret in broker.secrets if secret in broker.stderr + broker.printed]
 
@@ -50,8 +50,7 @@ def test_the_page_has_two_parts_of_what_is_printed_and_every_file(broker):
     assert len(parts) == 3
     assert set(parts) <= set(placed.strip().split("\n\n"))
     files = " ".join(row["file"] for row in table(DOCS / "security.md", "file", "content"))
-    # With --control-port there is one more: tests/testing/control/test_command.py.
-    made = {path.name for path in broker.data_dir.glob("secure-*")} | {"secure-control-token"}
+    made = {path.name for path in broker.data_dir.glob("secure-*")}
     assert made == set(re.findall(r"[\w.-]+", files))
 
 
@@ -139,7 +138,7 @@ def test_a_scraper_comes_in_with_what_is_printed_and_without_it_does_not(broker)
     context = create_default_context(cafile=printed["tls_config"]["ca_file"])
 
     def scrape(token):
-        request = urllib.request.Request(logged_url(broker), headers={"Authorization": f"Bearer {token}"})
+        request = urllib.request.Request(f"{broker.http_url}/metrics", headers={"Authorization": f"Bearer {token}"})
         with urllib.request.urlopen(request, timeout=10, context=context) as answer:
             return answer.read()
 
@@ -153,7 +152,7 @@ def test_only_the_authoritys_certificate_may_be_read_by_others(broker):
     assert modes == {
         "secure-ca.pem": 0o644,
         **dict.fromkeys(
-            ("secure-ca.key", "secure-broker.pem", "secure-client.properties", "secure-metrics-token", "secure-password"), 0o600
+            ("secure-ca.key", "secure-broker.pem", "secure-client.properties", "secure-http-token", "secure-password"), 0o600
         ),
     }
 

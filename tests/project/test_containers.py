@@ -220,23 +220,23 @@ def test_the_documented_secure_run_is_healthy_and_opens_to_its_file_alone(tmp_pa
         process.communicate()
 
 
-def test_the_documented_environment_opens_the_control_interface_of_the_image(tmp_path):
+def test_the_documented_environment_opens_the_http_port_of_the_image(tmp_path):
     documented = (REPOSITORY / "docs" / "operations.md").read_text().replace("\\\n", " ")
-    [line] = [line for line in documented.splitlines() if line.startswith("$ docker run") and "CONTROL" in line]
+    [line] = [line for line in documented.splitlines() if line.startswith("$ docker run") and "HTTP" in line]
     environment = dict(re.findall(r"-e (\w+)=(\S+)", line))
-    assert environment["ODRADEK_CONTROL_HOST"] == "0.0.0.0"
-    assert f"-p 127.0.0.1:{environment['ODRADEK_CONTROL_PORT']}:{environment['ODRADEK_CONTROL_PORT']} " in line
-    assert not [name for name in re.findall(r"\w+", DOCKERFILE) if name.startswith("ODRADEK_CONTROL")]
+    assert environment["ODRADEK_HTTP_HOST"] == "0.0.0.0"
+    assert f"-p 127.0.0.1:{environment['ODRADEK_HTTP_PORT']}:{environment['ODRADEK_HTTP_PORT']} " in line
+    assert not [name for name in re.findall(r"\w+", DOCKERFILE) if name.startswith("ODRADEK_HTTP")]
     entrypoint = [sys.executable, "-m", *words_of("broker", "ENTRYPOINT")]
     command = [os.fspath(tmp_path) if word == "/data" else word for word in entrypoint]
     process = subprocess.Popen(
         [*command, *(word.replace(":9092", ":0") for word in words_of("broker", "CMD")[:2])],
         stdout=subprocess.PIPE,
         text=True,
-        env=command_environment() | environment | {"ODRADEK_CONTROL_PORT": "0"},
+        env=command_environment() | environment | {"ODRADEK_HTTP_PORT": "0"},
     )
     try:
-        told = re.fullmatch(r"odradek control on http://0\.0\.0\.0:(\d+)\n", process.stdout.readline())
+        told = re.fullmatch(r"odradek http on http://localhost:(\d+)\n", process.stdout.readline())
         assert process.stdout.readline().startswith("odradek ready on ")
         with urlopen(f"http://127.0.0.1:{told[1]}/ready", timeout=20) as response:
             assert response.status == 200

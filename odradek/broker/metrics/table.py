@@ -49,7 +49,7 @@ def read_all(broker: MeteredBroker) -> list[Reading]:
 _OPENING = """\
 # Metrics
 
-`odradek serve --metrics-port 9404` serves the metrics at `http://HOST:9404/metrics`, in Prometheus' text format or OpenMetrics.
+`odradek serve --http-port 9404` serves the metrics at `http://127.0.0.1:9404/metrics`, in Prometheus' text format or OpenMetrics.
 [Operations](operations.md#metrics) shows how to scrape them, also by TLS and with a token.
 
 If Kafka also has a metric, its name is the one that Prometheus' JMX exporter, configured as usual for Kafka, gives Kafka's MBean.

@@ -142,7 +142,7 @@ def _run(
         raise click.UsageError(reason) from None
     from odradek.cli.local_cluster.forked import Forks, import_all
     from odradek.cli.local_cluster.supervisor import HANDLED_SIGNALS, Supervisor
-    from odradek.cli.serve import usable_cores
+    from odradek.cli.serve_node import usable_cores
     from odradek.timing.system_clock import SystemClock
 
     with ExitStack() as stack:

@@ -17,6 +17,7 @@ from odradek.broker import api as broker_handlers
 from odradek.broker.api import controller as controller_handlers
 from odradek.cli.local_cluster.node import Child, NodePlan
 from odradek.cli.serve import run
+from odradek.cli.serve_options import ServeOptions
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.broker_codecs import request_decoder, response_encoder
 from odradek.protocol.client_codecs import request_encoder, response_decoder
@@ -88,7 +89,7 @@ class Forks:
                 signal.signal(number, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, self._signals)
             threading.Thread(target=_end_with_parent, args=(self._lifeline_read,), daemon=True).start()
-            status = run(host=None, port=None, data_dir=plan.directory, config_file=None, settings=plan.settings)
+            status = run(ServeOptions(data_dir=plan.directory, settings=plan.settings))
             sys.stdout.flush()
         except BaseException:  # noqa: BLE001  the process ends here, whatever the error was
             sys.excepthook(*sys.exc_info())

@@ -71,9 +71,9 @@ class Cluster:
     def __init__(self, directory, certificates):
         self._directory = directory
         self._certificates = certificates
-        port, self.metrics_port = free_ports(2)
+        [port] = free_ports(1)
         self.controller = Controller(directory, port, settings_of(certificates))
-        self.brokers = [self.make(1, arguments=("--metrics-port", str(self.metrics_port))), self.make(2)]
+        self.brokers = [self.make(1, arguments=("--http-port", "0")), self.make(2)]
 
     def make(self, node_id, password=SECRETS["brokers"], arguments=(), **configs):
         settings = settings_of(self._certificates, password) | {
@@ -90,7 +90,7 @@ class Cluster:
 
     def renewed(self):
         """How many sessions clients of broker 1 have renewed."""
-        with urlopen(f"http://127.0.0.1:{self.metrics_port}/metrics") as page:
+        with urlopen(f"{self.brokers[0].http_url}/metrics") as page:
             lines = page.read().decode().splitlines()
         [line] = [line for line in lines if line.startswith(f"{RENEWED} ")]
         return float(line.split()[1])

@@ -7,7 +7,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from odradek.broker.metrics.definitions import Distribution, Kind, Metric, Sum
-from odradek.broker.metrics.endpoint import render
+from odradek.broker.metrics.exposition import render
 from odradek.broker.metrics.table import SECTIONS, document
 from tests.broker_process import REPOSITORY
 

@@ -4,7 +4,7 @@ import pytest
 from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
 from prometheus_client.parser import text_string_to_metric_families
 
-from odradek.broker.metrics.endpoint import render
+from odradek.broker.metrics.exposition import render
 from odradek.broker.metrics.table import read_all
 from tests.broker.api.bed import make_broker
 from tests.broker.telemetry.bed import INTERVAL_MS, Client, subscribed_broker

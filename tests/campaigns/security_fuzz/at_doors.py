@@ -142,7 +142,7 @@ def check_memory(at: Doors, before_kib: int) -> str:
 
 def metrics(at: Doors) -> str:
     """The page that Prometheus reads."""
-    with urllib.request.urlopen(f"http://{at.host}:{at.metrics_port}/metrics", timeout=10) as page:
+    with urllib.request.urlopen(f"{at.broker.http_url}/metrics", timeout=10) as page:
         return str(page.read().decode())
 
 

@@ -20,11 +20,10 @@ PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 class Doors:
     """A running broker, the port of each protocol's listener, and the certificates that it trusts."""
 
-    def __init__(self, broker: BrokerProcess, ports: dict[str, int], certificates: Certificates, metrics_port: int) -> None:
+    def __init__(self, broker: BrokerProcess, ports: dict[str, int], certificates: Certificates) -> None:
         self.broker = broker
         self.ports = ports
         self.certificates = certificates
-        self.metrics_port = metrics_port
         self.host = broker.host
 
     def secrets(self) -> list[str]:
@@ -37,8 +36,7 @@ class Doors:
 def doors(directory: Path) -> Iterator[Doors]:
     """The broker, started."""
     certificates = Certificates(directory)
-    *numbers, metrics_port = free_ports(len(PROTOCOLS) + 1)
-    ports = dict(zip(PROTOCOLS, numbers, strict=True))
+    ports = dict(zip(PROTOCOLS, free_ports(len(PROTOCOLS)), strict=True))
     settings = {
         **certificates.settings(),
         "listeners": ",".join(f"{name}://127.0.0.1:{port}" for name, port in ports.items()),
@@ -50,10 +48,10 @@ def doors(directory: Path) -> Iterator[Doors]:
     for listener in ("sasl_plaintext", "sasl_ssl"):
         for mechanism, line in LINES.items():
             settings[f"listener.name.{listener}.{mechanism}.sasl.jaas.config"] = line
-    broker = BrokerProcess(directory / "broker", settings=settings, arguments=("--metrics-port", str(metrics_port)))
+    broker = BrokerProcess(directory / "broker", settings=settings, arguments=("--http-port", "0"))
     broker.port = ports["PLAINTEXT"]
     with broker:
-        yield Doors(broker, ports, certificates, metrics_port)
+        yield Doors(broker, ports, certificates)
 
 
 class SecureClient(RawClient):

@@ -137,7 +137,7 @@ def test_the_data_of_a_broker_that_runs_is_left_alone(made, tmp_path):
     ("arguments", "mentions"),
     [
         (["--set", "listeners=PLAINTEXT://127.0.0.1:0"], "PLAINTEXT://127.0.0.1:0 for configuration listeners: must be"),
-        (["--control-port", "0", "--control-certificate", "none.pem"], "none.pem for configuration --control-certificate"),
+        (["--http-port", "0", "--http-certificate", "none.pem"], "none.pem for configuration --http-certificate"),
     ],
 )
 def test_a_start_that_is_refused_is_one_line(tmp_path, arguments, mentions):

@@ -13,7 +13,7 @@ import java.util.regex.Pattern;
 
 /** An odradek in a process of its own, for one test. */
 final class Broker implements AutoCloseable {
-    private static final Pattern CONTROL = Pattern.compile("odradek control on (\\S+) token (\\S+)");
+    private static final Pattern CONTROL = Pattern.compile("odradek http on (\\S+) token (\\S+)");
     private static final Pattern READY = Pattern.compile("odradek ready on (\\S+)");
 
     private final HttpClient http = HttpClient.newHttpClient();
@@ -26,7 +26,7 @@ final class Broker implements AutoCloseable {
     Broker() throws IOException {
         String command = System.getenv().getOrDefault("ODRADEK", "odradek");
         List<String> words = new ArrayList<>(List.of(command.split(" ")));
-        words.addAll(List.of("serve", "--in-memory", "--port", "0", "--control-port", "0"));
+        words.addAll(List.of("serve", "--in-memory", "--port", "0", "--http-port", "0"));
         process = new ProcessBuilder(words).redirectError(ProcessBuilder.Redirect.INHERIT).start();
         BufferedReader lines = process.inputReader();
         Matcher controlled = said(CONTROL, lines.readLine());
@@ -43,9 +43,9 @@ final class Broker implements AutoCloseable {
         return found;
     }
 
-    /** Sends a request to the control interface and returns its answer, which is JSON; an empty body says nothing. */
+    /** Sends a request to the control API and returns its answer, which is JSON; an empty body says nothing. */
     String ask(String method, String path, String body) throws IOException, InterruptedException {
-        HttpRequest request = HttpRequest.newBuilder(URI.create(control + path))
+        HttpRequest request = HttpRequest.newBuilder(URI.create(control + "/v1" + path))
                 .header("Authorization", "Bearer " + token)
                 .method(method, HttpRequest.BodyPublishers.ofString(body))
                 .build();

@@ -21,7 +21,7 @@ def test_the_examples_of_the_control_page_run(unused_tcp_port_factory):
     needed("curl")
     examples = code_blocks(DOCS / "control.md", "bash")
     script = _ENDS.join([examples[0], "\n".join(examples[1:])])
-    for port in ("9092", "8082"):
+    for port in ("9092", "8080"):
         script = script.replace(port, str(unused_tcp_port_factory()))
     script = script.replace("odradek serve", f"{sys.executable} -m odradek serve")
     done = subprocess.run(
@@ -39,7 +39,7 @@ def test_the_broker_of_the_ci_pages_job_gets_ready(tmp_path, unused_tcp_port_fac
     steps = [step["run"] for step in job["steps"] if re.match("odradek|curl", step.get("run", ""))]
     assert len(steps) == 2
     script = _ENDS.join([steps[0], steps[1]]).replace("odradek serve", f"{sys.executable} -m odradek serve")
-    for port in ("9092", "8082"):
+    for port in ("9092", "8080"):
         script = script.replace(port, str(unused_tcp_port_factory()))
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", script],

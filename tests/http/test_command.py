@@ -1,4 +1,4 @@
-"""``odradek serve --control-port``: a broker in a process of its own, steered from another."""
+"""``odradek serve --http-port``: a broker in a process of its own, steered from another."""
 
 import asyncio
 import json
@@ -16,10 +16,10 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
 from tests.broker_process import command_environment
+from tests.http.conftest import Client
 from tests.needed import needed
 from tests.project.documents import DOCS, code_blocks
 from tests.secure import part_of, printed_by, python_of
-from tests.testing.control.conftest import Client
 
 SERVE = [sys.executable, "-m", "odradek", "serve", "--port", "0"]
 
@@ -31,7 +31,7 @@ def served(*arguments, logged=(), context=None, is_secure=False, **environment):
     A broker that ``is_secure`` does not say its token; what it prints for clients is the client's ``printed``.
     """
     process = subprocess.Popen(
-        [*SERVE, "--control-port", "0", *arguments],
+        [*SERVE, "--http-port", "0", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -39,9 +39,9 @@ def served(*arguments, logged=(), context=None, is_secure=False, **environment):
     )
     try:
         told = process.stdout.readline()
-        url, token = re.fullmatch(r"odradek control on (https?://127\.0\.0\.1:\d+)(?: token (\S+))?\n", told).groups()
+        url, token = re.fullmatch(r"odradek http on (https?://127\.0\.0\.1:\d+)(?: token (\S+))?\n", told).groups()
         address = process.stdout.readline().removeprefix("odradek ready on ").strip()
-        client = Client(url, token or environment.get("ODRADEK_CONTROL_TOKEN"), context)
+        client = Client(url, token or environment.get("ODRADEK_HTTP_TOKEN"), context)
         if is_secure:
             client.printed = printed_by(process.stdout)
         yield client, address
@@ -58,7 +58,7 @@ def served(*arguments, logged=(), context=None, is_secure=False, **environment):
 
 
 async def test_a_week_passes_in_another_process_and_its_records_go():
-    with served("--in-memory", logged=["control request refused"], ODRADEK_CONTROL_TOKEN="the suite's own") as (control, address):
+    with served("--in-memory", logged=["HTTP request refused"], ODRADEK_HTTP_TOKEN="the suite's own") as (control, address):
         await control.done("POST", "/topics", {"name": "orders"})
         producer = Producer({"bootstrap.servers": address})
         producer.produce("orders", b"an order")
@@ -100,9 +100,10 @@ async def test_rules_of_a_file_are_there_from_the_start(tmp_path):
 
 async def test_with_a_certificate_it_speaks_tls_and_nothing_else(certificates):
     pem, context = certificates.path("broker.pem"), certificates.client_context()
-    with served("--in-memory", "--control-certificate", pem, context=context) as (control, _):
+    logged = ["TLS handshake failed"]
+    with served("--in-memory", "--http-certificate", pem, logged=logged, context=context) as (control, _):
         assert control.url.startswith("https://")
-        # Who says nothing keeps nobody waiting.
+        # A client that says nothing keeps nobody waiting.
         address = ("127.0.0.1", int(control.url.rpartition(":")[2]))
         with socket.create_connection(address), socket.create_connection(address, 20) as plain:
             plain.sendall(b"GET /ready HTTP/1.1\r\n\r\n")
@@ -114,8 +115,8 @@ async def test_with_a_certificate_it_speaks_tls_and_nothing_else(certificates):
 async def test_a_new_certificate_is_shown_to_the_next_connection(certificates, tmp_path):
     path, trusting = tmp_path / "port.pem", certificates.client_context()
     shutil.copyfile(certificates.path("stray.pem"), path)
-    arguments = ["--in-memory", "--control-certificate", str(path)]
-    with served(*arguments, logged=["certificate reloaded"], context=trusting) as (control, _):
+    arguments = ["--in-memory", "--http-certificate", str(path)]
+    with served(*arguments, logged=["TLS handshake failed", "certificate reloaded"], context=trusting) as (control, _):
         with pytest.raises(URLError, match="CERTIFICATE_VERIFY_FAILED"):
             await control("GET", "/ready")
         shutil.copyfile(certificates.path("broker.pem"), tmp_path / "new.pem")
@@ -129,19 +130,19 @@ async def test_a_secure_broker_is_steered_by_what_it_prints(tmp_path):
     with served("--secure", "--data-dir", str(data), is_secure=True) as (control, _):
         assert control.token is None
         assert control.url.startswith("https://")
-        # Clients come in by what is printed for them, and the line for the control interface is a command.
+        # Clients come in by what is printed for them, and the line for the control API is a command.
         kafka = python_of(control.printed, "# librdkafka")
         producer = Producer(kafka)
         producer.produce("orders", b"an order")
         assert producer.flush(20) == 0
-        line = part_of(control.printed, "# the control interface")
-        [shown] = [block for block in code_blocks(DOCS / "security.md", "text") if block.startswith("# the control interface")]
-        as_shown = line.replace("'", "").replace(str(data), "/home/you/data").replace(control.url, "https://127.0.0.1:8082")
-        assert shown == f"# the control interface\n{as_shown}\n"
+        line = part_of(control.printed, "# the control API")
+        [shown] = [block for block in code_blocks(DOCS / "security.md", "text") if block.startswith("# the control API")]
+        as_shown = line.replace("'", "").replace(str(data), "/home/you/data").replace(control.url, "https://127.0.0.1:8080")
+        assert shown == f"# the control API\n{as_shown}\n"
         answer = await asyncio.to_thread(subprocess.run, line, shell=True, capture_output=True, text=True, timeout=20, check=True)
         assert json.loads(answer.stdout)["topics"][0]["name"] == "orders"
 
-        control.token = (data / "secure-control-token").read_text()
+        control.token = (data / "secure-http-token").read_text()
         assert control.token not in control.printed
         control.context = ssl.create_default_context(cafile=data / "secure-ca.pem")
         # What comes of a snapshot lets the same clients in.
@@ -157,18 +158,18 @@ async def test_a_secure_broker_is_steered_by_what_it_prints(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "mentions"),
     [
-        (["--in-memory"], "--control-port"),
-        (["--in-memory", "--control-port", "0", "--data-dir", "x"], "--data-dir"),
-        (["--in-memory", "--control-port", "0", "--secure"], "--in-memory"),
-        (["--control-port", "0", "--metrics-port", "0"], "--metrics-port"),
-        (["--control-port", "0", "--in-memory", "--set", "num.partitions=none"], "num.partitions"),
-        (["--control-port", "0", "--control-certificate", "none.pem"], "none.pem for configuration --control-certificate"),
-        (["--control-port", "0", "--in-memory", "--control-host", "192.0.2.1"], "assign requested address"),
+        (["--http-port", "0", "--in-memory", "--set", "num.partitions=none"], "num.partitions"),
+        (["--http-port", "0", "--http-certificate", "none.pem"], "none.pem for configuration --http-certificate"),
+        (["--http-port", "0", "--in-memory", "--http-host", "192.0.2.1"], "assign requested address"),
+        (["--in-memory", "--topic", "orders:0"], "'orders:0' is not NAME or NAME:PARTITIONS"),
+        (["--in-memory", "--topic", "a/b"], "a/b"),
+        (["--in-memory", "--topic", ":3"], "':3' is not"),
     ],
 )
-def test_what_does_not_go_together_is_said_in_one_line(arguments, mentions):
+def test_what_cannot_be_is_said_in_one_line(arguments, mentions):
     done = subprocess.run(
         [*SERVE, *arguments], capture_output=True, text=True, timeout=30, env=command_environment(), check=False
     )
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines()[-1].startswith("odradek: ")
     assert mentions in done.stderr

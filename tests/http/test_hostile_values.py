@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from odradek.testing.control.routes import ROUTES
+from odradek.http.control import ROUTES
 
 VALUES = [1e308, float("nan"), float("inf"), -1, 10**30, 0, 0.5, True, None, "", "x", "\ud800", "\0", [], [None], {}, {"": None}]
 ENDING = {"/broker/stop", "/broker/kill", "/snapshots/{snapshot}/restore", "/faults/{fault}/wait"}

@@ -1,6 +1,6 @@
-"""A route of the control interface: a path, the fields of its body, and its handler. Shared by all routes.
+"""A route of the control API: a path, the fields of its body, its handler, and the type of its answer.
 
-The fields are declared once, and serve both the check and the OpenAPI description.
+Fields and types are declared once. The fields serve the check and the OpenAPI description, the types mypy and the description.
 """
 
 from __future__ import annotations
@@ -117,13 +117,16 @@ class ControlCall(NamedTuple):
 
 
 class Route(NamedTuple):
-    """A route. ``path`` has names in braces. ``handle`` returns the answer. An ``open_ended`` body is not checked here."""
+    """A route. ``path`` has names in braces. ``handle`` returns the answer. An ``open_ended`` body is not checked here.
+
+    ``answer`` is the type that ``handle`` returns: a TypedDict of ``answers``.
+    """
 
     method: str
     path: str
     about: str
-    handle: Callable[[ControlCall], Coroutine[None, None, Json]]
+    handle: Callable[[ControlCall], Coroutine[None, None, Any]]
+    answer: type
     body: Mapping[str, Field] = {}
     query: Mapping[str, Field] = {}
-    is_open: bool = False
     open_ended: bool = False

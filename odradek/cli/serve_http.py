@@ -1,0 +1,96 @@
+"""The HTTP port of ``odradek serve``: bound before the start, served after it."""
+
+import asyncio
+import socket
+from collections.abc import Iterable, Mapping
+from importlib import import_module
+from secrets import token_urlsafe
+from typing import TYPE_CHECKING, Final, Self
+
+from odradek.cli.serve_options import Http
+from odradek.common.config.broker_config import load
+from odradek.common.config.listener_config import parse_endpoints
+from odradek.http.access import Access
+from odradek.http.control.api import ControlApi
+from odradek.http.port import HttpPort
+
+if TYPE_CHECKING:
+    from odradek.testing.faults.vocabulary import FaultKeywords
+    from odradek.testing.threaded import Broker
+
+_LATE: Final = ("uvicorn.config", "odradek.http.connection", "odradek.http.app")
+
+
+class ServedHttp:
+    """The port and its application. ``bind`` makes it."""
+
+    def __init__(self, options: Http, port: HttpPort, hosts: frozenset[str]) -> None:
+        self._options = options
+        self._port = port
+        self._access = Access(options.token or token_urlsafe(16), options.token is not None, hosts)
+        self._control: ControlApi | None = None
+        self._serving: asyncio.Task[None] | None = None
+
+    @classmethod
+    async def bind(cls, options: Http, settings: Mapping[str, str]) -> Self:
+        """Bind the port. ``settings`` are the broker's. Raises InvalidConfig for the certificate, OSError."""
+        context = None
+        if options.certificate is not None:
+            from odradek.cli.certificate_file import CertificateFile
+
+            context = CertificateFile(options.certificate, "--http-certificate").context
+        port = HttpPort(context)
+        await port.bind(options.host, options.ports if options.is_asked else [*options.ports, 0])
+        return cls(options, port, _names(options, settings))
+
+    @property
+    def url(self) -> str:
+        """The URL of the port."""
+        return self._port.url
+
+    @property
+    def drawn_token(self) -> str | None:
+        """The token, if nobody has set it. One that was set is known to the user, and must not be printed."""
+        return None if self._access.is_token_set else self._access.token
+
+    @property
+    def line(self) -> str:
+        """The line with the URL and the token, for scripts."""
+        return f"odradek http on {self.url}{'' if self.drawn_token is None else f' token {self.drawn_token}'}"
+
+    def attach(self, broker: "Broker", rules: "Iterable[FaultKeywords]") -> None:
+        """Let the port steer this broker, which has not started, and add the rules to it."""
+        self._control = ControlApi(broker)
+        self._control.add_faults(rules)
+
+    def serve(self) -> None:
+        """Answer requests from now on."""
+        self._serving = asyncio.ensure_future(self._serve())
+
+    async def close(self) -> None:
+        """Close the port, and stop the forks. Idempotent."""
+        if self._serving is not None:
+            await asyncio.wait((self._serving,))
+            self._serving = None
+        await self._port.close()
+        if self._control is not None:
+            control, self._control = self._control, None
+            await control.close()
+
+    async def _serve(self) -> None:
+        # These imports take a tenth of a second, which clients of the broker need not wait for.
+        for name in _LATE:
+            await asyncio.to_thread(import_module, name)
+        from odradek.http.app import HttpApplication
+
+        if self._control is not None:
+            self._port.serve(HttpApplication(self._control, self._access).app)
+
+
+def _names(options: Http, settings: Mapping[str, str]) -> frozenset[str]:
+    """Return the names by which the broker's own configs call this machine."""
+    config = load(None, settings)
+    told = parse_endpoints("advertised.listeners", config["advertised.listeners"] or ())
+    endpoints = (*parse_endpoints("listeners", config["listeners"]), *told)
+    names = (options.host, socket.gethostname(), *(endpoint.host for endpoint in endpoints))
+    return frozenset(name.lower() for name in names if name)

@@ -1,1 +1,0 @@
-"""The control interface: ``odradek.testing`` over HTTP and JSON, for tests in any language."""
