@@ -21,6 +21,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from odradek.timing.system_clock import machine_time
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
 # Called with a line: its level ("info", "warning" or "error"), event and fields.
 LineSink = Callable[[str, str, Mapping[str, object]], None]
 LEVELS: Final = ("info", "warning", "error")
-_COLORS: Final = {"info": "\x1b[32m", "warning": "\x1b[33m", "error": "\x1b[31m"}
+_COLORS: Final = {"info": "", "warning": "\x1b[33m", "error": "\x1b[31m"}
+_DIM: Final = "\x1b[2m"
 _PLAIN: Final = "\x1b[0m"
 _sink: ContextVar[LineSink | None] = ContextVar("sink", default=None)
 
@@ -97,12 +99,16 @@ def _as_json(timestamp: str, level: str, event: str, fields: Mapping[str, object
 
 
 def _for_people(timestamp: str, level: str, event: str, fields: Mapping[str, object]) -> str:
-    told = dict(fields)
-    exception = told.pop("exception", None)
+    """Return a line such as ``09:30:00 warning: topic not created (topic=orders)``. The time is that of the machine's zone."""
+    shown = dict(fields)
+    exception = shown.pop("exception", None)
     # https://no-color.org
-    begin, end = ("", "") if os.environ.get("NO_COLOR") else (_COLORS[level], _PLAIN)
-    words = [timestamp, f"{begin}[{level}]{end}", event, *(f"{name}={_word(value)}" for name, value in told.items())]
-    return " ".join(words) + ("" if exception is None else f"\n{exception}")
+    dim, color, end = ("", "", "") if os.environ.get("NO_COLOR") else (_DIM, _COLORS[level], _PLAIN)
+    local = datetime.fromisoformat(timestamp).astimezone()
+    text = f"{dim}{local:%H:%M:%S}{end} {'' if level == 'info' else f'{color}{level}:{end} '}{event}"
+    if shown:
+        text += f" {dim}({', '.join(f'{name}={_word(value)}' for name, value in shown.items())}){end}"
+    return text if exception is None else f"{text}\n{exception}"
 
 
 def _word(value: object) -> str:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import sys
 
 import pytest
@@ -24,9 +25,12 @@ def test_off_a_terminal_a_line_is_a_json_object_with_its_fields(capsys):
 def test_on_a_terminal_a_line_is_for_people(monkeypatch):
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    BrokerLogger().info("data directory", path="/data")
-    assert "data directory" in terminal.getvalue()
-    assert not terminal.getvalue().startswith("{")
+    monkeypatch.setenv("NO_COLOR", "1")
+    BrokerLogger().info("data directory", path="/my data")
+    BrokerLogger().warn("torn tail truncated")
+    info, warning = terminal.getvalue().splitlines()
+    assert re.fullmatch(r"\d\d:\d\d:\d\d data directory \(path='/my data'\)", info)
+    assert re.fullmatch(r"\d\d:\d\d:\d\d warning: torn tail truncated", warning)
 
 
 @pytest.mark.parametrize(("no_color", "is_colored"), [("", True), ("1", False)])
