@@ -70,7 +70,7 @@ class SecureBroker(BrokerProcess):
     @property
     def secrets(self):
         """What nobody is to find elsewhere."""
-        names = ("secure-password", "secure-http-token")
+        names = ("secure-password", "secure-http-token", "secure-metrics-token")
         keys = [line for name in ("secure-ca.key", "secure-broker.pem") for line in self._file(name).splitlines()[-3:-1]]
         return [text for text in (*map(self._file, names), *keys) if text]
 

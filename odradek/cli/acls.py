@@ -16,13 +16,13 @@ from odradek.protocol.message_types.describe_acls import DescribeAclsRequest
 # The names of the protocol's codes, which start at 0.
 _RESOURCES: Final = ("UNKNOWN", "ANY", "TOPIC", "GROUP", "CLUSTER", "TRANSACTIONAL_ID", "DELEGATION_TOKEN", "USER")
 _PATTERNS: Final = ("UNKNOWN", "ANY", "MATCH", "LITERAL", "PREFIXED")
-_PERMISSIONS: Final = ("UNKNOWN", "ANY", "DENY", "ALLOW")
-_OPERATIONS: Final = (
+PERMISSIONS: Final = ("UNKNOWN", "ANY", "DENY", "ALLOW")
+OPERATIONS: Final = (
     *("UNKNOWN", "ANY", "ALL", "READ", "WRITE", "CREATE", "DELETE", "ALTER", "DESCRIBE", "CLUSTER_ACTION", "DESCRIBE_CONFIGS"),
     *("ALTER_CONFIGS", "IDEMPOTENT_WRITE", "CREATE_TOKENS", "DESCRIBE_TOKENS", "TWO_PHASE_COMMIT"),
 )
 # Resources with names: their type, and the options that name them.
-_NAMED: Final = (
+NAMED: Final = (
     ("TOPIC", "topics", "--topic", "NAME"),
     ("GROUP", "groups", "--group", "NAME"),
     ("TRANSACTIONAL_ID", "transactional_ids", "--transactional-id", "NAME"),
@@ -30,12 +30,14 @@ _NAMED: Final = (
     ("USER", "users", "--user", "PRINCIPAL"),
 )
 _ANY: Final = 1
-_CLUSTER: Final = "kafka-cluster"
+CLUSTER: Final = "kafka-cluster"
 _WILDCARD: Final = "*"
 _COLUMNS: Final = ("permission", "principal", "host", "operation", "resource_type", "resource", "pattern")
 
 
-class _Resource(NamedTuple):
+class Resource(NamedTuple):
+    """A pattern of resources, by Kafka's codes."""
+
     resource_type: int
     name: str | None
     pattern_type: int
@@ -46,21 +48,22 @@ def names_resources(command: Callable[..., int]) -> Callable[..., int]:
 
     @wraps(command)
     def named(*, cluster: bool, **options: object) -> int:
-        names = [(kind, cast("tuple[str, ...]", options.pop(parameter))) for kind, parameter, _, _ in _NAMED]
-        found = [_resource(kind, name) for kind, those in names for name in those]
-        return command(resources=found + ([_resource("CLUSTER", _CLUSTER)] if cluster else []), **options)
+        names = [(kind, cast("tuple[str, ...]", options.pop(parameter))) for kind, parameter, _, _ in NAMED]
+        found = [resource_named(kind, name) for kind, those in names for name in those]
+        return command(resources=found + ([resource_named("CLUSTER", CLUSTER)] if cluster else []), **options)
 
     wrapped: Callable[..., int] = named
-    for kind, parameter, option, metavar in reversed(_NAMED):
+    for kind, parameter, option, metavar in reversed(NAMED):
         text = f"A {kind.replace('_', ' ').lower()}; {metavar}* for a prefix, * for all; repeatable."
         wrapped = click.option(option, parameter, metavar=metavar, multiple=True, help=text)(wrapped)
     return click.option("--cluster", is_flag=True, help="The cluster.")(wrapped)
 
 
-def _resource(kind: str, name: str) -> _Resource:
+def resource_named(kind: str, name: str) -> Resource:
+    """Return the resources of a type by name: NAME* for a prefix, * for all."""
     is_prefix = name != _WILDCARD and name.endswith(_WILDCARD)
     pattern = _PATTERNS.index("PREFIXED" if is_prefix else "LITERAL")
-    return _Resource(_RESOURCES.index(kind), name[:-1] if is_prefix else name, pattern)
+    return Resource(_RESOURCES.index(kind), name[:-1] if is_prefix else name, pattern)
 
 
 @click.group(invoke_without_command=True)
@@ -80,7 +83,7 @@ def acls(context: click.Context) -> None:
     help="A principal to allow: User:alice, or User:* for everybody; repeatable.",
 )
 @click.option("--deny", "denied", metavar="PRINCIPAL", multiple=True, help="A principal to deny; repeatable.")
-@click.option("--operation", "operations", type=click.Choice(_OPERATIONS[2:], case_sensitive=False), multiple=True, required=True)
+@click.option("--operation", "operations", type=click.Choice(OPERATIONS[2:], case_sensitive=False), multiple=True, required=True)
 @click.option(
     "--host",
     "hosts",
@@ -97,7 +100,7 @@ def add(
     denied: tuple[str, ...],
     operations: tuple[str, ...],
     hosts: tuple[str, ...],
-    resources: list[_Resource],
+    resources: list[Resource],
 ) -> int:
     """Allow or deny operations on resources. Existing entries stay."""
     if not (allowed or denied) or not resources:
@@ -109,8 +112,8 @@ def add(
             resource.pattern_type,
             principal,
             host,
-            _OPERATIONS.index(operation),
-            _PERMISSIONS.index(permission),
+            OPERATIONS.index(operation),
+            PERMISSIONS.index(permission),
         )
         for permission, principals in (("ALLOW", allowed), ("DENY", denied))
         for principal in principals
@@ -135,7 +138,7 @@ def add(
 def selects(command: Callable[..., int]) -> Callable[..., int]:
     """Add the options of a filter."""
     principal = click.option("--principal", metavar="PRINCIPAL", help="Only entries of this principal.")
-    operation = click.option("--operation", type=click.Choice(_OPERATIONS[1:], case_sensitive=False), default="ANY")
+    operation = click.option("--operation", type=click.Choice(OPERATIONS[1:], case_sensitive=False), default="ANY")
     return principal(operation(names_resources(command)))
 
 
@@ -147,7 +150,7 @@ def list_acls(
     as_json: bool,
     principal: str | None,
     operation: str,
-    resources: list[_Resource],
+    resources: list[Resource],
 ) -> int:
     """List the entries for the given resources, matched by the entries' own patterns; all entries without options."""
     filters = _filters(resources, principal, operation)
@@ -172,7 +175,7 @@ def remove(
     as_json: bool,
     principal: str | None,
     operation: str,
-    resources: list[_Resource],
+    resources: list[Resource],
 ) -> int:
     """Remove the entries that ``list`` shows with the same options."""
     if principal is None and not resources and operation == "ANY":
@@ -196,13 +199,13 @@ def _removed(answer: DeleteAclsResponse) -> Iterator[dict[str, Any]]:
     yield from {tuple(row.values()): row for row in rows}.values()
 
 
-def _filters(resources: list[_Resource], principal: str | None, operation: str) -> list[DeleteAclsFilter]:
+def _filters(resources: list[Resource], principal: str | None, operation: str) -> list[DeleteAclsFilter]:
     """Return a filter for each resource; one filter for all entries without resources."""
     return [
         DeleteAclsFilter(
-            resource.resource_type, resource.name, resource.pattern_type, principal, None, _OPERATIONS.index(operation), _ANY
+            resource.resource_type, resource.name, resource.pattern_type, principal, None, OPERATIONS.index(operation), _ANY
         )
-        for resource in resources or [_Resource(_ANY, None, _ANY)]
+        for resource in resources or [Resource(_ANY, None, _ANY)]
     ]
 
 
@@ -210,10 +213,10 @@ def _row(
     resource_type: int, name: str, pattern_type: int, principal: str, host: str, operation: int, permission: int
 ) -> dict[str, Any]:
     values = (
-        _name(_PERMISSIONS, permission),
+        _name(PERMISSIONS, permission),
         principal,
         host,
-        _name(_OPERATIONS, operation),
+        _name(OPERATIONS, operation),
         _name(_RESOURCES, resource_type),
         name,
         _name(_PATTERNS, pattern_type),

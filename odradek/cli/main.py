@@ -3,7 +3,7 @@
 import sys
 from importlib import import_module
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn, cast
 
 import click
 
@@ -73,10 +73,10 @@ def command(context: click.Context) -> None:
 @click.option("--data-dir", type=click.Path(path_type=Path), help="The data directory.  [default: the user's data folder]")
 @click.option("--config", "config_file", type=click.Path(path_type=Path), help="A server.properties in Kafka's format.")
 @click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, callback=key_and_value, help="One config; repeatable.")
-@click.option("--secure", is_flag=True, help="Accept only SASL_SSL clients, and print how to connect.")
+@click.option("--secure", "is_secure", is_flag=True, help="Accept only SASL_SSL clients, and print how to connect.")
 @click.option("--faults", "faults_file", type=click.Path(path_type=Path), help="A JSON file with rules of faults to inject.")
 @takes_log_level
-@click.option("--in-memory", is_flag=True, help="Keep the data in memory: it is gone when the broker stops.")
+@click.option("--in-memory", "is_in_memory", is_flag=True, help="Keep the data in memory: it is gone when the broker stops.")
 @click.option(
     "--topic",
     "topics",
@@ -85,19 +85,14 @@ def command(context: click.Context) -> None:
     callback=parse_topics,
     help="A topic to create if it does not exist; repeatable.",
 )
+@click.option(
+    "--init",
+    "init_file",
+    type=click.Path(path_type=Path),
+    help="A YAML file with topics, users, ACLs, quotas, records and group offsets; what is missing is made.",
+)
 @serves_http
-def serve(
-    host: str | None,
-    port: int | None,
-    data_dir: Path | None,
-    config_file: Path | None,
-    settings: dict[str, str],
-    secure: bool,
-    faults_file: Path | None,
-    in_memory: bool,
-    topics: dict[str, int | None],
-    http: Http | None,
-) -> int:
+def serve(http: Http | None, **options: object) -> int:
     """Run a broker until it is told to stop (SIGTERM, SIGINT).
 
     On a terminal it prints its addresses, and opens the HTTP port. Elsewhere it prints one line on stdout when it is ready:
@@ -114,25 +109,11 @@ def serve(
     except ImportError:
         reason = "a broker needs Linux or macOS: on Windows run it in WSL, or in a container"
         raise click.UsageError(reason) from None
-    if in_memory and data_dir is not None:
+    if options["is_in_memory"] and options["data_dir"] is not None:
         raise click.UsageError("--in-memory and --data-dir do not go together: leave one of them out")
     from odradek.cli.serve import run
 
-    return run(
-        ServeOptions(
-            host=host,
-            port=port,
-            data_dir=data_dir,
-            config_file=config_file,
-            settings=settings,
-            is_secure=secure,
-            is_in_memory=in_memory,
-            topics=topics,
-            faults_file=faults_file,
-            http=http,
-            is_terminal=sys.stdout.isatty(),
-        )
-    )
+    return run(ServeOptions(http=http, is_terminal=sys.stdout.isatty(), **cast("Any", options)))
 
 
 def main() -> NoReturn:

@@ -23,10 +23,10 @@ from odradek.protocol.message_types.describe_client_quotas import ComponentData,
 Entity = dict[str, str | None]
 
 # The protocol's types, and the options for them.
-_TYPES: Final = {"user": "user", "client-id": "client_id", "ip": "ip"}
+KINDS: Final = {"user": "user", "client-id": "client_id", "ip": "ip"}
 _EXACT, _DEFAULT = 0, 1
 _DEFAULT_NAME: Final = "<default>"
-_COLUMNS: Final = (*_TYPES.values(), "quota", "value")
+_COLUMNS: Final = (*KINDS.values(), "quota", "value")
 
 
 def names_an_entity(command: Callable[..., int]) -> Callable[..., int]:
@@ -35,7 +35,7 @@ def names_an_entity(command: Callable[..., int]) -> Callable[..., int]:
     @wraps(command)
     def named(**options: object) -> int:
         entity: Entity = {}
-        for kind, name in _TYPES.items():
+        for kind, name in KINDS.items():
             given, is_default = options.pop(name), options.pop(f"default_{name}")
             if given is not None and is_default:
                 message = f"--{kind} and --default-{kind} exclude each other"
@@ -151,7 +151,7 @@ def _told(entity: Entity) -> str:
 def _rows(entity: Entity, values: Mapping[str, float]) -> list[dict[str, Any]]:
     shown = {
         column: (_DEFAULT_NAME if entity[kind] is None else entity[kind]) if kind in entity else None
-        for kind, column in _TYPES.items()
+        for kind, column in KINDS.items()
     }
     return [
         {**shown, "quota": key, "value": int(value) if value.is_integer() else value} for key, value in sorted(values.items())

@@ -7,7 +7,8 @@ broker's settings. They are files beside the metadata log:
     secure-ca.key               its key
     secure-broker.pem           the broker's certificate and key
     secure-password             the password of the user odradek
-    secure-http-token           the token of the HTTP port, if there is one
+    secure-http-token           the token of the control API, if there is an HTTP port
+    secure-metrics-token        the token of the metrics there
     secure-client.properties    settings for Java clients and Kafka's tools, rewritten at each start
 
 If the data is in memory, they are in a directory that is removed in the end.
@@ -101,8 +102,13 @@ class SecureFiles:
 
     @property
     def http_token(self) -> Path:
-        """Return the path of the HTTP port's token."""
+        """Return the path of the control API's token."""
         return self.directory / "secure-http-token"
+
+    @property
+    def metrics_token(self) -> Path:
+        """Return the path of the metrics' token."""
+        return self.directory / "secure-metrics-token"
 
     @property
     def client_properties(self) -> Path:
@@ -316,7 +322,7 @@ def client_lines(address: str, files: SecureFiles, http_url: str | None = None) 
     """Return the instructions for clients that connect to ``address``; with a URL, also for clients of the HTTP port."""
     more = ""
     if http_url is not None:
-        more = _METRICS.format(token=_quoted(files.http_token), authority=_quoted(files.authority))
+        more = _METRICS.format(token=_quoted(files.metrics_token), authority=_quoted(files.authority))
         authority, token = quote(str(files.authority)), quote(str(files.http_token))
         more += _CONTROL.format(authority=authority, token=token, url=http_url)
     return _TEMPLATE.format(
@@ -351,17 +357,18 @@ def _quoted(text: str | Path) -> str:
 
 
 class SecuredBroker(NamedTuple):
-    """A secured broker. ``files`` has the secrets of clients; with ``has_http_token``, also that of the HTTP port."""
+    """A secured broker. ``files`` has the secrets of clients; with ``has_http_tokens``, also those of the HTTP port."""
 
     files: SecureFiles
-    has_http_token: bool
+    has_http_tokens: bool
 
     def secure_http(self, http: Http) -> Http:
-        """Return the HTTP port with TLS and a token. Raises OSError."""
+        """Return the HTTP port with TLS and tokens. Raises OSError."""
         token = http.token or secret(self.files.http_token)
-        return http._replace(token=token, certificate=http.certificate or self.files.broker)
+        metrics_token = http.metrics_token or secret(self.files.metrics_token)
+        return http._replace(token=token, metrics_token=metrics_token, certificate=http.certificate or self.files.broker)
 
-    def told(self, advertised: Mapping[str, Endpoint], http_url: str | None = None) -> str:
+    def instructions(self, advertised: Mapping[str, Endpoint], http_url: str | None = None) -> str:
         """Return the instructions for the broker's first listener, and write the file for Java."""
         endpoint = next(iter(advertised.values()))
         address = f"{f'[{endpoint.host}]' if ':' in endpoint.host else endpoint.host}:{endpoint.port}"
@@ -369,7 +376,7 @@ class SecuredBroker(NamedTuple):
             write_client_properties(address, self.files)
         except OSError as error:
             log.warn("cannot write the file with client configs", path=str(self.files.client_properties), reason=str(error))
-        return client_lines(address, self.files, http_url if self.has_http_token else None)
+        return client_lines(address, self.files, http_url if self.has_http_tokens else None)
 
 
 def secure_broker(settings: dict[str, str], http: Http | None, directory: str | None = None) -> SecuredBroker:
@@ -381,4 +388,4 @@ def secure_broker(settings: dict[str, str], http: Http | None, directory: str | 
     placed = dict(settings) if directory is None else {**settings, "log.dirs": directory}
     files = secure(placed, () if http is None else (http.host,))
     settings.update({key: value for key, value in placed.items() if key != "log.dirs"})
-    return SecuredBroker(files, http is not None and http.token is None and http.certificate is None)
+    return SecuredBroker(files, http is not None and (http.token, http.metrics_token, http.certificate) == (None, None, None))

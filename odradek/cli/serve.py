@@ -10,15 +10,15 @@ import contextlib
 import signal
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from odradek.broker.network.event_loop import LoopErrors
 from odradek.cli.process import FAILED, QuietCollections, cannot_start, on_stop_signal, raise_open_files_limit, tell
-from odradek.cli.serve_node import Node, PlainNode, kit_node, make_topics
-from odradek.cli.serve_options import ServeOptions
+from odradek.cli.serve_node import Node, PlainNode, kit_node, make_initial_state, make_topics
+from odradek.cli.serve_options import InvalidInitFile, ServeOptions
 from odradek.common.config.broker_config import BrokerConfig, InvalidConfig, load, parse_properties
 from odradek.common.config.listener_config import parse_endpoints
-from odradek.common.logging import log
+from odradek.common.logging import LEVELS, log
 from odradek.controller.metadata.metadata_log import MetadataUnreadable
 from odradek.controller.quorum.leader_discovery import MembershipLost
 from odradek.protocol.errors import KafkaError
@@ -39,6 +39,7 @@ def run(options: ServeOptions) -> int:
     """Run a broker until SIGTERM or SIGINT. Return the exit status."""
     try:
         rules = [] if options.faults_file is None else _read_rules(options.faults_file)
+        initial = None if options.init_file is None else _read_init_file(options.init_file)
     except (ValueError, OSError) as error:
         return cannot_start(error)
     with contextlib.ExitStack() as stack:
@@ -58,6 +59,8 @@ def run(options: ServeOptions) -> int:
             if config["process.roles"] == ("controller",) and options.of_a_broker:
                 flags = ", ".join(options.of_a_broker)
                 return cannot_start(f"{flags}: these are for a broker, but process.roles is controller; leave them out")
+            if config["process.roles"] == ("broker",) and options.init_file is not None:
+                return cannot_start("--init is for a broker with its own controller, but process.roles is broker; leave it out")
         except UnicodeDecodeError:
             return cannot_start(f"{options.config_file} is not UTF-8 text")
         except (InvalidConfig, OSError) as error:
@@ -71,7 +74,7 @@ def run(options: ServeOptions) -> int:
                     from odradek.cli.serve_controller import serve_controller
 
                     return runner.run(serve_controller(config, default_data_dir=used_default))
-                return runner.run(_Start(options, merged, rules, secrets, used_default).run())
+                return runner.run(_Start(options, merged, rules, initial, secrets, used_default).run())
         except KeyboardInterrupt:
             return 128 + signal.SIGINT
 
@@ -129,12 +132,14 @@ class _Start:
         options: ServeOptions,
         settings: dict[str, str],
         rules: "list[FaultKeywords]",
+        initial: dict[str, Any] | None,
         secrets: str | None,
         default_data_dir: str | None,
     ) -> None:
         self._options = options
         self._settings = settings
         self._rules = rules
+        self._initial = initial
         self._secrets = secrets
         self._default_data_dir = default_data_dir
         self._stopping = asyncio.Event()
@@ -147,13 +152,15 @@ class _Start:
         on_stop_signal(self._stopping.set)
         http: ServedHttp | None = None
         try:
-            door = await self._door()
-            http = await self._bind_http(door)
+            secured = await self._secure()
+            http = await self._bind_http(secured)
             node = self._node(load(None, self._settings), http)
             if not await _start(node, self._stopping):
                 return 0
-            return await self._serve(node, http, door)
-        except (DataDirectoryLocked, InconsistentDataDirectory, InvalidConfig, KafkaError, MembershipLost, OSError) as error:
+            return await self._serve(node, http, secured)
+        except (DataDirectoryLocked, InconsistentDataDirectory, InvalidConfig, InvalidInitFile) as error:
+            return cannot_start(error)
+        except (KafkaError, MembershipLost, OSError) as error:
             return cannot_start(error)
         except MetadataUnreadable as error:
             return tell(error, FAILED)
@@ -161,29 +168,29 @@ class _Start:
             if http is not None:
                 await http.close()
 
-    async def _door(self) -> "SecuredBroker | None":
+    async def _secure(self) -> "SecuredBroker | None":
         """Make the files of ``--secure``, and put them into the settings. Every port is tried before."""
         if not self._options.is_secure:
             return None
         from odradek.cli.secure import secure_broker
-        from odradek.http.port import ensure_free
+        from odradek.http.port import WAY_OUT, ensure_free
 
         config = load(None, self._settings)
         for endpoint in (*parse_endpoints("listeners", config["listeners"]), *config.controller_endpoints):
             await ensure_free(endpoint.host, endpoint.port)
         http = self._options.http
         if http is not None and http.is_asked:
-            await ensure_free(http.host, http.ports[0])
+            await ensure_free(http.host, http.ports[0], WAY_OUT)
         return secure_broker(self._settings, http, self._secrets)
 
-    async def _bind_http(self, door: "SecuredBroker | None") -> "ServedHttp | None":
+    async def _bind_http(self, secured: "SecuredBroker | None") -> "ServedHttp | None":
         """Bind the HTTP port. Raises InvalidConfig, OSError."""
         http = self._options.http
         if http is None:
             return None
         from odradek.cli.serve_http import ServedHttp
 
-        return await ServedHttp.bind(http if door is None else door.secure_http(http), self._settings)
+        return await ServedHttp.bind(http if secured is None else secured.secure_http(http), self._settings)
 
     def _node(self, config: BrokerConfig, http: "ServedHttp | None") -> Node:
         is_in_memory = self._options.is_in_memory
@@ -201,20 +208,22 @@ class _Start:
         self._failures.append(reason)
         self._stopping.set()
 
-    async def _serve(self, node: Node, http: "ServedHttp | None", door: "SecuredBroker | None") -> int:
+    async def _serve(self, node: Node, http: "ServedHttp | None", secured: "SecuredBroker | None") -> int:
         """Serve a node that has started, until a signal. Return the exit status. Raises KafkaError for a refused topic."""
         try:
-            await make_topics(node, self._options.topics)
+            await self._make_initial_state(node)
         except BaseException:
+            # The reason is the only line.
+            log.least_level = LEVELS[-1]
             await node.stop()
             raise
-        self._print(node, http, door)
+        self._print(node, http, secured)
         QuietCollections(
             lambda: node.is_running and node.core.slices.is_busy,
             lambda: sum(route.requests for route in node.core.dispatcher.routes()) if node.is_running else 0,
             asyncio.get_running_loop().call_later,
         ).begin()
-        if self._default_data_dir is not None:
+        if self._default_data_dir is not None and not self._options.is_terminal:
             log.info("data directory", path=self._default_data_dir)
         if http is not None:
             http.serve()
@@ -228,16 +237,23 @@ class _Start:
             await node.stop()
         return 0
 
-    def _print(self, node: Node, http: "ServedHttp | None", door: "SecuredBroker | None") -> None:
-        if self._options.is_terminal:
-            from odradek.cli.serve_terminal import told_on_terminal
+    async def _make_initial_state(self, node: Node) -> None:
+        """Make what ``--init`` and ``--topic`` ask for. Raises InvalidInitFile, KafkaError, OSError."""
+        if self._options.init_file is not None and self._initial is not None:
+            await make_initial_state(node.core, self._options.init_file, self._initial)
+        if self._options.topics:
+            await make_topics(node.core, self._options.topics)
 
-            lines = told_on_terminal(node.core, self._options, http, door)
+    def _print(self, node: Node, http: "ServedHttp | None", secured: "SecuredBroker | None") -> None:
+        if self._options.is_terminal:
+            from odradek.cli.serve_terminal import terminal_lines
+
+            lines = terminal_lines(node.core, self._options, http, secured)
         else:
             lines = [*([] if http is None else [http.line]), ready_line(*node.bound_address)]
         print("\n".join(lines), flush=True)
-        if door is not None:
-            print(door.told(node.core.endpoints, None if http is None else http.url), flush=True)
+        if secured is not None:
+            print(secured.instructions(node.core.endpoints, None if http is None else http.url), flush=True)
 
 
 async def _start(node: Node, stopping: asyncio.Event) -> bool:
@@ -253,6 +269,13 @@ async def _start(node: Node, stopping: asyncio.Event) -> bool:
             return False
     await starting
     return True
+
+
+def _read_init_file(path: Path) -> dict[str, Any]:
+    # Imported late: most brokers never need it.
+    from odradek.cli.init_file import read_init_file
+
+    return read_init_file(path)
 
 
 def _read_rules(path: Path) -> "list[FaultKeywords]":

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Self
 from odradek.cli.serve_options import Http
 from odradek.common.config.broker_config import load
 from odradek.common.config.listener_config import parse_endpoints
+from odradek.common.logging import log
 from odradek.http.access import Access
 from odradek.http.control.api import ControlApi
 from odradek.http.port import HttpPort
@@ -27,7 +28,7 @@ class ServedHttp:
     def __init__(self, options: Http, port: HttpPort, hosts: frozenset[str]) -> None:
         self._options = options
         self._port = port
-        self._access = Access(options.token or token_urlsafe(16), options.token is not None, hosts)
+        self._access = Access(options.token or token_urlsafe(16), options.metrics_token, hosts)
         self._control: ControlApi | None = None
         self._serving: asyncio.Task[None] | None = None
 
@@ -49,14 +50,19 @@ class ServedHttp:
         return self._port.url
 
     @property
-    def drawn_token(self) -> str | None:
+    def has_page(self) -> bool:
+        """False if the page is turned off."""
+        return self._options.has_page
+
+    @property
+    def generated_token(self) -> str | None:
         """The token, if nobody has set it. One that was set is known to the user, and must not be printed."""
-        return None if self._access.is_token_set else self._access.token
+        return self._access.token if self._options.token is None else None
 
     @property
     def line(self) -> str:
         """The line with the URL and the token, for scripts."""
-        return f"odradek http on {self.url}{'' if self.drawn_token is None else f' token {self.drawn_token}'}"
+        return f"odradek http on {self.url}{'' if self.generated_token is None else f' token {self.generated_token}'}"
 
     def attach(self, broker: "Broker", rules: "Iterable[FaultKeywords]") -> None:
         """Let the port steer this broker, which has not started, and add the rules to it."""
@@ -83,8 +89,17 @@ class ServedHttp:
             await asyncio.to_thread(import_module, name)
         from odradek.http.app import HttpApplication
 
-        if self._control is not None:
-            self._port.serve(HttpApplication(self._control, self._access).app)
+        if self._control is None:
+            return
+        self._port.serve(HttpApplication(self._control, self._access, has_page=self.has_page).app)
+        if self._options.opens_browser:
+            await self._open_browser()
+
+    async def _open_browser(self) -> None:
+        import webbrowser
+
+        if not await asyncio.to_thread(webbrowser.open, self.url):
+            log.warn("cannot open a browser: open the page yourself", url=self.url)
 
 
 def _names(options: Http, settings: Mapping[str, str]) -> frozenset[str]:

@@ -16,10 +16,14 @@ from odradek.broker.start.broker_server import BrokerServer
 from odradek.cli import process
 from odradek.cli.thread_switches import ThreadsChangeOften
 from odradek.common.config.broker_config import BrokerConfig
+from odradek.common.config.table_security import principals
+from odradek.common.context import ANONYMOUS
 from odradek.common.logging import lines_to, log
 from odradek.timing.threaded_background import ThreadedBackground
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from odradek.broker.start.server import Broker as BrokerCore
     from odradek.protocol.api_keys import ApiKey
     from odradek.testing import threaded
@@ -49,9 +53,6 @@ class Node(Protocol):
 
     async def stop(self) -> None:
         """Stop in good order."""
-
-    async def ask(self, api_key: "ApiKey", request: Any, version: int) -> Any:  # noqa: ANN401  any API's messages
-        """Return the broker's own answer to a request."""
 
 
 class PlainNode:
@@ -92,12 +93,6 @@ class PlainNode:
         if self._faults is not None:
             self._faults.let_go()
         await self._server.stop()
-
-    async def ask(self, api_key: "ApiKey", request: Any, version: int) -> Any:  # noqa: ANN401  any API's messages
-        """See ``Node``."""
-        from odradek.testing.asking import ask_core
-
-        return await ask_core(self.core, api_key, version, "odradek", request)
 
 
 def kit_node(settings: Mapping[str, str], fail: Callable[[str], None], *, is_in_memory: bool) -> "threaded.Broker":
@@ -158,17 +153,36 @@ class _PollClock:
         return self._clock.monotonic_ms() if self._clock.machine_ms(1.0) == 1.0 else inf
 
 
-async def make_topics(node: Node, topics: Mapping[str, int | None]) -> None:
+class Owner:
+    """Asks a broker in the name of whoever started it: rules of faults do not see it, and it is a super user if there are any."""
+
+    def __init__(self, core: "BrokerCore") -> None:
+        self.core = core
+        self._principal = next(iter(principals(core.config["super.users"])), ANONYMOUS)
+
+    async def ask(self, api_key: "ApiKey", request: Any, version: int) -> Any:  # noqa: ANN401  any API's messages
+        """Return the answer to a request."""
+        from odradek.testing.asking import ask_core
+
+        return await ask_core(self.core, api_key, version, "odradek", request, self._principal, is_own=True)
+
+
+async def make_topics(core: "BrokerCore", topics: Mapping[str, int | None]) -> None:
     """Make the missing topics. A topic that exists with other partitions stays, and is a warning. Raises KafkaError."""
-    if not topics:
-        return
     from odradek.testing.records import create_topics
 
-    found = node.core.controller.image.topics
+    found = core.controller.image.topics
     for name, count in topics.items():
         if count is not None and name in found and len(found[name].partitions) != count:
             log.warn("a topic exists with other partitions", topic=name, partitions=len(found[name].partitions), asked=count)
-    await create_topics(node, topics, takes_others=True)
+    await create_topics(Owner(core), topics, takes_others=True)
+
+
+async def make_initial_state(core: "BrokerCore", path: "Path", content: dict[str, Any]) -> None:
+    """Make what a file of ``--init`` says and is missing. Raises InvalidInitFile, OSError."""
+    from odradek.cli.initial_state import InitialState
+
+    await InitialState(path, content, Owner(core)).apply()
 
 
 def _print(line: "LogLine") -> None:

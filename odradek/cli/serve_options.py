@@ -18,20 +18,28 @@ TERMINAL_PORTS: Final = range(8080, 8180)
 _MOST_PARTITIONS: Final = 100_000
 
 
+class InvalidInitFile(ValueError):
+    """The file of ``--init`` cannot be used; the message has the file, the key, the value and what is allowed."""
+
+
 class Http(NamedTuple):
     """The HTTP port: the first free one of ``ports`` at ``host``. ``certificate``, a PEM file with its key, turns TLS on.
 
-    Without a token, one is drawn. ``is_asked`` is false for the port that a terminal gets unasked.
+    Without a token, one is drawn. Without a metrics token, anyone may read the metrics. ``is_asked`` is false for the port that a
+    terminal gets unasked.
     """
 
     host: str
     ports: Sequence[int]
     token: str | None = None
+    metrics_token: str | None = None
     certificate: Path | None = None
+    has_page: bool = True
+    opens_browser: bool = False
     is_asked: bool = True
 
     def __repr__(self) -> str:
-        """Return the address without the token."""
+        """Return the address without the tokens."""
         return f"Http({self.host}:{self.ports[0]})"
 
 
@@ -46,6 +54,7 @@ class ServeOptions(NamedTuple):
     is_secure: bool = False
     is_in_memory: bool = False
     topics: Mapping[str, int | None] = {}
+    init_file: Path | None = None
     faults_file: Path | None = None
     http: Http | None = None
     # A person reads stdout.
@@ -58,6 +67,7 @@ class ServeOptions(NamedTuple):
             "--http-port": self.http is not None and self.http.is_asked,
             "--in-memory": self.is_in_memory,
             "--topic": bool(self.topics),
+            "--init": self.init_file is not None,
             "--faults": self.faults_file is not None,
         }
         return [flag for flag, is_given in flags.items() if is_given]
@@ -105,7 +115,12 @@ def serves_http(command: CommandT) -> CommandT:
     @click.option(
         "--token",
         envvar="ODRADEK_HTTP_TOKEN",
-        help="Token of the control API, and of the metrics if it is set.  [default: a random one, for the control API only]",
+        help="Token of the control API.  [default: a random one]",
+    )
+    @click.option(
+        "--metrics-token",
+        envvar="ODRADEK_METRICS_TOKEN",
+        help="Token that scrapes must have; it opens the metrics only.  [default: none is needed]",
     )
     @click.option(
         "--http-certificate",
@@ -113,6 +128,8 @@ def serves_http(command: CommandT) -> CommandT:
         envvar="ODRADEK_HTTP_CERTIFICATE",
         help="TLS for the HTTP port: a PEM file with certificate and key.",
     )
+    @click.option("--open", "opens_browser", is_flag=True, help="Open the page in a browser.")
+    @click.option("--no-page", is_flag=True, help="No page: the HTTP port has the metrics and the control API.")
     @click.option("--no-http", is_flag=True, help="No HTTP port, on a terminal either.")
     @wraps(command)
     def with_http(
@@ -120,17 +137,29 @@ def serves_http(command: CommandT) -> CommandT:
         http_port: int | None,
         http_host: str,
         token: str | None,
+        metrics_token: str | None,
         http_certificate: Path | None,
+        opens_browser: bool,
+        no_page: bool,
         no_http: bool,
         **others: object,
     ) -> object:
-        http = None
-        if http_port is not None and not no_http:
-            http = Http(http_host, [http_port], token, http_certificate)
-        elif sys.stdout.isatty() and not no_http:
-            http = Http(http_host, TERMINAL_PORTS, token, http_certificate, is_asked=False)
-        else:
+        if opens_browser and no_page:
+            raise click.UsageError("--open and --no-page do not go together")
+        is_asked = http_port is not None
+        if no_http or not (is_asked or sys.stdout.isatty()):
             _refuse_leftovers(no_http=no_http)
+            return command(http=None, **others)
+        http = Http(
+            http_host,
+            TERMINAL_PORTS if http_port is None else [http_port],
+            token,
+            metrics_token,
+            http_certificate,
+            has_page=not no_page,
+            opens_browser=opens_browser,
+            is_asked=is_asked,
+        )
         return command(http=http, **others)
 
     return with_http  # type: ignore[return-value]
@@ -139,7 +168,14 @@ def serves_http(command: CommandT) -> CommandT:
 def _refuse_leftovers(*, no_http: bool) -> None:
     """Raise UsageError for flags of a port that there is not. Environment variables may be for another command."""
     context = click.get_current_context()
-    for name in ("http_port", "http_host", "token", "http_certificate"):
+    flags = {
+        "http_port": "--http-port",
+        "http_host": "--http-host",
+        "token": "--token",
+        "metrics_token": "--metrics-token",
+        "http_certificate": "--http-certificate",
+        "opens_browser": "--open",
+    }
+    for name, flag in flags.items():
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            flag = f"--{name.replace('_', '-')}"
             raise click.UsageError(f"{flag} and --no-http do not go together" if no_http else f"{flag} needs --http-port")

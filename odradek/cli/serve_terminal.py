@@ -14,29 +14,29 @@ if TYPE_CHECKING:
     from odradek.cli.serve_options import ServeOptions
 
 _WIDTH: Final = 14
-_USUAL: Final = ("localhost:9092", "127.0.0.1:9092")
+_DEFAULT_ADDRESSES: Final = ("localhost:9092", "127.0.0.1:9092")
 
 
-def told_on_terminal(
-    core: "Broker", options: "ServeOptions", http: "ServedHttp | None", door: "SecuredBroker | None"
+def terminal_lines(
+    core: "Broker", options: "ServeOptions", http: "ServedHttp | None", secured: "SecuredBroker | None"
 ) -> list[str]:
     """Return the lines about a broker that has started."""
     host, port = core.advertised(core.listener_names[0])
-    address = f"{_shown(host)}:{port}"
-    told = [("Kafka", address)]
+    address = f"{_shown_host(host)}:{port}"
+    lines = [("Kafka", address)]
     if http is not None:
-        told.append(("Page", http.url.replace("://127.0.0.1:", "://localhost:")))
-        if options.http is not None and options.http.is_asked and http.drawn_token is not None:
-            told.append(("Control", f"{told[-1][1]}/v1  token {http.drawn_token}"))
-    told.append(("Data", _data(core, options)))
-    reach = "" if address in _USUAL else f"-b {address} "
-    if door is not None:
-        reach += f"--command-config {_near(door.files.client_properties)} "
-    told.append(("Try", f"odradek produce {reach}orders '{{\"total\": 12}}'     odradek consume {reach}orders"))
-    return [f"odradek {__version__}", *(f"{name:{_WIDTH}}{text}" for name, text in told)]
+        lines.append(("Page" if http.has_page else "HTTP", http.url.replace("://127.0.0.1:", "://localhost:")))
+        if options.http is not None and options.http.is_asked and http.generated_token is not None:
+            lines.append(("Control", f"{lines[-1][1]}/v1  token {http.generated_token}"))
+    lines.append(("Data", _data(core, options)))
+    options_ = "" if address in _DEFAULT_ADDRESSES else f"-b {address} "
+    if secured is not None:
+        options_ += f"--command-config {_short_path(secured.files.client_properties)} "
+    lines.append(("Try", f"odradek produce {options_}orders '{{\"total\": 12}}'     odradek consume {options_}orders"))
+    return [f"odradek {__version__}", *(f"{name:{_WIDTH}}{text}" for name, text in lines)]
 
 
-def _shown(host: str) -> str:
+def _shown_host(host: str) -> str:
     if host in ("127.0.0.1", "::1"):
         return "localhost"
     return f"[{host}]" if ":" in host else host
@@ -45,10 +45,10 @@ def _shown(host: str) -> str:
 def _data(core: "Broker", options: "ServeOptions") -> str:
     if options.is_in_memory:
         return "in memory, gone when this stops"
-    return f"{', '.join(_near(Path(path)) for path in log_dirs(core.config))}  (Kafka's own format)"
+    return f"{', '.join(_short_path(Path(path)) for path in log_dirs(core.config))}  (Kafka's own format)"
 
 
-def _near(path: Path) -> str:
+def _short_path(path: Path) -> str:
     """Return a path as a person writes it: from here, or from the home directory."""
     if path.is_relative_to(Path.cwd()):
         return f".{os.sep}{path.relative_to(Path.cwd())}"

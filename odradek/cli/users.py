@@ -5,6 +5,7 @@ The broker receives only the salted password.
 """
 
 import secrets
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
@@ -71,13 +72,7 @@ def list_users(bootstrap: Servers, as_json: bool) -> int:
 def add(name: str, bootstrap: Servers, as_json: bool, names: tuple[str, ...], iterations: int, password_file: Path | None) -> int:
     """Add a user, or change a user's password. Open sessions continue."""
     password = _password(name, password_file)
-    upsertions = []
-    for mechanism in _chosen(names):
-        salt = secrets.token_bytes(_SALT_BYTES)
-        salted = salted_password(mechanism, password, salt, iterations)
-        upsertions.append(
-            ScramCredentialUpsertion(name=name, mechanism=mechanism, iterations=iterations, salt=salt, salted_password=salted)
-        )
+    upsertions = [salted_credential(name, mechanism, password, iterations) for mechanism in chosen_mechanisms(names)]
     with Cluster(bootstrap) as cluster:
         for upsertion in upsertions:
             # A request may alter a user only once.
@@ -99,7 +94,7 @@ def remove(name: str, bootstrap: Servers, as_json: bool, names: tuple[str, ...])
         if found.error_code:
             refusals.append(Refused(name, found.error_code, "there is no such user with a SCRAM credential"))
         known = {info.mechanism for info in found.credential_infos}
-        for mechanism in _chosen(names):
+        for mechanism in chosen_mechanisms(names):
             if mechanism in known:
                 _alter(
                     cluster,
@@ -114,7 +109,15 @@ def remove(name: str, bootstrap: Servers, as_json: bool, names: tuple[str, ...])
     return exit_status(refusals)
 
 
-def _chosen(names: tuple[str, ...]) -> list[ScramMechanism]:
+def salted_credential(name: str, mechanism: ScramMechanism, password: str, iterations: int) -> ScramCredentialUpsertion:
+    """Return a credential with the salted password. The password itself does not leave this process."""
+    salt = secrets.token_bytes(_SALT_BYTES)
+    salted = salted_password(mechanism, password, salt, iterations)
+    return ScramCredentialUpsertion(name=name, mechanism=mechanism, iterations=iterations, salt=salt, salted_password=salted)
+
+
+def chosen_mechanisms(names: Iterable[str]) -> list[ScramMechanism]:
+    """Return the mechanisms by name, each once; all of them without names."""
     return [MECHANISMS[name] for name in dict.fromkeys(names)] or list(ScramMechanism)
 
 

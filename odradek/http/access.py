@@ -2,9 +2,11 @@
 
 1. A request with an ``Origin`` that is not this port's own comes from a web page elsewhere: 403.
 2. A request with ``Authorization: Bearer TOKEN`` may ask everything.
-3. Without it, only the ``OPEN`` paths may be asked, and the metrics unless the user has set a token. All else is 401, whether it
-   exists or not, and a line in the log, up to a line limit.
-4. Such a request must call the broker by one of its names, so that a page whose name was bound to this address cannot read it
+3. The metrics have a rule of their own, since a scraper must not hold the token that can stop the broker. They are open, or need
+   the metrics token if there is one. That token opens nothing else.
+4. Without a token, only the ``OPEN`` paths may be asked. All else is 401, whether it exists or not, and a line in the log, up to
+   a line limit.
+5. Such a request must call the broker by one of its names, so that a page whose name was bound to this address cannot read it
    (DNS rebinding): 403. Those are IP addresses, names without a dot, and the names that the broker's configs mention.
 
 A body that the application has not read is left. If it is large, or not sent yet, the connection is closed after the response.
@@ -56,23 +58,29 @@ class Refusal(Exception):
 
 
 class Access(NamedTuple):
-    """The rules: the token, whether the user has set it, and the broker's names beside addresses and ``localhost``."""
+    """The rules: the token, the metrics token, and the broker's names beside addresses and ``localhost``."""
 
     token: str
-    is_token_set: bool = False
+    metrics_token: str | None = None
     hosts: frozenset[str] = frozenset()
 
     def __repr__(self) -> str:
-        """Return the rules without the token."""
+        """Return the rules without the tokens."""
         return f"Access(hosts={sorted(self.hosts)})"
 
     def is_open(self, method: str, path: str) -> bool:
         """Return whether the request needs no token."""
-        return method in _SEEN and (path in OPEN or (path == METRICS_PATH and not self.is_token_set))
+        return method in _SEEN and (path in OPEN or (path == METRICS_PATH and self.metrics_token is None))
 
     def is_admitted(self, headers: dict[bytes, bytes]) -> bool:
         """Return whether the request has the token."""
-        return compare_digest(headers.get(b"authorization", b""), b"Bearer " + self.token.encode())
+        return _has_token(headers, self.token)
+
+    def is_scrape(self, method: str, path: str, headers: dict[bytes, bytes]) -> bool:
+        """Return whether the request asks for the metrics, with their token."""
+        if self.metrics_token is None or method not in _SEEN or path != METRICS_PATH:
+            return False
+        return _has_token(headers, self.metrics_token)
 
     def check_origin(self, headers: dict[bytes, bytes], scheme: str) -> None:
         """Raise Refusal for a request of a web page that is not this port's."""
@@ -95,6 +103,10 @@ class Access(NamedTuple):
         if host in self.hosts or _is_address(host):
             return True
         return ":" not in host and ("." not in host.rstrip(".") or host.endswith(".localhost"))
+
+
+def _has_token(headers: dict[bytes, bytes], token: str) -> bool:
+    return compare_digest(headers.get(b"authorization", b""), b"Bearer " + token.encode())
 
 
 def _host_of(named: str) -> str:
@@ -143,6 +155,8 @@ class Gate:
         self._access.check_origin(headers, scope["scheme"])
         if self._access.is_admitted(headers):
             scope["state"]["is_admitted"] = True
+            return
+        if self._access.is_scrape(scope["method"], scope["path"], headers):
             return
         if not self._access.is_open(scope["method"], scope["path"]):
             self._log_refusal(scope, "its token is wrong" if b"authorization" in headers else "it has no token")

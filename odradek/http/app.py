@@ -1,6 +1,6 @@
 """The application of the HTTP port: its paths, as ASGI.
 
-/              a page of text: the version, the broker's address, the other paths
+/              a page of text: the version, the broker's address, the other paths; it may be off
 /ready         200 when clients can connect
 /metrics       the metrics, for Prometheus
 /openapi.json  the description
@@ -75,11 +75,11 @@ def _json(answer: Mapping[str, Any], status: int = 200) -> Response:
 class HttpApplication:
     """The application for one broker. ``app`` is for ``HttpPort.serve``."""
 
-    def __init__(self, control: ControlApi, access: Access) -> None:
+    def __init__(self, control: ControlApi, access: Access, *, has_page: bool = True) -> None:
         self._control = control
         self._broker = control.broker
         paths: list[BaseRoute] = [
-            Route("/", _Path(self._page)),
+            *([Route("/", _Path(self._page))] if has_page else []),
             Route("/ready", _Path(self._ready)),
             Route(METRICS_PATH, _Path(self._metrics)),
             Route("/openapi.json", _Path(self._openapi)),

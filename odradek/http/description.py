@@ -36,7 +36,7 @@ def description() -> dict[str, Any]:
     scraped = {"200": {"description": "Prometheus' text format.", "content": {"text/plain": {"schema": {"type": "string"}}}}}
     paths[METRICS_PATH] = {
         "get": {
-            "summary": "The metrics. They need the token only if it was set.",
+            "summary": "The metrics. They need a token only if the broker has a metrics token; both tokens will do.",
             "operationId": "get_metrics",
             "responses": scraped,
             "security": [{}, {"token": []}],

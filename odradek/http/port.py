@@ -14,7 +14,7 @@ import socket
 import ssl
 from typing import TYPE_CHECKING, Any, Final
 
-from odradek.broker.network.listeners import cannot_bind
+from odradek.broker.network.listeners import OTHER_PORT, cannot_bind
 from odradek.broker.network.tls_connection import handshake_cause
 from odradek.common.logging import LineLimit, log
 from odradek.timing.system_clock import SystemClock
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 MOST_CONNECTIONS: Final = 256
 HANDSHAKE_S: Final = 10.0
 BACKLOG: Final = 1024
+WAY_OUT: Final = "choose another --http-port, or --http-port 0 for a free one"
 _AGAIN_S: Final = 1.0
 _CLOSING_TURNS: Final = 3
 _MOST_CLOSING_TURNS: Final = 1_000
@@ -91,7 +92,7 @@ class HttpPort:
             try:
                 self._sockets = await _listening(host, port)
             except OSError as error:
-                refusal = cannot_bind(host, port, error)
+                refusal = cannot_bind(host, port, error, WAY_OUT)
                 if error.errno != errno.EADDRINUSE:
                     break
             else:
@@ -201,12 +202,12 @@ class HttpPort:
         task.add_done_callback(self._tasks.discard)
 
 
-async def ensure_free(host: str, port: int) -> None:
+async def ensure_free(host: str, port: int, way_out: str = OTHER_PORT) -> None:
     """Raise OSError, which names the address, if it cannot be bound now."""
     try:
         sockets = await _listening(host, port)
     except OSError as error:
-        raise cannot_bind(host, port, error) from error
+        raise cannot_bind(host, port, error, way_out) from error
     for each in sockets:
         with contextlib.suppress(OSError):
             each.close()

@@ -92,14 +92,22 @@ _LENGTH_BYTES = 4
 
 
 def ask_core(
-    core: BrokerCore, api_key: ApiKey, version: int, client_id: str | None, request: Any, principal: str = ANONYMOUS
+    core: BrokerCore,
+    api_key: ApiKey,
+    version: int,
+    client_id: str | None,
+    request: Any,
+    principal: str = ANONYMOUS,
+    *,
+    is_own: bool = False,
 ) -> Answer:
     """Pass ``request`` to the handler of an API. A fault of the handler is raised here.
 
-    If the broker has a gate, a fault becomes an UNKNOWN_SERVER_ERROR answer instead: the gate has to see an answer.
+    If the broker has a gate, a fault becomes an UNKNOWN_SERVER_ERROR answer instead: the gate has to see an answer. It does not
+    see a request that ``is_own``: one of the process itself.
     """
     context = RequestContext(api_key, version, 0, client_id, _session(core, principal))
-    outcome: Any = core.dispatcher.call(context, request)
+    outcome: Any = core.dispatcher.call(context, request, is_own=is_own)
     answer = Answer()
     answered = answer.convert(lambda response: _as_message(api_key, version, response))
     if isinstance(outcome, Reply):

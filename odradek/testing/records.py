@@ -188,7 +188,7 @@ async def produce(broker: InProcessBroker, topic: str, rows: Iterable[object], p
     turns = count()
     records: list[tuple[int, Record]] = []
     for row in rows:
-        record = _record(row, now_ms)
+        record = record_of_row(row, now_ms)
         index = partition
         if index is None:
             index = next(turns) % partition_count if record.key is None else partition_for_key(record.key, partition_count)
@@ -196,7 +196,7 @@ async def produce(broker: InProcessBroker, topic: str, rows: Iterable[object], p
     by_partition: dict[int, list[Record]] = {}
     for index, record in records:
         by_partition.setdefault(index, []).append(record)
-    offsets = {index: await _append(broker, topic, index, those) for index, those in by_partition.items()}
+    offsets = {index: await append_records(broker, topic, index, those) for index, those in by_partition.items()}
     return [_stored(topic, index, record._replace(offset=next(offsets[index]))) for index, record in records]
 
 
@@ -224,8 +224,8 @@ def require_topic(broker: InProcessBroker, topic: str) -> dict[int, int]:
     return {index: partitions[index].require_log().log_start_offset for index in sorted(partitions)}
 
 
-async def _append(broker: InProcessBroker, topic: str, index: int, records: list[Record]) -> Iterator[int]:
-    """Append ``records`` and return their offsets."""
+async def append_records(broker: TopicMaker, topic: str, index: int, records: list[Record]) -> Iterator[int]:
+    """Append ``records`` and return their offsets. Raises KafkaError."""
     offsets: list[int] = []
     for part in _parts(records):
         request = ProduceRequest(acks=_ALL_REPLICAS, timeout_ms=_TIMEOUT_MS, topics=[(topic, [(index, build_batch(part))])])
@@ -254,7 +254,8 @@ def _parts(records: list[Record]) -> Iterator[list[Record]]:
         yield part
 
 
-def _record(row: object, timestamp: int) -> Record:
+def record_of_row(row: object, timestamp: int) -> Record:
+    """Return the record of a row. Raises ValueError, TypeError."""
     fields = row if isinstance(row, tuple) else (None, row)
     if not _FEWEST_FIELDS <= len(fields) <= _MOST_FIELDS:
         raise ValueError(f"a row must be a value, (key, value) or (key, value, headers), not {row!r}")

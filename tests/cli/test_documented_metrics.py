@@ -9,10 +9,10 @@ from ssl import create_default_context
 import pytest
 import yaml
 
-from tests.project.documents import DOCS, code_blocks
+from tests.project.documents import DOCS, block_with, code_blocks
 
 PAGE = DOCS / "operations.md"
-_, GUARDED = code_blocks(PAGE, "yaml")
+GUARDED = block_with(PAGE, "yaml", "credentials_file")
 
 
 def scrape(url, config, directory):
@@ -28,7 +28,7 @@ def scrape(url, config, directory):
 
 
 def test_the_documented_scraper_is_let_in_and_none_without_its_token(broker_process, certificates, tmp_path, monkeypatch):
-    [block] = [block for block in code_blocks(PAGE, "console") if "export ODRADEK_HTTP_TOKEN" in block]
+    [block] = [block for block in code_blocks(PAGE, "console") if "export ODRADEK_METRICS_TOKEN" in block]
     exported, served = block.splitlines()
     name, _, token = exported.removeprefix("$ export ").partition("=")
     monkeypatch.setenv(name, token)

@@ -268,7 +268,7 @@ def test_an_http_port_in_use_is_refused_and_no_data_directory_made(tmp_path):
         port = taken.getsockname()[1]
         for more in ((), ("--secure",)):
             refused = odradek_serve("--port", 0, "--http-port", port, "--data-dir", tmp_path / "data", *more)
-            assert_refused(refused, f"cannot bind 127.0.0.1:{port}: address already in use; choose another port")
+            assert_refused(refused, f"cannot bind 127.0.0.1:{port}: address already in use; choose another --http-port")
     assert listing(tmp_path / "data") is None
 
 

@@ -18,13 +18,17 @@ from tests.secure import printed_by, python_of
 
 SERVE = [sys.executable, "-m", "odradek", "serve", "--port", "0"]
 TOKEN = "the suite's own"
+SCRAPERS = "the scrapers' own"
 FLAGS = (
     "--in-memory",
     "--data-dir",
     "--secure",
     "--http-port",
     "--token",
+    "--metrics-token",
+    "--no-page",
     "--topic",
+    "--init",
     "--faults",
     "--http-certificate",
     "--no-http",
@@ -33,9 +37,10 @@ REFUSED = {
     ("--in-memory", "--data-dir"): "--in-memory and --data-dir do not go together",
     ("--http-port", "--no-http"): "--http-port and --no-http do not go together",
     ("--token", "--no-http"): "--token and --no-http do not go together",
+    ("--metrics-token", "--no-http"): "--metrics-token and --no-http do not go together",
     ("--http-certificate", "--no-http"): "--http-certificate and --no-http do not go together",
 }
-NEED_A_PORT = {"--token", "--http-certificate"}
+NEED_A_PORT = ("--token", "--metrics-token", "--http-certificate")
 
 
 def value_of(flag, directory, certificates):
@@ -46,8 +51,14 @@ def value_of(flag, directory, certificates):
             return ["0"]
         case "--token":
             return [TOKEN]
+        case "--metrics-token":
+            return [SCRAPERS]
         case "--topic":
             return ["orders:3"]
+        case "--init":
+            path = directory / "init.yaml"
+            path.write_text("topics: {refused: {records: [{value: made}]}}\nusers: {alice: {password: secret}}\n")
+            return [str(path)]
         case "--faults":
             rules = directory / "faults.json"
             rules.write_text('[{"api": "CreateTopics", "topic": "refused", "error": "POLICY_VIOLATION"}]')
@@ -79,8 +90,8 @@ def start(tmp_path, certificates):
 def refusal_of(pair):
     if pair in REFUSED:
         return REFUSED[pair]
-    if NEED_A_PORT & set(pair) and "--http-port" not in pair:
-        [first, *_] = [flag for flag in ("--token", "--http-certificate") if flag in pair]
+    if set(NEED_A_PORT) & set(pair) and "--http-port" not in pair:
+        [first, *_] = [flag for flag in NEED_A_PORT if flag in pair]
         return f"{first} needs --http-port"
     return None
 
@@ -123,6 +134,10 @@ def checks(pair, client, url, token, directory, certificates):
     admin = AdminClient(client)
     if "--topic" in pair:
         assert len(admin.list_topics("orders", timeout=20).topics["orders"].partitions) == 3
+    if "--init" in pair:
+        # The rule of --faults refuses this topic to clients.
+        assert "refused" in admin.list_topics(timeout=20).topics
+        assert "alice" in admin.describe_user_scram_credentials().result(20)
     if "--data-dir" in pair:
         assert (directory / "data" / "meta.properties").exists()
     if "--in-memory" in pair and "--secure" in pair:
@@ -139,15 +154,31 @@ def checks(pair, client, url, token, directory, certificates):
         token = Path(client["ssl.ca.location"]).with_name("secure-http-token").read_text()
     assert asked(f"{url}/ready", "", context)["is_running"]
     names = {topic["name"] for topic in asked(f"{url}/v1/topics", TOKEN if "--token" in pair else token, context)["topics"]}
-    assert names == {"any", *(["orders"] if "--topic" in pair else [])}
-    if "--token" in pair or "--secure" in pair:
+    made = {"--topic": "orders", "--init": "refused"}
+    assert names == {"any", *(topic for flag, topic in made.items() if flag in pair)}
+    if "--metrics-token" in pair or "--secure" in pair:
         with pytest.raises(urllib.error.HTTPError, match="401"):
-            asked(f"{url}/metrics", "", context)
+            opened(f"{url}/metrics", "", context)
+    else:
+        assert opened(f"{url}/metrics", "", context)
+    if "--metrics-token" in pair:
+        assert opened(f"{url}/metrics", SCRAPERS, context)
+        with pytest.raises(urllib.error.HTTPError, match="401"):
+            opened(f"{url}/v1/topics", SCRAPERS, context)
+    if "--no-page" in pair:
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            opened(url, token, context)
+    else:
+        assert opened(url, "", context)
     if "--faults" in pair:
         assert len(asked(f"{url}/v1/faults", token, context)["faults"]) == 1
 
 
 def asked(url, token, context):
+    return json.loads(opened(url, token, context))
+
+
+def opened(url, token, context):
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     with urlopen(Request(url, headers=headers), timeout=20, context=context) as answer:
-        return json.load(answer)
+        return answer.read()

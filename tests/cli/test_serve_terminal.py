@@ -8,10 +8,9 @@ import sys
 from contextlib import contextmanager
 from urllib.request import urlopen
 
-import pytest
-
 from odradek import __version__
 from tests.broker_process import command_environment
+from tests.clients.groups.observer import wait_until
 
 
 @contextmanager
@@ -60,7 +59,23 @@ def test_a_port_that_was_asked_for_comes_with_its_token(tmp_path):
         assert re.fullmatch(r"http://localhost:\d+/v1  token \S+", told["Control"])
 
 
-@pytest.mark.parametrize("arguments", [("--no-http",)])
-def test_without_http_there_is_no_page(tmp_path, arguments):
-    with on_a_terminal("--in-memory", *arguments, cwd=tmp_path) as told:
+def test_without_http_there_is_no_page(tmp_path):
+    with on_a_terminal("--in-memory", "--no-http", cwd=tmp_path) as told:
+        assert list(told) == ["odradek", "Kafka", "Data", "Try"]
+
+
+def test_without_the_page_its_line_is_that_of_the_port(tmp_path):
+    with on_a_terminal("--in-memory", "--no-page", cwd=tmp_path) as told:
         assert "Page" not in told
+        with urlopen(f"{told['HTTP']}/metrics", timeout=20) as metrics:
+            assert metrics.status == 200
+
+
+def test_the_page_is_opened_in_a_browser(tmp_path, monkeypatch):
+    browser = tmp_path / "browser"
+    browser.write_text(f"#!/bin/sh\necho $1 > {tmp_path}/opened.part && mv {tmp_path}/opened.part {tmp_path}/opened\n")
+    browser.chmod(0o755)
+    monkeypatch.setenv("BROWSER", str(browser))
+    with on_a_terminal("--in-memory", "--open", cwd=tmp_path) as told:
+        wait_until((tmp_path / "opened").exists, "the page is opened")
+        assert (tmp_path / "opened").read_text().strip() == told["Page"].replace("localhost", "127.0.0.1")

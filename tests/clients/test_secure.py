@@ -152,7 +152,15 @@ def test_only_the_authoritys_certificate_may_be_read_by_others(broker):
     assert modes == {
         "secure-ca.pem": 0o644,
         **dict.fromkeys(
-            ("secure-ca.key", "secure-broker.pem", "secure-client.properties", "secure-http-token", "secure-password"), 0o600
+            (
+                "secure-ca.key",
+                "secure-broker.pem",
+                "secure-client.properties",
+                "secure-http-token",
+                "secure-metrics-token",
+                "secure-password",
+            ),
+            0o600,
         ),
     }
 

@@ -16,7 +16,8 @@ from odradek.http.port import HttpPort
 from tests.http.conftest import TOKEN, served
 
 OPEN = Access(TOKEN)
-GUARDED = Access(TOKEN, is_token_set=True)
+SCRAPERS = "the scrapers' own"
+GUARDED = Access(TOKEN, metrics_token=SCRAPERS)
 SCRAPE = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 
 
@@ -92,6 +93,12 @@ async def test_the_page_names_the_broker_and_the_paths(broker):
 
 async def test_a_token_that_was_set_guards_the_metrics(broker):
     assert (await ask(broker, with_token(TOKEN.encode()), GUARDED))[0] == "200 OK"
+    assert (await ask(broker, with_token(SCRAPERS.encode()), GUARDED))[0] == "200 OK"
+
+
+@pytest.mark.parametrize("request_", [with_token(SCRAPERS.encode(), path=b"/v1/topics"), with_token(SCRAPERS.encode(), b"POST")])
+async def test_the_scrapers_token_opens_nothing_but_the_metrics(broker, request_):
+    assert (await ask(broker, request_, GUARDED))[0] == "401 Unauthorized"
 
 
 @pytest.mark.parametrize(

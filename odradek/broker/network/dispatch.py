@@ -127,13 +127,14 @@ class Dispatcher:
         route.buckets[0 if total_ms <= _FIRST_BOUND_MS else bisect_left(TOTAL_TIME_BOUNDS_MS, total_ms)] += 1
         return chunks
 
-    def call(self, context: RequestContext, request: Any) -> Any:
+    def call(self, context: RequestContext, request: Any, *, is_own: bool = False) -> Any:
         """Answer a request that needs no decoding: return a response, NO_RESPONSE, CLOSE_CONNECTION, or a Reply of these.
 
-        The request goes through the gate to the handler. Without a gate, the handler's exceptions are raised. Nothing is counted.
+        The request goes through the gate to the handler. Without a gate, or for the process's own requests, the handler's
+        exceptions are raised. Nothing is counted.
         """
         handle = self._load_handler(context.api_key)
-        if self._gate is None:
+        if self._gate is None or is_own:
             return handle(self._services, context, request)
         context.size_bytes = 0
         return self._gate.answer(

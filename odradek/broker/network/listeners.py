@@ -31,14 +31,17 @@ class SocketSettings(NamedTuple):
     receive_buffer_bytes: int = SYSTEM_BUFFER
 
 
-def cannot_bind(host: str, port: int, error: OSError) -> OSError:
+OTHER_PORT = "choose another port, or port 0 for a free one"
+
+
+def cannot_bind(host: str, port: int, error: OSError, way_out: str = OTHER_PORT) -> OSError:
     """Return an error that names the address that could not be bound; for a port in use, it says what to do."""
     # asyncio's own text repeats the address. A name that cannot be resolved has a number of its own.
     reason = error.strerror or str(error)
     if error.errno is not None and error.errno in errno.errorcode:
         reason = os.strerror(error.errno)
     if error.errno == errno.EADDRINUSE:
-        reason = "address already in use; choose another port, or port 0 for a free one"
+        reason = f"address already in use; {way_out}"
     return OSError(error.errno, f"cannot bind {host}:{port}: {reason}")
 
 
