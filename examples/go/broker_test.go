@@ -2,24 +2,24 @@ package orders
 
 import (
 	"bufio"
-	"bytes"
-	"encoding/json"
+	"context"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
+
+	"odradek/examples/go/control"
 )
+
+//go:generate go tool ogen --config ogen.yml --target control --package control --clean ../openapi.json
 
 // Broker is an odradek in a process of its own, for one test.
 type Broker struct {
-	t       *testing.T
 	Address string
-	control string
-	token   string
+	// Control is the control API, generated from the OpenAPI document: go generate
+	Control *control.Client
 }
 
 // StartBroker starts one in memory, on free ports; it ends with the test. ODRADEK is the command, "odradek" if it is not set.
@@ -44,47 +44,23 @@ func StartBroker(t *testing.T) *Broker {
 		process.Wait()
 	})
 	lines := bufio.NewReader(output)
-	broker := &Broker{t: t}
-	var address string
-	if _, err := fmt.Fscanf(lines, "odradek http on %s token %s\n", &broker.control, &broker.token); err != nil {
+	var url, secret, address string
+	if _, err := fmt.Fscanf(lines, "odradek http on %s token %s\n", &url, &secret); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := fmt.Fscanf(lines, "odradek ready on %s\n", &address); err != nil {
 		t.Fatal(err)
 	}
-	broker.Address = address
-	return broker
+	client, err := control.NewClient(url, token(secret))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Broker{Address: address, Control: client}
 }
 
-// Ask sends a request to the control API and returns its answer.
-func (broker *Broker) Ask(method, path string, body any) map[string]any {
-	broker.t.Helper()
-	data, err := json.Marshal(body)
-	if err != nil {
-		broker.t.Fatal(err)
-	}
-	request, err := http.NewRequest(method, broker.control+"/v1"+path, bytes.NewReader(data))
-	if err != nil {
-		broker.t.Fatal(err)
-	}
-	request.Header.Set("Authorization", "Bearer "+broker.token)
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		broker.t.Fatal(err)
-	}
-	defer response.Body.Close()
-	answer, err := io.ReadAll(response.Body)
-	if err != nil {
-		broker.t.Fatal(err)
-	}
-	if response.StatusCode != http.StatusOK {
-		broker.t.Fatalf("%s %s: %s", method, path, answer)
-	}
-	var found map[string]any
-	if err := json.Unmarshal(answer, &found); err != nil {
-		broker.t.Fatal(err)
-	}
-	return found
-}
+// token is how the client authenticates.
+type token string
 
-type object = map[string]any
+func (token token) Token(context.Context, control.OperationName) (control.Token, error) {
+	return control.Token{Token: string(token)}, nil
+}

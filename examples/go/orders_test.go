@@ -5,7 +5,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-faster/jx"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"odradek/examples/go/control"
 )
 
 func client(t *testing.T, broker *Broker, options ...kgo.Opt) *kgo.Client {
@@ -28,30 +31,45 @@ func produce(t *testing.T, client *kgo.Client, value string) {
 	}
 }
 
+func createOrders(t *testing.T, broker *Broker) {
+	t.Helper()
+	if _, err := broker.Control.PostTopics(t.Context(), &control.PostTopicsReq{Name: "orders"}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // A fault: the broker lacks replicas twice, and the client tries again.
 func TestAnOrderArrivesThoughReplicasAreMissing(t *testing.T) {
 	broker := StartBroker(t)
-	broker.Ask("POST", "/topics", object{"name": "orders"})
-	fault := broker.Ask("POST", "/faults", object{"api": "Produce", "error": "NOT_ENOUGH_REPLICAS", "times": 2})
+	createOrders(t, broker)
+	rule := control.PostFaultsReq{"api": jx.Raw(`"Produce"`), "error": jx.Raw(`"NOT_ENOUGH_REPLICAS"`), "times": jx.Raw(`2`)}
+	fault, err := broker.Control.PostFaults(t.Context(), rule)
+	if err != nil {
+		t.Fatal(err)
+	}
 
 	produce(t, client(t, broker), "an order")
 
-	fault = broker.Ask("GET", "/faults/"+fault["fault"].(string), nil)
-	if fault["hits"] != 2.0 {
-		t.Fatalf("the fault has fired %v times", fault["hits"])
+	fault, err = broker.Control.GetFaultsFault(t.Context(), control.GetFaultsFaultParams{Fault: fault.Fault})
+	if err != nil || fault.Hits != 2 {
+		t.Fatalf("the fault has fired %v times: %v", fault, err)
 	}
-	if records := broker.Ask("GET", "/topics/orders/records", nil)["records"].([]any); len(records) != 1 {
-		t.Fatalf("there are %d records", len(records))
+	found, err := broker.Control.GetTopicsTopicRecords(t.Context(), control.GetTopicsTopicRecordsParams{Topic: "orders"})
+	if err != nil || len(found.Records) != 1 {
+		t.Fatalf("there are %v: %v", found, err)
 	}
 }
 
 // A time jump: eight days later retention has taken the old order.
 func TestAnOrderIsForgottenAfterAWeek(t *testing.T) {
 	broker := StartBroker(t)
-	broker.Ask("POST", "/topics", object{"name": "orders"})
+	createOrders(t, broker)
 	producer := client(t, broker)
 	produce(t, producer, "old")
-	broker.Ask("POST", "/clock/advance", object{"days": 8})
+	week := control.PostClockAdvanceReq{Days: control.NewOptFloat64(8)}
+	if _, err := broker.Control.PostClockAdvance(t.Context(), control.NewOptPostClockAdvanceReq(week)); err != nil {
+		t.Fatal(err)
+	}
 	produce(t, producer, "new")
 
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)

@@ -2,12 +2,17 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 
+import createClient, { type Client } from "openapi-fetch";
+
+// Generated from the OpenAPI document: npm run generate
+import type { paths } from "./control.js";
+
 /** An odradek in a process of its own, for one test. */
 export class Broker {
   private constructor(
     private readonly process: ChildProcess,
-    private readonly control: string,
-    private readonly token: string,
+    /** The control API: its paths, bodies and answers are checked by the compiler. */
+    readonly control: Client<paths>,
     readonly address: string,
   ) {}
 
@@ -22,22 +27,16 @@ export class Broker {
       said.push(line);
       if (said.length === 2) break;
     }
-    const [, control, token] = /^odradek http on (\S+) token (\S+)$/.exec(said[0] ?? "") ?? [];
+    const [, url, token] = /^odradek http on (\S+) token (\S+)$/.exec(said[0] ?? "") ?? [];
     const [, address] = /^odradek ready on (\S+)$/.exec(said[1] ?? "") ?? [];
-    if (!control || !token || !address) throw new Error(`odradek has not started: ${said}`);
-    return new Broker(child, control, token, address);
-  }
-
-  /** Sends a request to the control API and returns its answer. */
-  async ask(method: string, path: string, body?: object): Promise<any> {
-    const response = await fetch(`${this.control}/v1${path}`, {
-      method,
-      headers: { Authorization: `Bearer ${this.token}` },
-      body: body && JSON.stringify(body),
+    if (!url || !token || !address) throw new Error(`odradek has not started: ${said}`);
+    const control = createClient<paths>({ baseUrl: url, headers: { Authorization: `Bearer ${token}` } });
+    control.use({
+      async onResponse({ request, response }) {
+        if (!response.ok) throw new Error(`${request.method} ${request.url}: ${await response.text()}`);
+      },
     });
-    const answer = await response.json();
-    if (!response.ok) throw new Error(`${method} ${path}: ${JSON.stringify(answer)}`);
-    return answer;
+    return new Broker(child, control, address);
   }
 
   async stop(): Promise<void> {

@@ -11,7 +11,7 @@ let broker: Broker;
 
 beforeEach(async () => {
   broker = await Broker.start();
-  await broker.ask("POST", "/topics", { name: "orders" });
+  await broker.control.POST("/v1/topics", { body: { name: "orders" } });
 });
 
 afterEach(() => broker.stop());
@@ -28,17 +28,20 @@ async function produce(value: string) {
 }
 
 test("a fault: an order arrives though replicas are missing", async () => {
-  const { fault } = await broker.ask("POST", "/faults", { api: "Produce", error: "NOT_ENOUGH_REPLICAS", times: 2 });
+  const rule = { api: "Produce", error: "NOT_ENOUGH_REPLICAS", times: 2 };
+  const { data: added } = await broker.control.POST("/v1/faults", { body: rule });
 
   await produce("an order");
 
-  assert.equal((await broker.ask("GET", `/faults/${fault}`)).hits, 2);
-  assert.equal((await broker.ask("GET", "/topics/orders/records")).records.length, 1);
+  const { data: fault } = await broker.control.GET("/v1/faults/{fault}", { params: { path: { fault: added!.fault } } });
+  assert.equal(fault!.hits, 2);
+  const { data: found } = await broker.control.GET("/v1/topics/{topic}/records", { params: { path: { topic: "orders" } } });
+  assert.equal(found!.records.length, 1);
 });
 
 test("a time jump: an order is forgotten after a week", async () => {
   await produce("old");
-  await broker.ask("POST", "/clock/advance", { days: 8 });
+  await broker.control.POST("/v1/clock/advance", { body: { days: 8 } });
   await produce("new");
 
   const admin = client().admin();

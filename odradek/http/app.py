@@ -9,7 +9,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from starlette.requests import Request
@@ -17,7 +19,6 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Mount, Route, Router
 
 from odradek import __version__
-from odradek.broker.metrics.exposition import scrape
 from odradek.http.access import METRICS_PATH, Access, Gate, Refusal
 from odradek.http.control.api import FORK_OF, ControlApi, by_path
 from odradek.http.description import PREFIX, description
@@ -104,7 +105,9 @@ class HttpApplication:
     async def _metrics(self, request: Request) -> Response:
         if not self._broker.is_running:
             raise Refusal(503, "the broker is not running")
-        body, content_type = await scrape(self._broker.core, request.headers.get("accept", ""))
+        # It brings the definitions of all metrics, 1.6 MB, which nobody needs who does not scrape.
+        exposition: Any = await asyncio.to_thread(import_module, "odradek.broker.metrics.exposition")
+        body, content_type = await exposition.scrape(self._broker.core, request.headers.get("accept", ""))
         return Response(body, headers={"Content-Type": content_type})
 
     async def _openapi(self, _request: Request) -> Response:

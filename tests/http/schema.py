@@ -30,7 +30,9 @@ def mismatch(schema, value, components):
 
 
 def _mismatch_in(schema, value, components):
-    known, more = schema.get("properties", {}), schema.get("additionalProperties", True)
+    known = schema.get("properties", {})
+    # An object with named fields has no others, though clients must expect them of a later version.
+    more = schema.get("additionalProperties", not known)
     missing = [name for name in schema.get("required", []) if name not in value]
     unknown = [name for name in value if name not in known and more is False]
     if missing or unknown:

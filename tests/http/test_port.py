@@ -230,7 +230,7 @@ async def test_a_client_that_does_not_read_its_answers_is_ended(broker, monkeypa
 
 
 async def test_a_fault_ends_the_request_and_is_logged(broker, monkeypatch, capsys):
-    monkeypatch.setattr("odradek.http.app.scrape", None)
+    monkeypatch.setattr("odradek.broker.metrics.exposition.scrape", None)
     assert (await ask(broker, SCRAPE))[0] == "500 Internal Server Error"
     assert "TypeError" in capsys.readouterr().err
 

@@ -1,4 +1,7 @@
-"""JSON schemas of types: TypedDicts, lists, dicts of text keys, and plain values, each perhaps null."""
+"""JSON schemas of types: TypedDicts, lists, dicts of text keys, and plain values, each perhaps null.
+
+An answer may get more fields in a later version, so its schema allows others.
+"""
 
 from __future__ import annotations
 
@@ -51,5 +54,4 @@ class Schemas:
             hints = get_type_hints(kind, include_extras=True)
             component["properties"] = {name: self.of(hint) for name, hint in hints.items()}
             component["required"] = [name for name, hint in hints.items() if get_origin(hint) is not NotRequired]
-            component["additionalProperties"] = False
         return {"$ref": f"#/components/schemas/{kind.__name__}"}

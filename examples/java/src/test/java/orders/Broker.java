@@ -2,24 +2,21 @@ package orders;
 
 import java.io.BufferedReader;
 import java.io.IOException;
-import java.net.URI;
-import java.net.http.HttpClient;
-import java.net.http.HttpRequest;
-import java.net.http.HttpResponse;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import odradek.control.DefaultApi;
+import odradek.control.client.ApiClient;
 
 /** An odradek in a process of its own, for one test. */
 final class Broker implements AutoCloseable {
     private static final Pattern CONTROL = Pattern.compile("odradek http on (\\S+) token (\\S+)");
     private static final Pattern READY = Pattern.compile("odradek ready on (\\S+)");
 
-    private final HttpClient http = HttpClient.newHttpClient();
     private final Process process;
-    private final String control;
-    private final String token;
+    /** The control API, generated from the OpenAPI document: see pom.xml. */
+    final DefaultApi control;
     final String address;
 
     /** Starts one in memory, on free ports. ODRADEK is the command, "odradek" if it is not set. */
@@ -30,8 +27,11 @@ final class Broker implements AutoCloseable {
         process = new ProcessBuilder(words).redirectError(ProcessBuilder.Redirect.INHERIT).start();
         BufferedReader lines = process.inputReader();
         Matcher controlled = said(CONTROL, lines.readLine());
-        control = controlled.group(1);
-        token = controlled.group(2);
+        ApiClient client = new ApiClient();
+        client.updateBaseUri(controlled.group(1));
+        String authorization = "Bearer " + controlled.group(2);
+        client.setRequestInterceptor(request -> request.header("Authorization", authorization));
+        control = new DefaultApi(client);
         address = said(READY, lines.readLine()).group(1);
     }
 
@@ -41,19 +41,6 @@ final class Broker implements AutoCloseable {
             throw new IOException("odradek has not started: " + line);
         }
         return found;
-    }
-
-    /** Sends a request to the control API and returns its answer, which is JSON; an empty body says nothing. */
-    String ask(String method, String path, String body) throws IOException, InterruptedException {
-        HttpRequest request = HttpRequest.newBuilder(URI.create(control + "/v1" + path))
-                .header("Authorization", "Bearer " + token)
-                .method(method, HttpRequest.BodyPublishers.ofString(body))
-                .build();
-        HttpResponse<String> response = http.send(request, HttpResponse.BodyHandlers.ofString());
-        if (response.statusCode() != 200) {
-            throw new IOException(method + " " + path + ": " + response.body());
-        }
-        return response.body();
     }
 
     @Override

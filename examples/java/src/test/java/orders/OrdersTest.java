@@ -1,10 +1,12 @@
 package orders;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.math.BigDecimal;
 import java.util.List;
 import java.util.Map;
+import odradek.control.model.PostClockAdvanceRequest;
+import odradek.control.model.PostTopicsRequest;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
@@ -21,7 +23,7 @@ class OrdersTest {
     @BeforeEach
     void start() throws Exception {
         broker = new Broker();
-        broker.ask("POST", "/topics", "{\"name\": \"orders\"}");
+        broker.control.postTopics(new PostTopicsRequest().name("orders"));
     }
 
     @AfterEach
@@ -39,21 +41,20 @@ class OrdersTest {
     /** A fault: the broker lacks replicas twice, and the client tries again. */
     @Test
     void anOrderArrivesThoughReplicasAreMissing() throws Exception {
-        broker.ask("POST", "/faults", "{\"api\": \"Produce\", \"error\": \"NOT_ENOUGH_REPLICAS\", \"times\": 2}");
+        var rule = Map.of("api", "Produce", "error", "NOT_ENOUGH_REPLICAS", "times", 2);
+        String fault = broker.control.postFaults(rule).getFault();
 
         produce("an order");
 
-        String faults = broker.ask("GET", "/faults", "");
-        assertTrue(faults.contains("\"hits\": 2"), faults);
-        String records = broker.ask("GET", "/topics/orders/records", "");
-        assertTrue(records.contains("\"value\": \"an order\""), records);
+        assertEquals(2, broker.control.getFaultsFault(fault).getHits());
+        assertEquals(1, broker.control.getTopicsTopicRecords("orders", null).getRecords().size());
     }
 
     /** A time jump: eight days later retention has taken the old order. */
     @Test
     void anOrderIsForgottenAfterAWeek() throws Exception {
         produce("old");
-        broker.ask("POST", "/clock/advance", "{\"days\": 8}");
+        broker.control.postClockAdvance(new PostClockAdvanceRequest().days(BigDecimal.valueOf(8)));
         produce("new");
 
         Map<String, Object> configs = Map.of("bootstrap.servers", broker.address);
