@@ -23,9 +23,9 @@ class Opened:
 
 
 class Chromium:
-    """A browser that reaches no network, with a profile of its own in ``home``."""
+    """A browser with a profile of its own in ``home``. It reaches no network, only the host ``reached``, if there is one."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, reached: str = "") -> None:
         self._command = [
             needed(*_NAMES),
             "--headless",
@@ -35,7 +35,7 @@ class Chromium:
             "--no-first-run",
             "--hide-scrollbars",
             "--enable-logging=stderr",
-            "--host-resolver-rules=MAP * ~NOTFOUND",
+            f"--host-resolver-rules=MAP * ~NOTFOUND{f', EXCLUDE {reached}' if reached else ''}",
             f"--virtual-time-budget={_WAIT_MS}",
             f"--user-data-dir={home}",
         ]
