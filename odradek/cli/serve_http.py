@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from odradek.testing.faults.vocabulary import FaultKeywords
     from odradek.testing.threaded import Broker
 
-_LATE: Final = ("uvicorn.config", "odradek.http.connection", "odradek.http.app")
+_IMPORTED_LATE: Final = ("uvicorn.config", "odradek.http.connection", "odradek.http.app")
 
 
 class ServedHttp:
@@ -85,7 +85,7 @@ class ServedHttp:
 
     async def _serve(self) -> None:
         # These imports take a tenth of a second, which clients of the broker need not wait for.
-        for name in _LATE:
+        for name in _IMPORTED_LATE:
             await asyncio.to_thread(import_module, name)
         from odradek.http.app import HttpApplication
 
@@ -105,7 +105,7 @@ class ServedHttp:
 def _names(options: Http, settings: Mapping[str, str]) -> frozenset[str]:
     """Return the names by which the broker's own configs call this machine."""
     config = load(None, settings)
-    told = parse_endpoints("advertised.listeners", config["advertised.listeners"] or ())
-    endpoints = (*parse_endpoints("listeners", config["listeners"]), *told)
+    advertised = parse_endpoints("advertised.listeners", config["advertised.listeners"] or ())
+    endpoints = (*parse_endpoints("listeners", config["listeners"]), *advertised)
     names = (options.host, socket.gethostname(), *(endpoint.host for endpoint in endpoints))
     return frozenset(name.lower() for name in names if name)

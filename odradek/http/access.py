@@ -36,7 +36,7 @@ OPEN: Final = ("/", "/ready", "/openapi.json")
 MOST_HEAD_BYTES: Final = 16 * 1024
 # A body of so many bytes may be left unread.
 SMALL_BYTES: Final = 64 * 1024
-_SEEN: Final = ("GET", "HEAD")
+_READING_METHODS: Final = ("GET", "HEAD")
 _FORBIDDEN: Final = 403
 _UNAUTHORIZED: Final = 401
 _HEAD_TOO_LARGE: Final = 431
@@ -70,7 +70,7 @@ class Access(NamedTuple):
 
     def is_open(self, method: str, path: str) -> bool:
         """Return whether the request needs no token."""
-        return method in _SEEN and (path in OPEN or (path == METRICS_PATH and self.metrics_token is None))
+        return method in _READING_METHODS and (path in OPEN or (path == METRICS_PATH and self.metrics_token is None))
 
     def is_admitted(self, headers: dict[bytes, bytes]) -> bool:
         """Return whether the request has the token."""
@@ -78,7 +78,7 @@ class Access(NamedTuple):
 
     def is_scrape(self, method: str, path: str, headers: dict[bytes, bytes]) -> bool:
         """Return whether the request asks for the metrics, with their token."""
-        if self.metrics_token is None or method not in _SEEN or path != METRICS_PATH:
+        if self.metrics_token is None or method not in _READING_METHODS or path != METRICS_PATH:
             return False
         return _has_token(headers, self.metrics_token)
 
@@ -160,8 +160,8 @@ class Gate:
             return
         if not self._access.is_open(scope["method"], scope["path"]):
             self._log_refusal(scope, "its token is wrong" if b"authorization" in headers else "it has no token")
-            told = "the token is missing or wrong: send Authorization: Bearer TOKEN; if none was set, the start printed one"
-            raise Refusal(_UNAUTHORIZED, told, (("WWW-Authenticate", "Bearer"),))
+            reason = "the token is missing or wrong: send Authorization: Bearer TOKEN; if none was set, the start printed one"
+            raise Refusal(_UNAUTHORIZED, reason, (("WWW-Authenticate", "Bearer"),))
         self._access.check_host(headers)
 
     def _log_refusal(self, scope: MutableMapping[str, Any], cause: str) -> None:

@@ -103,13 +103,13 @@ class HttpConnection(H11Protocol):
         """Answer a request that is no HTTP; called while h11's error is handled."""
         error = sys.exception()
         status = error.error_status_hint if isinstance(error, h11.RemoteProtocolError) else _BAD_REQUEST
-        told = (
+        reason = (
             f"a head has {MOST_HEAD_BYTES} bytes at most" if status == _HEAD_TOO_LARGE else f"not an HTTP request: {error or msg}"
         )
         if self.conn.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
             self.transport.abort()
             return
-        body = json.dumps({"error": told}).encode() + b"\n"
+        body = json.dumps({"error": reason}).encode() + b"\n"
         headers = [("Content-Type", "application/json"), ("Content-Length", str(len(body))), ("Connection", "close")]
         response = h11.Response(status_code=status, headers=headers, reason=STATUS_PHRASES[status])
         for event in (response, h11.Data(data=body), h11.EndOfMessage()):

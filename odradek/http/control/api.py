@@ -86,8 +86,8 @@ class ControlApi:
         route = routes.get(request.method)
         if route is None:
             allowed = ", ".join(routes)
-            told = f"{request.url.path} allows {allowed}, not {request.method}"
-            raise Refusal(405, told, (("Allow", allowed),))
+            reason = f"{request.url.path} allows {allowed}, not {request.method}"
+            raise Refusal(405, reason, (("Allow", allowed),))
         named = dict(request.path_params)
         fork = named.pop(FORK_OF, None)
         broker = self.broker if fork is None else self._held.fork(fork)
@@ -103,8 +103,8 @@ class ControlApi:
         """Reserve the room for a body. Yields its size. Raises Refusal."""
         size = _length(request)
         if size > self._room_bytes:
-            told = f"other requests' bodies take the room, {MOST_BYTES} bytes: try again"
-            raise Refusal(503, told, (("Retry-After", "1"),))
+            reason = f"other requests' bodies take the room, {MOST_BYTES} bytes: try again"
+            raise Refusal(503, reason, (("Retry-After", "1"),))
         self._room_bytes -= size
         try:
             yield size
