@@ -3,7 +3,8 @@
 import asyncio
 
 from odradek.broker.network.event_loop import LoopErrors
-from odradek.broker.start.controller_server import ControllerServer
+from odradek.broker.start.controller_node import ControllerServer
+from odradek.broker.start.shared_server import SharedServer
 from odradek.broker.start.start_warnings import warn_of_readable_directories
 from odradek.cli.process import FAILED, cannot_start, on_stop_signal, raise_open_files_limit, tell
 from odradek.common.config.broker_config import BrokerConfig
@@ -21,16 +22,14 @@ async def serve_controller(config: BrokerConfig, *, default_data_dir: str | None
     asyncio.get_running_loop().set_exception_handler(LoopErrors(SystemClock()).report)
     stopping = asyncio.Event()
     on_stop_signal(stopping.set)
-    server = ControllerServer(config)
     failures: list[str] = []
 
     def fail(reason: str) -> None:
         failures.append(reason)
         stopping.set()
 
-    server.on_failed = fail
     try:
-        await server.start()
+        server = await ControllerServer.start(SharedServer(config, on_failed=fail))
     except MetadataUnreadable as error:
         return tell(error, FAILED)
     except (DataDirectoryLocked, InconsistentDataDirectory, InvalidConfig, KafkaError, OSError, ValueError) as error:

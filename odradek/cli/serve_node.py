@@ -8,11 +8,14 @@ import asyncio
 import gc
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING, Any, Protocol
 
 from odradek.broker.network.event_loop import BusyPoll
 from odradek.broker.start.broker_server import BrokerServer
+from odradek.broker.start.server import BrokerOptions
+from odradek.broker.start.shared_server import SharedServer
 from odradek.cli import process
 from odradek.cli.thread_switches import ThreadsChangeOften
 from odradek.common.config.broker_config import BrokerConfig
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
     from odradek.broker.start.server import Broker as BrokerCore
     from odradek.protocol.api_keys import ApiKey
     from odradek.testing import threaded
-    from odradek.testing.faults.faults import Faults
+    from odradek.testing.faults.faults import ServedFaults
     from odradek.testing.faults.vocabulary import FaultKeywords
     from odradek.testing.in_process import LogLine
     from odradek.timing.clock import Clock
@@ -58,41 +61,57 @@ class Node(Protocol):
 class PlainNode:
     """A ``BrokerServer``, with rules of faults if there are any."""
 
-    is_running = False
-
     def __init__(self, config: BrokerConfig, rules: "list[FaultKeywords]", fail: Callable[[str], None]) -> None:
-        self._faults: Faults | None = None
+        self._faults: ServedFaults | None = None
         files = None
+        self._options = replace(_options(), cleans_in_process=True)
         if rules:
             # Imported late: most brokers never need it.
-            from odradek.testing.faults.faults import install, watched_files
+            from odradek.testing.faults import faults
 
-            files = watched_files()
-        self._server = BrokerServer(config, file_system=files, background=served_background())
-        self.core = self._server.broker
-        self.core.cleans_in_process = True
-        if files is not None:
             log.warn("faults are injected", rules=len(rules))
-            self._faults = install(self.core, files, rules)
-        prepare(self._server, fail)
+            files = faults.watched_files()
+            self._faults = faults.ServedFaults(files, rules)
+            self._options = replace(self._options, gates=self._faults.gates, on_open=self._open)
+        self._shared = SharedServer(config, file_system=files, background=_background(), on_failed=fail)
+        self._server: BrokerServer | None = None
+
+    @property
+    def is_running(self) -> bool:
+        """See ``Node``."""
+        return self._server is not None
+
+    @property
+    def core(self) -> "BrokerCore":
+        """See ``Node``."""
+        return self._started().broker
 
     @property
     def bound_address(self) -> tuple[str, int]:
         """See ``Node``."""
-        return self._server.bound_address
+        return self._started().bound_address
 
     async def start(self) -> None:
         """See ``Node``."""
-        await self._server.start()
-        self.is_running = True
+        self._server = await BrokerServer.start(self._shared, self._options)
         self.core.log_start()
 
     async def stop(self) -> None:
         """See ``Node``."""
-        self.is_running = False
+        server, self._server = self._started(), None
         if self._faults is not None:
-            self._faults.let_go()
-        await self._server.stop()
+            self._faults.faults.let_go()
+        await server.stop()
+
+    def _open(self, broker: "BrokerCore") -> None:
+        _poll_busily(broker)
+        if self._faults is not None:
+            self._faults.faults.serve(broker)
+
+    def _started(self) -> BrokerServer:
+        if self._server is None:
+            raise RuntimeError("the broker does not run")
+        return self._server
 
 
 def kit_node(settings: Mapping[str, str], fail: Callable[[str], None], *, is_in_memory: bool) -> "threaded.Broker":
@@ -102,33 +121,43 @@ def kit_node(settings: Mapping[str, str], fail: Callable[[str], None], *, is_in_
 
     class Served(Broker):
         def _new_background(self) -> ThreadedBackground:
-            return served_background()
+            return _background()
+
+        def _shared_server(self, config: BrokerConfig) -> SharedServer:
+            shared = super()._shared_server(config)
+            shared.on_failed = fail
+            return shared
+
+        def _options(self) -> BrokerOptions:
+            served = _options()
+            options: BrokerOptions = super()._options()
+            options = replace(options, on_bulk_load=served.on_bulk_load, on_memory_freed=served.on_memory_freed)
+            if is_in_memory:
+                # Its clients are on the same machine, and tests.
+                return options
+            return replace(options, looks_for_directories=True, on_open=_poll_busily)
 
     directory = None if is_in_memory else settings.get("log.dirs") or settings["log.dir"]
-    broker = Served(directory, configs=settings, on_line=_print, has_own_configs=False)
-    broker.on_process = lambda server: prepare(server, fail, is_in_memory=is_in_memory)
-    return broker
+    return Served(directory, configs=settings, on_line=_print, has_own_configs=False)
 
 
-def prepare(server: BrokerServer, fail: Callable[[str], None], *, is_in_memory: bool = False) -> None:
-    """Set up a broker for a process that is its own. ``fail`` is called with the reason if its disks fail."""
-    broker = server.broker
-    broker.on_failed = fail
+def _options() -> BrokerOptions:
+    """Return the options of a broker whose process is its own."""
     # The collector would traverse the growing state of the coordinators again and again, for tens of milliseconds each time.
-    broker.on_bulk_load = gc.freeze
-    broker.on_memory_freed = process.trim_heap
-    if is_in_memory:
-        # Its clients are on the same machine, and tests.
-        return
-    broker.looks_for_directories = True
+    return BrokerOptions(on_open=_poll_busily, on_bulk_load=gc.freeze, on_memory_freed=process.trim_heap)
+
+
+def _poll_busily(broker: "BrokerCore") -> None:
+    """Enable busy polling. Only here: elsewhere it would compete with the user's own code, and on one core with its clients."""
     window_us: int = broker.config["socket.busy.poll.us"] if usable_cores() > 1 else 0
-    connections = server.connections
-    # Only here: elsewhere it would compete with the user's own code, and on one core with its clients.
+    connections = broker.connections
+    if connections is None:
+        return
     clock = _PollClock(broker.clock)
     connections.busy_poll = BusyPoll(asyncio.get_running_loop().call_soon, clock, window_us / 1000, connections.outbox)
 
 
-def served_background() -> ThreadedBackground:
+def _background() -> ThreadedBackground:
     """Return threads beside which requests need not wait."""
     return ThreadedBackground(beside_long_work=ThreadsChangeOften())
 

@@ -11,10 +11,12 @@ import asyncio
 from collections import deque
 from random import Random
 from traceback import format_exception
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 from weakref import WeakSet
 
 from odradek.broker.start.server import Broker as BrokerCore
+from odradek.broker.start.server import BrokerOptions
+from odradek.broker.start.shared_server import SharedServer
 from odradek.common.config.broker_config import load
 from odradek.common.context import ANONYMOUS
 from odradek.common.logging import lines_to
@@ -38,11 +40,10 @@ if TYPE_CHECKING:
 
     from odradek.broker.network.gate import Gate
     from odradek.broker.telemetry.received import Push
+    from odradek.common.config.broker_config import BrokerConfig
     from odradek.protocol.api_keys import ApiKey
     from odradek.storage.filesystem import FileSystem
     from odradek.timing.clock import Clock
-
-T = TypeVar("T")
 
 __tracebackhide__ = True
 
@@ -124,7 +125,7 @@ class InProcessBroker:
         return self._core is not None
 
     async def start(self) -> None:
-        """Start a process on the content of the disk. Raises the errors of ``odradek.broker.Broker.open``."""
+        """Start a process on the content of the disk. Raises the errors of ``Broker.start`` of ``odradek.broker.start``."""
         self.start_now()
 
     def start_now(self) -> None:
@@ -133,15 +134,11 @@ class InProcessBroker:
             raise RuntimeError("the broker is already running")
         self._severable = SeverableFileSystem(self.disk)
         with lines_to(self._note):
-            core = self._make(BrokerCore, self._configs)
-            self._put_gates(core)
             try:
-                core.start()
+                self._core = BrokerCore.start(self._shared_server(self._config()), self._options())
             except BaseException:
-                core.abandon()
                 self._severable.sever()
                 raise
-        self._core = core
 
     async def stop(self) -> None:
         """Stop in good order: answer waiting requests, flush, mark the stop as clean. Needs no time to pass."""
@@ -270,20 +267,21 @@ class InProcessBroker:
     def _abandon(self, core: BrokerCore) -> None:
         core.abandon()
 
-    def _make(self, make: Callable[..., T], configs: Mapping[str, str]) -> T:
-        """Make a new process; ``make`` is ``Broker`` of ``odradek.broker``, or ``BrokerServer``."""
-        return make(
-            load(overrides={"log.dirs": self._directory, **configs}),
+    def _config(self, **settings: str) -> BrokerConfig:
+        return load(overrides={"log.dirs": self._directory, **self._configs, **settings})
+
+    def _shared_server(self, config: BrokerConfig) -> SharedServer:
+        """Begin a new process."""
+        return SharedServer(
+            config,
             clock=self.clock,
             background=self._new_background(),
             file_system=self._severable,
             random=self._new_random(),
         )
 
-    def _put_gates(self, core: BrokerCore) -> None:
-        core.on_client_push = self.client_pushes.append
-        for gate in self._gates:
-            core.dispatcher.add_gate(gate)
+    def _options(self) -> BrokerOptions:
+        return BrokerOptions(gates=tuple(self._gates), on_client_push=self.client_pushes.append)
 
     def _has_loaded(self) -> bool:
         groups, transactions, topics = self.core.groups, self.core.transactions, self.core.controller.image.topics

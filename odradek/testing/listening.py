@@ -7,6 +7,7 @@ The same holds for configured ``listeners`` with port 0. The rest comes from ``I
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Never, Unpack
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from odradek.broker.start.server import Broker as BrokerCore
+    from odradek.broker.start.server import BrokerOptions
     from odradek.storage.filesystem import FileSystem
     from odradek.testing.faults.faults import Faults
     from odradek.testing.in_process import LogLine
@@ -100,8 +102,6 @@ class ListeningBroker(InProcessBroker):
             self.timeline.start()
         self._restarting: asyncio.Task[None] | None = None
         self._watch: Watch | None = None
-        # Called with each process before it starts.
-        self.on_process: Callable[[BrokerServer], object] | None = None
 
     @cached_property
     def faults(self) -> Faults:
@@ -147,6 +147,10 @@ class ListeningBroker(InProcessBroker):
                 super().kill()
             raise
 
+    def _options(self) -> BrokerOptions:
+        # Looking for directories would be most of the work when a test lets a week pass.
+        return replace(super()._options(), looks_for_directories=False)
+
     async def _start_process(self) -> None:
         if self.is_running:
             raise RuntimeError("the broker is already running")
@@ -154,21 +158,19 @@ class ListeningBroker(InProcessBroker):
         severable.watch = self._watch
         with self.noting():
             listeners = self._configs.get("listeners", "PLAINTEXT://127.0.0.1:0")
-            server = self._make(BrokerServer, {**self._configs, "listeners": self._on_same_ports(listeners)})
+            config = self._config(listeners=self._on_same_ports(listeners))
             if self._has_own_configs:
-                ensure_known(server.broker.config.warnings)
-            # Looking for directories would be most of the work when a test lets a week pass.
-            server.broker.looks_for_directories = False
-            if self.on_process is not None:
-                self.on_process(server)
-            self._put_gates(server.broker)
+                ensure_known(config.warnings)
             try:
-                await server.start()
+                server = await BrokerServer.start(self._shared_server(config), self._options())
+            except BaseException:
+                severable.sever()
+                raise
+            try:
                 # The broker may have been killed meanwhile.
                 severable.check()
-            except BaseException:
+            except OSError:
                 server.abandon()
-                severable.sever()
                 raise
             server.broker.log_start()
         self._server, self._core, self._loop = server, server.broker, asyncio.get_running_loop()

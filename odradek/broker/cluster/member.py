@@ -16,6 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 from odradek.broker.cluster.followed_metadata import FollowedMetadata
+from odradek.broker.cluster.leader_hints import LeaderHints
 from odradek.broker.cluster.peers import TransactionPeers
 from odradek.broker.replica.controller_requests import AlterPartitions, DirectoryAssignments
 from odradek.broker.replica.replica_fetcher import FetcherConfig
@@ -27,6 +28,7 @@ from odradek.common.config.dynamic import ResourceType
 from odradek.common.config.listener_config import inter_broker_listener, security_protocol_id
 from odradek.common.logging import log as broker_log
 from odradek.controller.metadata.cluster_metadata import PublishingOrder
+from odradek.controller.metadata.cluster_view import Cluster
 from odradek.controller.metadata.features import SUPPORTED_FEATURES
 from odradek.controller.quorum.broker_lifecycle import BrokerLifecycle, LifecycleConfig, Registration
 from odradek.controller.quorum.forwarding import ForwardingGate, ProducerIdBlocks
@@ -35,12 +37,13 @@ from odradek.protocol.message_types.broker_registration import Listener
 from odradek.storage.directories.checkpoints import HIGH_WATERMARK_FILE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from random import Random
     from uuid import UUID
 
     from odradek.broker.cluster.followed_metadata import MetadataSource
     from odradek.broker.replica.partition import Partition
+    from odradek.broker.replica.partition_directories import PartitionDirectories
     from odradek.broker.replica.partitions import Partitions
     from odradek.client.node_client import Connect
     from odradek.common.config.broker_config import BrokerConfig
@@ -48,9 +51,7 @@ if TYPE_CHECKING:
     from odradek.controller.quorum.leader_discovery import Address
     from odradek.storage.directories.data_directory import DirectoryIdentity
     from odradek.storage.directories.log_manager import LogManager
-    from odradek.timing.background import Background
     from odradek.timing.clock import Clock
-    from odradek.timing.slices import Slices
     from odradek.timing.timer import Timer
 
 # The longest controlled shutdown, as with Kafka's brokers.
@@ -58,23 +59,17 @@ _SHUTDOWN_S: Final = 300.0
 
 
 class MemberHost(Protocol):
-    """The broker that is a member of the cluster."""
+    """The process of the broker that is a member of the cluster."""
 
     config: BrokerConfig
     node_id: int
     clock: Clock
     timer: Timer
     random: Random
-    background: Background
-    partitions: Partitions
-    slices: Slices
-    endpoints: dict[str, Endpoint]
+    call_soon: Callable[[Callable[[], None]], object]
 
     def new_uuid(self) -> UUID:
         """Return a random UUID, drawn with the broker's seed."""
-
-    def call_soon(self, callback: Callable[[], None]) -> None:
-        """Call back in the next turn of the event loop."""
 
     def fail(self, reason: str) -> None:
         """Report that the broker cannot go on."""
@@ -86,6 +81,8 @@ class ClusterMember:
     def __init__(
         self,
         broker: MemberHost,
+        partitions: Partitions,
+        endpoints: Mapping[str, Endpoint],
         log_manager: LogManager,
         identity: DirectoryIdentity,
         source: MetadataSource,
@@ -94,6 +91,7 @@ class ClusterMember:
         """``connect`` returns the connector to another broker's address."""
         self._connect = connect
         self._broker = broker
+        self._partitions = partitions
         self._log_manager = log_manager
         self._tasks: list[asyncio.Task[None]] = []
         self._is_closed = False
@@ -102,11 +100,13 @@ class ClusterMember:
         config = broker.config
         timer, random, node_id = broker.timer, broker.random, broker.node_id
         channel = source.link
-        registration = _registration(broker, log_manager, identity)
+        registration = _registration(broker, endpoints, log_manager, identity)
         self.lifecycle = BrokerLifecycle(
             registration, channel, lambda: source.applied_offset - 1, timer, random, _lifecycle_config(config)
         )
-        self.forwarding = ForwardingGate(channel, partial(is_refused_here, config))
+        self.directory_failed = self.lifecycle.directory_failed
+        self._forwarding = ForwardingGate(channel, partial(is_refused_here, config))
+        self.gates = (LeaderHints(self.image, Cluster(self.image, node_id)), self._forwarding)
         self._blocks = ProducerIdBlocks(channel, node_id, self._epoch)
         self._alter_partitions = AlterPartitions(channel, timer, node_id, self._epoch)
         self._assignments = DirectoryAssignments(channel, timer, node_id, self._epoch)
@@ -114,7 +114,7 @@ class ClusterMember:
             source,
             config=config,
             clock=broker.clock,
-            forwarding=self.forwarding,
+            forwarding=self._forwarding,
             request_block=self._blocks.request,
             assignments=self._assignments,
         )
@@ -138,7 +138,7 @@ class ClusterMember:
             self._fetchers,
             self._assignments,
             self._throttles,
-            broker.partitions,
+            partitions,
             timer,
             held_high_watermark=self._held_high_watermark,
             min_in_sync=self._min_in_sync,
@@ -186,7 +186,7 @@ class ClusterMember:
         await self._until(accepted)
         self._log_manager.broker_epoch = self._epoch()
 
-    def serve(self) -> None:
+    def serve(self, directories: PartitionDirectories) -> None:  # noqa: ARG002  a broker alone records them
         """Start replicating. All logs must be open, and partitions must have their roles."""
         self.metadata.subscribe(self.roles, PublishingOrder.PARTITIONS)
         self._log_manager.checkpoints.high_watermark_of = self._high_watermark_of
@@ -220,7 +220,7 @@ class ClusterMember:
         self._is_closed = True
         for task in self._tasks:
             task.cancel()
-        for part in (self.peers, self._source.link, self.forwarding, self._blocks, self._alter_partitions, self._assignments):
+        for part in (self.peers, self._source.link, self._forwarding, self._blocks, self._alter_partitions, self._assignments):
             part.close()
         self._fetchers.end()
 
@@ -254,7 +254,7 @@ class ClusterMember:
         return home.held_offset(HIGH_WATERMARK_FILE, (partition.topic, partition.index)) or 0
 
     def _high_watermark_of(self, key: tuple[str, int]) -> int | None:
-        partition = self._broker.partitions.get(*key)
+        partition = self._partitions.get(*key)
         return None if partition is None else partition.high_watermark
 
     def _checkpoint_later(self) -> None:
@@ -292,14 +292,16 @@ def _fetcher_config(config: BrokerConfig) -> FetcherConfig:
     )
 
 
-def _registration(broker: MemberHost, log_manager: LogManager, identity: DirectoryIdentity) -> Registration:
+def _registration(
+    broker: MemberHost, endpoints: Mapping[str, Endpoint], log_manager: LogManager, identity: DirectoryIdentity
+) -> Registration:
     return Registration(
         node_id=broker.node_id,
         cluster_id=identity.cluster_id,
         incarnation_id=broker.new_uuid(),
         listeners=[
             Listener(each.name, each.host, each.port, security_protocol_id(broker.config, each.name))
-            for each in broker.endpoints.values()
+            for each in endpoints.values()
         ],
         features=[(name, *levels) for name, levels in SUPPORTED_FEATURES.items()],
         log_dirs=log_manager.directories.online_ids,

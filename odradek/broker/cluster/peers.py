@@ -180,7 +180,7 @@ class TransactionPeers:
         *,
         node_id: int,
         address_of: Callable[[int], Address | None],
-        call_soon: Callable[[Callable[[], None]], None],
+        call_soon: Callable[[Callable[[], None]], object],
         request_timeout_ms: int,
         retry_backoff_ms: int,
         max_retry_ms: int,

@@ -66,7 +66,7 @@ class CoordinatorHost(ABC, Generic[ShardT]):
 
     def start(self) -> None:
         """Load existing shards now that the broker serves, after it has answered the requests that wait already."""
-        self._services.controller().subscribe(self, PublishingOrder.COORDINATORS)
+        self._services.controller.subscribe(self, PublishingOrder.COORDINATORS)
         if self._services.partitions.of_topic(self._about.topic):
             self._services.call_soon(lambda: self._prepare(self._about.modules))
 

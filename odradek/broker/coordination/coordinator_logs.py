@@ -100,10 +100,10 @@ class PartitionLogs:
         KafkaError: COORDINATOR_NOT_AVAILABLE while it is being created, or the error if it cannot be.
         """
         # The image counts all partitions; this broker may have replicas of only some.
-        known = self._services.controller().image.topics.get(self._topic)
+        known = self._services.controller.image.topics.get(self._topic)
         if known is not None:
             return len(known.partitions)
-        reply = self._services.controller().ensure_internal_topic(self._topic)
+        reply = self._services.controller.ensure_internal_topic(self._topic)
         if not reply.done:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{self._topic} is being created")
         topic = reply.response

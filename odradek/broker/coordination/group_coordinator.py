@@ -160,7 +160,7 @@ class GroupCoordinator(CoordinatorHost["GroupShard"]):
     def _consumer_config_of(self, group_id: str) -> ConsumerGroupConfig:
         known = self._consumer_configs.get(group_id)
         if known is None:
-            overrides = self._services.controller().image.configs(_GROUP_RESOURCE, group_id)
+            overrides = self._services.controller.image.configs(_GROUP_RESOURCE, group_id)
             if overrides:
                 known = self._consumer_configs[group_id] = self._read_consumer_config(overrides)
             else:

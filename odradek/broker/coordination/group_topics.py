@@ -23,12 +23,12 @@ class ImageTopics:
 
     @property
     def _image(self) -> MetadataImage:
-        return self._services.controller().image
+        return self._services.controller.image
 
     @property
     def version(self) -> int:
         """The offset of the newest metadata record."""
-        return self._services.controller().log_end_offset - 1
+        return self._services.controller.log_end_offset - 1
 
     def find(self, name: str) -> SubscribedTopic | None:
         """Return the topic of that name, or None."""

@@ -35,10 +35,9 @@ class CoordinatorTopic(NamedTuple):
 class CoordinatorServices:
     """The parts of the broker that the coordinators use.
 
-    ``call_soon`` is the event loop's. ``call_at_turn_end`` also sends all answers of its callback together. ``controller``
-    returns the controller, which exists once the broker is open. ``on_bulk_load`` is called after every few thousand records
-    that are loaded from a coordinator's topic. ``run_beside`` runs work in a thread, with a function that the work must call
-    often, and calls back on the loop with the result, or with a KafkaError.
+    ``call_soon`` is the event loop's. ``call_at_turn_end`` also sends all answers of its callback together. ``on_bulk_load`` is
+    called after every few thousand records that are loaded from a coordinator's topic. ``run_beside`` runs work in a thread, with
+    a function that the work must call often, and calls back on the loop with the result, or with a KafkaError.
     """
 
     __slots__ = (
@@ -60,7 +59,7 @@ class CoordinatorServices:
         config: BrokerConfig,
         partitions: Partitions,
         produce_purgatory: Purgatory[DelayedOperation],
-        controller: Callable[[], ClusterMetadata],
+        controller: ClusterMetadata,
         timer: Timer,
         random: Random,
         call_soon: Callable[[Callable[[], None]], object],

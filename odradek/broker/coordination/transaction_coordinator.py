@@ -64,9 +64,15 @@ class TransactionCoordinator(CoordinatorHost["TransactionShard"]):
     """
 
     def __init__(
-        self, services: CoordinatorServices, write_group_marker: Callable[[int, EndTxnMarker], Reply[KafkaError | None] | None]
+        self,
+        services: CoordinatorServices,
+        write_group_marker: Callable[[int, EndTxnMarker], Reply[KafkaError | None] | None],
+        others: OtherBrokers | None = None,
     ) -> None:
-        """``write_group_marker`` ends a transaction on a partition of ``__consumer_offsets``."""
+        """``write_group_marker`` ends a transaction on a partition of ``__consumer_offsets``.
+
+        ``others`` is None if there are no other brokers.
+        """
         load_buffer_bytes = services.config["transaction.state.log.load.buffer.size"]
         # The longest wait for the replication of a transaction's state or of a marker. A late marker is written again.
         self._replication_timeout_ms: int = services.config["request.timeout.ms"]
@@ -80,8 +86,7 @@ class TransactionCoordinator(CoordinatorHost["TransactionShard"]):
         )
         super().__init__(services, about)
         self._write_group_marker = write_group_marker
-        # None if there are no other brokers.
-        self.others: OtherBrokers | None = None
+        self.others = others
         self._max_settling_ms: int = services.config["add.partitions.to.txn.retry.backoff.max.ms"]
         # Cached, as each marker asks for it.
         self._partitions = services.partitions
@@ -221,7 +226,7 @@ class TransactionCoordinator(CoordinatorHost["TransactionShard"]):
                 abort_timed_out_interval_ms=config["transaction.abort.timed.out.transaction.cleanup.interval.ms"],
                 remove_expired_interval_ms=config["transaction.remove.expired.transaction.cleanup.interval.ms"],
             ),
-            new_producer_id=self._services.controller().next_producer_id,
+            new_producer_id=self._services.controller.next_producer_id,
             marker_writer=self,
             reports=log,
         )

@@ -193,46 +193,34 @@ def _shown(name: str | None) -> str | None:
     return shown if shown.isprintable() else ascii(shown)
 
 
-class SaslHost(Protocol):
-    """The broker or controller with the SASL listeners."""
-
-    config: BrokerConfig
-    clock: Clock
-    timer: Timer
-
-    @property
-    def dispatcher(self) -> Dispatcher:
-        """The dispatcher for authenticated clients' requests."""
-
-
 class SaslListeners:
     """The SASL listeners ``names``, in upper case. Loop thread only."""
 
     def __init__(
         self,
-        host: SaslHost,
+        config: BrokerConfig,
+        timer: Timer,
         connections: ConnectionRegistry,
         names: Iterable[str],
         services: SaslServices,
-        max_frame_bytes: int,
     ) -> None:
         """Build the listeners and load their keys. Raises InvalidConfig."""
-        self._host = host
+        self._config = config
+        self._timer = timer
         self._connections = connections
-        self._max_frame_bytes = max_frame_bytes
         self._services = services
         self._listeners: dict[str, SaslListener] = {}
         # The settings of each listener. It is built again only if they change.
         self._settings: dict[str, dict[str, str]] = {}
         for name in names:
-            config = host.config.sasl_config(name)
-            self._listeners[name] = listener = SaslListener(config, services)
+            sasl_config = config.sasl_config(name)
+            self._listeners[name] = listener = SaslListener(sasl_config, services)
             if listener.signing_keys is not None:
                 from odradek.broker.security.sasl.bearer_configs import load_keys
 
-                load_keys(config, listener.signing_keys)
-            self._settings[name] = config.settings()
-            for key in config.without_effect(listener.mechanisms):
+                load_keys(sasl_config, listener.signing_keys)
+            self._settings[name] = sasl_config.settings()
+            for key in sasl_config.without_effect(listener.mechanisms):
                 log.warn(
                     "config without effect", reason=f"{key} has no effect: the mechanism is not among sasl.enabled.mechanisms"
                 )
@@ -247,7 +235,7 @@ class SaslListeners:
     def reload(self) -> None:
         """Apply the current configs to new connections. Open sessions continue."""
         for name, settings in self._settings.items():
-            config = self._host.config.sasl_config(name)
+            config = self._config.sasl_config(name)
             if config.settings() == settings:
                 continue
             try:
@@ -260,18 +248,17 @@ class SaslListeners:
                     listener.signing_keys.refresh()
                 log.info("SASL mechanisms changed", listener=name)
 
-    def guard(self, connection: Connection, listener_name: str) -> None:
+    def guard(self, connection: Connection, dispatcher: Dispatcher, listener_name: str) -> None:
         """Put a guard in front of a new connection if its listener uses SASL."""
         listener = self._listeners.get(listener_name)
         if listener is not None:
-            host = self._host
             SaslGuard(
                 connection,
-                host.dispatcher,
+                dispatcher,
                 listener,
                 self._connections.sasl,
-                max_frame_bytes=self._max_frame_bytes,
-                clock=host.clock,
-                timer=host.timer,
+                max_frame_bytes=self._config["socket.request.max.bytes"],
+                clock=self._timer.clock,
+                timer=self._timer,
                 line_limit=self._connections.line_limit,
             )

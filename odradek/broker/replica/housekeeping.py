@@ -35,16 +35,8 @@ _NEVER_MS = 100 * 365 * 24 * 60 * 60 * 1000
 class Housekeeping:
     """The periodic tasks of one broker. Loop thread only."""
 
-    def __init__(
-        self,
-        config: BrokerConfig,
-        log_manager: LogManager,
-        timer: Timer,
-        background: Background,
-        *,
-        looks_for_directories: bool = False,
-    ) -> None:
-        """``looks_for_directories``: notice within seconds that somebody has removed a data directory."""
+    def __init__(self, config: BrokerConfig, log_manager: LogManager, timer: Timer, background: Background) -> None:
+        self._config = config
         self._log_manager = log_manager
         self._timer = timer
         self._clock = timer.clock
@@ -54,6 +46,11 @@ class Housekeeping:
         self._deletion: Iterator[int] | None = None
         # The rest of the current writing of offsets.
         self._offsets: Iterator[None] | None = None
+        log_manager.removal.remove_later = self._remove_later
+
+    def start(self, *, looks_for_directories: bool = False) -> None:
+        """Begin the tasks. ``looks_for_directories``: notice within seconds that somebody has removed a data directory."""
+        config, log_manager = self._config, self._log_manager
         first_ms = config["log.initial.task.delay.ms"]
         # Full segments are flushed before recovery points are written, whatever flush.ms says: flushed segments need not be read
         # again after a crash.
@@ -69,7 +66,6 @@ class Housekeeping:
             self._every(_LOOK_MS, log_manager.look_for_directories, _LOOK_MS)
         check_ms = config["producer.id.expiration.check.interval.ms"]
         self._every(check_ms, lambda: log_manager.expire_producers(self._clock.now_ms()), check_ms)
-        log_manager.removal.remove_later = self._remove_later
 
     def remove_deleted_after(self, delay_ms: float) -> None:
         """Free the disk of deleted partitions in ``delay_ms`` (``log.segment.delete.delay.ms``), or now if a disk is full."""

@@ -50,7 +50,7 @@ class ReplicatedRoles:
         *,
         held_high_watermark: Callable[[Partition], int],
         min_in_sync: MinInSync,
-        call_soon: Callable[[Callable[[], None]], None],
+        call_soon: Callable[[Callable[[], None]], object],
     ) -> None:
         """``held_high_watermark`` returns the value in the data directory's checkpoint, 0 if there is none."""
         self.node_id = replication.node_id

@@ -1,4 +1,4 @@
-"""Delegation tokens (KIP-48): logins with them at a broker or a controller's own listener, and the right to request them.
+"""Delegation tokens (KIP-48): logins with them, and the right to request them. Users log in by the same class.
 
 The tokens come from the metadata image of the node. Only an authenticated client may request a token, and only if it did not log
 in with a delegation token itself. Clients over PLAINTEXT, or over TLS without a certificate, may not. A controller trusts the
@@ -14,9 +14,7 @@ from odradek.common.context import ANONYMOUS
 from odradek.protocol.api_keys import ApiKey
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from odradek.broker.security.sasl.scram import TokenCredential, TokenCredentials
+    from odradek.broker.security.sasl.scram import ScramCredential, TokenCredential, TokenCredentials
     from odradek.common.config.broker_config import BrokerConfig
     from odradek.common.context import RequestContext
     from odradek.controller.metadata.delegation_tokens import DelegationTokens
@@ -44,24 +42,31 @@ class TokenHolder(Protocol):
         """The metadata that the tokens are in."""
 
 
-class TokenLogins:
-    """Logins with delegation tokens. The credentials are imported at the first such login. Loop thread only."""
+class NodeCredentials:
+    """The credentials of users and tokens in a node's metadata. Those of tokens are imported at the first such login.
 
-    def __init__(self, holder: Callable[[], TokenHolder]) -> None:
+    Loop thread only.
+    """
+
+    def __init__(self, holder: TokenHolder) -> None:
         self._holder = holder
-        self._credentials: TokenCredentials | None = None
+        self._tokens: TokenCredentials | None = None
 
-    def find(self, token_id: str, mechanism: ScramMechanism) -> TokenCredential | None:
+    def scram(self, user: str, mechanism: ScramMechanism) -> ScramCredential | None:
+        """Return a user's credential; None for an unknown user, or one without this mechanism."""
+        return self._holder.controller.image.kept.scram_credential(user, mechanism)
+
+    def token(self, token_id: str, mechanism: ScramMechanism) -> TokenCredential | None:
         """Return the credential of a token; None for an unknown token, or if the node has no secret key."""
-        holder = self._holder()
+        holder = self._holder
         tokens = holder.delegation_tokens
         if not tokens.is_enabled:
             return None
-        if self._credentials is None:
+        if self._tokens is None:
             from odradek.broker.security.sasl.scram import TokenCredentials
 
-            self._credentials = TokenCredentials(lambda: holder.controller.image.kept.delegation_tokens, tokens.hmac_of)
-        return self._credentials.find(token_id, mechanism)
+            self._tokens = TokenCredentials(lambda: holder.controller.image.kept.delegation_tokens, tokens.hmac_of)
+        return self._tokens.find(token_id, mechanism)
 
 
 _CHANGES: Final = frozenset({ApiKey.CREATE_DELEGATION_TOKEN, ApiKey.RENEW_DELEGATION_TOKEN, ApiKey.EXPIRE_DELEGATION_TOKEN})

@@ -1,33 +1,26 @@
-"""The controller of a cluster without its listeners: log, decisions, and dispatch. ``controller_server`` listens.
+"""The controller of a cluster: log, decisions, and dispatch. ``ControllerServer`` adds listeners, in a process of its own.
 
 It owns the metadata log of the process and leads a quorum of one voter. Brokers follow the log, register, and ask for changes.
-Kafka's class is ControllerServer.
-
-``OwnController`` is the controller as a broker in the same process uses it: the same image and log, and requests without a
-socket. The broker registers and sends heartbeats like any other. Requests go to the handler without being encoded, except
-forwarded ones.
 """
 
 from __future__ import annotations
 
-import asyncio
+from contextlib import ExitStack
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from odradek.broker.api.controller import SERVED, module_of
 from odradek.broker.network.dispatch import CloseConnection, Dispatcher
-from odradek.broker.network.listeners import advertised_endpoints
+from odradek.broker.network.listeners import ServedListeners, advertised_endpoints, tls_front
 from odradek.broker.quotas.quota_switch import QuotaSwitch
 from odradek.broker.security.acl.access import authorization
-from odradek.broker.start.storage_start import open_metadata_log, registered_endpoints, registered_features
-from odradek.client.api import ClientError
+from odradek.broker.security.tokens import NodeCredentials
+from odradek.broker.start.storage_start import log_manager_for, open_metadata_log, registered_endpoints, registered_features
 from odradek.common.config.listener_config import parse_endpoints
-from odradek.common.context import OwnSession, RequestContext
 from odradek.common.logging import log as broker_log
 from odradek.controller.cluster.cluster_controller import ClusterController
 from odradek.controller.cluster.quorum_leader import QuorumLeader, QuorumLog
 from odradek.controller.metadata.cluster_metadata import PublishingOrder
-from odradek.controller.quorum.controller_channel import AnswerT, ControllerUnavailable
 from odradek.controller.quorum.leader_discovery import ElectionFile
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
 from odradek.protocol.metadata_records.log_control import NoOpRecord
@@ -38,46 +31,18 @@ from odradek.timing.reply import Reply
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from random import Random
     from types import ModuleType
-    from uuid import UUID
 
-    from odradek.broker.cluster.followed_metadata import ControllerLink
-    from odradek.client.api import Api, RequestT
-    from odradek.common.config.broker_config import BrokerConfig
+    from odradek.broker.start.shared_server import SharedServer
     from odradek.common.config.listener_config import Endpoint
     from odradek.common.context import Handler, Session
-    from odradek.controller.metadata.cluster_metadata import MetadataPublisher
+    from odradek.controller.metadata.client_quotas import ClientQuotas
     from odradek.controller.metadata.delegation_tokens import DelegationTokens
-    from odradek.controller.metadata.image import MetadataImage
     from odradek.protocol.api_keys import ApiKey
     from odradek.storage.directories.data_directory import DirectoryIdentity
     from odradek.storage.directories.log_manager import LogManager
-    from odradek.storage.filesystem import FileSystem
-    from odradek.timing.background import Background
-    from odradek.timing.clock import Clock
-    from odradek.timing.slices import Slices
-    from odradek.timing.timer import Timer
 
 _LENGTH_BYTES: Final = 4
-
-
-class ControllerHost(Protocol):
-    """The process that hosts the controller."""
-
-    config: BrokerConfig
-    node_id: int
-    clock: Clock
-    timer: Timer
-    random: Random
-    background: Background
-    slices: Slices
-
-    def new_uuid(self) -> UUID:
-        """Return a random UUID, drawn with the process's seed."""
-
-    def fail(self, reason: str) -> None:
-        """Report that the process should end as if it were killed."""
 
 
 class ControllerNode:
@@ -88,8 +53,7 @@ class ControllerNode:
 
     def __init__(
         self,
-        host: ControllerHost,
-        file_system: FileSystem,
+        shared: SharedServer,
         log_manager: LogManager,
         identity: DirectoryIdentity,
         bound: dict[str, Endpoint],
@@ -98,63 +62,69 @@ class ControllerNode:
 
         Raises MetadataUnreadable, LogCorrupt, OSError, ValueError, KafkaError.
         """
-        self.config = host.config
-        self.node_id = host.node_id
-        self.clock = host.clock
-        self.slices = host.slices
+        self.config = shared.config
+        self.node_id = shared.node_id
+        self.clock = shared.clock
+        self.slices = shared.slices
         # Brokers limit the memory of responses to their many clients. This node has few.
         self.response_memory = None
         self.cluster_id = identity.cluster_id
         # Topics have no partitions on this node, so there is nothing to wait for.
         self.partition_directories = _NoPartitions()
-        self._timer = host.timer
-        self._fail = host.fail
-        self.new_uuid = host.new_uuid
-        self._incarnation_id = host.new_uuid()
+        self._timer = shared.timer
+        self._fail = shared.fail
+        self.new_uuid = shared.new_uuid
+        self._incarnation_id = shared.new_uuid()
         self._is_closed = False
-        now_ms = host.clock.now_ms()
-        quorum_log = self.log = open_metadata_log(QuorumLog, host.config, file_system, log_manager, now_ms=now_ms)
+        now_ms = shared.clock.now_ms()
+        quorum_log = self.log = open_metadata_log(QuorumLog, shared, log_manager)
         endpoints = advertised_endpoints(
-            bound, parse_endpoints("advertised.listeners", host.config["advertised.listeners"] or ())
+            bound, parse_endpoints("advertised.listeners", shared.config["advertised.listeners"] or ())
         )
-        elections = ElectionFile(file_system, log_manager.directories.metadata.file(f"{METADATA_TOPIC}-0"))
+        elections = ElectionFile(shared.file_system, log_manager.directories.metadata.file(f"{METADATA_TOPIC}-0"))
         # As with Kafka's controllers: nodes that know only bootstrap servers learn the voters from the log.
-        is_dynamic = bool(host.config["controller.quorum.bootstrap.servers"])
+        is_dynamic = bool(shared.config["controller.quorum.bootstrap.servers"])
         quorum_log.begin_epoch(
-            Voter(host.node_id, identity.directory_id, [VoterEndpoint(*endpoint) for endpoint in endpoints.values()]),
+            Voter(shared.node_id, identity.directory_id, [VoterEndpoint(*endpoint) for endpoint in endpoints.values()]),
             seen_epoch=elections.read().epoch,
             is_dynamic=is_dynamic,
             now_ms=now_ms,
         )
         self.leader = QuorumLeader(
             quorum_log,
-            node_id=host.node_id,
+            node_id=shared.node_id,
             cluster_id=identity.cluster_id,
             directory_id=identity.directory_id,
             endpoints=endpoints,
-            clock=host.clock,
-            timer=host.timer,
+            clock=shared.clock,
+            timer=shared.timer,
         )
         self.controller = ClusterController(
             quorum_log,
-            node_id=host.node_id,
+            node_id=shared.node_id,
             cluster_id=identity.cluster_id,
-            config=host.config,
-            clock=host.clock,
-            new_topic_id=host.new_uuid,
-            random=host.random,
-            background=host.background,
-            slices=host.slices,
+            config=shared.config,
+            clock=shared.clock,
+            new_topic_id=shared.new_uuid,
+            random=shared.random,
+            background=shared.background,
+            slices=shared.slices,
         )
         if quorum_log.kraft_version and not is_dynamic:
             # After an update of the feature the log has the voter. Add it again, with its current listeners.
             quorum_log.append_voters(now_ms=now_ms)
         self.controller.subscribe(self.leader, PublishingOrder.OBSERVERS)
         # Brokers apply the quotas on clients. This node applies only the quotas on metadata changes.
-        self.quotas = QuotaSwitch(self.controller.image.quotas, host.config, host.clock)
+        self.quotas = QuotaSwitch(self.controller.image.quotas, shared.config, shared.clock)
         self.controller.subscribe(self.quotas, PublishingOrder.QUOTAS)
-        self.authorization = authorization(host.config, host.clock)
-        self.dispatcher = Dispatcher(self, host.clock, SERVED, self._handlers())
+        self.authorization = authorization(shared.config, shared.clock)
+        self.dispatcher = Dispatcher(self, shared.clock, SERVED, self._handlers())
+        self.credentials = NodeCredentials(self)
+
+    @property
+    def ip_quotas(self) -> ClientQuotas:
+        """The quotas on addresses."""
+        return self.controller.image.quotas
 
     @cached_property
     def delegation_tokens(self) -> DelegationTokens:
@@ -200,6 +170,10 @@ class ControllerNode:
             else:
                 reply.complete(_joined(outcome))
         return reply
+
+    def answer_waiting(self) -> None:
+        """Answer the fetches that wait for records."""
+        self.leader.close()
 
     def close(self) -> None:
         """Answer the waiting fetches, and close the log. Raises KafkaError, OSError."""
@@ -263,70 +237,62 @@ def _load_handler(api_key: ApiKey) -> Handler:
     return _load_module(api_key).handle  # type: ignore[no-any-return]
 
 
-_HERE: Final = ("127.0.0.1", 0)
+class ControllerServer:
+    """A controller that serves, and its listeners, as run by ``odradek serve`` if ``process.roles`` is controller.
 
+    Call ``stop`` or ``abandon`` once, on the loop that serves.
+    """
 
-class OwnController:
-    """The MetadataSource of a broker in the controller's process. Loop thread only."""
-
-    def __init__(self, node: ControllerNode) -> None:
+    def __init__(self, shared: SharedServer, listeners: ServedListeners, log_manager: LogManager, node: ControllerNode) -> None:
         self.node = node
-        self.image: MetadataImage = node.controller.image
-        self.link: ControllerLink = OwnLink(node)
+        self._shared = shared
+        self._listeners = listeners
+        self.log_manager = log_manager
+
+    @classmethod
+    async def start(cls, shared: SharedServer) -> ControllerServer:
+        """Bind the listeners, open the metadata log, and serve. After an error nothing is open, and no lock is kept.
+
+        The listeners are bound before anything on disk is touched. Raises DataDirectoryLocked, InconsistentDataDirectory,
+        InvalidConfig, MetadataUnreadable, LogCorrupt, KafkaError, OSError, ValueError.
+        """
+        with ExitStack() as undo:
+            undo.callback(shared.abandon)
+            endpoints = shared.config.controller_endpoints
+            tls = tls_front(shared.config, endpoints, shared.timer, shared.call_soon)
+            listeners = ServedListeners(shared, endpoints, tls)
+            undo.callback(listeners.close)
+            await listeners.bind()
+            log_manager = log_manager_for(shared)
+            identity = log_manager.start()
+            undo.callback(log_manager.release)
+            node = ControllerNode(shared, log_manager, identity, listeners.bound)
+            await listeners.serve(node)
+            node.start()
+            undo.pop_all()
+        return cls(shared, listeners, log_manager, node)
 
     @property
-    def applied_offset(self) -> int:
-        """The log's end. A large change in progress is not in the image yet."""
-        return self.node.controller.log_end_offset
+    def bound_address(self) -> tuple[str, int]:
+        """(host, port) of the first listener."""
+        return self._listeners.bound_address
 
-    @property
-    def kraft_version(self) -> int:
-        """The finalized ``kraft.version``."""
-        return self.node.controller.kraft_version
+    async def stop(self) -> None:
+        """Finish requests in flight, and mark the stop as clean."""
+        begun_ms = self._shared.clock.monotonic_ms()
+        self.node.abandon()
+        await self._listeners.stop()
+        await self._shared.finish()
+        try:
+            self.node.close()
+        except (KafkaError, OSError) as error:
+            broker_log.warn("cannot flush the metadata log", reason=str(error))
+        self.log_manager.shutdown(now_ms=self._shared.clock.now_ms())
+        broker_log.info("controller stopped", took_ms=round(self._shared.clock.monotonic_ms() - begun_ms))
 
-    def subscribe(self, publisher: MetadataPublisher, order: PublishingOrder) -> None:
-        """Call ``publisher`` after each change of the image."""
-        self.node.controller.subscribe(publisher, order)
-
-    async def run(self, on_caught_up: Callable[[], object]) -> None:
-        """Call back at once, since image and log are the controller's own. Then wait to be cancelled."""
-        on_caught_up()
-        await asyncio.get_running_loop().create_future()
-
-    def close(self, *, now_ms: int) -> None:  # noqa: ARG002  the controller knows the time
-        """Close the controller."""
-        self.node.close()
-
-
-class OwnLink:
-    """The ControllerLink of a broker in the controller's process."""
-
-    def __init__(self, node: ControllerNode) -> None:
-        self._node = node
-        self._is_closed = False
-
-    async def request(self, api: Api[RequestT, AnswerT], request: RequestT, timeout_ms: float) -> AnswerT:
-        """Return the controller's response. Raises ControllerUnavailable, ClientError."""
-        if self._is_closed:
-            raise ControllerUnavailable(f"{api.key.name}: the controller is stopping")
-        context = RequestContext(api.key, SERVED[api.key].max_version, 0, None, OwnSession("", _HERE))
-        outcome = self._node.dispatcher.call(context, request)
-        if isinstance(outcome, Reply):
-            outcome = await _response(outcome, timeout_ms / 1000, api.key.name)
-        if isinstance(outcome, Exception):
-            raise ClientError(f"{api.key.name}: {outcome}")
-        answer: AnswerT = outcome
-        return answer
-
-    def close(self) -> None:
-        """Refuse further requests."""
-        self._is_closed = True
-
-
-async def _response(reply: Reply[object], timeout_s: float, name: str) -> object:
-    answered: asyncio.Future[object] = asyncio.get_running_loop().create_future()
-    reply.when_done(lambda response: None if answered.done() else answered.set_result(response))
-    try:
-        return await asyncio.wait_for(answered, timeout_s)
-    except TimeoutError as error:
-        raise ControllerUnavailable(f"{name}: the controller does not answer") from error
+    def abandon(self) -> None:
+        """End like a killed process."""
+        self._listeners.close()
+        self.node.abandon()
+        self._shared.abandon()
+        self.log_manager.release()

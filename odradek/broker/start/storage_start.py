@@ -1,12 +1,18 @@
-"""Opens the data directories: the locks, the metadata log, the controller, every partition's log, and their managers."""
+"""Opens the data directories of a broker: the locks, the metadata log of a broker alone, every partition's log, their managers.
+
+``Membership`` is all in which a broker alone and a broker among others differ. ``OwnCluster`` is that of a broker alone;
+``cluster.member`` has the other.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from odradek.broker.replica.delayed_produce import GroupCommit
+from odradek.broker.replica.housekeeping import Housekeeping
+from odradek.broker.replica.partition import Partition, wake_fetches
 from odradek.broker.replica.partition_directories import (
     AloneRoles,
     DirectoryFailures,
@@ -14,6 +20,8 @@ from odradek.broker.replica.partition_directories import (
     PartitionDirectories,
     PartitionRoles,
 )
+from odradek.broker.replica.partitions import Partitions
+from odradek.broker.replica.replica_moves import ReplicaMoves
 from odradek.common.config.dynamic import CLUSTER_DEFAULT, ConfigView, ResourceType, apply_broker_overrides
 from odradek.common.config.listener_config import security_protocol_id
 from odradek.common.logging import log
@@ -23,85 +31,47 @@ from odradek.controller.metadata.features import SUPPORTED_FEATURES
 from odradek.controller.metadata.metadata_log import MetadataLog
 from odradek.controller.metadata.reconcile import Reconciliation
 from odradek.controller.metadata.snapshot_generator import read_bootstrap
-from odradek.protocol.errors import KafkaError
 from odradek.protocol.metadata_records.nodes import NodeEndpoint, NodeFeature, RegisterBrokerRecord
 from odradek.protocol.quorum_records import Voter
 from odradek.storage.directories.checkpoints import RECOVERY_POINT_FILE
-from odradek.storage.directories.data_directory import METADATA_LOG, RESERVE_BYTES, Reserve, is_full, reserve_bytes_of
+from odradek.storage.directories.data_directory import METADATA_LOG, reserve_bytes_of
 from odradek.storage.directories.log_manager import LogManager
-from odradek.storage.filesystem import FileSystem, RealFileSystem
 from odradek.storage.log.log_config import LogConfig
+from odradek.timing.timer import DelayedOperation, Purgatory, Timer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from random import Random
     from uuid import UUID
 
-    from odradek.broker.replica.housekeeping import Housekeeping
-    from odradek.broker.replica.partition import Partition
-    from odradek.broker.replica.partitions import Partitions
+    from odradek.broker.coordination.transaction_coordinator import OtherBrokers
+    from odradek.broker.network.gate import Gate
+    from odradek.broker.replica.delayed_fetch import DelayedFetch
+    from odradek.broker.start.shared_server import SharedServer
     from odradek.common.config.broker_config import BrokerConfig
     from odradek.common.config.listener_config import Endpoint
     from odradek.controller.metadata.cluster_metadata import ClusterMetadata
     from odradek.controller.metadata.delta import MetadataDelta
     from odradek.controller.metadata.image import MetadataImage
-    from odradek.storage.directories.data_directory import DataDirectory, DirectoryIdentity
-    from odradek.timing.background import Background
-    from odradek.timing.clock import Clock
-    from odradek.timing.slices import Slices
-    from odradek.timing.timer import DelayedOperation, Purgatory, Timer
+    from odradek.storage.directories.data_directory import DirectoryIdentity
 
 
 MetadataLogT = TypeVar("MetadataLogT", bound=MetadataLog)
 
 
-class Moves(Protocol):
-    """The moves of partitions to other directories, as needed when directories or partitions go away."""
+class Replicas:
+    """This broker's partitions, and the requests that wait for them. Kafka's class is ReplicaManager."""
 
-    def cancel(self, key: tuple[str, int]) -> None:
-        """Abort the move of a partition, if there is one."""
+    def __init__(self, timer: Timer) -> None:
+        self.partitions = Partitions()
+        self.fetch_purgatory: Purgatory[DelayedFetch] = Purgatory("Fetch", timer)
+        self.produce_purgatory: Purgatory[DelayedOperation] = Purgatory("Produce", timer)
+        # Tries the fetches that wait for a partition.
+        self.wake_fetches: Callable[[Partition], object] = partial(wake_fetches, self.fetch_purgatory)
 
-    def directory_failed(self, directory: DataDirectory) -> None:
-        """Abort the moves to a failed directory, or from it."""
-
-
-class StorageHost(Protocol):
-    """The broker that opens the storage. It creates ``moves`` and ``housekeeping`` right afterwards."""
-
-    config: BrokerConfig
-    node_id: int
-    clock: Clock
-    timer: Timer
-    background: Background
-    partitions: Partitions
-    produce_purgatory: Purgatory[DelayedOperation]
-    housekeeping: Housekeeping
-    slices: Slices
-    on_bulk_load: Callable[[], object]
-
-    @property
-    def moves(self) -> Moves:
-        """The moves of partitions to other directories."""
-
-    @property
-    def wake_fetches(self) -> Callable[[Partition], object]:
-        """The function that tries the fetches waiting for a partition."""
-
-    def new_uuid(self) -> UUID:
-        """Return a random UUID, drawn with the broker's seed."""
-
-    def call_soon(self, callback: Callable[[], None]) -> None:
-        """Call back in the next turn of the event loop."""
-
-    def fail(self, reason: str) -> None:
-        """Report that there is nothing left to serve from."""
-
-
-class AloneHost(StorageHost, Protocol):
-    """A broker that has a controller of its own and is in no cluster."""
-
-    random: Random
-    endpoints: dict[str, Endpoint]
+    def wake(self, partition: Partition) -> None:
+        """Try all requests that wait for ``partition``: for its followers, or to look for a new leader."""
+        self.wake_fetches(partition)
+        self.produce_purgatory.check_and_complete(partition)
 
 
 class LockedDirectories(NamedTuple):
@@ -112,31 +82,63 @@ class LockedDirectories(NamedTuple):
     identity: DirectoryIdentity
 
 
-@dataclass(frozen=True, slots=True)
-class OpenStorage:
-    """The open storage of a started broker."""
+class Membership(Protocol):
+    """A broker's place in its cluster, whether or not there are other brokers."""
+
+    @property
+    def metadata(self) -> ClusterMetadata:
+        """The cluster's metadata."""
+
+    @property
+    def roles(self) -> PartitionRoles:
+        """Gives partitions their roles."""
+
+    @property
+    def gates(self) -> tuple[Gate, ...]:
+        """The gates that it needs in front of the handlers."""
+
+    @property
+    def peers(self) -> OtherBrokers | None:
+        """The other brokers; None if there are none."""
+
+    @property
+    def directory_failed(self) -> Callable[[UUID], None]:
+        """Tells the controller that a data directory has gone offline."""
+
+    def serve(self, directories: PartitionDirectories) -> None:
+        """Begin: all logs are open, and the partitions in ``directories`` have their roles. Raises KafkaError."""
+
+    async def unfence(self) -> None:
+        """Wait until the controller lets this broker lead partitions. Raises MembershipLost."""
+
+    async def leave(self) -> None:
+        """Have the leaderships moved away, if other brokers can take them."""
+
+    async def close(self) -> None:
+        """End all work on behalf of the cluster. The metadata log stays open."""
+
+    def abandon(self) -> None:
+        """Stop at once, without waiting for work in progress."""
+
+
+class Joined(NamedTuple):
+    """A broker that has its place in its cluster, with no log open yet. ``endpoints`` are what clients connect to."""
+
+    replicas: Replicas
+    locked: LockedDirectories
+    membership: Membership
+    endpoints: dict[str, Endpoint]
+
+
+class OpenStorage(NamedTuple):
+    """The open storage of a broker: its logs, and the work on them."""
 
     log_manager: LogManager
-    controller: ClusterMetadata
     group_commit: GroupCommit
     partition_directories: PartitionDirectories
+    housekeeping: Housekeeping
+    moves: ReplicaMoves
     cluster_id: str
-
-
-def open_storage(broker: AloneHost, file_system: FileSystem | None) -> OpenStorage:
-    """Open ``log.dirs`` and fill ``broker.partitions``. A directory that does not work is offline, if others do.
-
-    If a disk is full, the start uses the reserves. Raises DataDirectoryLocked, InconsistentDataDirectory, MetadataUnreadable,
-    LogCorrupt (the metadata log), OSError. After an error no lock is kept.
-    """
-    file_system = file_system or RealFileSystem(RESERVE_BYTES)
-    try:
-        return _open_storage(broker, file_system)
-    except (KafkaError, OSError) as error:
-        released = [Reserve(file_system, path, 0).release() for path in log_dirs(broker.config)] if is_full(error) else []
-        if not any(released):
-            raise
-    return _open_storage(broker, file_system)
 
 
 def log_dirs(config: BrokerConfig) -> list[str]:
@@ -144,137 +146,173 @@ def log_dirs(config: BrokerConfig) -> list[str]:
     return list(dict.fromkeys(str(Path(log_dir).absolute()) for log_dir in config["log.dirs"]))
 
 
-def _open_storage(broker: AloneHost, file_system: FileSystem) -> OpenStorage:
-    locked = lock_directories(broker, file_system)
-    try:
-        controller = _open_controller(broker, file_system, locked)
-        directories = open_partitions(
-            broker,
-            file_system,
-            locked.log_manager,
-            controller,
-            AloneRoles(broker.node_id),
-            directory_failed=controller.directory_failed,
-        )
-        controller.record_directories(directories.places())
-    except BaseException:
-        locked.log_manager.release()
-        raise
-    return OpenStorage(locked.log_manager, controller, locked.group_commit, directories, locked.identity.cluster_id)
-
-
-def lock_directories(broker: StorageHost, file_system: FileSystem, cluster_id: str | None = None) -> LockedDirectories:
+def lock_directories(shared: SharedServer, replicas: Replicas, cluster_id: str | None = None) -> LockedDirectories:
     """Lock ``log.dirs``, and read their files. New directories get ``cluster_id``; the others must have it.
 
     Raises DataDirectoryLocked, InconsistentDataDirectory, OSError. After an error no lock is kept.
     """
-    log_manager = log_manager_for(broker.config, file_system, broker.new_uuid, cluster_id)
+    log_manager = log_manager_for(shared, cluster_id)
     group_commit = GroupCommit(
-        partitions=broker.partitions,
-        produce_purgatory=broker.produce_purgatory,
+        partitions=replicas.partitions,
+        produce_purgatory=replicas.produce_purgatory,
         flusher=log_manager.flusher,
-        clock=broker.clock,
-        background=broker.background,
-        call_soon=broker.call_soon,
+        clock=shared.clock,
+        background=shared.background,
+        call_soon=shared.call_soon,
     )
     log_manager.on_flush_due = group_commit.request
     return LockedDirectories(log_manager, group_commit, log_manager.start())
 
 
-def log_manager_for(
-    config: BrokerConfig, file_system: FileSystem, new_uuid: Callable[[], UUID], cluster_id: str | None = None
-) -> LogManager:
+def log_manager_for(shared: SharedServer, cluster_id: str | None = None) -> LogManager:
     """Return the manager of the logs in ``log.dirs``, which are not locked yet."""
-    metadata_dir = config["metadata.log.dir"]
+    metadata_dir = shared.config["metadata.log.dir"]
     return LogManager(
-        file_system,
-        *log_dirs(config),
-        node_id=config["node.id"],
+        shared.file_system,
+        *log_dirs(shared.config),
+        node_id=shared.node_id,
         cluster_id=cluster_id,
         warn=log.warn,
-        new_uuid=new_uuid,
+        new_uuid=shared.new_uuid,
         metadata_dir=None if metadata_dir is None else str(Path(metadata_dir).absolute()),
-        reserve_bytes=reserve_bytes_of(file_system),
+        reserve_bytes=reserve_bytes_of(shared.file_system),
     )
 
 
-def open_partitions(
-    broker: StorageHost,
-    file_system: FileSystem,
-    log_manager: LogManager,
-    metadata: ClusterMetadata,
-    roles: PartitionRoles,
-    *,
-    directory_failed: Callable[[UUID], object],
-    wake: Callable[[Partition], object] | None = None,
-) -> PartitionDirectories:
-    """Open this broker's logs, fill ``broker.partitions``, and keep both in step with ``metadata`` from now on.
+def open_storage(shared: SharedServer, joined: Joined, *, looks_for_directories: bool) -> OpenStorage:
+    """Open this broker's logs, fill ``joined.replicas``, and keep both in step with the metadata from now on.
 
-    ``wake`` completes requests that wait for a partition; if None, only fetches: a single broker's produces wait only for
-    flushes. ``directory_failed`` is called with the id of each directory that goes offline. Raises KafkaError, OSError; the
-    caller unlocks.
+    A directory that does not work is offline, if others do. Raises KafkaError, OSError; the caller unlocks.
     """
-    overrides = BrokerOverrides(broker.config, metadata.image)
+    log_manager = joined.locked.log_manager
+    open_logs(shared, log_manager, joined.membership.metadata)
+    housekeeping = Housekeeping(shared.config, log_manager, shared.timer, shared.background)
+    storage = lead_partitions(shared, joined, housekeeping)
+    housekeeping.start(looks_for_directories=looks_for_directories)
+    return storage
+
+
+def open_logs(shared: SharedServer, log_manager: LogManager, metadata: ClusterMetadata) -> None:
+    """Open the logs of the partitions that the metadata give this broker. After an unclean stop, they are recovered."""
+    overrides = BrokerOverrides(shared.config, metadata.image)
     overrides.apply()
-    begun_ms = broker.clock.monotonic_ms()
+    metadata.subscribe(overrides, PublishingOrder.BROKER_CONFIGS)
+    begun_ms = shared.clock.monotonic_ms()
     Reconciliation(
         image=metadata.image,
         log_manager=log_manager,
-        node_id=broker.node_id,
-        file_system=file_system,
+        node_id=shared.node_id,
+        file_system=shared.file_system,
         log_config_for=metadata.log_config_for,
-        now_ms=broker.clock.now_ms(),
+        now_ms=shared.clock.now_ms(),
         warn=log.warn,
     ).run()
-    log_manager.load_ms = broker.clock.monotonic_ms() - begun_ms
-    failures = _directory_failures(broker, log_manager, directory_failed)
+    log_manager.load_ms = shared.clock.monotonic_ms() - begun_ms
+
+
+def lead_partitions(shared: SharedServer, joined: Joined, housekeeping: Housekeeping) -> OpenStorage:
+    """Give every partition its role. A single broker's produces wait only for flushes, so only fetches are woken there."""
+    replicas, locked, membership, _ = joined
+    config, log_manager, metadata = shared.config, locked.log_manager, membership.metadata
+    moves = ReplicaMoves(config, replicas.partitions, log_manager, metadata, shared.timer, housekeeping)
+    failures = DirectoryFailures(
+        replicas.partitions,
+        log_manager,
+        wake_produces=replicas.produce_purgatory.check_and_complete,
+        cancel_moves=moves.directory_failed,
+        tell=membership.directory_failed,
+        fail=shared.fail,
+    )
     # Deferred: it must not run inside the operation that met the error.
-    log_manager.on_failure = lambda directory: broker.timer.call_after(0, lambda: failures.failed(directory))
+    log_manager.on_failure = lambda directory: shared.timer.call_after(0, lambda: failures.failed(directory))
     directories = PartitionDirectories(
-        broker.partitions,
+        replicas.partitions,
         log_manager,
         metadata.image,
-        roles=roles,
-        clock=broker.clock,
+        roles=membership.roles,
+        clock=shared.clock,
         log_config_for=metadata.log_config_for,
-        wake_fetches=wake or broker.wake_fetches,
-        before_delete=lambda key: broker.moves.cancel(key),  # noqa: PLW0108  made later
-        after_delete=lambda: broker.housekeeping.remove_deleted_after(broker.config["log.segment.delete.delay.ms"]),
-        slices=broker.slices,
+        wake_fetches=replicas.wake_fetches if membership.peers is None else replicas.wake,
+        before_delete=moves.cancel,
+        after_delete=lambda: housekeeping.remove_deleted_after(config["log.segment.delete.delay.ms"]),
+        slices=shared.slices,
     )
-    directories.on_many_created = lambda: broker.on_bulk_load()  # noqa: PLW0108  it is set later
     directories.lead_all()
     for directory in log_manager.directories.all:
         if not directory.failure:
             directory.reserve.fill()
     metadata.subscribe(directories, PublishingOrder.PARTITIONS)
-    metadata.subscribe(overrides, PublishingOrder.BROKER_CONFIGS)
-    metadata.subscribe(LogConfigs(broker.partitions, metadata.log_config_for), PublishingOrder.TOPIC_CONFIGS)
-    return directories
+    metadata.subscribe(LogConfigs(replicas.partitions, metadata.log_config_for), PublishingOrder.TOPIC_CONFIGS)
+    membership.serve(directories)
+    return OpenStorage(log_manager, locked.group_commit, directories, housekeeping, moves, locked.identity.cluster_id)
 
 
-def _open_controller(broker: AloneHost, file_system: FileSystem, locked: LockedDirectories) -> LoneController:
-    return LoneController(
-        open_metadata_log(MetadataLog, broker.config, file_system, locked.log_manager, now_ms=broker.clock.now_ms()),
-        broker=_registration(broker, locked),
-        config=broker.config,
-        clock=broker.clock,
-        new_topic_id=broker.new_uuid,
-        random=broker.random,
-        directory_counts=locked.log_manager.counts,
-        background=broker.background,
-        slices=broker.slices,
-    )
+def found_cluster(shared: SharedServer, endpoints: dict[str, Endpoint]) -> Joined:
+    """Lock the directories, and open the metadata log of a broker that is a cluster of one.
+
+    Raises the errors of ``lock_directories`` and ``OwnCluster``. After an error no lock is kept.
+    """
+    replicas = Replicas(shared.timer)
+    locked = lock_directories(shared, replicas)
+    try:
+        return Joined(replicas, locked, OwnCluster(shared, locked, endpoints), endpoints)
+    except BaseException:
+        locked.log_manager.release()
+        raise
 
 
-def _registration(broker: AloneHost, locked: LockedDirectories) -> RegisterBrokerRecord:
+class OwnCluster:
+    """The Membership of a broker that is a cluster of one. Its controller is in this process, and reached by plain calls."""
+
+    gates = ()
+    peers = None
+
+    def __init__(self, shared: SharedServer, locked: LockedDirectories, endpoints: Mapping[str, Endpoint]) -> None:
+        """Open the metadata log, and register the broker. Raises MetadataUnreadable, LogCorrupt, OSError, KafkaError."""
+        self._shared = shared
+        self.metadata = LoneController(
+            open_metadata_log(MetadataLog, shared, locked.log_manager),
+            broker=_registration(shared, locked, endpoints),
+            config=shared.config,
+            clock=shared.clock,
+            new_topic_id=shared.new_uuid,
+            random=shared.random,
+            directory_counts=locked.log_manager.counts,
+            background=shared.background,
+            slices=shared.slices,
+        )
+        self.roles = AloneRoles(shared.node_id)
+        self.directory_failed = self.metadata.directory_failed
+
+    def serve(self, directories: PartitionDirectories) -> None:
+        """Record where the partitions are, and watch over the expiry of tokens. Raises KafkaError."""
+        self.metadata.record_directories(directories.places())
+        if self._shared.config["delegation.token.secret.key"]:
+            from odradek.controller.metadata.delegation_tokens import TokenExpiry
+
+            TokenExpiry(self.metadata, self._shared.timer, self._shared.config).start()
+
+    async def unfence(self) -> None:
+        """No-op: the broker is registered without a fence."""
+
+    async def leave(self) -> None:
+        """No-op: nobody else can lead."""
+
+    async def close(self) -> None:
+        """No-op: there is no session."""
+
+    def abandon(self) -> None:
+        """No-op: there is no session."""
+
+
+def _registration(shared: SharedServer, locked: LockedDirectories, endpoints: Mapping[str, Endpoint]) -> RegisterBrokerRecord:
     """Return this broker's registration. Its directory id is its incarnation id: no other process has the directory open."""
     return RegisterBrokerRecord(
-        broker_id=broker.node_id,
+        broker_id=shared.node_id,
         incarnation_id=locked.identity.directory_id,
-        end_points=registered_endpoints(broker.config, broker.endpoints),
+        end_points=registered_endpoints(shared.config, endpoints),
         features=registered_features(),
-        rack=broker.config["broker.rack"],
+        rack=shared.config["broker.rack"],
         fenced=False,
         log_dirs=tuple(locked.log_manager.directories.online_ids),
     )
@@ -296,16 +334,15 @@ def registered_features() -> tuple[NodeFeature, ...]:
     )
 
 
-def open_metadata_log(
-    kind: type[MetadataLogT], config: BrokerConfig, file_system: FileSystem, log_manager: LogManager, *, now_ms: int
-) -> MetadataLogT:
+def open_metadata_log(kind: type[MetadataLogT], shared: SharedServer, log_manager: LogManager) -> MetadataLogT:
     """Open the metadata log of a controller in its directory. Raises LogCorrupt, OSError, KafkaError."""
+    config = shared.config
     directory = log_manager.directories.metadata
     metadata_log = kind.open(
-        file_system,
+        shared.file_system,
         directory.path,
         synced_offset=directory.held_offset(RECOVERY_POINT_FILE, METADATA_LOG) or 0,
-        now_ms=now_ms,
+        now_ms=shared.clock.now_ms(),
         warn=log.warn,
         config=LogConfig(segment_bytes=config["metadata.log.segment.bytes"], segment_ms=config["metadata.log.segment.ms"]),
     )
@@ -314,21 +351,9 @@ def open_metadata_log(
         # A single broker's controller cannot be reached. A controller with listeners adds them.
         metadata_log.voter = Voter(directory.identity.node_id, directory.identity.directory_id, ())
     if metadata_log.end_offset == 0:
-        metadata_log.bootstrap = read_bootstrap(file_system, directory.path)
+        metadata_log.bootstrap = read_bootstrap(shared.file_system, directory.path)
     log_manager.checkpoints.metadata_synced = lambda: metadata_log.synced_offset
     return metadata_log
-
-
-def _directory_failures(broker: StorageHost, log_manager: LogManager, tell: Callable[[UUID], object]) -> DirectoryFailures:
-    """Return the object that takes partitions offline when their directory fails."""
-    return DirectoryFailures(
-        broker.partitions,
-        log_manager,
-        wake_produces=broker.produce_purgatory.check_and_complete,
-        cancel_moves=lambda directory: broker.moves.directory_failed(directory),  # noqa: PLW0108  made later
-        tell=tell,
-        fail=broker.fail,
-    )
 
 
 class BrokerOverrides:

@@ -89,6 +89,11 @@ class BrokerConfig:
         listeners = parse_list(text)
         return parse_endpoints("listeners", controller_listeners(listeners, self["controller.listener.names"]))
 
+    @property
+    def is_alone(self) -> bool:
+        """Return whether the broker is a cluster of one: its controller is in this process, and listens for no other broker."""
+        return "controller" in self["process.roles"] and not self.controller_endpoints
+
     def watch(self, check_also: Check, when_overridden: Callable[[], None]) -> None:
         """Register ``check_also``, which raises InvalidConfig for unusable values, and a callback after overrides change."""
         self._checks.append(check_also)

@@ -205,20 +205,29 @@ def read_rules(path: Path) -> list[FaultKeywords]:
     return rules
 
 
-class _Served:
-    """A broker with a process of its own."""
+class ServedFaults:
+    """The faults of a broker with a process of its own, on ``files``.
 
-    def __init__(self, core: BrokerCore, files: SeverableFileSystem) -> None:
-        self._core = core
+    Make it before the broker starts, with ``gates``. Then call ``faults.serve``, and ``faults.let_go`` before the stop.
+    """
+
+    def __init__(self, files: SeverableFileSystem, rules: list[FaultKeywords]) -> None:
+        self.gates: list[Gate] = []
         self._files = files
+        self.faults = Faults(self)
+        for words in rules:
+            self.faults.add_checked(words)
 
     def add_gate(self, gate: Gate) -> None:
-        self._core.dispatcher.add_gate(gate)
+        """Have ``gate`` asked about each request. All rules are there before the start."""
+        self.gates.append(gate)
 
     def remove_gate(self, gate: Gate) -> None:
-        self._core.dispatcher.remove_gate(gate)
+        """Remove ``gate``."""
+        self.faults.core.dispatcher.remove_gate(gate)
 
     def watch_disk(self, watch: Watch | None) -> None:
+        """Route all appends and syncs through ``watch``."""
         self._files.watch = watch
 
     def ensure_loses_power(self) -> None:
@@ -231,14 +240,5 @@ class _Served:
 
 
 def watched_files() -> SeverableFileSystem:
-    """Return the machine's files, for ``install``."""
+    """Return the machine's files, for ``ServedFaults``."""
     return SeverableFileSystem(RealFileSystem())
-
-
-def install(core: BrokerCore, files: SeverableFileSystem, rules: list[FaultKeywords]) -> Faults:
-    """Apply these rules to a broker on ``files``. Call it before the start, and ``let_go`` of the result before the stop."""
-    faults = Faults(_Served(core, files))
-    faults.serve(core)
-    for words in rules:
-        faults.add_checked(words)
-    return faults

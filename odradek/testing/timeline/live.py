@@ -166,6 +166,9 @@ class LiveTimeline(Timeline):
         self.is_recording = False
         self._was_started = False
 
+    def __str__(self) -> str:
+        return super().__str__() if self._was_started else "the timeline was never started"
+
     @property
     def events(self) -> tuple[Event, ...]:
         """Return the events so far. Raises RuntimeError if the timeline was never started."""

@@ -3,6 +3,7 @@
 import asyncio
 
 from odradek.broker.start.broker_server import BrokerServer
+from odradek.broker.start.shared_server import SharedServer
 from odradek.common.config import load
 from odradek.controller.quorum.leader_discovery import MembershipLost
 from odradek.protocol.api_keys import ApiKey
@@ -52,7 +53,7 @@ async def first_fetch(**settings):
     config = load(None, cluster | {name.replace("_", "."): value for name, value in settings.items()})
     assert config.warnings == ()
     try:
-        await BrokerServer(config, file_system=MemoryFileSystem()).start()
+        await BrokerServer.start(SharedServer(config, file_system=MemoryFileSystem()))
     except MembershipLost:
         return fetches[0]
     finally:

@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 
 from odradek.broker.start.broker_server import BrokerServer
+from odradek.broker.start.shared_server import SharedServer
 from odradek.common.config import load
 from odradek.common.context import Reply, Session
 from odradek.protocol.api_keys import ApiKey
@@ -89,8 +90,7 @@ async def test_no_request_leaves_anything_to_the_garbage_collector(tmp_path, lif
             await life(caller, number, state)
 
     settings = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(tmp_path), "num.partitions": "2"}
-    server = BrokerServer(load(overrides=settings))
-    await server.start()
+    server = await BrokerServer.start(SharedServer(load(overrides=settings)))
     try:
         server.broker.controller.auto_create(["t"])
         caller, state = Caller(server), {}

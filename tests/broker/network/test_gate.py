@@ -4,7 +4,8 @@ import pytest
 
 from odradek.broker.api import SERVED
 from odradek.broker.network.dispatch import CloseConnection, Dispatcher
-from odradek.broker.start.server import Broker
+from odradek.broker.start.server import Broker, BrokerOptions
+from odradek.broker.start.shared_server import SharedServer
 from odradek.common.config import load
 from odradek.common.context import ANONYMOUS, CLOSE_CONNECTION, NO_RESPONSE, Reply, RequestContext, Session
 from odradek.protocol.api_keys import ApiKey
@@ -240,11 +241,13 @@ def test_a_produce_that_is_held_back_keeps_its_records_when_its_frame_is_overwri
     assert seen == [records]
 
 
-def test_a_broker_takes_its_gate_with_its_config():
+async def test_a_broker_is_started_with_its_gates():
     gate = Gate()
     gate.verdict = refused = refusal()
     config = load(overrides={"log.dirs": "/data"})
-    broker = Broker(config, clock=VirtualClock(), file_system=MemoryFileSystem(), background=InlineBackground(), gate=gate)
+    disk = MemoryFileSystem()
+    shared = SharedServer(config, clock=VirtualClock(), file_system=disk, background=InlineBackground())
+    broker = Broker.start(shared, BrokerOptions(gates=[gate]))
     context = RequestContext(ApiKey.HEARTBEAT, 4, 1, "client", SESSION)
     assert broker.dispatcher.call(context, _m.HeartbeatRequest(group_id="g")) is refused
 

@@ -6,6 +6,7 @@ import contextlib
 import pytest
 
 from odradek.broker.start.broker_server import BrokerServer
+from odradek.broker.start.shared_server import SharedServer
 from odradek.common.config.broker_config import load
 from odradek.common.context import ANONYMOUS
 from odradek.common.logging import lines_to
@@ -36,8 +37,7 @@ async def serving(certificates, directory, **ssl_configs):
     lines = []
     settings = {"listeners": "SSL://127.0.0.1:0", "log.dirs": str(directory), **certificates.settings(**ssl_configs)}
     with lines_to(lambda level, event, fields: lines.append((event, dict(fields)))):
-        server = BrokerServer(load(None, settings))
-        await server.start()
+        server = await BrokerServer.start(SharedServer(load(None, settings)))
         gate = Recorder()
         server.broker.dispatcher.add_gate(gate)
         try:

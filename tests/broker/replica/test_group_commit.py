@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from odradek.broker.start.broker_server import BrokerServer
+from odradek.broker.start.shared_server import SharedServer
 from odradek.common.config.broker_config import load
 from odradek.controller.metadata.decisions import NewTopic
 from odradek.protocol.api_keys import ApiKey
@@ -115,8 +116,7 @@ def disk(monkeypatch):
 async def server(disk):
     settings = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": "/data", "offsets.topic.num.partitions": "1"}
     overrides = settings | {"log.flush.interval.messages": "1"}
-    server = BrokerServer(load(overrides=overrides), file_system=MemoryFileSystem())
-    await server.start()
+    server = await BrokerServer.start(SharedServer(load(overrides=overrides), file_system=MemoryFileSystem()))
     yield server
     disk.let_go()
     await server.stop()

@@ -32,6 +32,7 @@ class Setup:
         config = LogConfig(**{"retention_ms": -1} | log_config)
         self.log = self.manager.create("t", 0, uuid4(), config, now_ms=self.clock.now_ms())
         self.housekeeping = Housekeeping(load(), self.manager, Timer(self.clock), InlineBackground())
+        self.housekeeping.start()
 
     def append(self, count=1):
         for _ in range(count):
@@ -272,6 +273,6 @@ def test_an_interval_of_centuries_means_never(interval):
     timer = Timer(clock)
     manager = LogManager(MemoryFileSystem(), "/data", node_id=1, new_uuid=uuid4, warn=lambda event, **_: None)
     config = load(overrides={"log.flush.scheduler.interval.ms": interval})
-    Housekeeping(config, manager, timer, InlineBackground())
+    Housekeeping(config, manager, timer, InlineBackground()).start()
     clock.advance(config["log.initial.task.delay.ms"])
     assert timer.next_deadline_ms() - clock.monotonic_ms() == _MINUTE_MS

@@ -110,7 +110,7 @@ async def test_a_start_finishes_what_a_kill_has_left(broker, is_deleted):
 
 async def test_the_garbage_collector_is_told_of_each_thousand_partitions(broker):
     told = []
-    broker.core.on_bulk_load = lambda: told.append(led(broker))
+    broker.core.partition_directories.on_many_created = lambda: told.append(led(broker))
     broker.core.controller.create_topics([NewTopic(name="t", partition_count=2_500)])
     await caught_up(broker)
     assert told == [1_000, 2_000]

@@ -6,9 +6,12 @@ A killed process leaves all that it has written. A machine that loses its power 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from random import Random
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from odradek.broker.cluster.member import ClusterMember
+from odradek.broker.start.shared_server import SharedServer
 from odradek.common.config.broker_config import load
 from odradek.common.logging import _sink
 from odradek.testing.disk import MemoryDisk
@@ -18,7 +21,7 @@ from tests.campaigns.cluster_simulation.loop import Process, ProcessClock
 from tests.campaigns.simulation.violation import Violation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
     from concurrent.futures import Future
 
     from odradek.broker.start.server import Broker
@@ -27,6 +30,16 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+
+
+# Starts the server of a process, and tells of its broker when the logs are open.
+Start = Callable[[SharedServer, Callable[["Broker"], None]], Awaitable[Any]]
+
+
+def member_of(core: Broker) -> ClusterMember:
+    """Its membership in the cluster."""
+    assert isinstance(core.member, ClusterMember)
+    return core.member
 
 
 class LateBackground:
@@ -78,20 +91,24 @@ _EXPECTED = (OSError, ConnectionError)
 
 
 class Machine:
-    """``server`` is the process that runs, None while there is none; ``starts`` counts them."""
+    """``process`` is the one that runs, None while there is none; ``starts`` counts them.
 
-    def __init__(self, world: World, node_id: int, host: str, configs: Mapping[str, str], make: Callable[..., Any]) -> None:
+    ``server`` is what it serves with, once it has started, and ``core`` is its broker, once the logs are open.
+    """
+
+    def __init__(self, world: World, node_id: int, host: str, configs: Mapping[str, str], start: Start) -> None:
         self.world = world
         self.node_id = node_id
         self.host = host
         self.starts = 0
         self.server: Any = None
+        self.core: Broker | None = None
         self.process: Process | None = None
         self.is_serving = False
         self.is_stopping = False
         self.is_slow = False
         self._configs = {"log.dirs": "/data", "node.id": str(node_id), **configs}
-        self._make = make
+        self._start_server = start
         self._disk = MemoryDisk()
         self._disk.make_dirs("/data")
         self._disk.sync_dir("/")
@@ -107,19 +124,13 @@ class Machine:
     @property
     def is_up(self) -> bool:
         """Whether a process runs."""
-        return self.server is not None
-
-    @property
-    def core(self) -> Broker | None:
-        """The broker of the process that runs, if its logs are open."""
-        core: Broker | None = getattr(self.server, "broker", None)
-        return core if core is not None and hasattr(core, "log_manager") else None
+        return self.process is not None
 
     # ---------------------------------------------------------------------------------------------------------- the process
 
     def start(self) -> None:
         """Start a process on what the disk holds."""
-        if self.server is not None:
+        if self.is_up:
             return
         world = self.world
         self.starts += 1
@@ -128,32 +139,34 @@ class Machine:
         process = self.process = Process(world.loop, f"{self.host}#{self.starts}", self.host)
         process.run(_sink.set, self._line(process))
         self._severable = SeverableFileSystem(self._disk)
-        process.run(self._make_server, Random(world.rng.getrandbits(64)))
-        process.spawn(self._run(process))
-
-    def _make_server(self, random: Random) -> None:
+        random = Random(world.rng.getrandbits(64))
         self._background = LateBackground(random, _SLOW_DISK_MS if self.is_slow else _DISK_MS)
-        self.server = self._make(
+        process.spawn(self._run(process, self._background, random))
+
+    async def _run(self, process: Process, background: LateBackground, random: Random) -> None:
+        def opened(core: Broker) -> None:
+            self.core = core
+
+        shared = SharedServer(
             load(overrides=self._configs),
             clock=self._clock,
-            background=self._background,
+            background=background,
             file_system=self._severable,
             random=random,
+            on_failed=self._failed,
         )
-        broker = getattr(self.server, "broker", None)
-        if broker is not None:
-            broker.on_failed = self._failed
-
-    async def _run(self, process: Process) -> None:
         try:
-            await self.server.start()
+            server = await self._start_server(shared, opened)
         except asyncio.CancelledError:
             raise
         except Exception as error:  # noqa: BLE001  whatever it is, it is a finding
             if not process.is_dead:
                 self.world.complain(Violation("a broker that starts comes to serve", f"{self.name}: {error!r}"))
             return
-        if not process.is_dead:
+        if process.is_dead:
+            server.abandon()
+        else:
+            self.server = server
             self.is_serving = True
             self.world.note("%s serves", self.name)
 
@@ -176,13 +189,13 @@ class Machine:
 
     def kill(self) -> None:
         """End the process as kill -9 does."""
-        if self.server is not None:
+        if self.is_up:
             self.world.note("%s is killed", self.name)
             self._end(is_told=True)
 
     def lose_power(self) -> None:
         """End the machine."""
-        if self.server is not None:
+        if self.is_up:
             self.world.note("%s loses its power", self.name)
             self._end(is_told=False)
             self.world.network.dark.add(self.host)
@@ -214,15 +227,17 @@ class Machine:
             self.world.later(_PATIENCE_MS, lambda: self._lose_patience(process))
 
     def _end(self, *, is_told: bool) -> None:
-        process, server, severable = self.process, self.server, self._severable
+        process, running, severable = self.process, self.server or self.core, self._severable
         assert process is not None
         assert severable is not None
-        self.process = self.server = self._severable = self._background = None
+        self.process = self.server = self.core = self._severable = self._background = None
         self.is_serving = self.is_stopping = False
         process.is_dead = True
         severable.sever()
         self.world.network.end(process, is_told=is_told)
-        process.run(server.abandon)
+        # A process that has not come so far ends with its tasks.
+        if running is not None:
+            process.run(running.abandon)
         process.cancel_tasks()
         self.world.loop.forget(process)
         process.resume()

@@ -276,6 +276,6 @@ class Races:
 
     def _epoch(self, machine: Machine) -> int | None:
         """The broker's epoch by the controller, None while it is fenced or nobody knows."""
-        node = getattr(self._world.controller.server, "node", None)
-        broker = None if node is None else node.controller.image.kept.brokers.get(machine.node_id)
+        server = self._world.controller.server
+        broker = None if server is None else server.node.controller.image.kept.brokers.get(machine.node_id)
         return None if broker is None or broker.fenced else broker.broker_epoch

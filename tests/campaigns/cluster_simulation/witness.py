@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.protocol.record_batch import iter_batches
+from tests.campaigns.cluster_simulation.machine import member_of
 from tests.campaigns.simulation.violation import Violation
 
 if TYPE_CHECKING:
@@ -196,10 +197,9 @@ def _look_at_in_sync(machines: list[Machine], image: MetadataImage) -> None:
         core = machine.core
         registered = image.kept.brokers.get(machine.node_id)
         # Another process of it may have lost something, which the controller does not know yet.
-        member = None if core is None else core.member
-        if core is None or member is None or registered is None:
+        if core is None or registered is None:
             continue
-        if registered.broker_epoch == member.lifecycle.broker_epoch:
+        if registered.broker_epoch == member_of(core).lifecycle.broker_epoch:
             known[machine.node_id] = core.partitions
     for topic in image.topics.values():
         for index, record in topic.partitions.items():

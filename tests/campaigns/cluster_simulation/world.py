@@ -6,12 +6,13 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from odradek.broker.start.broker_server import BrokerServer
-from odradek.broker.start.controller_server import ControllerServer
+from odradek.broker.start.controller_node import ControllerServer
+from odradek.broker.start.server import BrokerOptions
 from odradek.controller.metadata.topic import CONSUMER_OFFSETS_TOPIC
 from odradek.coordinator.runtime.hashing import partition_for
 from tests.campaigns.cluster_simulation.consumers import Committer, Member, Reader
 from tests.campaigns.cluster_simulation.loop import ProcessClock, VirtualLoop
-from tests.campaigns.cluster_simulation.machine import Machine
+from tests.campaigns.cluster_simulation.machine import Machine, member_of
 from tests.campaigns.cluster_simulation.network import SimulatedNetwork
 from tests.campaigns.cluster_simulation.plan import HURRIED, draw, with_race
 from tests.campaigns.cluster_simulation.producers import CarelessProducer, IdempotentProducer
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from odradek.broker.replica.partition import Partition
+    from odradek.broker.start.server import Broker
+    from odradek.broker.start.shared_server import SharedServer
     from tests.campaigns.cluster_simulation.client import Client
     from tests.campaigns.cluster_simulation.loop import Handle
 
@@ -72,6 +75,14 @@ CONTROLLER_CONFIGS = {
 }
 
 
+async def _start_broker(shared: SharedServer, on_open: Callable[[Broker], None]) -> BrokerServer:
+    return await BrokerServer.start(shared, BrokerOptions(on_open=on_open))
+
+
+async def _start_controller(shared: SharedServer, on_open: Callable[[Broker], None]) -> ControllerServer:
+    return await ControllerServer.start(shared)
+
+
 class World(Events):
     """A history of a cluster."""
 
@@ -94,7 +105,7 @@ class World(Events):
         self._complaint: Exception | None = None
         self._had_last: set[Client] = set()
         configs = {**CONTROLLER_CONFIGS, "min.insync.replicas": str(self.plan.min_in_sync)}
-        self.controller = Machine(self, _CONTROLLER_ID, _CONTROLLER_HOST, configs, ControllerServer)
+        self.controller = Machine(self, _CONTROLLER_ID, _CONTROLLER_HOST, configs, _start_controller)
         self.brokers = [self._make_broker(node_id) for node_id in range(1, self.plan.broker_count + 1)]
 
     def _make_broker(self, node_id: int) -> Machine:
@@ -104,7 +115,7 @@ class World(Events):
         configs["transaction.state.log.min.isr"] = str(self.plan.min_in_sync)
         if self.plan.flushes_each:
             configs["log.flush.interval.messages"] = "1"
-        return Machine(self, node_id, host, configs, BrokerServer)
+        return Machine(self, node_id, host, configs, _start_broker)
 
     # ----------------------------------------------------------------------------------------------------------- what it knows
 
@@ -169,8 +180,8 @@ class World(Events):
         """Raise what was found."""
         if self._complaint is not None:
             raise self._complaint
-        node = getattr(self.controller.server, "node", None)
-        self.witness.look(self.brokers, None if node is None else node.controller.image)
+        server = self.controller.server
+        self.witness.look(self.brokers, None if server is None else server.node.controller.image)
 
     def may_end(self, machine: Machine, *, loses: bool) -> bool:
         """Whether a broker's process may end without warning, its disk losing something perhaps.
@@ -200,7 +211,7 @@ class World(Events):
                     if machine.node_id in record.replicas and machine.node_id not in record.isr:
                         return False
         registered = {core.controller.image.kept.brokers[machine.node_id].broker_epoch for core in cores}
-        own = machine.server.broker.member.lifecycle.broker_epoch
+        own = None if machine.core is None else member_of(machine.core).lifecycle.broker_epoch
         return registered == {own}
 
     def wants_more(self, client: Client) -> bool:

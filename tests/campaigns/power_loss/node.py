@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from odradek.broker.api import load_handler
 from odradek.broker.start.server import Broker
+from odradek.broker.start.shared_server import SharedServer
 from odradek.common.config import load
 from odradek.common.context import RequestContext, Session
 from odradek.coordinator.runtime.states import ShardState
@@ -112,9 +113,10 @@ class Node:
         background: Background | None = None,
     ) -> None:
         """``seed`` is what no other process on this disk has had: ids are drawn by it."""
-        config = _config(flush_messages, directories, has_threads=background is not None)
+        self._config = _config(flush_messages, directories, has_threads=background is not None)
         self.background = background or InlineBackground()
-        self.broker = Broker(config, clock=clock, background=self.background, file_system=file_system, random=Random(seed))
+        self._file_system = file_system
+        self._seed = seed
         self.clock = clock
         self.loop = self._loop = loop
         self.is_running = False
@@ -124,9 +126,19 @@ class Node:
 
     def start(self) -> None:
         """Raises what ``Broker.start`` does."""
-        self.call(self.broker.start)
+        self.call(self._start)
         self.is_running = True
         self.tune()
+
+    def _start(self) -> None:
+        shared = SharedServer(
+            self._config,
+            clock=self.clock,
+            background=self.background,
+            file_system=self._file_system,
+            random=Random(self._seed),
+        )
+        self.broker = Broker.start(shared)
 
     def tune(self) -> None:
         """Give topics segments and indexes that are smaller than any that configs allow."""

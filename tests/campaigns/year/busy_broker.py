@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from odradek.broker.api import load_handler
 from odradek.broker.start.server import Broker
+from odradek.broker.start.shared_server import SharedServer
 from odradek.common.config import load
 from odradek.common.context import RequestContext, Session
 from odradek.controller.metadata.decisions import NewTopic
@@ -76,17 +77,23 @@ class BusyBroker:
     """The broker and all who use it. ``day`` counts from 0."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, disk: WatchedDisk, clock: VirtualClock, seed: int) -> None:
-        background = InlineBackground()
-        self.broker = Broker(load(overrides=_SETTINGS), clock=clock, background=background, file_system=disk, random=Random(seed))
         self.day = 0
         self._loop = loop
         self._clock = clock
+        self._disk = disk
+        self._seed = seed
         self._rng = Random(seed)
         self._topics: deque[str] = deque()
 
     def start(self) -> None:
         """Serve."""
-        self._call(self.broker.start)
+        self.broker = self._call(self._start)
+
+    def _start(self) -> Broker:
+        config, random = load(overrides=_SETTINGS), Random(self._seed)
+        background = InlineBackground()
+        shared = SharedServer(config, clock=self._clock, background=background, file_system=self._disk, random=random)
+        return Broker.start(shared)
 
     def stop(self) -> None:
         """Stop as its users stop it."""

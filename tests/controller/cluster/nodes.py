@@ -5,6 +5,7 @@ from uuid import UUID
 
 from odradek.broker.api.controller import SERVED
 from odradek.broker.start.controller_node import ControllerNode
+from odradek.broker.start.shared_server import SharedServer
 from odradek.broker.start.storage_start import log_manager_for
 from odradek.common.config import load
 from odradek.common.config.listener_config import Endpoint
@@ -14,8 +15,6 @@ from odradek.protocol.broker_codecs import response_encoder
 from odradek.protocol.message_types import fetch, fetch_snapshot
 from odradek.timing.background import InlineBackground
 from odradek.timing.clock import VirtualClock
-from odradek.timing.slices import Slices
-from odradek.timing.timer import Timer
 from tests.memory_filesystem import MemoryFileSystem
 
 NODE_ID = 3
@@ -35,26 +34,24 @@ class NodeBed:
 
     def __init__(self, **settings):
         self.config = load(None, SETTINGS | {name.replace("_", "."): value for name, value in settings.items()})
-        self.node_id = NODE_ID
         self.file_system = MemoryFileSystem()
         self.clock = VirtualClock()
-        self.timer = Timer(self.clock)
-        self.random = Random(1)
-        self.background = InlineBackground()
         self.failures = []
-        self.slices = Slices(lambda: 0.0, lambda _: None)
+        self.shared = SharedServer(
+            self.config,
+            clock=self.clock,
+            background=InlineBackground(),
+            file_system=self.file_system,
+            random=Random(1),
+            call_soon=lambda _: None,
+            on_failed=self.failures.append,
+        )
         self.start()
 
-    def new_uuid(self):
-        return UUID(int=self.random.getrandbits(128), version=4)
-
-    def fail(self, reason):
-        self.failures.append(reason)
-
     def start(self):
-        self.log_manager = log_manager_for(self.config, self.file_system, self.new_uuid)
+        self.log_manager = log_manager_for(self.shared)
         bound = {LISTENER: Endpoint(LISTENER, "127.0.0.1", 9093)}
-        self.node = ControllerNode(self, self.file_system, self.log_manager, self.log_manager.start(), bound)
+        self.node = ControllerNode(self.shared, self.log_manager, self.log_manager.start(), bound)
         self.node.start()
 
     def restart(self):

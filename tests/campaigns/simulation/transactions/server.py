@@ -12,11 +12,10 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
-from odradek.broker.quotas.quota_switch import QuotaSwitch
 from odradek.broker.replica.log_cleaner import LogCleaner
-from odradek.broker.replica.replica_moves import ReplicaMoves
 from odradek.broker.start.server import Broker
-from odradek.broker.start.storage_start import open_storage
+from odradek.broker.start.shared_server import SharedServer
+from odradek.broker.start.storage_start import Joined, OwnCluster, Replicas, lead_partitions, lock_directories, open_logs
 from odradek.common.config import BrokerConfig, load
 from odradek.common.context import RequestContext, Session
 from odradek.controller.metadata.decisions import NewTopic
@@ -91,46 +90,30 @@ class Server(Broker):
         epochs: dict[tuple[str, int], int],
         on_append: Callable[[Partition], None],
     ) -> None:
-        """``epochs`` are the leader epochs that partitions have come to, and are kept here."""
+        """Open what is on the disk. ``epochs`` are the leader epochs that partitions have come to, and are kept here.
+
+        ``on_append`` is told of each append as it is done.
+        """
         config = _config(plan.transaction_shards, plan.group_shards, plan.abort_interval_ms, plan.expiration_ms)
         self.loop = Loop()
-        super().__init__(
-            config,
-            clock=clock,
-            background=InlineBackground(),
-            file_system=disk,
-            random=random,
-            call_soon=self.loop.soon.append,
-        )
-        self._on_append = on_append
-        self.housekeeping = cast("Any", _Housekeeping())
+        soon = self.loop.soon.append
+        shared = SharedServer(config, clock=clock, background=InlineBackground(), file_system=disk, random=random, call_soon=soon)
+        replicas = Replicas(shared.timer)
+        replicas.wake_fetches = on_append
+        locked = lock_directories(shared, replicas)
+        cluster = OwnCluster(shared, locked, {})
+        open_logs(shared, locked.log_manager, cluster.metadata)
+        joined = Joined(replicas, locked, cluster, {})
+        super().__init__(shared, joined, lead_partitions(shared, joined, cast("Any", _Housekeeping())))
         self._plan = plan
         self._disk = disk
         self._epochs = epochs
-
-    @property
-    def wake_fetches(self) -> Callable[[Partition], object]:
-        """Part of Broker: it is told of each append as it is done."""
-        return self._on_append
-
-    def open(self) -> None:
-        """What is on the disk; as ``start`` does."""
-        storage = open_storage(self, self._disk)
-        self.log_manager = storage.log_manager
-        self.controller = storage.controller
-        self.quotas = QuotaSwitch(self.controller.image.quotas, self.config, self.clock)
-        self.moves = ReplicaMoves(self.config, self.partitions, self.log_manager, self.controller, self.timer, self.housekeeping)
         for partition in self.partitions:
             self._settle(partition)
         for topic in COORDINATORS_TOPICS:
             self.controller.ensure_internal_topic(topic)
             for partition in self.partitions.of_topic(topic).values():
                 self._settle(partition)
-
-    def serve(self) -> None:
-        """Load what there is."""
-        self.groups.start()
-        self.transactions.start()
 
     def create(self, topic: str, partition_count: int) -> None:
         """A topic for producers."""
@@ -170,8 +153,7 @@ class Server(Broker):
         """The process is gone: nobody is told anything, nothing is written."""
         self.timer.close()
         self.loop.soon.clear()
-        if hasattr(self, "log_manager"):
-            self.log_manager.release()
+        self.log_manager.release()
         self._disk._locks.clear()
 
     def ask(self, api_key: ApiKey, version: int, request: Any, answered: Callable[[Any], None]) -> bool:

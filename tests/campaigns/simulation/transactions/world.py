@@ -234,7 +234,6 @@ class World(Chronicle):
             self.epochs = {name: epoch + 1 for name, epoch in self.epochs.items()}
         server = Server(self.plan, self.clock, self.disk, Random(self.rng.getrandbits(64)), self.epochs, self._on_append)
         self.server = server
-        server.open()
         if is_first:
             for topic, count in self.plan.topics:
                 server.create(topic, count)
