@@ -190,7 +190,9 @@ class TransactionCoordinator(CoordinatorHost["TransactionShard"]):
             return self._write_group_marker(partition, marker)
         found = self._partitions.require(topic, partition)
         last_offset = found.append_marker(marker, self._clock.now_ms()).last_offset
-        if self.others is None or last_offset < found.high_watermark:
+        leader = found.leader
+        if leader is None or leader.followers is None or last_offset < found.high_watermark:
+            # Without followers there is nothing to wait for.
             return None
         return self._when_replicated(found, last_offset)
 
