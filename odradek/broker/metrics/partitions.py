@@ -63,23 +63,28 @@ def _read_topics(broker: MeteredBroker) -> Iterator[Reading]:
 
 def _read_partitions(broker: MeteredBroker) -> Iterator[Reading]:
     samples: dict[Metric, list[Sample]] = {metric: [] for metric in (SIZE, SEGMENTS, START_OFFSET, END_OFFSET, HIGH_WATERMARK)}
-    offline = 0
+    offline = set()
     for partition in broker.partitions:
-        offline += partition.log is None
+        if partition.log is None:
+            offline.add((partition.topic_id, partition.index))
         labels = (partition.topic, str(partition.index))
         for metric, value in _log_values(partition):
             samples[metric].append((labels, value))
     yield from samples.items()
     here = len(broker.partitions)
     yield PARTITIONS, [((), here)]
-    yield OFFLINE_REPLICAS, [((), offline)]
+    yield OFFLINE_REPLICAS, [((), len(offline))]
     topics = broker.controller.image.topics
     records = [record for topic in topics.values() for record in topic.partitions.values()]
     yield TOPICS, [((), len(topics))]
     yield GLOBAL_PARTITIONS, [((), len(records))]
-    # On a single broker, a partition with an offline log has no leader, even if the metadata name one.
-    is_alone = all(tuple(record.replicas) == (broker.node_id,) for record in records)
-    yield OFFLINE_PARTITIONS, [((), offline if is_alone else sum(record.leader < 0 for record in records))]
+    # A leader whose log is offline cannot lead, even if the metadata name no other.
+    leaderless = [
+        record
+        for record in records
+        if record.leader < 0 or (record.leader == broker.node_id and (record.topic_id, record.partition_id) in offline)
+    ]
+    yield OFFLINE_PARTITIONS, [((), len(leaderless))]
 
 
 def _log_values(partition: Partition) -> Iterator[tuple[Metric, int]]:
