@@ -14,7 +14,8 @@ from odradek.cli.local_cluster import forked, supervisor
 from odradek.cli.main import main
 
 
-def stand_in(*, data_dir, settings, **_others):
+def stand_in(options):
+    settings, data_dir = options.settings, options.data_dir
     node_id = settings["node.id"]
     data_dir.mkdir(exist_ok=True)
     if node_id in settings.get("stand.in.fails", "").split(","):
