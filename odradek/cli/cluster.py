@@ -11,7 +11,7 @@ versions of ``cli.apis``.
 from collections.abc import Callable, Iterable, Sequence
 from threading import Event
 from types import TracebackType
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import click
 
@@ -26,16 +26,25 @@ from odradek.client.api import (
     LoginFailed,
     NegotiationFailed,
     ProtocolViolation,
+    RequestRefused,
     RequestT,
     ResponseT,
     UnsupportedVersion,
 )
 from odradek.client.apis import FIND_COORDINATOR, GROUP, LIST_OFFSETS, METADATA
 from odradek.client.blocking import BlockingClient
+from odradek.client.known_cluster import (
+    KnownCluster,
+    Node,
+    Partition,
+    list_offsets_request,
+    listed_offsets,
+    metadata_request,
+    name_of,
+)
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.find_coordinator import FindCoordinatorRequest
-from odradek.protocol.message_types.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from odradek.protocol.message_types.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponseTopic
+from odradek.protocol.message_types.metadata import MetadataResponseTopic
 
 T = TypeVar("T")
 
@@ -184,14 +193,6 @@ class Connection:
         return Unreachable(reason)
 
 
-class Node(NamedTuple):
-    """A broker of the cluster."""
-
-    node_id: int
-    host: str
-    port: int
-
-
 class Cluster:
     """The brokers of a cluster, a context manager. ``any`` is a connection to the first bootstrap address that answers."""
 
@@ -200,8 +201,7 @@ class Cluster:
         # Failures that ``tried`` has skipped.
         self.unreachable: list[Unreachable] = []
         self._connections: dict[tuple[str, int], Connection | Unreachable] = {}
-        self._nodes: dict[int, Node] = {}
-        self.controller_id = -1
+        self._known = KnownCluster()
 
     def __enter__(self) -> Self:
         return self
@@ -222,29 +222,27 @@ class Cluster:
 
     def metadata(self, topics: Iterable[str] | None) -> list[MetadataResponseTopic]:
         """Return the MetadataResponseTopics of these names, or of all topics for None. Each has its error; none is created."""
-        named = None if topics is None else [MetadataRequestTopic(name=topic) for topic in topics]
-        response = self.any.call(METADATA, MetadataRequest(topics=named, allow_auto_topic_creation=False))
-        self._nodes = {broker.node_id: Node(broker.node_id, broker.host, broker.port) for broker in response.brokers}
-        self.controller_id = response.controller_id
+        response = self.any.call(METADATA, metadata_request(topics))
+        self._known.take(response)
         return sorted(response.topics, key=lambda topic: str(topic.name))
 
     def nodes(self) -> list[Node]:
         """Return all brokers."""
-        if not self._nodes:
+        if not self._known.nodes:
             self.metadata([])
-        return list(self._nodes.values())
+        return list(self._known.nodes.values())
 
     def controller(self) -> Connection:
         """Return the broker that creates and deletes topics. With KRaft that is any broker: it forwards the request."""
         self.nodes()
-        return self.any if self.controller_id not in self._nodes else self.node(self.controller_id)
+        return self.any if self._known.controller_id not in self._known.nodes else self.node(self._known.controller_id)
 
     def node(self, node_id: int) -> Connection:
         """Return a broker by id, at its address in the last Metadata response."""
-        node = self._nodes.get(node_id)
-        if node is None:
-            raise Unreachable(f"the cluster has no broker {node_id}")
-        return self._connect(node.host, node.port)
+        try:
+            return self._connect(self._known.node(node_id))
+        except ConnectFailed as failure:
+            raise Unreachable(failure.reason) from failure
 
     def coordinator(self, key: str, key_type: int = GROUP) -> tuple[Connection, Node]:
         """Return the coordinator of a group or of a transactional id.
@@ -255,9 +253,9 @@ class Cluster:
         found = self.any.call(FIND_COORDINATOR, request).coordinators[0]
         check(key, found.error_code, found.error_message)
         node = Node(found.node_id, found.host, found.port)
-        return self._connect(node.host, node.port), node
+        return self._connect(node), node
 
-    def leaders(self, topics: Iterable[str] | None, broker_id: int | None = None) -> dict[tuple[str, int], int]:
+    def leaders(self, topics: Iterable[str] | None, broker_id: int | None = None) -> dict[Partition, int]:
         """Return the leader of each partition of these topics, or of all topics for None; -1 for a partition without one.
 
         With ``broker_id``, only partitions with a replica on this broker are returned. Raises Refused.
@@ -270,58 +268,41 @@ class Cluster:
                     leaders[str(topic.name), int(partition.partition_index)] = int(partition.leader_id)
         return leaders
 
-    def list_offsets(self, wanted: dict[tuple[str, int], int]) -> dict[tuple[str, int], int | Refused]:
+    def list_offsets(self, wanted: dict[Partition, int]) -> dict[Partition, int | Refused]:
         """Return the first offset at or after the given timestamp of each partition; -1 if every record is earlier.
 
         EARLIEST_TIMESTAMP and LATEST_TIMESTAMP ask for the log's ends. A partition that does not exist, or has no leader that
         answers, gets its refusal in place of an offset.
         """
-        offsets: dict[tuple[str, int], int | Refused] = {}
-        for leader, partitions in self._by_leader(wanted, offsets).items():
-            topics: dict[str, list[ListOffsetsPartition]] = {}
-            for topic, index in partitions:
-                asked = ListOffsetsPartition(partition_index=index, timestamp=wanted[topic, index])
-                topics.setdefault(topic, []).append(asked)
-            rows = [ListOffsetsTopic(name=topic, partitions=asked) for topic, asked in topics.items()]
-            request = ListOffsetsRequest(replica_id=-1, topics=rows)
+        offsets: dict[Partition, int | Refused] = {}
+        by_leader: dict[int, dict[Partition, int]] = {}
+        if wanted:
+            self.metadata({topic for topic, _ in wanted})
+        for partition, timestamp in wanted.items():
+            try:
+                by_leader.setdefault(self._known.leader(partition), {})[partition] = timestamp
+            except RequestRefused as refusal:
+                offsets[partition] = Refused(refusal.subject, refusal.code)
+        for leader, asked in by_leader.items():
+            request = list_offsets_request(asked)
             answer = self.tried(lambda leader=leader, request=request: self.node(leader).call(LIST_OFFSETS, request))  # type: ignore[misc]
             if answer is None:
                 why = self.unreachable[-1].message
-                offsets |= {key: Refused(_name(key), ErrorCode.LEADER_NOT_AVAILABLE, why) for key in partitions}
+                offsets |= {one: Refused(name_of(one), ErrorCode.LEADER_NOT_AVAILABLE, why) for one in asked}
                 continue
-            for answered in answer.topics:
-                for found in answered.partitions:
-                    key = str(answered.name), int(found.partition_index)
-                    offsets[key] = found.offset if not found.error_code else Refused(_name(key), found.error_code)
+            for partition, (offset, code) in listed_offsets(answer).items():
+                offsets[partition] = Refused(name_of(partition), code) if code else offset
         return offsets
 
-    def _by_leader(
-        self, wanted: Iterable[tuple[str, int]], offsets: dict[tuple[str, int], int | Refused]
-    ) -> dict[int, list[tuple[str, int]]]:
-        """Return the partitions by leader. A partition without a leader gets its refusal in ``offsets``."""
-        wanted = list(wanted)
-        leaders = {
-            (str(topic.name), int(partition.partition_index)): int(partition.leader_id)
-            for topic in (self.metadata({topic for topic, _ in wanted}) if wanted else ())
-            for partition in topic.partitions
-        }
-        by_leader: dict[int, list[tuple[str, int]]] = {}
-        for key in wanted:
-            if leaders.get(key, -1) >= 0:
-                by_leader.setdefault(leaders[key], []).append(key)
-            else:
-                code = ErrorCode.LEADER_NOT_AVAILABLE if key in leaders else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                offsets[key] = Refused(_name(key), code)
-        return by_leader
-
-    def _connect(self, host: str, port: int) -> Connection:
-        connection = self._connections.get((host, port))
+    def _connect(self, node: Node) -> Connection:
+        address = node.host, node.port
+        connection = self._connections.get(address)
         if connection is None:
             try:
-                connection = Connection(host, port)
+                connection = Connection(*address)
             except Unreachable as failure:
                 connection = failure
-            self._connections[host, port] = connection
+            self._connections[address] = connection
         if isinstance(connection, Unreachable):
             raise connection
         return connection
@@ -335,7 +316,3 @@ def _first_reachable(bootstrap: Sequence[tuple[str, int]]) -> Connection:
         except Unreachable as failure:
             failures.append(failure.message)
     raise Unreachable("; ".join(failures))
-
-
-def _name(partition: tuple[str, int]) -> str:
-    return f"{partition[0]}-{partition[1]}"

@@ -17,10 +17,11 @@ from odradek.cli.progress import Progress, is_terminal
 from odradek.cli.record_format import InvalidFormat, Render, as_json, compiled_format, plain
 from odradek.client.api import ClientError
 from odradek.client.apis import LATEST_TIMESTAMP
-from odradek.client.cluster_client import ClusterClient, Partition
+from odradek.client.cluster_client import ClusterClient
 from odradek.client.fetcher import READ_COMMITTED, Fetched, Fetcher
 from odradek.client.group_consumer import NOTICE_MS, GroupConsumer
 from odradek.client.group_member import GroupMember
+from odradek.client.known_cluster import Partition
 from odradek.protocol.errors import ErrorCode, MalformedMessage
 from odradek.protocol.patterns import InvalidPattern, compile_search
 from odradek.protocol.records import Record

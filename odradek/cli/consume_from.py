@@ -8,13 +8,16 @@ beginning, end      the ends of the log
 
 import re
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
 from odradek.cli.options import timestamp_ms_of
 from odradek.client.apis import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
-from odradek.client.cluster_client import ClusterClient, Partition
+from odradek.client.known_cluster import Partition
+
+if TYPE_CHECKING:
+    from odradek.client.cluster_client import ClusterClient
 
 _UNITS_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
@@ -53,7 +56,7 @@ def parse_start(_context: click.Context, _option: click.Parameter, text: str | N
 
 
 async def start_offsets(
-    cluster: ClusterClient, partitions: Iterable[Partition], start: Start, *, is_committed: bool
+    cluster: "ClusterClient", partitions: Iterable[Partition], start: Start, *, is_committed: bool
 ) -> dict[Partition, int]:
     """Return the first offset of each partition, within its log. Raises ClientError."""
     partitions = list(partitions)

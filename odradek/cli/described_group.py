@@ -7,16 +7,15 @@ ConsumerGroupDescribe describes groups of the newer protocol (KIP-848), if the b
 from dataclasses import dataclass, field
 
 from odradek.cli.apis import CONSUMER_GROUP_DESCRIBE, DESCRIBE_GROUPS
-from odradek.cli.cluster import Cluster, Connection, Node, Refused, check, patiently
+from odradek.cli.cluster import Cluster, Connection, Refused, check, patiently
 from odradek.client.apis import LATEST_TIMESTAMP, OFFSET_FETCH
+from odradek.client.known_cluster import Node, Partition
 from odradek.protocol.coordinator_records.consumer_protocol import assigned_partitions, subscribed_topics
 from odradek.protocol.errors import ErrorCode, MalformedMessage
 from odradek.protocol.message_types.consumer_group_describe import ConsumerGroupDescribeRequest
 from odradek.protocol.message_types.describe_groups import DescribedGroup as DescribedClassicGroup
 from odradek.protocol.message_types.describe_groups import DescribedGroupMember, DescribeGroupsRequest
 from odradek.protocol.message_types.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
-
-Partition = tuple[str, int]
 
 _CONSUMER = "consumer"
 _DEAD = "Dead"

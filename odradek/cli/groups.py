@@ -13,7 +13,7 @@ import click
 
 from odradek.cli.apis import DELETE_GROUPS
 from odradek.cli.cluster import Cluster, Refused, Unreachable, check, patiently
-from odradek.cli.described_group import DescribedGroup, Member, Partition, describe_group, end_offsets
+from odradek.cli.described_group import DescribedGroup, Member, describe_group, end_offsets
 from odradek.cli.explain_group import explain
 from odradek.cli.group_names import groups_of_broker, with_similar_groups
 from odradek.cli.options import (
@@ -27,6 +27,7 @@ from odradek.cli.options import (
     timestamp_ms_of,
 )
 from odradek.client.apis import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, OFFSET_COMMIT
+from odradek.client.known_cluster import Partition
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.delete_groups import DeleteGroupsRequest
 from odradek.protocol.message_types.offset_commit import (

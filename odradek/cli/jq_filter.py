@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from odradek.client.cluster_client import Partition
+from odradek.client.known_cluster import Partition
 from odradek.protocol.records import Record
 
 if TYPE_CHECKING:

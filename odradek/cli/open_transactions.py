@@ -15,6 +15,7 @@ from functools import partial
 from odradek.cli.apis import DESCRIBE_PRODUCERS, DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS
 from odradek.cli.cluster import Cluster, Refused, check, patiently
 from odradek.client.apis import TRANSACTIONAL_ID
+from odradek.client.known_cluster import Partition, name_of
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.describe_producers import (
     DescribeProducersRequest,
@@ -24,8 +25,6 @@ from odradek.protocol.message_types.describe_producers import (
 )
 from odradek.protocol.message_types.describe_transactions import DescribeTransactionsRequest, TransactionState
 from odradek.protocol.message_types.list_transactions import ListTransactionsRequest, ListTransactionsResponse
-
-Partition = tuple[str, int]
 
 # Partitions in one request.
 _BATCH = 500
@@ -76,14 +75,14 @@ def describe_producers(
     by_node: dict[int, list[Partition]] = {}
     for partition, leader in leaders.items():
         if broker_id is None and leader < 0:
-            refusals.append(Refused(_name(partition), ErrorCode.LEADER_NOT_AVAILABLE))
+            refusals.append(Refused(name_of(partition), ErrorCode.LEADER_NOT_AVAILABLE))
         else:
             by_node.setdefault(leader if broker_id is None else broker_id, []).append(partition)
     for node_id, partitions in by_node.items():
         for start in range(0, len(partitions), _BATCH):
             for partition, described in _ask(cluster, node_id, partitions[start : start + _BATCH]):
                 if described.error_code:
-                    refusals.append(Refused(_name(partition), described.error_code, described.error_message))
+                    refusals.append(Refused(name_of(partition), described.error_code, described.error_message))
                 found += [_producer(partition, each) for each in described.active_producers]
     return found, refusals
 
@@ -178,7 +177,3 @@ def _producer(partition: Partition, described: ProducerState) -> ProducerOnParti
         described.last_timestamp,
         start_offset if start_offset >= 0 else None,
     )
-
-
-def _name(partition: Partition) -> str:
-    return f"{partition[0]}-{partition[1]}"

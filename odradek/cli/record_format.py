@@ -14,7 +14,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, Final, TypeAlias
 
-from odradek.client.cluster_client import Partition
+from odradek.client.known_cluster import Partition
 from odradek.protocol.records import Record
 
 Render: TypeAlias = Callable[[Partition, Record], bytes]

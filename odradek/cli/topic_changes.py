@@ -12,11 +12,10 @@ from odradek.cli.consume_from import Start, parse_start
 from odradek.cli.options import Servers, asks_a_broker, exit_status, key_and_value, show
 from odradek.cli.topic_names import known_topics
 from odradek.client.apis import LATEST_TIMESTAMP
+from odradek.client.known_cluster import Partition
 from odradek.protocol.message_types.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from odradek.protocol.message_types.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from odradek.timing.system_clock import SystemClock
-
-Partition = tuple[str, int]
 
 _TIMEOUT_MS: Final = 30_000
 _ALTERED: Final = ("topic", "partitions", "configs")

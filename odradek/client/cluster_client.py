@@ -23,11 +23,18 @@ from odradek.client.api import (
     ResponseT,
 )
 from odradek.client.apis import FIND_COORDINATOR, LATEST_TIMESTAMP, LIST_OFFSETS, METADATA
+from odradek.client.known_cluster import (
+    Address,
+    KnownCluster,
+    Partition,
+    list_offsets_request,
+    listed_offsets,
+    metadata_request,
+    name_of,
+)
 from odradek.client.node_client import ClientConfig, NodeClient, connect_to
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.find_coordinator import FindCoordinatorRequest
-from odradek.protocol.message_types.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from odradek.protocol.message_types.metadata import MetadataRequest, MetadataRequestTopic
 from odradek.timing.driver import AsyncioDriver
 from odradek.timing.system_clock import SystemClock
 from odradek.timing.timer import Timer
@@ -38,14 +45,11 @@ if TYPE_CHECKING:
 
     from odradek.client.login import Login
 
-Partition = tuple[str, int]
-Address = tuple[str, int]
 T = TypeVar("T")
 
 RETRY_BACKOFF_MS: Final = 100
 # The time to wait out transient errors.
 PATIENCE_MS: Final = 30_000
-_NO_NODE: Final = -1
 
 TRANSIENT: Final = frozenset(
     {
@@ -111,10 +115,10 @@ class ClusterClient:
         self._tls = None if tls is None else lambda: tls
         self._login = None if login is None else lambda: login
         self._bootstrap = list(bootstrap)
-        self._addresses: dict[int, Address] = {}
+        self._known = KnownCluster()
         self._nodes: dict[tuple[Address, str], NodeClient] = {}
-        # The leader of each partition of the topics that were asked for; -1 for none.
-        self._leaders: dict[str, dict[int, int]] = {}
+        self.leaders = self._known.leaders
+        self.by_leader = self._known.by_leader
 
     def close(self) -> None:
         """Close all connections."""
@@ -129,15 +133,12 @@ class ClusterClient:
 
     def node(self, node_id: int, purpose: str = "") -> NodeClient:
         """Return the client of a node. Each ``purpose`` has its own connection. Raises ConnectFailed for an unknown node."""
-        address = self._addresses.get(node_id)
-        if address is None:
-            raise ConnectFailed(f"the cluster has no node {node_id} at the moment")
-        return self._client(address, purpose)
+        return self._client(self._known.node(node_id)[1:], purpose)
 
     async def ask(self, api: Api[RequestT, ResponseT], request: RequestT) -> ResponseT:
         """Return the response of the first node that answers: one of the cluster, or else a bootstrap address."""
         failures: dict[str, ClientError] = {}
-        for address in dict.fromkeys([*self._addresses.values(), *self._bootstrap]):
+        for address in dict.fromkeys([*(node[1:] for node in self._known.nodes.values()), *self._bootstrap]):
             try:
                 return await self._client(address, "").request(api, request)
             except LoginFailed:
@@ -153,22 +154,15 @@ class ClusterClient:
 
         Raises RequestRefused for a topic that has an error.
         """
-        named = [MetadataRequestTopic(name=topic) for topic in topics]
-        response = await self.ask(METADATA, MetadataRequest(topics=named, allow_auto_topic_creation=create))
-        self._addresses = {broker.node_id: (broker.host, broker.port) for broker in response.brokers}
+        response = await self.ask(METADATA, metadata_request(topics, create=create))
+        self._known.take(response)
         for topic in response.topics:
-            name = str(topic.name)
-            check(name, topic.error_code)
-            self._leaders[name] = {int(partition.partition_index): int(partition.leader_id) for partition in topic.partitions}
+            check(str(topic.name), topic.error_code)
 
     async def topics(self) -> list[str]:
         """Return the names of all topics."""
-        response = await self.ask(METADATA, MetadataRequest(topics=None, allow_auto_topic_creation=False))
+        response = await self.ask(METADATA, metadata_request(None))
         return [str(topic.name) for topic in response.topics if not topic.is_internal]
-
-    def leaders(self, topic: str) -> Mapping[int, int]:
-        """Return the leader of each partition by the last ``refresh``; -1 for none."""
-        return self._leaders.get(topic, {})
 
     async def patiently(
         self, attempt: Callable[[], Awaitable[T]], topics: Iterable[str] = (), patience_ms: int = PATIENCE_MS
@@ -216,27 +210,11 @@ class ClusterClient:
     async def _list_offsets(self, wanted: Mapping[Partition, int], *, is_committed: bool) -> dict[Partition, int]:
         offsets = {}
         for leader, partitions in self.by_leader(wanted).items():
-            topics: dict[str, list[ListOffsetsPartition]] = {}
-            for topic, index in partitions:
-                topics.setdefault(topic, []).append(ListOffsetsPartition(partition_index=index, timestamp=wanted[topic, index]))
-            rows = [ListOffsetsTopic(name=topic, partitions=asked) for topic, asked in topics.items()]
-            request = ListOffsetsRequest(replica_id=-1, isolation_level=int(is_committed), topics=rows)
-            for answered in (await self.node(leader).request(LIST_OFFSETS, request)).topics:
-                for one in answered.partitions:
-                    check(f"{answered.name}-{one.partition_index}", one.error_code)
-                    offsets[str(answered.name), int(one.partition_index)] = int(one.offset)
+            request = list_offsets_request({each: wanted[each] for each in partitions}, is_committed=is_committed)
+            for partition, (offset, code) in listed_offsets(await self.node(leader).request(LIST_OFFSETS, request)).items():
+                check(name_of(partition), code)
+                offsets[partition] = offset
         return offsets
-
-    def by_leader(self, partitions: Iterable[Partition]) -> dict[int, list[Partition]]:
-        """Return the partitions by leader. Raises RequestRefused for a partition without one."""
-        by_leader: dict[int, list[Partition]] = {}
-        for topic, index in partitions:
-            leader = self.leaders(topic).get(index)
-            if leader is None or leader == _NO_NODE:
-                code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if leader is None else ErrorCode.LEADER_NOT_AVAILABLE
-                raise RequestRefused(f"{topic}-{index}", code)
-            by_leader.setdefault(leader, []).append((topic, index))
-        return by_leader
 
     def _client(self, address: Address, purpose: str) -> NodeClient:
         client = self._nodes.get((address, purpose))

@@ -12,7 +12,8 @@ from typing import Final, NamedTuple, cast
 
 from odradek.client.api import ClientError, RequestRefused
 from odradek.client.apis import EARLIEST_TIMESTAMP, FETCH, LATEST_TIMESTAMP
-from odradek.client.cluster_client import PATIENCE_MS, ClusterClient, Partition, is_transient
+from odradek.client.cluster_client import PATIENCE_MS, ClusterClient, is_transient
+from odradek.client.known_cluster import Partition
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
 from odradek.protocol.fetched_batches import fetched_batches
 from odradek.protocol.message_types.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData

@@ -15,9 +15,10 @@ from contextlib import suppress
 from typing import Final
 
 from odradek.client.api import ClientError, RequestRefused
-from odradek.client.cluster_client import ClusterClient, Partition
+from odradek.client.cluster_client import ClusterClient
 from odradek.client.fetcher import Fetcher
 from odradek.client.group_member import HEARTBEAT_INTERVAL_MS, GroupMember
+from odradek.client.known_cluster import Partition
 
 COMMIT_INTERVAL_MS: Final = 5_000
 # The longest wait for records: after it a caller notices a rebalance.

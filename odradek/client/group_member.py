@@ -13,7 +13,8 @@ from typing import Final
 
 from odradek.client.api import ClientError, RequestRefused
 from odradek.client.apis import GROUP, HEARTBEAT, JOIN_GROUP, LEAVE_GROUP, OFFSET_COMMIT, OFFSET_FETCH, SYNC_GROUP
-from odradek.client.cluster_client import ClusterClient, Partition, check, is_transient
+from odradek.client.cluster_client import ClusterClient, check, is_transient
+from odradek.client.known_cluster import Partition
 from odradek.client.node_client import NodeClient
 from odradek.protocol.coordinator_records.consumer_protocol import (
     CONSUMER_PROTOCOL_TYPE,
