@@ -17,36 +17,18 @@ from typing import Final
 
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
 from odradek.protocol.record_batch import MAGIC, BatchHeader, Buffer, ensure_intact, iter_batches
-from odradek.storage.errors import DiskErrors, OffsetsOutOfOrder, UnexpectedAppendOffset
+from odradek.storage.errors import OffsetsOutOfOrder, UnexpectedAppendOffset
 from odradek.storage.log.control_batches import ensure_readable, record_markers
-from odradek.storage.log.flush_state import FlushState
-from odradek.storage.log.local_log import LocalLog, LogSettings
-from odradek.storage.log.log_writer import AppendInfo, LogProducers, LogWriter
+from odradek.storage.log.log_writer import AppendInfo, LogWork
 from odradek.storage.log.segment import MAX_RELATIVE_OFFSET
 
 _NO_TIMESTAMP: Final = -1
 
 
-class FollowerAppends:
+class FollowerAppends(LogWork):
     """A follower's appends to one log. Loop thread only."""
 
-    __slots__ = ("_errors", "_flush_state", "_local", "_producers", "_settings", "_writer")
-
-    def __init__(
-        self,
-        local: LocalLog,
-        settings: LogSettings,
-        flush_state: FlushState,
-        producers: LogProducers,
-        writer: LogWriter,
-        errors: DiskErrors,
-    ) -> None:
-        self._local = local
-        self._settings = settings
-        self._flush_state = flush_state
-        self._producers = producers
-        self._writer = writer
-        self._errors = errors
+    __slots__ = ()
 
     def append(self, batches: Buffer, leader_epoch: int, now_ms: int) -> AppendInfo | None:
         """Append batches; see ``Log.append_as_follower``."""

@@ -39,11 +39,12 @@ from odradek.storage.errors import DiskErrors
 from odradek.storage.filesystem import FileSystem
 from odradek.storage.log import log_lookup
 from odradek.storage.log.flush_state import FlushState
+from odradek.storage.log.follower_appends import FollowerAppends
 from odradek.storage.log.local_log import LocalLog, LogSettings, LogSlice
 from odradek.storage.log.log_config import LogConfig
 from odradek.storage.log.log_lookup import TimestampOffset
 from odradek.storage.log.log_truncation import LogRetention, LogTruncation
-from odradek.storage.log.log_writer import AppendInfo, CoordinatorAppends, LogProducers, LogWriter
+from odradek.storage.log.log_writer import AppendInfo, CoordinatorAppends, LogParts, LogProducers, LogWriter
 from odradek.storage.log.producer_state import ProducerStates
 from odradek.storage.log.segment import Segment
 from odradek.storage.log.segment_files import SegmentRemoval
@@ -82,18 +83,16 @@ class Log:
         self.is_closed = False
         # Lowers the log's offsets in the checkpoint files (odradek.storage.log.log_truncation). The LogManager sets it.
         self.before_truncation: Callable[[tuple[str, int], int], object] | None = None
-        self._disk_errors = disk_errors
-        self._settings = LogSettings(request.config)
-        self._local = LocalLog(request, loaded)
-        self.segments = self._local.segments
-        self.leader_epochs = self._local.leader_epochs
-        self.flush_state = FlushState(self._local, self._settings, self._disk_errors, loaded.recovery_point, request.now_ms)
-        self._producers = LogProducers(self._local, self._settings, self._disk_errors, loaded, request.now_ms)
-        self._writer = LogWriter(self._local, self._settings, self.flush_state, self._producers, self._disk_errors)
-        self.coordinator_appends = CoordinatorAppends(
-            self._local, self._settings, self.flush_state, self._producers, self._writer, request.warn
-        )
-        self.retention = LogRetention(self._local, self._settings, self.flush_state, self._producers, self._writer, removal)
+        self._settings = settings = LogSettings(request.config)
+        self._local = local = LocalLog(request, loaded)
+        self.segments = local.segments
+        self.leader_epochs = local.leader_epochs
+        self.flush_state = flush_state = FlushState(local, settings, disk_errors, loaded.recovery_point, request.now_ms)
+        self._producers = producers = LogProducers(local, settings, disk_errors, loaded, request.now_ms)
+        self._writer = writer = LogWriter(local, settings, flush_state, producers, disk_errors)
+        self._parts = LogParts(local, settings, flush_state, producers, writer, removal, disk_errors, request.warn)
+        self.coordinator_appends = CoordinatorAppends(self._parts)
+        self.retention = LogRetention(self._parts)
 
     @classmethod
     def open(  # noqa: PLR0913 - all that is known of a log before it is read, by name
@@ -291,11 +290,7 @@ class Log:
         may leave some of them appended. ValueError: UnexpectedAppendOffset, OffsetsOutOfOrder. KafkaError: CORRUPT_MESSAGE,
         KAFKA_STORAGE_ERROR.
         """
-        # Imported here, as a broker that leads all its partitions does not need it.
-        from odradek.storage.log.follower_appends import FollowerAppends
-
-        appends = FollowerAppends(self._local, self._settings, self.flush_state, self._producers, self._writer, self._disk_errors)
-        return appends.append(batches, leader_epoch, now_ms)
+        return FollowerAppends(self._parts).append(batches, leader_epoch, now_ms)
 
     # ------------------------------------------------------------------------------------------------------ truncation
 
@@ -324,15 +319,7 @@ class Log:
         self.cleaned_offset = None if self.cleaned_offset is None else min(self.cleaned_offset, offset)
 
     def _truncation(self) -> LogTruncation:
-        return LogTruncation(
-            self._local,
-            self._settings,
-            self.flush_state,
-            self._producers,
-            self.retention.removal,
-            self._disk_errors,
-            self.before_truncation,
-        )
+        return LogTruncation(self._parts, self.before_truncation)
 
     # --------------------------------------------------------------------------------------------------------- flushes
 
@@ -380,7 +367,7 @@ class Log:
         try:
             return [found[:2] for found in self.segments.aborted_transactions(fetch_offset, end_offset)]
         except OSError as error:
-            raise self._disk_errors.report(error) from error
+            raise self._parts.errors.report(error) from error
 
     def aborted_in(self, found: LogSlice, offset: int, upper_offset: int) -> list[tuple[int, int]]:
         """Return the aborted transactions with records in ``found``, read at ``offset``; some may begin after it.
@@ -392,7 +379,7 @@ class Log:
         try:
             end_offset = self.segments.end_offset_of(found, offset, upper_offset)
         except OSError as error:
-            raise self._disk_errors.report(error) from error
+            raise self._parts.errors.report(error) from error
         return self.aborted_transactions(offset, end_offset)
 
     def read(self, offset: int, max_bytes: int, *, upper_offset: int, min_one_batch: bool) -> LogSlice | None:
@@ -415,9 +402,9 @@ class Log:
         try:
             found = self.segments.read(offset, max_bytes, upper_offset, end_offset, min_one_batch=min_one_batch)
         except OSError as error:
-            raise self._disk_errors.report(error) from error
+            raise self._parts.errors.report(error) from error
         if found is not None:
-            found.on_error = self._disk_errors.report
+            found.on_error = self._parts.errors.report
         return found
 
     def offset_for_timestamp(self, timestamp: int, from_offset: int = 0) -> TimestampOffset | None:
@@ -458,7 +445,7 @@ class Log:
 
     def storage_error(self, error: OSError) -> KafkaError:
         """Report a disk error that a reader met. Return the KAFKA_STORAGE_ERROR to answer with."""
-        return self._disk_errors.report(error)
+        return self._parts.errors.report(error)
 
     def abandon(self, reason: str) -> None:
         """Stop using the files, as their directory has failed. Every later operation is refused."""

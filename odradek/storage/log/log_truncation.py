@@ -38,39 +38,23 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.storage.errors import DiskErrors
-from odradek.storage.log.flush_state import FlushState
-from odradek.storage.log.local_log import LocalLog, LogSegments, LogSettings
+from odradek.storage.log.local_log import LogSegments
 from odradek.storage.log.log_config import LogConfig
-from odradek.storage.log.log_writer import LogProducers, LogWriter
+from odradek.storage.log.log_writer import LogParts, LogWork
 from odradek.storage.log.segment import Segment, iter_headers
-from odradek.storage.log.segment_files import SegmentRemoval
 
 
-class LogTruncation:
+class LogTruncation(LogWork):
     """Moves one log's end back. Loop thread only.
 
     ``before`` gets topic and partition, and an offset, and lowers the log's offsets in the checkpoint files to it.
     """
 
-    __slots__ = ("_before", "_errors", "_flush_state", "_local", "_producers", "_removal", "_settings")
+    __slots__ = ("_before", "_removal")
 
-    def __init__(
-        self,
-        local: LocalLog,
-        settings: LogSettings,
-        flush_state: FlushState,
-        producers: LogProducers,
-        removal: SegmentRemoval,
-        errors: DiskErrors,
-        before: "Callable[[tuple[str, int], int], object] | None",
-    ) -> None:
-        self._local = local
-        self._settings = settings
-        self._flush_state = flush_state
-        self._producers = producers
-        self._removal = removal
-        self._errors = errors
+    def __init__(self, parts: LogParts, before: "Callable[[tuple[str, int], int], object] | None") -> None:
+        super().__init__(parts)
+        self._removal = parts.removal
         self._before = before
 
     def truncate_to(self, offset: int, now_ms: int) -> bool:
@@ -215,39 +199,17 @@ def _is_older(segments: LogSegments, number: int, than_ms: int) -> bool:
     return number + 1 < len(segments) and segments[number + 1].created_ms < than_ms
 
 
-class LogRetention:
+class LogRetention(LogWork):
     """The log start offset and the retained segments of one log. Loop thread only.
 
     While ``is_being_cleaned`` no segment is removed: another thread reads them to compact or to move the log.
     """
 
-    __slots__ = (
-        "_flush_state",
-        "_local",
-        "_producers",
-        "_replaced",
-        "_settings",
-        "_writer",
-        "is_being_cleaned",
-        "on_start_moved",
-        "removal",
-    )
+    __slots__ = ("_replaced", "is_being_cleaned", "on_start_moved", "removal")
 
-    def __init__(
-        self,
-        local: LocalLog,
-        settings: LogSettings,
-        flush_state: FlushState,
-        producers: LogProducers,
-        writer: LogWriter,
-        removal: SegmentRemoval,
-    ) -> None:
-        self._local = local
-        self._settings = settings
-        self._flush_state = flush_state
-        self._producers = producers
-        self._writer = writer
-        self.removal = removal
+    def __init__(self, parts: LogParts) -> None:
+        super().__init__(parts)
+        self.removal = parts.removal
         # Replaced segments whose files could not be set aside, as the disk failed.
         self._replaced: list[Segment] = []
         self.is_being_cleaned = False

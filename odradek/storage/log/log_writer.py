@@ -9,6 +9,7 @@ cleanly stopped log has a snapshot at its end. Most opened logs get no produce r
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Final
 
 from odradek.protocol.compression import NONE
@@ -29,6 +30,7 @@ from odradek.storage.log.local_log import LocalLog, LogSettings
 from odradek.storage.log.producer_restore import restore
 from odradek.storage.log.producer_state import ProducerStates
 from odradek.storage.log.segment import Segment
+from odradek.storage.log.segment_files import SegmentRemoval
 from odradek.storage.log.validation import too_large_for_segment
 from odradek.storage.recovery.log_loader import LoadedLog
 from odradek.storage.recovery.recovery import Warn
@@ -143,6 +145,34 @@ class LogWriter:
         return active
 
 
+@dataclass(frozen=True, slots=True)
+class LogParts:
+    """The parts of one log that its other parts work on."""
+
+    local: LocalLog
+    settings: LogSettings
+    flush_state: FlushState
+    producers: LogProducers
+    writer: LogWriter
+    removal: SegmentRemoval
+    errors: DiskErrors
+    warn: Warn
+
+
+class LogWork:
+    """The base of those that work on a log's parts. It keeps them as fields of its own: appends read them each time."""
+
+    __slots__ = ("_errors", "_flush_state", "_local", "_producers", "_settings", "_writer")
+
+    def __init__(self, parts: LogParts) -> None:
+        self._local = parts.local
+        self._settings = parts.settings
+        self._flush_state = parts.flush_state
+        self._producers = parts.producers
+        self._writer = parts.writer
+        self._errors = parts.errors
+
+
 class AppendInfo:
     """The offsets of an appended batch. ``log_append_time_ms`` is -1 for CreateTime. A ``duplicate`` was not written again."""
 
@@ -161,26 +191,14 @@ class AppendInfo:
 _NO_TIMESTAMP: Final = -1
 
 
-class CoordinatorAppends:
+class CoordinatorAppends(LogWork):
     """The broker's own appends to one log. Loop thread only."""
 
-    __slots__ = ("_flush_state", "_local", "_producers", "_settings", "_warn", "_writer")
+    __slots__ = ("_warn",)
 
-    def __init__(
-        self,
-        local: LocalLog,
-        settings: LogSettings,
-        flush_state: FlushState,
-        producers: LogProducers,
-        writer: LogWriter,
-        warn: Warn,
-    ) -> None:
-        self._local = local
-        self._settings = settings
-        self._flush_state = flush_state
-        self._producers = producers
-        self._writer = writer
-        self._warn = warn
+    def __init__(self, parts: LogParts) -> None:
+        super().__init__(parts)
+        self._warn = parts.warn
 
     def append_marker(
         self,
