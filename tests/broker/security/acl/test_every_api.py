@@ -10,6 +10,7 @@ from odradek.broker.security.acl.rules import allow_all
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages import messages
+from odradek.testing.timeline.messages import from_json
 from odradek.timing.reply import Reply
 from tests.broker.api.acl_requests import creation, wanted
 from tests.broker.security.acl.bed import DENIED, OPEN, Secured, batch, codes_in
@@ -21,13 +22,11 @@ TOPIC, GROUP, ID, CLUSTER = (
 ALL_OF_CLUSTER = "CLUSTER kafka-cluster"
 
 
-def of(api_key, struct, /, **fields):
-    """A struct of a request."""
-    return messages(api_key).classes["request"][struct](**fields)
-
-
-def topics(api_key, struct, /, **fields):
-    return {"topics": [of(api_key, struct, **fields)]}
+def fields_of(api_key, fields):
+    """A request's fields: dictionaries as its structs."""
+    structs = {name: value for name, value in fields.items() if isinstance(value, list) and value and isinstance(value[0], dict)}
+    made = from_json(messages(api_key).request, structs)
+    return fields | {name: getattr(made, name) for name in structs}
 
 
 K = ApiKey
@@ -41,47 +40,20 @@ CASES = [
         ID,
         ["WRITE TOPIC t", "WRITE TRANSACTIONAL_ID x"],
     ),
-    (
-        K.FETCH,
-        12,
-        topics(K.FETCH, "FetchTopic", topic="t", partitions=[of(K.FETCH, "FetchPartition", partition_max_bytes=9)]),
-        TOPIC,
-        ["READ TOPIC t"],
-    ),
-    (
-        K.LIST_OFFSETS,
-        None,
-        topics(K.LIST_OFFSETS, "ListOffsetsTopic", name="t", partitions=[of(K.LIST_OFFSETS, "ListOffsetsPartition")]),
-        TOPIC,
-        ["DESCRIBE TOPIC t"],
-    ),
-    (K.METADATA, None, topics(K.METADATA, "MetadataRequestTopic", name="t"), TOPIC, ["DESCRIBE TOPIC t"]),
+    (K.FETCH, 12, {"topics": [{"topic": "t", "partitions": [{"partition_max_bytes": 9}]}]}, TOPIC, ["READ TOPIC t"]),
+    (K.LIST_OFFSETS, None, {"topics": [{"name": "t", "partitions": [{}]}]}, TOPIC, ["DESCRIBE TOPIC t"]),
+    (K.METADATA, None, {"topics": [{"name": "t"}]}, TOPIC, ["DESCRIBE TOPIC t"]),
     (
         K.OFFSET_COMMIT,
         9,
-        {"group_id": "g"}
-        | topics(
-            K.OFFSET_COMMIT,
-            "OffsetCommitRequestTopic",
-            name="t",
-            partitions=[of(K.OFFSET_COMMIT, "OffsetCommitRequestPartition")],
-        ),
+        {"group_id": "g", "topics": [{"name": "t", "partitions": [{}]}]},
         GROUP,
         ["READ GROUP g", "READ TOPIC t"],
     ),
     (
         K.OFFSET_FETCH,
         9,
-        {
-            "groups": [
-                of(
-                    K.OFFSET_FETCH,
-                    "OffsetFetchRequestGroup",
-                    group_id="g",
-                    topics=[of(K.OFFSET_FETCH, "OffsetFetchRequestTopics", name="t", partition_indexes=[0])],
-                )
-            ]
-        },
+        {"groups": [{"group_id": "g", "topics": [{"name": "t", "partition_indexes": [0]}]}]},
         GROUP,
         ["DESCRIBE GROUP g", "DESCRIBE TOPIC t"],
     ),
@@ -93,21 +65,9 @@ CASES = [
     (K.LEAVE_GROUP, None, {"group_id": "g"}, GROUP, ["READ GROUP g"]),
     (K.SYNC_GROUP, None, {"group_id": "g", "protocol_type": "c", "protocol_name": "r"}, GROUP, ["READ GROUP g"]),
     (K.DESCRIBE_GROUPS, None, {"groups": ["g"]}, GROUP, ["DESCRIBE GROUP g"]),
-    (
-        K.CREATE_TOPICS,
-        None,
-        topics(K.CREATE_TOPICS, "CreatableTopic", name="n", num_partitions=1, replication_factor=1),
-        TOPIC,
-        ["CREATE TOPIC n"],
-    ),
-    (K.DELETE_TOPICS, None, topics(K.DELETE_TOPICS, "DeleteTopicState", name="t"), TOPIC, ["DELETE TOPIC t"]),
-    (
-        K.DELETE_RECORDS,
-        None,
-        topics(K.DELETE_RECORDS, "DeleteRecordsTopic", name="t", partitions=[of(K.DELETE_RECORDS, "DeleteRecordsPartition")]),
-        TOPIC,
-        ["DELETE TOPIC t"],
-    ),
+    (K.CREATE_TOPICS, None, {"topics": [{"name": "n", "num_partitions": 1, "replication_factor": 1}]}, TOPIC, ["CREATE TOPIC n"]),
+    (K.DELETE_TOPICS, None, {"topics": [{"name": "t"}]}, TOPIC, ["DELETE TOPIC t"]),
+    (K.DELETE_RECORDS, None, {"topics": [{"name": "t", "partitions": [{}]}]}, TOPIC, ["DELETE TOPIC t"]),
     (K.INIT_PRODUCER_ID, None, {"producer_id": -1, "producer_epoch": -1}, CLUSTER, [f"IDEMPOTENT_WRITE {ALL_OF_CLUSTER}"]),
     (K.INIT_PRODUCER_ID, None, {"producer_id": -1, "producer_epoch": -1}, CLUSTER, ["WRITE TOPIC some*"]),
     (
@@ -117,31 +77,11 @@ CASES = [
         ID,
         ["WRITE TRANSACTIONAL_ID x"],
     ),
-    (
-        K.OFFSET_FOR_LEADER_EPOCH,
-        None,
-        topics(
-            K.OFFSET_FOR_LEADER_EPOCH,
-            "OffsetForLeaderTopic",
-            topic="t",
-            partitions=[of(K.OFFSET_FOR_LEADER_EPOCH, "OffsetForLeaderPartition")],
-        ),
-        TOPIC,
-        ["DESCRIBE TOPIC t"],
-    ),
+    (K.OFFSET_FOR_LEADER_EPOCH, None, {"topics": [{"topic": "t", "partitions": [{}]}]}, TOPIC, ["DESCRIBE TOPIC t"]),
     (
         K.ADD_PARTITIONS_TO_TXN,
         3,
-        {
-            "transactions": [
-                of(
-                    K.ADD_PARTITIONS_TO_TXN,
-                    "AddPartitionsToTxnTransaction",
-                    transactional_id="x",
-                    topics=[of(K.ADD_PARTITIONS_TO_TXN, "AddPartitionsToTxnTopic", name="t", partitions=[0])],
-                )
-            ]
-        },
+        {"transactions": [{"transactional_id": "x", "topics": [{"name": "t", "partitions": [0]}]}]},
         ID,
         ["WRITE TRANSACTIONAL_ID x", "WRITE TOPIC t"],
     ),
@@ -151,28 +91,14 @@ CASES = [
     (
         K.WRITE_TXN_MARKERS,
         None,
-        {
-            "markers": [
-                of(
-                    K.WRITE_TXN_MARKERS,
-                    "WritableTxnMarker",
-                    topics=[of(K.WRITE_TXN_MARKERS, "WritableTxnMarkerTopic", name="t", partition_indexes=[0])],
-                )
-            ]
-        },
+        {"markers": [{"topics": [{"name": "t", "partition_indexes": [0]}]}]},
         CLUSTER,
         [f"ALTER {ALL_OF_CLUSTER}"],
     ),
     (
         K.TXN_OFFSET_COMMIT,
         None,
-        {"transactional_id": "x", "group_id": "g"}
-        | topics(
-            K.TXN_OFFSET_COMMIT,
-            "TxnOffsetCommitRequestTopic",
-            name="t",
-            partitions=[of(K.TXN_OFFSET_COMMIT, "TxnOffsetCommitRequestPartition")],
-        ),
+        {"transactional_id": "x", "group_id": "g", "topics": [{"name": "t", "partitions": [{}]}]},
         ID,
         ["WRITE TRANSACTIONAL_ID x", "READ GROUP g", "READ TOPIC t"],
     ),
@@ -189,7 +115,7 @@ CASES = [
         (
             K.DESCRIBE_CONFIGS,
             None,
-            {"resources": [of(K.DESCRIBE_CONFIGS, "DescribeConfigsResource", resource_type=kind, resource_name=name)]},
+            {"resources": [{"resource_type": kind, "resource_name": name}]},
             code,
             [f"DESCRIBE_CONFIGS {resource}"],
         )
@@ -200,13 +126,7 @@ CASES = [
         )
     ),
     *(
-        (
-            api_key,
-            None,
-            {"resources": [of(api_key, "AlterConfigsResource", resource_type=kind, resource_name=name)]},
-            code,
-            [f"ALTER_CONFIGS {resource}"],
-        )
+        (api_key, None, {"resources": [{"resource_type": kind, "resource_name": name}]}, code, [f"ALTER_CONFIGS {resource}"])
         for api_key in (K.ALTER_CONFIGS, K.INCREMENTAL_ALTER_CONFIGS)
         for kind, name, code, resource in (
             (2, "t", TOPIC, "TOPIC t"),
@@ -217,27 +137,12 @@ CASES = [
     (
         K.ALTER_REPLICA_LOG_DIRS,
         None,
-        {
-            "dirs": [
-                of(
-                    K.ALTER_REPLICA_LOG_DIRS,
-                    "AlterReplicaLogDir",
-                    path="/x",
-                    topics=[of(K.ALTER_REPLICA_LOG_DIRS, "AlterReplicaLogDirTopic", name="t", partitions=[0])],
-                )
-            ]
-        },
+        {"dirs": [{"path": "/x", "topics": [{"name": "t", "partitions": [0]}]}]},
         CLUSTER,
         [f"ALTER {ALL_OF_CLUSTER}"],
     ),
     (K.DESCRIBE_LOG_DIRS, None, {"topics": None}, CLUSTER, [f"DESCRIBE {ALL_OF_CLUSTER}"]),
-    (
-        K.CREATE_PARTITIONS,
-        None,
-        topics(K.CREATE_PARTITIONS, "CreatePartitionsTopic", name="t", count=2, assignments=None),
-        TOPIC,
-        ["ALTER TOPIC t"],
-    ),
+    (K.CREATE_PARTITIONS, None, {"topics": [{"name": "t", "count": 2, "assignments": None}]}, TOPIC, ["ALTER TOPIC t"]),
     (
         K.CREATE_DELEGATION_TOKEN,
         None,
@@ -246,75 +151,30 @@ CASES = [
         ["CREATE_TOKENS USER User:bob"],
     ),
     (K.DELETE_GROUPS, None, {"groups_names": ["g"]}, GROUP, ["DELETE GROUP g"]),
-    (
-        K.ELECT_LEADERS,
-        None,
-        {"topic_partitions": [of(K.ELECT_LEADERS, "TopicPartitions", topic="t", partitions=[0])]},
-        CLUSTER,
-        [f"ALTER {ALL_OF_CLUSTER}"],
-    ),
-    (
-        K.OFFSET_DELETE,
-        None,
-        {"group_id": "g"}
-        | topics(
-            K.OFFSET_DELETE,
-            "OffsetDeleteRequestTopic",
-            name="t",
-            partitions=[of(K.OFFSET_DELETE, "OffsetDeleteRequestPartition")],
-        ),
-        GROUP,
-        # That there is no such group is told before the topics.
-        ["DELETE GROUP g"],
-    ),
+    (K.ELECT_LEADERS, None, {"topic_partitions": [{"topic": "t", "partitions": [0]}]}, CLUSTER, [f"ALTER {ALL_OF_CLUSTER}"]),
+    # That there is no such group is told before the topics.
+    (K.OFFSET_DELETE, None, {"group_id": "g", "topics": [{"name": "t", "partitions": [{}]}]}, GROUP, ["DELETE GROUP g"]),
     (
         K.ALTER_PARTITION_REASSIGNMENTS,
         None,
-        topics(
-            K.ALTER_PARTITION_REASSIGNMENTS,
-            "ReassignableTopic",
-            name="t",
-            partitions=[of(K.ALTER_PARTITION_REASSIGNMENTS, "ReassignablePartition")],
-        ),
+        {"topics": [{"name": "t", "partitions": [{}]}]},
         CLUSTER,
         [f"ALTER {ALL_OF_CLUSTER}"],
     ),
     (K.LIST_PARTITION_REASSIGNMENTS, None, {"topics": None}, CLUSTER, [f"DESCRIBE {ALL_OF_CLUSTER}"]),
     (K.DESCRIBE_QUORUM, None, {}, CLUSTER, [f"DESCRIBE {ALL_OF_CLUSTER}"]),
     (K.UPDATE_FEATURES, None, {}, CLUSTER, [f"ALTER {ALL_OF_CLUSTER}"]),
-    (
-        K.DESCRIBE_PRODUCERS,
-        None,
-        topics(K.DESCRIBE_PRODUCERS, "TopicRequest", name="t", partition_indexes=[0]),
-        TOPIC,
-        ["READ TOPIC t"],
-    ),
+    (K.DESCRIBE_PRODUCERS, None, {"topics": [{"name": "t", "partition_indexes": [0]}]}, TOPIC, ["READ TOPIC t"]),
     (
         K.ALTER_CLIENT_QUOTAS,
         None,
-        {
-            "entries": [
-                of(K.ALTER_CLIENT_QUOTAS, "EntryData", entity=[of(K.ALTER_CLIENT_QUOTAS, "EntityData", entity_type="user")])
-            ]
-        },
+        {"entries": [{"entity": [{"entity_type": "user"}]}]},
         CLUSTER,
         [f"ALTER_CONFIGS {ALL_OF_CLUSTER}"],
     ),
     (K.DESCRIBE_CLIENT_QUOTAS, None, {}, CLUSTER, [f"DESCRIBE_CONFIGS {ALL_OF_CLUSTER}"]),
-    (
-        K.ALTER_USER_SCRAM_CREDENTIALS,
-        None,
-        {"deletions": [of(K.ALTER_USER_SCRAM_CREDENTIALS, "ScramCredentialDeletion", name="u", mechanism=1)]},
-        CLUSTER,
-        [f"ALTER {ALL_OF_CLUSTER}"],
-    ),
-    (
-        K.DESCRIBE_USER_SCRAM_CREDENTIALS,
-        None,
-        {"users": [of(K.DESCRIBE_USER_SCRAM_CREDENTIALS, "UserName", name="u")]},
-        CLUSTER,
-        [f"DESCRIBE {ALL_OF_CLUSTER}"],
-    ),
+    (K.ALTER_USER_SCRAM_CREDENTIALS, None, {"deletions": [{"name": "u", "mechanism": 1}]}, CLUSTER, [f"ALTER {ALL_OF_CLUSTER}"]),
+    (K.DESCRIBE_USER_SCRAM_CREDENTIALS, None, {"users": [{"name": "u"}]}, CLUSTER, [f"DESCRIBE {ALL_OF_CLUSTER}"]),
     (K.UNREGISTER_BROKER, None, {"broker_id": 7}, CLUSTER, [f"ALTER {ALL_OF_CLUSTER}"]),
     (K.ADD_RAFT_VOTER, None, {}, CLUSTER, [f"ALTER {ALL_OF_CLUSTER}"]),
     (K.REMOVE_RAFT_VOTER, None, {}, CLUSTER, [f"ALTER {ALL_OF_CLUSTER}"]),
@@ -328,13 +188,7 @@ CASES = [
     ),
     (K.CONSUMER_GROUP_DESCRIBE, None, {"group_ids": ["g"]}, GROUP, ["DESCRIBE GROUP g"]),
     (K.LIST_CONFIG_RESOURCES, None, {}, CLUSTER, [f"DESCRIBE_CONFIGS {ALL_OF_CLUSTER}"]),
-    (
-        K.DESCRIBE_TOPIC_PARTITIONS,
-        None,
-        topics(K.DESCRIBE_TOPIC_PARTITIONS, "TopicRequest", name="t"),
-        TOPIC,
-        ["DESCRIBE TOPIC t"],
-    ),
+    (K.DESCRIBE_TOPIC_PARTITIONS, None, {"topics": [{"name": "t"}]}, TOPIC, ["DESCRIBE TOPIC t"]),
 ]
 # What these tell is what the client may know; they refuse nobody.
 LEAVING_OUT = {K.LIST_GROUPS, K.LIST_TRANSACTIONS, K.DESCRIBE_CLUSTER, K.DESCRIBE_DELEGATION_TOKEN}
@@ -348,6 +202,7 @@ def named(case):
 @each_case("case", CASES, ids=named)
 def test_a_client_without_rights_is_refused_and_one_with_what_it_needs_is_not(case):
     api_key, version, fields, code, needed = case
+    fields = fields_of(api_key, fields)
     secured = Secured("t")
     assert codes_in(api_key, secured.ask(api_key, version, **fields)) == {code}
     for number, right in enumerate(needed):
@@ -364,6 +219,7 @@ def test_a_client_without_rights_is_refused_and_one_with_what_it_needs_is_not(ca
 def test_it_is_refused_so_whether_there_is_anything_or_not(case):
     """What a client is told that has no rights does not depend on what there is."""
     api_key, version, fields, _, _ = case
+    fields = fields_of(api_key, fields)
     with_topic, without = (Secured(*topics).ask(api_key, version, **fields) for topics in (["t"], []))
     assert without_ids(with_topic) == without_ids(without)
 
@@ -383,14 +239,14 @@ def test_every_api_has_a_rule_and_a_case():
 async def test_a_super_user_may_do_everything():
     secured = Secured("t")
     for api_key, version, fields, _, _ in CASES:
-        answer = secured.ask(api_key, version, "User:ANONYMOUS", **fields)
+        answer = secured.ask(api_key, version, "User:ANONYMOUS", **fields_of(api_key, fields))
         # One that waits was not refused.
         assert isinstance(answer, Reply) or not codes_in(api_key, answer) & DENIED, api_key.name
 
 
 def test_everybody_may_do_everything_without_acls_if_that_is_configured():
     secured = Secured("t", allow_everyone_if_no_acl_found="true")
-    request = {"topics": [of(K.METADATA, "MetadataRequestTopic", name="t")]}
+    request = {"topics": [messages(K.METADATA).MetadataRequestTopic(name="t")]}
     assert codes_in(K.METADATA, secured.ask(K.METADATA, **request)) == set()
     secured.deny("READ TOPIC t")
     assert codes_in(K.METADATA, secured.ask(K.METADATA, **request)) == {TOPIC}
@@ -399,6 +255,6 @@ def test_everybody_may_do_everything_without_acls_if_that_is_configured():
 def test_an_id_that_is_not_known_is_told_as_such():
     secured = Secured("t")
     unknown = UUID(int=7)
-    asked = [of(K.METADATA, "MetadataRequestTopic", topic_id=each) for each in (unknown, secured.topic_id("t"))]
+    asked = [messages(K.METADATA).MetadataRequestTopic(topic_id=each) for each in (unknown, secured.topic_id("t"))]
     told = {topic.topic_id: (topic.error_code, topic.name) for topic in secured.ask(K.METADATA, topics=asked).topics}
     assert told == {unknown: (ErrorCode.UNKNOWN_TOPIC_ID, None), secured.topic_id("t"): (TOPIC, None)}

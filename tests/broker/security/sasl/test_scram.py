@@ -8,12 +8,12 @@ from odradek.broker.security.sasl.scram import ScramServer, TokenCredential, new
 from odradek.protocol.scram import (
     ScramMechanism,
     client_proof,
-    encode_base64,
     salted_password,
     server_key,
     server_signature,
     stored_key,
 )
+from odradek.protocol.texts import encode_base64
 from tests.cases import each_case
 
 SHA_256, SHA_512 = ScramMechanism

@@ -11,7 +11,13 @@ from odradek.broker.security.sasl.oauthbearer import (
 )
 from odradek.broker.security.sasl.scram import TokenCredentials
 from odradek.protocol.metadata_records.security import DelegationTokenRecord
-from odradek.protocol.scram import ScramMechanism, encode_base64, salted_password, server_key, stored_key
+from odradek.protocol.scram import (
+    ScramMechanism,
+    salted_password,
+    server_key,
+    stored_key,
+)
+from odradek.protocol.texts import encode_base64
 from tests.broker.security.sasl.jwts import unsecured
 from tests.cases import each_case
 
